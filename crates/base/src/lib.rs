@@ -1,0 +1,14 @@
+//! Words that every room shares: timestamps, identifiers, limits.
+//!
+//! This room knows nothing of the others; see `docs/architecture.md`.
+
+#![allow(unsafe_code)] // growing arrays of control data
+
+mod ids;
+pub mod limits;
+mod segments;
+mod timestamp;
+
+pub use ids::{Address, TableId, TupleId};
+pub use segments::{Segments, Zeroed};
+pub use timestamp::Timestamp;

@@ -1,0 +1,17 @@
+//! Sizes that formats and data structures depend on.
+
+/// Bytes of a chunk, the unit in which a medium is taken and grown (Zen 3.4).
+pub const CHUNK_BYTES: u64 = 2 << 20;
+
+/// Most contents in one block (TB-Collect 4.1): the bits of its `update_map`.
+pub const BLOCK_SLOTS: usize = 1920;
+
+/// Most transactions that can be open at once; the low bits of every
+/// timestamp name the slot that drew it, which keeps timestamps unique.
+pub const TRANSACTION_SLOTS: usize = 1 << SLOT_BITS;
+
+/// Bits of a timestamp that name a transaction slot.
+pub const SLOT_BITS: u32 = 10;
+
+/// Bytes of the largest row that is stored in line.
+pub const MAX_ROW_BYTES: usize = 64 << 10;

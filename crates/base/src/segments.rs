@@ -1,0 +1,171 @@
+//! A growing array whose elements never move.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Elements of the first segment; each further one is twice as long.
+const FIRST: usize = 1 << FIRST_BITS;
+const FIRST_BITS: u32 = 10;
+const SEGMENTS: usize = 40 - FIRST_BITS as usize + 1;
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Types for which memory full of zero bytes is a valid value.
+///
+/// # Safety
+/// All-zero bytes must be a valid value, and dropping one must do nothing.
+pub unsafe trait Zeroed {}
+
+// SAFETY: plain integers behind a cell.
+unsafe impl Zeroed for AtomicU64 {}
+// SAFETY: plain integers behind a cell.
+unsafe impl Zeroed for AtomicU32 {}
+// SAFETY: null; dropping an `AtomicPtr` does not touch what it points to.
+unsafe impl<T> Zeroed for AtomicPtr<T> {}
+
+/// An array of up to 2^40 elements, all of them zero at first.
+///
+/// Segments come into being when an element of theirs is first asked for;
+/// memory of a segment is taken from the system page by page as it is touched.
+#[derive(Debug)]
+pub struct Segments<T: Zeroed> {
+    segments: [AtomicPtr<T>; SEGMENTS],
+}
+
+impl<T: Zeroed> Default for Segments<T> {
+    fn default() -> Self {
+        Self { segments: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
+    }
+}
+
+/// The segment of an element and its place there.
+#[inline]
+fn locate(index: u64) -> (usize, usize) {
+    let shifted = index + FIRST as u64;
+    let top = 63 - shifted.leading_zeros();
+    ((top - FIRST_BITS) as usize, (shifted - (1 << top)) as usize)
+}
+
+const fn segment_len(segment: usize) -> usize {
+    FIRST << segment
+}
+
+impl<T: Zeroed> Segments<T> {
+    /// The element, if its segment exists.
+    #[inline]
+    pub fn get(&self, index: u64) -> Option<&T> {
+        let (segment, at) = locate(index);
+        let start = self.segments.get(segment)?.load(Ordering::Acquire);
+        // SAFETY: a segment is allocated whole before it is published and
+        // freed only with the array; `at` is below its length.
+        (!start.is_null()).then(|| unsafe { &*start.add(at) })
+    }
+
+    /// The element; its segment is made if need be.
+    ///
+    /// # Panics
+    /// If `index` is 2^40 or more, or the system has no memory.
+    #[inline]
+    pub fn get_or_grow(&self, index: u64) -> &T {
+        match self.get(index) {
+            Some(element) => element,
+            None => self.grow(index),
+        }
+    }
+
+    #[cold]
+    fn grow(&self, index: u64) -> &T {
+        let (segment, _) = locate(index);
+        let fresh = allocate::<T>(segment_len(segment));
+        let published = self.segments[segment].compare_exchange(
+            ptr::null_mut(),
+            fresh,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if published.is_err() {
+            // SAFETY: ours, of this length, and never published.
+            unsafe { release(fresh, segment_len(segment)) };
+        }
+        self.get(index).expect("the segment has just been made")
+    }
+}
+
+impl<T: Zeroed> Drop for Segments<T> {
+    fn drop(&mut self) {
+        for (segment, start) in self.segments.iter_mut().enumerate() {
+            if !start.get_mut().is_null() {
+                // SAFETY: allocated with this length; no reference outlives the array.
+                unsafe { release(*start.get_mut(), segment_len(segment)) };
+            }
+        }
+    }
+}
+
+fn bytes_of<T>(len: usize) -> usize {
+    (len * size_of::<T>()).next_multiple_of(4096)
+}
+
+/// Zeroed memory that costs nothing until it is touched.
+fn allocate<T>(len: usize) -> *mut T {
+    let bytes = bytes_of::<T>(len);
+    // SAFETY: a fresh anonymous mapping; nothing else is affected.
+    let start = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    assert!(start != libc::MAP_FAILED, "no memory for {bytes} bytes of control data");
+    if bytes >= 2 * HUGE_PAGE {
+        // SAFETY: the range has just been mapped; the call is only advice.
+        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+    }
+    start.cast()
+}
+
+/// # Safety
+/// `start` must come from [`allocate`] with this length and not be used again.
+unsafe fn release<T>(start: *mut T, len: usize) {
+    // SAFETY: by the contract.
+    unsafe { libc::munmap(start.cast(), bytes_of::<T>(len)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locates_without_gap_or_overlap() {
+        let mut expected = (0, 0);
+        for index in 0..100_000 {
+            assert_eq!(locate(index), expected);
+            expected.1 += 1;
+            if expected.1 == segment_len(expected.0) {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert_eq!(locate((1 << 40) - 1).0, SEGMENTS - 1);
+    }
+
+    #[test]
+    fn threads_agree_on_elements() {
+        let array = Segments::<AtomicU64>::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for index in (0..50_000).step_by(7) {
+                        array.get_or_grow(index).fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        for index in 0..50_000 {
+            let expected = if index % 7 == 0 { 4 } else { 0 };
+            assert_eq!(array.get(index).map_or(0, |e| e.load(Ordering::Relaxed)), expected);
+        }
+    }
+}

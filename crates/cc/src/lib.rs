@@ -1,0 +1,15 @@
+//! Concurrency control: timestamps, the registry of running transactions
+//! (the only source of watermarks), and the marks that reads leave.
+//!
+//! `docs/design.md` ("Concurrency control") has the definitions and the
+//! invariants that comments here cite as I-n.
+#![allow(unsafe_code)] // reading the CPU's clock and pinning threads for the trust test
+
+mod clock;
+mod marks;
+mod registry;
+mod trust;
+
+pub use clock::{Clock, ClockSource};
+pub use marks::ReadMarks;
+pub use registry::{Begin, Full, Registry, Slot};

@@ -1,0 +1,64 @@
+//! The marks that reads leave (`read_ts`), kept apart from the tuples.
+//!
+//! A fixed table of cells stands in for the `read_ts` of every tuple: a tuple
+//! hashes to a cell, and the cell holds the highest timestamp that has read
+//! any of its tuples. It never forgets, so no read is forgotten when a
+//! version's header goes (trap T7); two tuples that share a cell can only
+//! cause an abort too many. The idea of one cache of read timestamps beside
+//! the data is CockroachDB's timestamp cache.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pantile_base::{TableId, Timestamp, TupleId};
+
+/// Cells: 2 MB, about the size of a core's own cache.
+const CELLS: usize = 1 << 18;
+
+/// Highest reading timestamp by tuple.
+#[derive(Debug)]
+pub struct ReadMarks {
+    cells: Box<[AtomicU64]>,
+}
+
+impl Default for ReadMarks {
+    fn default() -> Self {
+        Self { cells: (0..CELLS).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl ReadMarks {
+    /// Tuples created one after the other lie in neighbouring cells, so scans
+    /// touch few cache lines; tables are spread by a multiplicative hash.
+    #[inline]
+    fn cell(&self, table: TableId, tuple: TupleId) -> &AtomicU64 {
+        let offset = u64::from(table.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        &self.cells[(tuple.0.wrapping_add(offset) as usize) & (CELLS - 1)]
+    }
+
+    /// Marks a read at `ts`. A writer that locks the tuple afterwards finds
+    /// the mark; one that locked it before is found by the reader, who must
+    /// load the tuple's anchor only after this call (I-5).
+    #[inline]
+    pub fn raise(&self, table: TableId, tuple: TupleId, ts: Timestamp) {
+        let cell = self.cell(table, tuple);
+        let mut seen = cell.load(Ordering::Acquire);
+        while seen < ts.get() {
+            match cell.compare_exchange_weak(seen, ts.get(), Ordering::SeqCst, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// The highest timestamp that may have read the tuple; for a writer, who
+    /// must hold the tuple's lock.
+    #[inline]
+    pub fn highest(&self, table: TableId, tuple: TupleId) -> Timestamp {
+        Timestamp::from_raw(self.cell(table, tuple).load(Ordering::SeqCst))
+    }
+
+    /// DRAM held, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (CELLS * size_of::<AtomicU64>()) as u64
+    }
+}

@@ -1,0 +1,368 @@
+//! The running transactions, and the watermarks that follow from them.
+//!
+//! Each running transaction holds a slot, a cache line of its own. Nothing
+//! else is written when a transaction begins or ends.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use pantile_base::Timestamp;
+use pantile_base::limits::TRANSACTION_SLOTS;
+use parking_lot::{Condvar, Mutex};
+
+use crate::clock::Clock;
+
+/// `active` of a slot that is free.
+const FREE: u64 = 0;
+/// `active` of a slot whose transaction has not drawn its timestamp yet.
+const ENTERING: u64 = 1;
+/// `waits_for` of a transaction that does not wait.
+const NOBODY: u32 = u32::MAX;
+
+/// How a transaction reads and writes, as far as others must know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// Writes at the timestamp at which it reads: serializable read-write.
+    WriterAtBegin,
+    /// Reads at its timestamp; if it writes, then at a timestamp drawn at commit.
+    ReaderOrLateWriter,
+    /// Reads at the newest safe snapshot.
+    SafeReader,
+}
+
+/// All transaction slots are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+#[repr(align(128))]
+#[derive(Debug)]
+struct SlotState {
+    /// FREE, ENTERING, or the timestamp at which the transaction reads.
+    active: AtomicU64,
+    /// The lowest timestamp at which the transaction may yet publish a
+    /// version, MAX while it can publish none below the present.
+    pending: AtomicU64,
+    /// The last tick drawn in this slot; ticks of a slot only rise.
+    last_tick: AtomicU64,
+    committing: AtomicBool,
+    waits_for: AtomicU32,
+    waiters: AtomicU32,
+    door: Mutex<()>,
+    changed: Condvar,
+}
+
+/// All slots and the clock they draw from.
+#[derive(Debug)]
+pub struct Registry {
+    clock: Clock,
+    slots: Box<[SlotState]>,
+    /// Slots ever used at once: scans stop here (T19).
+    used: AtomicUsize,
+    watermark: AtomicU64,
+    refreshed: AtomicU64,
+}
+
+/// A running transaction's place in the registry. Release it exactly once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot(u16);
+
+impl Slot {
+    /// The number of the slot, below [`TRANSACTION_SLOTS`].
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The slot with this number.
+    #[inline]
+    pub fn from_index(index: usize) -> Self {
+        debug_assert!(index < TRANSACTION_SLOTS);
+        Self(index as u16)
+    }
+}
+
+impl Registry {
+    /// No transaction runs.
+    pub fn new(clock: Clock) -> Self {
+        let slots = (0..TRANSACTION_SLOTS)
+            .map(|_| SlotState {
+                active: AtomicU64::new(FREE),
+                pending: AtomicU64::new(u64::MAX),
+                last_tick: AtomicU64::new(0),
+                committing: AtomicBool::new(false),
+                waits_for: AtomicU32::new(NOBODY),
+                waiters: AtomicU32::new(0),
+                door: Mutex::new(()),
+                changed: Condvar::new(),
+            })
+            .collect();
+        Self {
+            clock,
+            slots,
+            used: AtomicUsize::new(0),
+            watermark: AtomicU64::new(2),
+            refreshed: AtomicU64::new(0),
+        }
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Takes a slot and a timestamp.
+    ///
+    /// The timestamp is above that of every transaction whose commit was
+    /// acknowledged before the call (with [`Registry::await_passed`] before
+    /// the acknowledgement), except for a safe reader, whose timestamp is
+    /// below that of every transaction that may yet write.
+    pub fn begin(&self, how: Begin) -> Result<(Slot, Timestamp), Full> {
+        let slot = self.claim()?;
+        let state = &self.slots[slot.index()];
+        let ts = match how {
+            Begin::SafeReader => Timestamp::from_raw(self.safe_watermark(slot).get() - 1),
+            Begin::WriterAtBegin | Begin::ReaderOrLateWriter => self.draw(slot),
+        };
+        if how == Begin::WriterAtBegin {
+            state.pending.store(ts.get(), Ordering::SeqCst);
+        }
+        state.active.store(ts.get(), Ordering::SeqCst);
+        Ok((slot, ts))
+    }
+
+    /// Draws a new timestamp for a running transaction.
+    #[inline]
+    pub fn draw(&self, slot: Slot) -> Timestamp {
+        let state = &self.slots[slot.index()];
+        let last = state.last_tick.load(Ordering::Relaxed);
+        let tick = self.tick().max(last + 1);
+        state.last_tick.store(tick, Ordering::Relaxed);
+        Timestamp::new(tick, slot.index())
+    }
+
+    /// A tick for purposes other than a transaction's timestamp.
+    #[inline]
+    fn tick(&self) -> u64 {
+        match self.clock.try_tick() {
+            Some(tick) => tick,
+            None => self.leave_cycle_counter(),
+        }
+    }
+
+    #[cold]
+    fn leave_cycle_counter(&self) -> u64 {
+        let drawn = self.slots.iter().map(|s| s.last_tick.load(Ordering::SeqCst)).max().unwrap_or(0);
+        self.clock.fall_back(drawn);
+        self.clock.try_tick().unwrap_or(drawn + 1)
+    }
+
+    /// The time now, as a timestamp that no transaction has.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::new(self.tick(), 0)
+    }
+
+    /// Lets a transaction that reads at `ts` by statement move on to a later one.
+    pub fn move_snapshot(&self, slot: Slot) -> Timestamp {
+        let ts = self.draw(slot);
+        self.slots[slot.index()].active.store(ts.get(), Ordering::SeqCst);
+        ts
+    }
+
+    /// Draws the timestamp at which a late writer commits, with all its locks
+    /// held. It is above that of every reader that found a lock and no bound.
+    pub fn draw_commit(&self, slot: Slot) -> Timestamp {
+        let state = &self.slots[slot.index()];
+        // Whoever drew a timestamp before now has at most this one. From here
+        // on readers above it wait for the locks, readers below it do not and
+        // need not: the commit lies above them (I-6).
+        let bound = Timestamp::new(self.draw(slot).tick() + self.clock.skew(), slot.index());
+        state.pending.store(bound.get(), Ordering::SeqCst);
+        state.last_tick.store(bound.tick(), Ordering::Relaxed);
+        self.draw(slot)
+    }
+
+    /// Says that the transaction is about to look at the table definitions
+    /// for the last time.
+    pub fn set_committing(&self, slot: Slot) {
+        self.slots[slot.index()].committing.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the slot's transaction may be past its last look at the table
+    /// definitions.
+    pub fn is_committing(&self, slot: Slot) -> bool {
+        self.slots[slot.index()].committing.load(Ordering::SeqCst)
+    }
+
+    /// Ends the transaction, after its last publication.
+    pub fn release(&self, slot: Slot) {
+        let state = &self.slots[slot.index()];
+        state.committing.store(false, Ordering::Relaxed);
+        state.pending.store(u64::MAX, Ordering::Release);
+        state.active.store(FREE, Ordering::Release);
+        self.wake(slot);
+    }
+
+    /// Wakes who waits for a lock of this transaction, after locks were released.
+    pub fn wake(&self, slot: Slot) {
+        let state = &self.slots[slot.index()];
+        fence(Ordering::SeqCst);
+        if state.waiters.load(Ordering::Relaxed) > 0 {
+            let _door = state.door.lock();
+            state.changed.notify_all();
+        }
+    }
+
+    /// The lowest timestamp at which the slot's transaction may yet publish.
+    #[inline]
+    pub fn pending(&self, slot: Slot) -> Timestamp {
+        Timestamp::from_raw(self.slots[slot.index()].pending.load(Ordering::SeqCst))
+    }
+
+    /// Waits until clocks on all cores have passed `ts` (external consistency).
+    /// Almost never waits: a commit takes longer than clocks differ.
+    #[inline]
+    pub fn await_passed(&self, ts: Timestamp) {
+        let passed = ts.tick() + self.clock.skew();
+        while self.tick() <= passed {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn claim(&self) -> Result<Slot, Full> {
+        thread_local!(static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
+        let hint = HINT.get();
+        let index =
+            std::iter::once(hint).chain(0..self.slots.len()).find(|&i| self.try_claim(i)).ok_or(Full)?;
+        HINT.set(index);
+        if index >= self.used.load(Ordering::Relaxed) {
+            self.used.fetch_max(index + 1, Ordering::SeqCst);
+        }
+        Ok(Slot(index as u16))
+    }
+
+    fn try_claim(&self, index: usize) -> bool {
+        let active = &self.slots[index].active;
+        active.load(Ordering::Relaxed) == FREE
+            && active.compare_exchange(FREE, ENTERING, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// The watermark as last computed: every transaction that runs or will
+    /// begin reads just below this timestamp or above it (I-4), so a version
+    /// is obsolete when its successor's `begin_ts` is below. Only rises.
+    #[inline]
+    pub fn watermark(&self) -> Timestamp {
+        Timestamp::from_raw(self.watermark.load(Ordering::Acquire))
+    }
+
+    /// Computes the watermark anew if the last time is at least `age` ago.
+    pub fn refresh_watermark(&self, age: Duration) -> Timestamp {
+        let now = self.tick();
+        let last = self.refreshed.load(Ordering::Relaxed);
+        if Clock::duration(now.saturating_sub(last)) < age
+            || self.refreshed.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return self.watermark();
+        }
+        self.clock.raise_floor(now);
+        if let Some(lowest) = self.lowest(None, |_, active| active) {
+            self.watermark.fetch_max(lowest, Ordering::AcqRel);
+        }
+        self.watermark()
+    }
+
+    /// A timestamp at or below which nobody will publish any more, but at
+    /// `except` itself.
+    fn safe_watermark(&self, except: Slot) -> Timestamp {
+        // While the slot is ENTERING the watermark cannot pass it, so what is
+        // read at or above the watermark stays.
+        let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
+        Timestamp::from_raw(lowest.unwrap_or(0).max(self.watermark().get()))
+    }
+
+    /// Everything below this timestamp has been published or never will be,
+    /// or `None` if a transaction is just beginning.
+    pub fn settled(&self) -> Option<Timestamp> {
+        self.lowest(None, |s, _| s.pending.load(Ordering::SeqCst)).map(Timestamp::from_raw)
+    }
+
+    /// The least of `of` over all slots in use and of the time before the
+    /// first was looked at. `None` if one is ENTERING.
+    fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
+        // Whoever claims a slot after we looked at it draws a tick that is not
+        // below this one by more than the skew (I-4).
+        let before = self.tick().saturating_sub(self.clock.skew() + 1);
+        fence(Ordering::SeqCst);
+        let mut lowest = Timestamp::new(before, 0).get();
+        for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
+            if except.is_some_and(|slot| slot.index() == index) {
+                continue;
+            }
+            match state.active.load(Ordering::SeqCst) {
+                FREE => {}
+                ENTERING => return None,
+                active => lowest = lowest.min(of(state, active)),
+            }
+        }
+        Some(lowest)
+    }
+
+    /// Waits until `unblocked` or the deadline; false at the deadline, `None`
+    /// if waiting would close a circle. `holder` must call [`Registry::wake`]
+    /// after it makes `unblocked` true.
+    pub fn wait(
+        &self,
+        me: Slot,
+        holder: Slot,
+        deadline: Instant,
+        mut unblocked: impl FnMut() -> bool,
+    ) -> Option<bool> {
+        for _ in 0..64 {
+            if unblocked() {
+                return Some(true);
+            }
+            std::hint::spin_loop();
+        }
+        self.slots[me.index()].waits_for.store(u32::from(holder.0), Ordering::SeqCst);
+        let outcome =
+            if self.closes_circle(me) { None } else { Some(self.park(holder, deadline, unblocked)) };
+        self.slots[me.index()].waits_for.store(NOBODY, Ordering::SeqCst);
+        outcome
+    }
+
+    fn park(&self, holder: Slot, deadline: Instant, mut unblocked: impl FnMut() -> bool) -> bool {
+        let state = &self.slots[holder.index()];
+        state.waiters.fetch_add(1, Ordering::SeqCst);
+        let mut door = state.door.lock();
+        let free = loop {
+            if unblocked() {
+                break true;
+            }
+            if state.changed.wait_until(&mut door, deadline).timed_out() {
+                break unblocked();
+            }
+        };
+        drop(door);
+        state.waiters.fetch_sub(1, Ordering::SeqCst);
+        free
+    }
+
+    /// Each transaction waits for at most one other, so a circle is found by
+    /// following the pointers; of two that close it at once at least one sees it.
+    fn closes_circle(&self, me: Slot) -> bool {
+        let mut at = me.index();
+        for _ in 0..self.slots.len() {
+            match self.slots[at].waits_for.load(Ordering::SeqCst) {
+                NOBODY => return false,
+                next if next as usize == me.index() => return true,
+                next => at = next as usize,
+            }
+        }
+        false
+    }
+
+    /// Running transactions.
+    pub fn running(&self) -> usize {
+        let used = self.used.load(Ordering::Relaxed);
+        self.slots[..used].iter().filter(|s| s.active.load(Ordering::Relaxed) != FREE).count()
+    }
+}

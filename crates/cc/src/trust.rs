@@ -1,0 +1,147 @@
+//! Whether the CPU's cycle counter can serve as a clock for all cores.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::clock::TICK_NS;
+
+/// What the test at start found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CycleCounter {
+    /// Ticks per cycle, times 2^32.
+    pub ticks_per_cycle: u64,
+    /// Bound of the difference between two cores, in ticks.
+    pub skew_ticks: u64,
+}
+
+/// Cycles at most by which two cores may appear apart before the counter is
+/// refused: about 0.2 us. Below, a commit waits the difference out.
+const MAX_SKEW_CYCLES: u64 = 500;
+
+/// The counter, if it is to be trusted; tested once per process.
+pub(crate) fn cycle_counter() -> Option<CycleCounter> {
+    static FOUND: OnceLock<Option<CycleCounter>> = OnceLock::new();
+    *FOUND.get_or_init(test)
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn cycles() -> u64 {
+    let mut core = 0;
+    // SAFETY: reads a counter; `rdtscp` exists on every CPU on which
+    // `cycle_counter` finds an invariant counter, and elsewhere the value is
+    // not used. It waits for earlier loads, so a timestamp drawn after a
+    // commit was seen is not read before it.
+    unsafe { core::arch::x86_64::__rdtscp(&mut core) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn cycles() -> u64 {
+    0
+}
+
+fn test() -> Option<CycleCounter> {
+    if !kernel_trusts_counter() {
+        return None;
+    }
+    let skew = largest_warp()?;
+    if skew > MAX_SKEW_CYCLES {
+        return None;
+    }
+    let rate = ticks_per_cycle()?;
+    let skew_ticks = ((u128::from(skew) * u128::from(rate)) >> 32) as u64 + 1;
+    Some(CycleCounter { ticks_per_cycle: rate, skew_ticks })
+}
+
+/// The kernel watches the counter against other clocks and drops it as its
+/// clock source when they disagree, so its choice is the best evidence.
+fn kernel_trusts_counter() -> bool {
+    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    cfg!(target_arch = "x86_64") && source.is_ok_and(|s| s.trim() == "tsc")
+}
+
+/// Cycles in a tick, from two readings of both clocks 2 ms apart.
+fn ticks_per_cycle() -> Option<u64> {
+    let (c0, t0) = both_clocks();
+    std::thread::sleep(Duration::from_millis(2));
+    let (c1, t1) = both_clocks();
+    let (cycles, ns) = (c1.checked_sub(c0)?, (t1 - t0).as_nanos());
+    let rate = ((ns << 32) / u128::from(TICK_NS)).checked_div(u128::from(cycles))?;
+    u64::try_from(rate).ok().filter(|&r| r > 0)
+}
+
+/// Reads both clocks close together: the tightest of several tries.
+fn both_clocks() -> (u64, Instant) {
+    (0..8)
+        .map(|_| {
+            let before = cycles();
+            let now = Instant::now();
+            (cycles() - before, before, now)
+        })
+        .min_by_key(|&(gap, ..)| gap)
+        .map_or((0, Instant::now()), |(gap, before, now)| (before + gap / 2, now))
+}
+
+/// The most cycles by which one core was seen behind another, or `None` if
+/// the threads could not be placed.
+fn largest_warp() -> Option<u64> {
+    let cores = allowed_cores();
+    let (&first, others) = cores.split_first()?;
+    let mut worst = 0;
+    for &core in others.iter().take(15) {
+        worst = worst.max(warp_between(first, core));
+    }
+    Some(worst)
+}
+
+fn warp_between(a: usize, b: usize) -> u64 {
+    let latest = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| watch_warp(b, &latest, &stop));
+        let mine = scope.spawn(|| {
+            let warp = watch_warp(a, &latest, &stop);
+            stop.store(true, Ordering::Relaxed);
+            warp
+        });
+        mine.join().unwrap_or(u64::MAX).max(other.join().unwrap_or(u64::MAX))
+    })
+}
+
+/// Passes the highest reading to and fro, and returns by how much a reading
+/// was ever below one that had been made before it.
+fn watch_warp(core: usize, latest: &AtomicU64, stop: &AtomicBool) -> u64 {
+    pin(core);
+    let mut warp = 0;
+    for _ in 0..2000 {
+        let seen = latest.load(Ordering::SeqCst);
+        let now = cycles();
+        warp = warp.max(seen.saturating_sub(now));
+        latest.fetch_max(now, Ordering::SeqCst);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    warp
+}
+
+fn allowed_cores() -> Vec<usize> {
+    // SAFETY: the set is a plain bit array that the call fills in.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        set
+    };
+    // SAFETY: the index is below CPU_SETSIZE.
+    (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+}
+
+/// Places the calling thread, which ends after the test.
+fn pin(core: usize) {
+    // SAFETY: the set is a plain bit array; a refusal leaves the thread where it is.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}

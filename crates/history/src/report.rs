@@ -1,0 +1,226 @@
+//! What the checker says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The kinds of anomalies; of those that are cycles, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The history is not well formed: two transactions or writes share a
+    /// name, or a transaction ended before it began. A fault of the recording.
+    Malformed,
+    /// Two committed transactions with one timestamp wrote the same key.
+    DuplicateTimestamp,
+    /// A value was read that nobody wrote to that key.
+    UnknownValue,
+    /// A transaction did not see its own writes, or a scan is absurd.
+    Internal,
+    /// A transaction read a key twice and saw two states of it, or a scan
+    /// showed a phantom in a range the transaction had scanned before.
+    NonRepeatableRead,
+    /// Dirty write: a cycle of write-write edges.
+    G0,
+    /// Aborted read: a committed transaction read a write of an aborted one.
+    G1a,
+    /// Intermediate read: a committed transaction read a write that the
+    /// writer itself overwrote.
+    G1b,
+    /// Circular information flow: a cycle of write-write and write-read edges,
+    /// with at least one of the latter.
+    G1c,
+    /// Lost update: a transaction read a key and overwrote it without having
+    /// seen a version in between. A case of G-single, named apart.
+    LostUpdate,
+    /// Read skew: a cycle with exactly one anti-dependency edge.
+    GSingle,
+    /// A cycle with two or more anti-dependency edges, all on items: write
+    /// skew.
+    G2Item,
+    /// A cycle with two or more anti-dependency edges, at least one of them on
+    /// a predicate: a phantom.
+    G2,
+    /// A cycle with an edge of real time: a stale read, or another order of
+    /// effects than that in which clients saw transactions end. Where there
+    /// are other cycles, there is often one of these around them; alone, it
+    /// says that the history is serializable, but not strictly.
+    RealTime,
+}
+
+impl Kind {
+    /// The name used in the literature, as far as there is one.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Malformed => "malformed history",
+            Kind::DuplicateTimestamp => "duplicate timestamp",
+            Kind::UnknownValue => "unknown value",
+            Kind::Internal => "internal inconsistency",
+            Kind::NonRepeatableRead => "non-repeatable read",
+            Kind::G0 => "G0 (dirty write)",
+            Kind::G1a => "G1a (aborted read)",
+            Kind::G1b => "G1b (intermediate read)",
+            Kind::G1c => "G1c (circular information flow)",
+            Kind::LostUpdate => "G-single (lost update)",
+            Kind::GSingle => "G-single (read skew)",
+            Kind::G2Item => "G2-item (write skew)",
+            Kind::G2 => "G2 (phantom)",
+            Kind::RealTime => "real-time violation",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why one transaction must come before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dependency {
+    /// The second overwrote what the first wrote.
+    WriteWrite,
+    /// The second read what the first wrote.
+    WriteRead,
+    /// The second scanned a range and missed a key that the first deleted.
+    PredicateWriteRead,
+    /// The second overwrote what the first read.
+    ReadWrite,
+    /// The second inserted a key that a scan of the first did not find.
+    PredicateReadWrite,
+    /// The first ended before the second began.
+    RealTime,
+}
+
+impl Dependency {
+    /// The usual abbreviation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dependency::WriteWrite => "ww",
+            Dependency::WriteRead => "wr",
+            Dependency::PredicateWriteRead => "predicate-wr",
+            Dependency::ReadWrite => "rw",
+            Dependency::PredicateReadWrite => "predicate-rw",
+            Dependency::RealTime => "rt",
+        }
+    }
+}
+
+/// One edge of a witness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Edge {
+    /// The id of the transaction that comes first.
+    pub from: u64,
+    /// The id of the transaction that comes second.
+    pub to: u64,
+    /// Why.
+    pub dependency: Dependency,
+    /// The key on which one depends on the other; `None` for real time.
+    pub key: Option<u64>,
+}
+
+/// One anomaly, with its witness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anomaly {
+    /// What it is.
+    pub kind: Kind,
+    /// The cycle, each edge starting where the one before ends and the last
+    /// ending where the first starts; empty for anomalies that are no cycles.
+    pub cycle: Vec<Edge>,
+    /// The witness in words.
+    pub text: String,
+}
+
+impl fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.text)
+    }
+}
+
+/// Everything found in a history.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The anomalies, sorted by kind; of cycles, one per kind and component.
+    pub anomalies: Vec<Anomaly>,
+    /// How many more were found, but left out to keep the report readable.
+    pub omitted: usize,
+    /// False if the search for some witness was cut short. Cycles between
+    /// placed reads are reported nevertheless, but G-single may have been
+    /// called G2, or a cycle through reads of absent keys missed.
+    pub complete: bool,
+}
+
+impl Report {
+    /// The kinds of anomalies found.
+    pub fn kinds(&self) -> BTreeSet<Kind> {
+        self.anomalies.iter().map(|a| a.kind).collect()
+    }
+
+    /// Whether nothing was found that contradicts serializability; real-time
+    /// violations do not.
+    pub fn is_serializable(&self) -> bool {
+        self.anomalies.iter().all(|a| a.kind == Kind::RealTime)
+    }
+
+    /// Whether nothing was found at all; of use if real time was checked.
+    pub fn is_strictly_serializable(&self) -> bool {
+        self.anomalies.is_empty()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.anomalies.is_empty() {
+            write!(f, "no anomalies")?;
+        }
+        for (index, anomaly) in self.anomalies.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{anomaly}")?;
+        }
+        if self.omitted > 0 {
+            write!(f, "\n... and {} more", self.omitted)?;
+        }
+        if !self.complete {
+            write!(f, "\n(the search was cut short)")?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes anomalies, up to a number per kind.
+pub(crate) struct Collector {
+    limit: usize,
+    counts: BTreeMap<Kind, usize>,
+    anomalies: Vec<Anomaly>,
+    omitted: usize,
+}
+
+impl Collector {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, counts: BTreeMap::new(), anomalies: Vec::new(), omitted: 0 }
+    }
+
+    /// Adds an anomaly, made only if there is room for it.
+    pub(crate) fn add(&mut self, kind: Kind, make: impl FnOnce() -> (Vec<Edge>, String)) {
+        let count = self.counts.entry(kind).or_default();
+        if *count == self.limit {
+            self.omitted += 1;
+            return;
+        }
+        *count += 1;
+        let (cycle, text) = make();
+        self.anomalies.push(Anomaly { kind, cycle, text });
+    }
+
+    /// Adds an anomaly that is no cycle.
+    pub(crate) fn note(&mut self, kind: Kind, text: impl FnOnce() -> String) {
+        self.add(kind, || (Vec::new(), text()));
+    }
+
+    pub(crate) fn finish(mut self, complete: bool) -> Report {
+        self.anomalies.sort_by_key(|a| a.kind);
+        Report { anomalies: self.anomalies, omitted: self.omitted, complete }
+    }
+}

@@ -1,0 +1,166 @@
+//! The memory that all indexes of a database share.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use parking_lot::Mutex;
+
+use crate::region::Region;
+
+/// The first region, in bytes: what an empty database pays.
+const FIRST_REGION: usize = 64 << 10;
+/// Regions double up to this size.
+const LARGEST_REGION: usize = 32 << 20;
+
+/// A size class of nodes.
+///
+/// Sizes are an odd number of cache lines, so that the header lines of
+/// neighbouring nodes fall into different cache sets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    /// Words (of eight bytes) of a node, by class.
+    const WORDS: [usize; 6] = [136, 264, 520, 1032, 2056, 4104];
+
+    /// The smallest class with at least `words` words.
+    pub(crate) const fn holding(words: usize) -> Self {
+        let mut class = 0;
+        while Self::WORDS[class] < words {
+            class += 1;
+        }
+        Self(class as u8)
+    }
+
+    /// Words of a node of this class.
+    #[inline]
+    pub(crate) const fn words(self) -> usize {
+        Self::WORDS[self.0 as usize]
+    }
+
+    /// Bytes of a node of this class.
+    #[inline]
+    pub(crate) const fn bytes(self) -> usize {
+        self.words() * 8
+    }
+}
+
+/// Node memory shared by the indexes of a database.
+///
+/// Nodes are carved from regions that start small and grow geometrically to
+/// huge pages. A freed node goes to the free list of its size class and is used
+/// again by any index; memory goes back to the system when the arena is dropped.
+pub struct NodeArena {
+    carver: Mutex<Carver>,
+    free: [Mutex<Vec<usize>>; Class::WORDS.len()],
+    mapped: AtomicU64,
+    used: AtomicU64,
+}
+
+impl NodeArena {
+    /// An arena without any memory yet.
+    pub fn new() -> Self {
+        Self {
+            carver: Mutex::new(Carver::default()),
+            free: Default::default(),
+            mapped: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes mapped from the system (the last region is touched only as it fills).
+    pub fn mapped_bytes(&self) -> u64 {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the nodes that indexes hold now.
+    pub fn used_bytes(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The address of an unused node of `class`; its words are arbitrary, its
+    /// version even.
+    pub(crate) fn allocate(&self, class: Class) -> usize {
+        let reused = self.free[class.0 as usize].lock().pop();
+        let node = reused.unwrap_or_else(|| self.carve(class));
+        self.used.fetch_add(class.bytes() as u64, Ordering::Relaxed);
+        // Who still reads the node under its former life sees the version that
+        // ended it before it sees what the new owner writes (I3).
+        fence(Ordering::Release);
+        node
+    }
+
+    /// Takes back a node that [`NodeArena::allocate`] gave for the same `class`.
+    pub(crate) fn free(&self, node: usize, class: Class) {
+        self.used.fetch_sub(class.bytes() as u64, Ordering::Relaxed);
+        self.free[class.0 as usize].lock().push(node);
+    }
+
+    fn carve(&self, class: Class) -> usize {
+        let mut carver = self.carver.lock();
+        if carver.left() < class.bytes() {
+            self.retire_rest(&mut carver);
+            self.mapped
+                .fetch_add(carver.grow() as u64, Ordering::Relaxed);
+        }
+        carver.take(class.bytes())
+    }
+
+    /// Turns what is left of a region into free nodes, larger ones first.
+    fn retire_rest(&self, carver: &mut Carver) {
+        for class in (0..Class::WORDS.len())
+            .rev()
+            .map(|class| Class(class as u8))
+        {
+            while carver.left() >= class.bytes() {
+                let node = carver.take(class.bytes());
+                self.free[class.0 as usize].lock().push(node);
+            }
+        }
+    }
+}
+
+impl Default for NodeArena {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for NodeArena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeArena")
+            .field("mapped_bytes", &self.mapped_bytes())
+            .field("used_bytes", &self.used_bytes())
+            .finish()
+    }
+}
+
+/// Cuts nodes off the newest region.
+#[derive(Default)]
+struct Carver {
+    regions: Vec<Region>,
+    next: usize,
+    end: usize,
+}
+
+impl Carver {
+    fn left(&self) -> usize {
+        self.end - self.next
+    }
+
+    fn take(&mut self, bytes: usize) -> usize {
+        let node = self.next;
+        self.next += bytes;
+        node
+    }
+
+    /// Maps the next region and returns its size.
+    fn grow(&mut self) -> usize {
+        let last = self.regions.last().map_or(FIRST_REGION / 2, Region::len);
+        let region = Region::map((last * 2).min(LARGEST_REGION));
+        let len = region.len();
+        (self.next, self.end) = (region.start(), region.start() + len);
+        self.regions.push(region);
+        len
+    }
+}

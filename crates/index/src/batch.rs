@@ -1,0 +1,173 @@
+//! A run of entries outside of any node.
+
+use std::ops::Range;
+
+/// Entries that a scan found, in scan order; its buffers are used again.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    words: Vec<u64>,
+    /// Where each key ends in `words`; unused while all keys have one word.
+    ends: Vec<u32>,
+    values: Vec<u64>,
+    one_word: bool,
+    limit: usize,
+}
+
+impl Batch {
+    /// An empty batch that takes whole leaves.
+    pub fn new() -> Self {
+        Self::with_limit(usize::MAX)
+    }
+
+    /// An empty batch that a scan fills with at most `limit` entries (at least
+    /// one) at a time: short scans then copy no more than they need.
+    pub fn with_limit(limit: usize) -> Self {
+        let (words, ends, values) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            words,
+            ends,
+            values,
+            one_word: false,
+            limit: limit.max(1),
+        }
+    }
+
+    /// Changes how many entries a scan puts in at a time.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.max(1);
+    }
+
+    /// How many entries a scan puts in at a time.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How many entries there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The key of entry `i`.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline]
+    pub fn key(&self, i: usize) -> &[u64] {
+        &self.words[self.start(i)..self.start(i + 1)]
+    }
+
+    /// The value of entry `i`.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline]
+    pub fn value(&self, i: usize) -> u64 {
+        self.values[i]
+    }
+
+    /// All entries in order.
+    #[inline]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u64], u64)> + ExactSizeIterator {
+        (0..self.len()).map(|i| (self.key(i), self.values[i]))
+    }
+
+    /// Removes all entries; keys to come have one word each, or any number.
+    #[inline]
+    pub(crate) fn clear(&mut self, one_word: bool) {
+        self.one_word = one_word;
+        self.words.clear();
+        self.ends.clear();
+        self.values.clear();
+    }
+
+    /// Appends entries with keys of one word.
+    #[inline]
+    pub(crate) fn extend_one_word(
+        &mut self,
+        keys: impl Iterator<Item = u64>,
+        values: impl Iterator<Item = u64>,
+    ) {
+        debug_assert!(self.one_word);
+        self.words.extend(keys);
+        self.values.extend(values);
+    }
+
+    /// Appends an entry whose key is given in parts.
+    #[inline]
+    pub(crate) fn push_parts(&mut self, key: impl Iterator<Item = u64>, value: u64) {
+        self.words.extend(key);
+        self.values.push(value);
+        if !self.one_word {
+            self.ends.push(self.words.len() as u32);
+        }
+    }
+
+    /// Appends an entry.
+    pub(crate) fn push(&mut self, key: &[u64], value: u64) {
+        self.words.extend_from_slice(key);
+        self.values.push(value);
+        if !self.one_word {
+            self.ends.push(self.words.len() as u32);
+        }
+    }
+
+    /// Puts an entry in at `pos`.
+    pub(crate) fn insert(&mut self, pos: usize, key: &[u64], value: u64) {
+        let start = self.start(pos);
+        self.words.splice(start..start, key.iter().copied());
+        self.values.insert(pos, value);
+        if !self.one_word {
+            self.ends.insert(pos, start as u32);
+            self.ends[pos..]
+                .iter_mut()
+                .for_each(|end| *end += key.len() as u32);
+        }
+    }
+
+    /// Takes the entry at `pos` out.
+    pub(crate) fn remove(&mut self, pos: usize) {
+        let (start, end) = (self.start(pos), self.start(pos + 1));
+        self.words.drain(start..end);
+        self.values.remove(pos);
+        if !self.one_word {
+            self.ends.remove(pos);
+            self.ends[pos..]
+                .iter_mut()
+                .for_each(|e| *e -= (end - start) as u32);
+        }
+    }
+
+    /// The words of the keys of `range`, and the values.
+    pub(crate) fn parts(&self, range: Range<usize>) -> (&[u64], &[u64]) {
+        (
+            &self.words[self.start(range.start)..self.start(range.end)],
+            &self.values[range],
+        )
+    }
+
+    /// How many words the keys of `range` have together.
+    pub(crate) fn key_words(&self, range: &Range<usize>) -> usize {
+        self.start(range.end) - self.start(range.start)
+    }
+
+    #[inline]
+    fn start(&self, i: usize) -> usize {
+        match (self.one_word, i) {
+            (true, _) | (_, 0) => i,
+            _ => self.ends[i - 1] as usize,
+        }
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,172 @@
+//! The index that other rooms use: one of two layouts behind one face.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::arena::NodeArena;
+use crate::batch::Batch;
+use crate::bulk::Unsorted;
+use crate::layout::Layout;
+use crate::narrow::Narrow;
+use crate::scan::Scan;
+use crate::tree::Tree;
+use crate::wide::{MAX_KEY_WORDS, Wide};
+
+/// What became of an insert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insert {
+    /// The entry is there now.
+    Inserted,
+    /// The key was there, with this value; nothing changed.
+    Exists(u64),
+    /// The key was absent, and somebody relied on that at this timestamp, which
+    /// is newer than the insert's; nothing changed.
+    Forbidden(u64),
+}
+
+/// An ordered map from keys of `u64` words to `u64` values for many threads.
+///
+/// See the crate's documentation for keys, read marks and how it works.
+pub struct Index(Kind);
+
+enum Kind {
+    Narrow(Tree<Narrow>),
+    Wide(Tree<Wide>),
+}
+
+/// Calls the same method on the tree of either layout.
+macro_rules! dispatch {
+    ($index:expr, $tree:ident => $call:expr) => {
+        match &$index.0 {
+            Kind::Narrow($tree) => $call,
+            Kind::Wide($tree) => $call,
+        }
+    };
+}
+
+impl Index {
+    /// The longest keys an index can hold, in words.
+    pub const MAX_KEY_WORDS: usize = MAX_KEY_WORDS;
+
+    /// An empty index for keys of up to `max_key_words` words; if that is one,
+    /// every key has exactly one.
+    ///
+    /// # Panics
+    /// If `max_key_words` is not in `1..=`[`Index::MAX_KEY_WORDS`].
+    pub fn new(max_key_words: usize, arena: &Arc<NodeArena>) -> Self {
+        check_max_key_words(max_key_words);
+        Self(match max_key_words {
+            1 => Kind::Narrow(Tree::new(Narrow, arena)),
+            _ => Kind::Wide(Tree::new(Wide::new(max_key_words), arena)),
+        })
+    }
+
+    /// An index of entries in strictly ascending key order, its nodes filled to
+    /// the fraction `fill` (between one half and one) of what they can hold.
+    ///
+    /// # Errors
+    /// If the entries are not in order.
+    ///
+    /// # Panics
+    /// As [`Index::new`] and [`Index::insert`] do, about the lengths of keys.
+    pub fn bulk_load<K: AsRef<[u64]>>(
+        max_key_words: usize,
+        arena: &Arc<NodeArena>,
+        entries: impl IntoIterator<Item = (K, u64)>,
+        fill: f64,
+    ) -> Result<Self, Unsorted> {
+        check_max_key_words(max_key_words);
+        Ok(Self(match max_key_words {
+            1 => Kind::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
+            _ => Kind::Wide(Tree::bulk_load(
+                Wide::new(max_key_words),
+                arena,
+                entries,
+                fill,
+            )?),
+        }))
+    }
+
+    /// The value of `key`.
+    ///
+    /// If there is none and `mark` is given, the read mark of the key's leaf is
+    /// raised to it: from then on an insert of the key with an older timestamp
+    /// is forbidden. There is no moment in between.
+    ///
+    /// # Panics
+    /// If `key` has no words or more than the index takes.
+    #[inline]
+    pub fn get(&self, key: &[u64], mark: Option<u64>) -> Option<u64> {
+        dispatch!(self, tree => { check_key(tree, key); tree.get(key, mark) })
+    }
+
+    /// Inserts an entry unless its key is present, or was found absent by a
+    /// reader newer than `ts`.
+    ///
+    /// # Panics
+    /// If `key` has no words or more than the index takes.
+    #[inline]
+    pub fn insert(&self, key: &[u64], value: u64, ts: u64) -> Insert {
+        dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts) })
+    }
+
+    /// Removes `key` if its value is `value`, and says whether it was. The read
+    /// mark of the range it leaves is raised to `floor` at the same moment.
+    ///
+    /// # Panics
+    /// If `key` has no words or more than the index takes.
+    #[inline]
+    pub fn remove(&self, key: &[u64], value: u64, floor: u64) -> bool {
+        dispatch!(self, tree => { check_key(tree, key); tree.remove(key, value, floor) })
+    }
+
+    /// How many entries there are: exact while nobody writes. Visits every leaf.
+    pub fn len(&self) -> usize {
+        dispatch!(self, tree => tree.len())
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that the index's nodes take.
+    pub fn bytes(&self) -> u64 {
+        dispatch!(self, tree => tree.bytes())
+    }
+
+    /// See [`Scan::next_batch`].
+    #[inline]
+    pub(crate) fn scan(&self, scan: &mut Scan, mark: Option<u64>, out: &mut Batch) -> bool {
+        dispatch!(self, tree => tree.scan(scan, mark, out))
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layout = match &self.0 {
+            Kind::Narrow(_) => "narrow",
+            Kind::Wide(_) => "wide",
+        };
+        f.debug_struct("Index")
+            .field("layout", &layout)
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}
+
+fn check_max_key_words(words: usize) {
+    assert!(
+        (1..=MAX_KEY_WORDS).contains(&words),
+        "keys of up to {words} words"
+    );
+}
+
+#[inline(always)]
+fn check_key<L: Layout>(tree: &Tree<L>, key: &[u64]) {
+    assert!(
+        tree.layout.accepts(key.len()),
+        "a key of {} words",
+        key.len()
+    );
+}

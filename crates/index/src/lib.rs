@@ -1,0 +1,61 @@
+//! Ordered in-memory indexes from keys to `u64` values, read without locks.
+//!
+//! An [`Index`] is a B+-tree with optimistic lock coupling (Leis, Scheibner,
+//! Kemper, Neumann: *The ART of Practical Synchronization*, 2016; Leis,
+//! Haubenschild, Neumann: *Optimistic Lock Coupling*, 2019). Readers never
+//! write to a node: they read its version, then what they need, then check
+//! that the version has not moved. Writers lock the one node they change.
+//!
+//! A key is a non-empty slice of `u64` words compared word by word, then by
+//! length; the caller packs its order-preserving bytes into them big-endian.
+//! Keys of one word and longer keys have their own node layout.
+//!
+//! Every leaf carries a *read mark*: the newest timestamp at which somebody
+//! relied on a gap of the leaf's key range. An insert with an older timestamp
+//! into that range is refused, so that no phantom can appear behind a reader.
+//!
+//! # Invariants
+//!
+//! * **I1, type-stable memory.** A [`NodeArena`] never unmaps a node before it
+//!   is dropped itself, never changes its size, and every word of it is an
+//!   initialised atomic. Every index keeps its arena alive.
+//! * **I2, child words.** A child word is followed only when it was read under
+//!   its node's lock, or when its node's version was checked after the read:
+//!   it is then the address of a node of the tree's own size class.
+//! * **I3, versions.** A node's version only grows, also when the node is freed
+//!   and used again: what was read under an old version fails its check.
+//! * **I4, racy reads.** What an optimistic reader takes from a node indexes
+//!   the node's words only through checked accesses, until it is validated.
+//! * **I5, marks.** A reader raises the mark before it checks the version; a
+//!   writer locks the version before it reads the mark (all sequentially
+//!   consistent): one of the two sees the other.
+//! * **I6, fences.** A leaf holds the keys from its low fence (inclusive) to
+//!   its high fence (exclusive), and the leaves' ranges cover all keys.
+//! * **I7, lock order.** A thread waits for a lock only while it holds locks of
+//!   higher levels, or of nodes further left on the same level.
+#![allow(
+    unsafe_code,
+    reason = "nodes are shared memory found by address: mapping them, following them and prefetching them"
+)]
+
+mod arena;
+mod batch;
+mod bulk;
+mod index;
+mod layout;
+mod lookup;
+mod merge;
+mod narrow;
+mod node;
+mod region;
+mod scan;
+mod search;
+mod split;
+mod tree;
+mod wide;
+
+pub use arena::NodeArena;
+pub use batch::Batch;
+pub use bulk::Unsorted;
+pub use index::{Index, Insert};
+pub use scan::{Direction, Scan};

@@ -1,0 +1,134 @@
+//! The layout for keys of exactly one word: two plain arrays.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::arena::Class;
+use crate::batch::Batch;
+use crate::layout::{Content, Layout, Slot};
+use crate::node::{HEADER, Locked, META, Node, Side, prefetch};
+use crate::search::{copy_in, lower_bound, shift_down, shift_up};
+
+/// Entries of a node. Unused key words hold the largest key, so that a search
+/// runs over all of them and its steps are known in advance.
+const CAPACITY: usize = 64;
+const KEYS: usize = HEADER;
+const VALUES: usize = KEYS + CAPACITY;
+const WORDS: usize = VALUES + CAPACITY;
+const CLASS: Class = Class::holding(WORDS);
+const _: () = assert!(CLASS.words() == WORDS, "the node fills its size class");
+
+/// Keys of one word.
+#[derive(Clone, Copy)]
+pub(crate) struct Narrow;
+
+#[inline(always)]
+fn keys(node: Node<'_>) -> &[AtomicU64] {
+    &node.words()[KEYS..KEYS + CAPACITY]
+}
+
+#[inline(always)]
+fn values(node: Node<'_>) -> &[AtomicU64] {
+    &node.words()[VALUES..VALUES + CAPACITY]
+}
+
+impl Layout for Narrow {
+    const ONE_WORD: bool = true;
+
+    #[inline(always)]
+    fn class(&self) -> Class {
+        CLASS
+    }
+
+    #[inline(always)]
+    fn accepts(&self, key_words: usize) -> bool {
+        key_words == 1
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, addr: usize) {
+        prefetch(addr, VALUES / 8);
+    }
+
+    #[inline(always)]
+    fn count(&self, node: Node<'_>) -> usize {
+        (node.get(META) as usize).min(CAPACITY)
+    }
+
+    #[inline(always)]
+    fn find(&self, node: Node<'_>, key: &[u64]) -> Slot {
+        let pos = lower_bound(keys(node), key[0]);
+        let found = pos < self.count(node) && keys(node)[pos].load(Relaxed) == key[0];
+        Slot { pos, found }
+    }
+
+    #[inline(always)]
+    fn value(&self, node: Node<'_>, pos: usize) -> u64 {
+        values(node).get(pos).map_or(0, |value| value.load(Relaxed))
+    }
+
+    #[inline]
+    fn load(
+        &self,
+        node: Node<'_>,
+        positions: impl Iterator<Item = usize> + Clone,
+        out: &mut Batch,
+    ) {
+        let (keys, values) = (keys(node), values(node));
+        out.extend_one_word(
+            positions
+                .clone()
+                .map(|pos| keys[pos % CAPACITY].load(Relaxed)),
+            positions.map(|pos| values[pos % CAPACITY].load(Relaxed)),
+        );
+    }
+
+    fn fence(&self, node: Node<'_>, side: Side, out: &mut Vec<u64>) -> bool {
+        out.clear();
+        out.push(node.get(side.word()));
+        node.has_fence(side)
+    }
+
+    fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
+        let count = self.count(**node);
+        if count == CAPACITY {
+            return false;
+        }
+        shift_up(&keys(**node)[pos..=count]);
+        shift_up(&values(**node)[pos..=count]);
+        node.set(KEYS + pos, key[0]);
+        node.set(VALUES + pos, value);
+        node.set(META, count as u64 + 1);
+        true
+    }
+
+    fn remove(&self, node: &Locked<'_>, pos: usize) {
+        let count = self.count(**node);
+        shift_down(&keys(**node)[pos..count]);
+        shift_down(&values(**node)[pos..count]);
+        node.set(KEYS + count - 1, u64::MAX);
+        node.set(META, count as u64 - 1);
+    }
+
+    fn cost(&self, content: &Content<'_>) -> usize {
+        content.range.len()
+    }
+
+    fn budget(&self) -> usize {
+        CAPACITY
+    }
+
+    fn store(&self, node: Node<'_>, content: &Content<'_>) {
+        let count = content.range.len();
+        let (new_keys, new_values) = content.entries.parts(content.range.clone());
+        copy_in(keys(node), new_keys);
+        copy_in(values(node), new_values);
+        keys(node)[count..]
+            .iter()
+            .for_each(|key| key.store(u64::MAX, Relaxed));
+        node.set(META, count as u64);
+        for side in [Side::Low, Side::High] {
+            node.set_has_fence(side, content.fence(side).is_some());
+            node.set(side.word(), content.fence(side).map_or(0, |fence| fence[0]));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A node as its readers and writers see it: words, a version, a header.
+
+use std::ops::Deref;
+use std::slice;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Odd while locked; grows by two with every lock and unlock (I3).
+const VERSION: usize = 0;
+/// The read mark (leaves only).
+const MARK: usize = 1;
+/// Entry count and, for long keys, the shape of the node.
+pub(crate) const META: usize = 2;
+/// Level, and which fences there are.
+const KIND: usize = 3;
+/// The child left of the first separator (inner nodes only).
+const FIRST_CHILD: usize = 4;
+/// Where the low fence is (leaves only).
+pub(crate) const LOW: usize = 5;
+/// Where the high fence is (leaves only).
+pub(crate) const HIGH: usize = 6;
+/// Where the last insert went, and how many before it went one by one upwards.
+const HINT: usize = 7;
+/// Words of the header: one cache line.
+pub(crate) const HEADER: usize = 8;
+
+const LEVEL_MASK: u64 = 0xff;
+const HINT_RUN: u64 = 0xffff;
+/// Spins before a waiting thread gives its processor away.
+const SPINS: u32 = 50;
+
+/// Waits a little longer each time, then lets other threads run.
+#[derive(Default)]
+pub(crate) struct Backoff(u32);
+
+impl Backoff {
+    pub(crate) fn wait(&mut self) {
+        self.0 += 1;
+        if self.0 < SPINS {
+            std::hint::spin_loop()
+        } else {
+            std::thread::yield_now()
+        }
+    }
+}
+
+/// One end of a leaf's range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Low,
+    High,
+}
+
+impl Side {
+    fn flag(self) -> u64 {
+        match self {
+            Self::Low => 1 << 8,
+            Self::High => 1 << 9,
+        }
+    }
+
+    /// The header word for this fence.
+    pub(crate) fn word(self) -> usize {
+        match self {
+            Self::Low => LOW,
+            Self::High => HIGH,
+        }
+    }
+}
+
+/// A view of a node's words. Reads are racy unless the node is locked.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl<'a> Node<'a> {
+    /// # Safety
+    /// `addr` is a node of `words` words of an arena that outlives `'a` (I1, I2).
+    #[inline(always)]
+    pub(crate) unsafe fn at(addr: usize, words: usize) -> Self {
+        let base = std::ptr::with_exposed_provenance::<AtomicU64>(addr);
+        // SAFETY: by the caller; node words are only ever accessed as atomics (I1).
+        let words = unsafe { slice::from_raw_parts(base, words) };
+        Self { words }
+    }
+
+    /// The address, as stored in child words.
+    #[inline]
+    pub(crate) fn addr(self) -> usize {
+        self.words.as_ptr().expose_provenance()
+    }
+
+    /// All words.
+    #[inline(always)]
+    pub(crate) fn words(self) -> &'a [AtomicU64] {
+        self.words
+    }
+
+    /// Word `i`, which must lie inside the node.
+    #[inline(always)]
+    pub(crate) fn get(self, i: usize) -> u64 {
+        self.words[i].load(Ordering::Relaxed)
+    }
+
+    /// Writes word `i`; the caller holds the lock or has not yet published the node.
+    #[inline(always)]
+    pub(crate) fn set(self, i: usize, value: u64) {
+        self.words[i].store(value, Ordering::Relaxed);
+    }
+
+    /// The version, as soon as nobody holds the lock.
+    #[inline(always)]
+    pub(crate) fn version(self) -> u64 {
+        let version = self.words[VERSION].load(Ordering::Acquire);
+        if version & 1 == 0 {
+            version
+        } else {
+            self.version_contended()
+        }
+    }
+
+    #[cold]
+    fn version_contended(self) -> u64 {
+        let mut backoff = Backoff::default();
+        loop {
+            backoff.wait();
+            let version = self.words[VERSION].load(Ordering::Acquire);
+            if version & 1 == 0 {
+                return version;
+            }
+        }
+    }
+
+    /// Whether all that was read since `version` was taken belongs to it.
+    #[inline(always)]
+    pub(crate) fn unchanged(self, version: u64) -> bool {
+        fence(Ordering::Acquire);
+        // Sequentially consistent for I5; the same instruction on x86.
+        self.words[VERSION].load(Ordering::SeqCst) == version
+    }
+
+    /// Locks the node if it still has `version`.
+    #[inline]
+    pub(crate) fn lock_if(self, version: u64) -> Option<Locked<'a>> {
+        let (ok, err) = (Ordering::SeqCst, Ordering::Relaxed);
+        self.words[VERSION]
+            .compare_exchange(version, version + 1, ok, err)
+            .ok()?;
+        // A reader that sees a write below sees the odd version too.
+        fence(Ordering::Release);
+        Some(Locked {
+            node: self,
+            version,
+        })
+    }
+
+    /// Waits for the lock (see I7).
+    pub(crate) fn lock(self) -> Locked<'a> {
+        loop {
+            if let Some(locked) = self.lock_if(self.version()) {
+                return locked;
+            }
+        }
+    }
+
+    /// Prepares a fresh node: no entries are stored yet.
+    pub(crate) fn init(self, level: usize, mark: u64) {
+        self.set(KIND, level as u64);
+        self.set(HINT, 0);
+        self.set(FIRST_CHILD, 0);
+        self.words[MARK].store(mark, Ordering::SeqCst);
+    }
+
+    /// Zero for leaves, one more than its children for inner nodes.
+    #[inline(always)]
+    pub(crate) fn level(self) -> usize {
+        (self.get(KIND) & LEVEL_MASK) as usize
+    }
+
+    /// Makes the node one of another level (the root only: others stay).
+    pub(crate) fn set_level(self, level: usize) {
+        self.set(KIND, level as u64);
+        self.set(HINT, 0);
+    }
+
+    /// Whether the range is bounded on this side.
+    #[inline]
+    pub(crate) fn has_fence(self, side: Side) -> bool {
+        self.get(KIND) & side.flag() != 0
+    }
+
+    /// Notes whether the range is bounded on this side.
+    pub(crate) fn set_has_fence(self, side: Side, bounded: bool) {
+        let kind = self.get(KIND) & !side.flag();
+        self.set(KIND, if bounded { kind | side.flag() } else { kind });
+    }
+
+    /// The child left of the first separator.
+    #[inline(always)]
+    pub(crate) fn first_child(self) -> u64 {
+        self.get(FIRST_CHILD)
+    }
+
+    /// Sets the child left of the first separator.
+    pub(crate) fn set_first_child(self, child: u64) {
+        self.set(FIRST_CHILD, child);
+    }
+
+    /// The read mark.
+    #[inline]
+    pub(crate) fn mark(self) -> u64 {
+        self.words[MARK].load(Ordering::SeqCst)
+    }
+
+    /// Raises the read mark to at least `mark`.
+    #[inline]
+    pub(crate) fn raise_mark(self, mark: u64) {
+        if self.mark() < mark {
+            self.words[MARK].fetch_max(mark, Ordering::SeqCst);
+        }
+    }
+
+    /// Notes that an entry went in at `pos`.
+    #[inline]
+    pub(crate) fn note_insert(self, pos: usize) {
+        let hint = self.get(HINT);
+        let follows = hint >> 16 == pos as u64;
+        let run = if follows {
+            ((hint & HINT_RUN) + 1).min(HINT_RUN)
+        } else {
+            0
+        };
+        self.set(HINT, (pos as u64 + 1) << 16 | run);
+    }
+
+    /// How many of the last inserts went in right behind the one before.
+    pub(crate) fn insert_run(self) -> u64 {
+        self.get(HINT) & HINT_RUN
+    }
+}
+
+/// A node whose lock this thread holds; dropping it unlocks.
+pub(crate) struct Locked<'a> {
+    node: Node<'a>,
+    version: u64,
+}
+
+impl<'a> Deref for Locked<'a> {
+    type Target = Node<'a>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Node<'a> {
+        &self.node
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.node.words[VERSION].store(self.version + 2, Ordering::Release);
+    }
+}
+
+/// Asks for `lines` cache lines from `addr` on; a wrong address does no harm.
+#[inline(always)]
+pub(crate) fn prefetch(addr: usize, lines: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in 0..lines {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = std::ptr::without_provenance::<i8>(addr.wrapping_add(line * 64));
+        // SAFETY: a prefetch is a hint that neither faults nor accesses memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (addr, lines);
+}

@@ -1,0 +1,124 @@
+//! Stretches of zeroed memory that nodes are carved from.
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Regions of this size and above are aligned to it and ask for huge pages.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
+/// One stretch of zeroed memory, unmapped on drop.
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a region is plain memory without affinity to a thread; it hands out
+// addresses only, and what lies behind them is atomic (I1).
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Maps `len` bytes. Ends the process if there is no memory, as `Vec` does.
+    pub(crate) fn map(len: usize) -> Self {
+        let layout = Layout::from_size_align(len, HUGE_PAGE).expect("region sizes are small");
+        match os::map(len) {
+            Some(base) => Self { base, len },
+            None => handle_alloc_error(layout),
+        }
+    }
+
+    /// The address of the first byte, its provenance exposed for nodes.
+    pub(crate) fn start(&self) -> usize {
+        self.base.as_ptr().expose_provenance()
+    }
+
+    /// The length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: `base` and `len` are what `os::map` returned, and by I1 the
+        // arena drops its regions only when no index is left.
+        unsafe { os::unmap(self.base, self.len) };
+    }
+}
+
+#[cfg(not(miri))]
+mod os {
+    use super::HUGE_PAGE;
+    use std::ptr::{self, NonNull};
+
+    pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
+        if len < HUGE_PAGE {
+            anonymous(len)
+        } else {
+            huge(len)
+        }
+    }
+
+    /// # Safety
+    /// `base` and `len` name a whole mapping that nobody uses any more.
+    pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
+        // SAFETY: handed on to the caller.
+        let failed = unsafe { libc::munmap(base.as_ptr().cast(), len) };
+        debug_assert_eq!(failed, 0, "munmap of an own mapping");
+    }
+
+    fn anonymous(len: usize) -> Option<NonNull<u8>> {
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a fresh anonymous mapping touches no memory of ours.
+        let base = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            None
+        } else {
+            NonNull::new(base.cast())
+        }
+    }
+
+    /// Maps too much, then gives back what lies outside the aligned stretch.
+    fn huge(len: usize) -> Option<NonNull<u8>> {
+        let wide = anonymous(len + HUGE_PAGE)?;
+        let before = wide.as_ptr().addr().next_multiple_of(HUGE_PAGE) - wide.as_ptr().addr();
+        // SAFETY: `before < HUGE_PAGE` (page-aligned mapping), so `base..base +
+        // len` lies inside the mapping; the trimmed ends are ours and unused.
+        unsafe {
+            let base = wide.add(before);
+            if before > 0 {
+                unmap(wide, before);
+            }
+            if before < HUGE_PAGE {
+                unmap(base.add(len), HUGE_PAGE - before);
+            }
+            // Advice: without it the region works, only slower.
+            libc::madvise(base.as_ptr().cast(), len, libc::MADV_HUGEPAGE);
+            Some(base)
+        }
+    }
+}
+
+#[cfg(miri)]
+mod os {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::ptr::NonNull;
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, 4096).expect("region sizes are small")
+    }
+
+    pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
+        // SAFETY: regions are never empty.
+        NonNull::new(unsafe { alloc_zeroed(layout(len)) })
+    }
+
+    /// # Safety
+    /// `base` came from [`map`] with the same `len`.
+    pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
+        // SAFETY: handed on to the caller.
+        unsafe { dealloc(base.as_ptr(), layout(len)) };
+    }
+}

@@ -1,0 +1,231 @@
+//! Ordered reads of key ranges, one leaf at a time.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use crate::batch::Batch;
+use crate::index::Index;
+use crate::layout::Layout;
+use crate::node::{Backoff, Node, Side};
+use crate::tree::Tree;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Direction {
+    /// From small keys to large ones.
+    #[default]
+    Forward,
+    /// From large keys to small ones.
+    Backward,
+}
+
+/// A position in a range of keys: what is left to read of it.
+///
+/// A scan borrows nothing and holds no locks; entries that come and go while it
+/// runs are seen or not, but none that stays is missed and none comes twice.
+#[derive(Clone, Debug, Default)]
+pub struct Scan {
+    lower: Edge,
+    upper: Edge,
+    direction: Direction,
+    finished: bool,
+    fence: Vec<u64>,
+}
+
+/// One end of a range.
+#[derive(Clone, Debug, Default)]
+struct Edge {
+    kind: Kind,
+    key: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Kind {
+    #[default]
+    Unbounded,
+    Included,
+    Excluded,
+}
+
+impl Edge {
+    fn set(&mut self, bound: Bound<&[u64]>) {
+        let (kind, key): (_, &[u64]) = match bound {
+            Bound::Unbounded => (Kind::Unbounded, &[]),
+            Bound::Included(key) => (Kind::Included, key),
+            Bound::Excluded(key) => (Kind::Excluded, key),
+        };
+        self.kind = kind;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+}
+
+impl Scan {
+    /// A scan of the keys between two bounds. A bound may be any word string,
+    /// for example the first words of longer keys.
+    pub fn new(lower: Bound<&[u64]>, upper: Bound<&[u64]>, direction: Direction) -> Self {
+        let mut scan = Self::default();
+        scan.reset(lower, upper, direction);
+        scan
+    }
+
+    /// Begins another scan with the buffers of this one.
+    pub fn reset(&mut self, lower: Bound<&[u64]>, upper: Bound<&[u64]>, direction: Direction) {
+        self.lower.set(lower);
+        self.upper.set(upper);
+        self.direction = direction;
+        self.finished = self.is_empty_range();
+    }
+
+    /// Whether the whole range has been read.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Replaces `out` by the next entries in scan order, all from one leaf and
+    /// of one moment; there may be none although more follow. False, with
+    /// nothing in `out`, once the range is exhausted.
+    ///
+    /// If `mark` is given, the leaf's read mark is raised to it, entries or not:
+    /// inserts into the part of the range read so far are refused to older
+    /// timestamps from then on.
+    pub fn next_batch(&mut self, index: &Index, mark: Option<u64>, out: &mut Batch) -> bool {
+        index.scan(self, mark, out)
+    }
+
+    fn is_empty_range(&self) -> bool {
+        if self.lower.kind == Kind::Unbounded || self.upper.kind == Kind::Unbounded {
+            return false;
+        }
+        match self.lower.key.cmp(&self.upper.key) {
+            Ordering::Less => false,
+            Ordering::Equal => {
+                self.lower.kind == Kind::Excluded || self.upper.kind == Kind::Excluded
+            }
+            Ordering::Greater => true,
+        }
+    }
+
+    /// Expresses bounds that no key of the tree can equal by ones that can.
+    fn normalise<L: Layout>(&mut self) {
+        if self.lower.key.is_empty() {
+            self.lower.kind = Kind::Unbounded;
+        }
+        if self.upper.key.is_empty() && self.upper.kind != Kind::Unbounded {
+            self.finished = true;
+        }
+        if L::ONE_WORD && self.lower.key.len() > 1 {
+            self.lower.kind = Kind::Excluded;
+            self.lower.key.truncate(1);
+        }
+        if L::ONE_WORD && self.upper.key.len() > 1 {
+            self.upper.kind = Kind::Included;
+            self.upper.key.truncate(1);
+        }
+    }
+
+    /// Which child of an inner node holds the next entries.
+    #[inline]
+    fn pick<L: Layout>(&self, tree: &Tree<L>, node: Node<'_>) -> usize {
+        let find = |edge: &Edge| tree.layout.find(node, &edge.key);
+        match (self.direction, self.lower.kind, self.upper.kind) {
+            (Direction::Forward, Kind::Unbounded, _) => 0,
+            (Direction::Forward, _, _) => find(&self.lower).after(),
+            (Direction::Backward, _, Kind::Unbounded) => tree.layout.count(node),
+            (Direction::Backward, _, Kind::Included) => find(&self.upper).after(),
+            (Direction::Backward, _, Kind::Excluded) => find(&self.upper).pos,
+        }
+    }
+
+    /// The entries of a leaf that lie in the range: from, to.
+    #[inline]
+    fn positions<L: Layout>(&self, tree: &Tree<L>, leaf: Node<'_>) -> (usize, usize) {
+        let find = |edge: &Edge| tree.layout.find(leaf, &edge.key);
+        let from = match self.lower.kind {
+            Kind::Unbounded => 0,
+            Kind::Included => find(&self.lower).pos,
+            Kind::Excluded => find(&self.lower).after(),
+        };
+        let to = match self.upper.kind {
+            Kind::Unbounded => tree.layout.count(leaf),
+            Kind::Included => find(&self.upper).after(),
+            Kind::Excluded => find(&self.upper).pos,
+        };
+        (from.min(to), to)
+    }
+
+    /// The next leaf's worth of entries; `None` if a writer got in the way.
+    #[inline]
+    fn attempt<L: Layout>(
+        &mut self,
+        tree: &Tree<L>,
+        mark: Option<u64>,
+        out: &mut Batch,
+    ) -> Option<Progress> {
+        out.clear(L::ONE_WORD);
+        let path = tree.descend(0, |node| self.pick(tree, node))?;
+        if let Some(mark) = mark {
+            path.node.raise_mark(mark);
+        }
+        let (from, to) = self.positions(tree, path.node);
+        let taken = (to - from).min(out.limit());
+        let side = match self.direction {
+            Direction::Forward => {
+                tree.layout.load(path.node, from..from + taken, out);
+                Side::High
+            }
+            Direction::Backward => {
+                tree.layout.load(path.node, (to - taken..to).rev(), out);
+                Side::Low
+            }
+        };
+        let bounded = tree.layout.fence(path.node, side, &mut self.fence);
+        path.node.unchanged(path.version).then_some(Progress {
+            partial: taken < to - from,
+            bounded,
+        })
+    }
+
+    /// Moves the near edge of the range behind what has been read.
+    #[inline]
+    fn advance(&mut self, progress: Progress, out: &Batch) {
+        let (near, kind) = match self.direction {
+            Direction::Forward if !progress.partial => (&mut self.lower, Kind::Included),
+            Direction::Forward => (&mut self.lower, Kind::Excluded),
+            Direction::Backward => (&mut self.upper, Kind::Excluded),
+        };
+        if progress.partial {
+            near.key.clear();
+            near.key.extend_from_slice(out.key(out.len() - 1));
+        } else {
+            std::mem::swap(&mut near.key, &mut self.fence);
+        }
+        near.kind = kind;
+        self.finished = (!progress.partial && !progress.bounded) || self.is_empty_range();
+    }
+}
+
+/// How far a scan got in a leaf.
+struct Progress {
+    /// The leaf has more entries of the range.
+    partial: bool,
+    /// The leaf has a fence where the scan leaves it.
+    bounded: bool,
+}
+
+impl<L: Layout> Tree<L> {
+    /// See [`Scan::next_batch`].
+    pub(crate) fn scan(&self, scan: &mut Scan, mark: Option<u64>, out: &mut Batch) -> bool {
+        scan.normalise::<L>();
+        let mut backoff = Backoff::default();
+        while !scan.finished {
+            if let Some(progress) = scan.attempt(self, mark, out) {
+                scan.advance(progress, out);
+                return true;
+            }
+            backoff.wait();
+        }
+        out.clear(L::ONE_WORD);
+        false
+    }
+}

@@ -1,0 +1,82 @@
+//! Searching and shifting sorted runs of atomic words.
+
+use std::cmp::Ordering;
+use std::hint::select_unpredictable;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How many of the sorted `words` are below `key`, without unpredictable branches.
+#[inline(always)]
+pub(crate) fn lower_bound(words: &[AtomicU64], key: u64) -> usize {
+    count_while(words, |word| word < key)
+}
+
+/// How many of the sorted `words` are not above `key`.
+#[inline(always)]
+pub(crate) fn upper_bound(words: &[AtomicU64], key: u64) -> usize {
+    count_while(words, |word| word <= key)
+}
+
+#[inline(always)]
+fn count_while(words: &[AtomicU64], before: impl Fn(u64) -> bool) -> usize {
+    let (mut base, mut len) = (0, words.len());
+    if len == 0 {
+        return 0;
+    }
+    while len > 1 {
+        let half = len / 2;
+        // SAFETY: `base + len <= words.len()` holds on entry and is kept: either
+        // `base` grows by what `len` loses, or only `len` shrinks; `half < len`.
+        let word = unsafe { words.get_unchecked(base + half - 1) }.load(Relaxed);
+        base = select_unpredictable(before(word), base + half, base);
+        len -= half;
+    }
+    // SAFETY: as above, with `len == 1`.
+    let word = unsafe { words.get_unchecked(base) }.load(Relaxed);
+    base + usize::from(before(word))
+}
+
+/// Compares stored words with key words: word by word, then by length.
+#[inline]
+pub(crate) fn compare(stored: &[AtomicU64], key: &[u64]) -> Ordering {
+    for (word, key) in stored.iter().zip(key) {
+        match word.load(Relaxed).cmp(key) {
+            Ordering::Equal => {}
+            unequal => return unequal,
+        }
+    }
+    stored.len().cmp(&key.len())
+}
+
+/// Moves all words one place up; the last one is lost, the first one doubled.
+#[inline]
+pub(crate) fn shift_up(words: &[AtomicU64]) {
+    for i in (1..words.len()).rev() {
+        words[i].store(words[i - 1].load(Relaxed), Relaxed);
+    }
+}
+
+/// Moves all words one place down; the first one is lost, the last one doubled.
+#[inline]
+pub(crate) fn shift_down(words: &[AtomicU64]) {
+    for i in 1..words.len() {
+        words[i - 1].store(words[i].load(Relaxed), Relaxed);
+    }
+}
+
+/// Writes `values` over the first words of `words`.
+pub(crate) fn copy_in(words: &[AtomicU64], values: &[u64]) {
+    for (word, value) in words[..values.len()].iter().zip(values) {
+        word.store(*value, Relaxed);
+    }
+}
+
+/// How many leading words two keys share.
+pub(crate) fn common_prefix(a: &[u64], b: &[u64]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The shortest key above `below` and not above `above`.
+pub(crate) fn separator<'a>(below: &[u64], above: &'a [u64]) -> &'a [u64] {
+    debug_assert!(below < above);
+    &above[..common_prefix(below, above) + 1]
+}

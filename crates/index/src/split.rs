@@ -1,0 +1,199 @@
+//! Splitting nodes that are full.
+
+use crate::batch::Batch;
+use crate::layout::{Content, Layout};
+use crate::node::{Locked, Node, Side};
+use crate::search::separator;
+use crate::tree::{Step, Tree};
+
+/// After so many inserts, each right behind the one before, a node is taken to
+/// be filled in key order.
+const RUN: u64 = 3;
+
+/// Where a node is cut in two.
+struct Cut {
+    /// Entries before this one stay on the left. In an inner node this one
+    /// itself moves up as the separator.
+    at: usize,
+    /// The first key that belongs to the right.
+    separator: Vec<u64>,
+}
+
+/// The entries and the range of a node that is about to be split.
+struct Halves {
+    entries: Batch,
+    low: Option<Vec<u64>>,
+    high: Option<Vec<u64>>,
+    leaf: bool,
+}
+
+impl Halves {
+    fn left<'a>(&'a self, cut: &'a Cut) -> Content<'a> {
+        let high = self.leaf.then_some(cut.separator.as_slice());
+        Content {
+            entries: &self.entries,
+            range: 0..cut.at,
+            low: self.low.as_deref(),
+            high,
+        }
+    }
+
+    fn right<'a>(&'a self, cut: &'a Cut) -> Content<'a> {
+        let low = self.leaf.then_some(cut.separator.as_slice());
+        let range = cut.at + usize::from(!self.leaf)..self.entries.len();
+        Content {
+            entries: &self.entries,
+            range,
+            low,
+            high: self.high.as_deref(),
+        }
+    }
+}
+
+impl<L: Layout> Tree<L> {
+    /// Makes room for `key` in a locked node that has none, or in its parent.
+    /// Either way the caller starts again from the root.
+    #[cold]
+    pub(crate) fn split(&self, parent: Option<Step<'_>>, node: Locked<'_>, key: &[u64]) {
+        let Some(step) = parent else {
+            return self.split_root(node, key);
+        };
+        let Some(parent) = step.node.lock_if(step.version) else {
+            return;
+        };
+        if !self.split_child(&parent, step.child, &node, key) {
+            drop((node, parent));
+            self.split_inner(key, step.node.level());
+        }
+    }
+
+    /// Makes room in the inner node at `level` that covers `key`.
+    fn split_inner(&self, key: &[u64], level: usize) {
+        let Some(path) = self.descend(level, |node| self.covering(node, key)) else {
+            return;
+        };
+        let Some(node) = path.node.lock_if(path.version) else {
+            return;
+        };
+        let entries = self.entries(*node);
+        let range = 0..entries.len();
+        let half_full =
+            self.layout.cost(&Content::inner(&entries, range)) > self.layout.budget() / 2;
+        if node.level() == level && half_full {
+            self.split(path.parent, node, key);
+        }
+    }
+
+    /// Splits `node`, child `i` of `parent`; false if the parent has no room.
+    fn split_child(&self, parent: &Locked<'_>, i: usize, node: &Locked<'_>, key: &[u64]) -> bool {
+        let halves = self.halves(**node);
+        let cut = self.cut(**node, &halves, key);
+        let right = self.new_node(node.level(), node.mark());
+        if !self
+            .layout
+            .insert(parent, i, &cut.separator, right.addr() as u64)
+        {
+            self.free_node(right.addr());
+            return false;
+        }
+        parent.note_insert(i);
+        self.store_halves(&halves, &cut, **node, right);
+        true
+    }
+
+    /// Splits the root by moving its content into two new children.
+    fn split_root(&self, root: Locked<'_>, key: &[u64]) {
+        let halves = self.halves(*root);
+        let cut = self.cut(*root, &halves, key);
+        let [left, right] = [0; 2].map(|_| self.new_node(root.level(), root.mark()));
+        left.set_first_child(root.first_child());
+        self.store_halves(&halves, &cut, left, right);
+        let mut top = self.batch();
+        top.push(&cut.separator, right.addr() as u64);
+        root.set_level(root.level() + 1);
+        root.set_first_child(left.addr() as u64);
+        self.layout.store(*root, &Content::inner(&top, 0..1));
+    }
+
+    fn store_halves(&self, halves: &Halves, cut: &Cut, left: Node<'_>, right: Node<'_>) {
+        if !halves.leaf {
+            right.set_first_child(halves.entries.value(cut.at));
+        }
+        self.layout.store(right, &halves.right(cut));
+        self.layout.store(left, &halves.left(cut));
+    }
+
+    fn halves(&self, node: Node<'_>) -> Halves {
+        let [low, high] = [Side::Low, Side::High].map(|side| self.fence(node, side));
+        Halves {
+            entries: self.entries(node),
+            low,
+            high,
+            leaf: node.level() == 0,
+        }
+    }
+
+    /// Where to cut: at the new key if keys arrive in order, so that what is
+    /// left behind stays full, and else in the middle.
+    fn cut(&self, node: Node<'_>, halves: &Halves, key: &[u64]) -> Cut {
+        let pos = self.layout.find(node, key).after();
+        let ordered = pos == 0 || pos == halves.entries.len() || node.insert_run() >= RUN;
+        let wanted = if ordered {
+            pos
+        } else {
+            middle(&halves.entries)
+        };
+        // Long fences may need a little more room than an entry leaves.
+        let near = [0, -1, 1, -2, 2]
+            .into_iter()
+            .filter_map(|by| wanted.checked_add_signed(by));
+        let inside = |&at: &usize| at == pos || (1..halves.entries.len()).contains(&at);
+        let mut cuts = near.filter(inside).map(|at| cut_at(halves, at, pos, key));
+        let cut = cuts.find(|cut| self.fits(halves, cut));
+        cut.unwrap_or_else(|| cut_at(halves, middle(&halves.entries), pos, key))
+    }
+
+    fn fits(&self, halves: &Halves, cut: &Cut) -> bool {
+        let cost = self
+            .layout
+            .cost(&halves.left(cut))
+            .max(self.layout.cost(&halves.right(cut)));
+        cost <= self.layout.budget()
+    }
+}
+
+/// Cuts before entry `at`, where `pos` is the place of the new `key`.
+fn cut_at(halves: &Halves, at: usize, pos: usize, key: &[u64]) -> Cut {
+    let entries = &halves.entries;
+    if !halves.leaf {
+        let at = at.min(entries.len() - 1);
+        return Cut {
+            at,
+            separator: entries.key(at).to_vec(),
+        };
+    }
+    let separator = match (at == pos, at == entries.len()) {
+        (true, true) => separator(entries.key(at - 1), key),
+        (true, false) => separator(key, entries.key(at)),
+        _ => separator(entries.key(at - 1), entries.key(at)),
+    };
+    Cut {
+        at,
+        separator: separator.to_vec(),
+    }
+}
+
+/// The entry before which half of the entries lie, by size.
+fn middle(entries: &Batch) -> usize {
+    let len = entries.len();
+    let size = |range| entries.key_words(&range) + 3 * range.len();
+    let half = size(0..len) / 2;
+    let mut at = len / 2;
+    while at > 1 && size(0..at) > half {
+        at -= 1;
+    }
+    while at + 1 < len && size(0..at) < half {
+        at += 1;
+    }
+    at
+}

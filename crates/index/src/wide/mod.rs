@@ -1,0 +1,375 @@
+//! The layout for keys of several words: heads, values, and a heap of tails.
+//!
+//! ```text
+//! header | prefix | heads (cap) | values (cap) | tail refs (cap / 2) | fences, tails, free
+//! ```
+//! The *prefix* is what all keys of the node begin with. The *head* of a key is
+//! the word after it, and the *tail* what follows: searches run over the heads
+//! and look at tails only where heads are equal. How many entries there are
+//! places for (`cap`) is decided anew whenever a node is stored, from the mean
+//! length of its tails.
+
+mod halves;
+mod shape;
+
+use std::cmp::Ordering;
+use std::sync::atomic::Ordering::Relaxed;
+
+use self::halves::{insert_half, remove_half};
+use self::shape::{Shape, load_words, pack, part, tail, unpack, word};
+use crate::arena::Class;
+use crate::batch::Batch;
+use crate::layout::{Content, Layout, Slot};
+use crate::node::{HEADER, Locked, Node, Side, prefetch};
+use crate::search::{
+    common_prefix, compare, copy_in, lower_bound, shift_down, shift_up, upper_bound,
+};
+
+/// The longest keys, in words.
+pub(crate) const MAX_KEY_WORDS: usize = 384;
+/// The smallest and the largest node, in words.
+const NODE_WORDS: (usize, usize) = (264, 4104);
+/// How many keys and fences of the greatest length a node holds, if that does
+/// not make it too large. (Splits rely on six.)
+const MAXIMAL_KEYS: usize = 16;
+const _: () = assert!(HEADER + 6 * (MAX_KEY_WORDS + 3) <= NODE_WORDS.1);
+/// Cache lines fetched ahead: header, prefix and most heads.
+const PREFETCH_LINES: usize = 12;
+/// A node with fewer entries is never split before it is really full.
+const FEW: usize = 4;
+
+/// Keys of up to `max_key_words` words.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide {
+    class: Class,
+    max_key_words: usize,
+}
+
+impl Wide {
+    /// The layout for keys of up to `max_key_words` words.
+    pub(crate) fn new(max_key_words: usize) -> Self {
+        let wanted = HEADER + MAXIMAL_KEYS * (max_key_words + 3);
+        let words = wanted.clamp(NODE_WORDS.0, NODE_WORDS.1);
+        Self {
+            class: Class::holding(words),
+            max_key_words,
+        }
+    }
+
+    fn reload(&self, node: Node<'_>) -> (Batch, [Option<Vec<u64>>; 2]) {
+        let mut entries = Batch::new();
+        self.load(node, 0..self.count(node), &mut entries);
+        let fences = [Side::Low, Side::High].map(|side| {
+            let mut fence = Vec::new();
+            self.fence(node, side, &mut fence).then_some(fence)
+        });
+        (entries, fences)
+    }
+
+    /// Puts an entry in by storing the node anew: with another prefix, other
+    /// places, without lost tails.
+    #[cold]
+    fn insert_anew(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
+        let (mut entries, [low, high]) = self.reload(**node);
+        entries.insert(pos, key, value);
+        let range = 0..entries.len();
+        let (few, low, high) = (range.len() <= FEW, low.as_deref(), high.as_deref());
+        let content = Content {
+            entries: &entries,
+            range,
+            low,
+            high,
+        };
+        // Leave some room: storing anew at every insert would be slow.
+        let budget = if few {
+            self.budget()
+        } else {
+            self.budget() / 16 * 15
+        };
+        let fits = self.cost(&content) <= budget;
+        if fits {
+            self.store(**node, &content);
+        }
+        fits
+    }
+}
+
+/// Finds by tail among the entries `from..to`, whose heads are equal.
+#[inline]
+fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64]) -> Slot {
+    let (mut low, mut high) = (from, to);
+    while low < high {
+        let middle = low.midpoint(high);
+        match compare(tail(node, shape, middle), rest) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => {
+                return Slot {
+                    pos: middle,
+                    found: true,
+                };
+            }
+            Ordering::Greater => high = middle,
+        }
+    }
+    Slot {
+        pos: low,
+        found: false,
+    }
+}
+
+/// How `key` compares with all keys of the node, as far as the prefix decides.
+#[inline(always)]
+fn compare_prefix(node: Node<'_>, shape: Shape, key: &[u64]) -> Ordering {
+    if key.len() <= shape.prefix {
+        // A key that is the prefix, or part of it, is below all that are longer.
+        return compare(part(node, HEADER, shape.prefix), key)
+            .reverse()
+            .then(Ordering::Less);
+    }
+    compare(part(node, HEADER, shape.prefix), &key[..shape.prefix]).reverse()
+}
+
+impl Layout for Wide {
+    const ONE_WORD: bool = false;
+
+    #[inline(always)]
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    #[inline(always)]
+    fn accepts(&self, key_words: usize) -> bool {
+        (1..=self.max_key_words).contains(&key_words)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, addr: usize) {
+        prefetch(addr, PREFETCH_LINES);
+    }
+
+    #[inline]
+    fn count(&self, node: Node<'_>) -> usize {
+        Shape::of(node).count.min(self.class.words())
+    }
+
+    #[inline]
+    fn find(&self, node: Node<'_>, key: &[u64]) -> Slot {
+        let shape = Shape::of(node);
+        if shape.prefix > 0 {
+            match compare_prefix(node, shape, key) {
+                Ordering::Equal => {}
+                Ordering::Less => {
+                    return Slot {
+                        pos: 0,
+                        found: false,
+                    };
+                }
+                Ordering::Greater => {
+                    return Slot {
+                        pos: shape.count,
+                        found: false,
+                    };
+                }
+            }
+        }
+        let (head, rest) = (key[shape.prefix], &key[shape.prefix + 1..]);
+        let heads = part(node, shape.heads_at(), shape.count);
+        let from = lower_bound(heads, head);
+        let same = |pos: usize| {
+            heads
+                .get(pos)
+                .is_some_and(|word| word.load(Relaxed) == head)
+        };
+        match (same(from), same(from + 1)) {
+            (false, _) => Slot {
+                pos: from,
+                found: false,
+            },
+            (true, false) => find_tail(node, shape, from, from + 1, rest),
+            (true, true) => find_tail(
+                node,
+                shape,
+                from,
+                from + upper_bound(&heads[from..], head),
+                rest,
+            ),
+        }
+    }
+
+    #[inline(always)]
+    fn value(&self, node: Node<'_>, pos: usize) -> u64 {
+        word(node, Shape::of(node).values_at() + pos)
+    }
+
+    fn load(
+        &self,
+        node: Node<'_>,
+        positions: impl Iterator<Item = usize> + Clone,
+        out: &mut Batch,
+    ) {
+        let shape = Shape::of(node);
+        let prefix = part(node, HEADER, shape.prefix);
+        for pos in positions {
+            let head = word(node, shape.heads_at() + pos);
+            let key = load_words(prefix)
+                .chain([head])
+                .chain(load_words(tail(node, shape, pos)));
+            out.push_parts(key, word(node, shape.values_at() + pos));
+        }
+    }
+
+    fn fence(&self, node: Node<'_>, side: Side, out: &mut Vec<u64>) -> bool {
+        out.clear();
+        out.extend(load_words(unpack(node, node.get(side.word()))));
+        node.has_fence(side)
+    }
+
+    fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
+        let node_ref = **node;
+        let Shape {
+            count,
+            cap,
+            prefix,
+            top,
+        } = Shape::of(node_ref);
+        let fits = count > 0
+            && count < cap
+            && key.len() > prefix
+            && top + key.len() - prefix - 1 <= self.class.words()
+            && compare(part(node_ref, HEADER, prefix), &key[..prefix]).is_eq();
+        if !fits {
+            return self.insert_anew(node, pos, key, value);
+        }
+        let shape = Shape {
+            count: count + 1,
+            cap,
+            prefix,
+            top,
+        };
+        let tail = &key[prefix + 1..];
+        shift_up(part(node_ref, shape.heads_at() + pos, count + 1 - pos));
+        shift_up(part(node_ref, shape.values_at() + pos, count + 1 - pos));
+        node.set(shape.heads_at() + pos, key[prefix]);
+        node.set(shape.values_at() + pos, value);
+        let places = part(node_ref, shape.tails_at(), cap.div_ceil(2));
+        insert_half(places, pos, count, pack(top, tail.len()));
+        copy_in(&node_ref.words()[top..], tail);
+        Shape {
+            top: top + tail.len(),
+            ..shape
+        }
+        .write(node_ref);
+        true
+    }
+
+    fn remove(&self, node: &Locked<'_>, pos: usize) {
+        let (node, shape) = (**node, Shape::of(**node));
+        shift_down(part(node, shape.heads_at() + pos, shape.count - pos));
+        shift_down(part(node, shape.values_at() + pos, shape.count - pos));
+        remove_half(
+            part(node, shape.tails_at(), shape.cap.div_ceil(2)),
+            pos,
+            shape.count,
+        );
+        Shape {
+            count: shape.count - 1,
+            ..shape
+        }
+        .write(node);
+    }
+
+    fn cost(&self, content: &Content<'_>) -> usize {
+        let (count, prefix) = (content.range.len(), prefix_of(content));
+        let tails =
+            content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
+        let fences = [content.low, content.high]
+            .into_iter()
+            .flatten()
+            .map(<[u64]>::len)
+            .sum::<usize>();
+        HEADER + prefix + 2 * count + count.div_ceil(2) + tails + fences
+    }
+
+    fn budget(&self) -> usize {
+        self.class.words()
+    }
+
+    fn store(&self, node: Node<'_>, content: &Content<'_>) {
+        let (count, prefix) = (content.range.len(), prefix_of(content));
+        let shape = Shape {
+            count,
+            cap: self.places(content),
+            prefix,
+            top: 0,
+        };
+        let mut heap = Heap {
+            node,
+            top: shape.heap_at(),
+        };
+        for side in [Side::Low, Side::High] {
+            let fence = content.fence(side);
+            node.set_has_fence(side, fence.is_some());
+            node.set(side.word(), heap.push(fence.unwrap_or(&[])));
+        }
+        let mut pair = 0;
+        for (i, pos) in content.range.clone().enumerate() {
+            let key = content.entries.key(pos);
+            if i == 0 {
+                copy_in(&node.words()[HEADER..], &key[..prefix]);
+            }
+            node.set(shape.heads_at() + i, key[prefix]);
+            node.set(shape.values_at() + i, content.entries.value(pos));
+            pair = pair >> 32 | heap.push(&key[prefix + 1..]) << 32;
+            let at = shape.tails_at() + i / 2;
+            node.set(at, if i & 1 == 0 { pair >> 32 } else { pair });
+        }
+        Shape {
+            top: heap.top,
+            ..shape
+        }
+        .write(node);
+    }
+}
+
+impl Wide {
+    /// How many entries to make places for, if the tails of those to come are as
+    /// long as the present ones.
+    fn places(&self, content: &Content<'_>) -> usize {
+        let (count, prefix) = (content.range.len(), prefix_of(content));
+        let spare = self.budget() - self.cost(content);
+        let tails =
+            content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
+        let mean = if count == 0 {
+            self.max_key_words
+        } else {
+            tails.div_ceil(count)
+        };
+        // Half words: four for head and value, one for the place of the tail.
+        count + 2 * spare / (5 + 2 * mean)
+    }
+}
+
+/// How many words all keys share; every key has at least one more.
+fn prefix_of(content: &Content<'_>) -> usize {
+    if content.range.is_empty() {
+        return 0;
+    }
+    let first = content.entries.key(content.range.start);
+    let last = content.entries.key(content.range.end - 1);
+    common_prefix(first, last).min(first.len() - 1)
+}
+
+/// Writes words behind one another.
+struct Heap<'a> {
+    node: Node<'a>,
+    top: usize,
+}
+
+impl Heap<'_> {
+    fn push(&mut self, words: &[u64]) -> u64 {
+        let place = pack(self.top, words.len());
+        copy_in(&self.node.words()[self.top..], words);
+        self.top += words.len();
+        place
+    }
+}

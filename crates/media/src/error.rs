@@ -1,0 +1,208 @@
+//! What can go wrong with a medium, and what is still true when it does.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a medium can grow no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FullReason {
+    /// The configured limit, in bytes.
+    Limit(u64),
+    /// The device (disk, memory) has no room left.
+    Device,
+}
+
+/// An operation of a medium failed.
+#[derive(Debug)]
+pub enum MediumError {
+    /// The operating system refused `operation`.
+    Io {
+        /// What was attempted, as in "open" or "map".
+        operation: &'static str,
+        /// The file or directory, or `None` where only memory is involved.
+        path: Option<PathBuf>,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The medium cannot grow to `needed` bytes; it stays as it was.
+    Full {
+        /// Bytes the medium would have had.
+        needed: u64,
+        /// What stands in the way.
+        reason: FullReason,
+    },
+    /// Another process, or this one, already has the database open.
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The data file does not consist of whole chunks; it was left untouched.
+    Truncated {
+        /// The data file.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// There is no database where one must exist.
+    Missing {
+        /// The directory or file that is not there.
+        path: PathBuf,
+    },
+    /// There is a database where none may exist.
+    Exists {
+        /// The data file found.
+        path: PathBuf,
+    },
+    /// The database path names something that is not a directory.
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// The data file is not an ordinary file; it was left untouched.
+    NotAFile {
+        /// The path of the data file.
+        path: PathBuf,
+    },
+    /// A write or a sync failed before; the medium takes no more writes.
+    Failed {
+        /// The first failure, in words.
+        cause: String,
+    },
+    /// A range reaches beyond the end of the medium.
+    OutOfRange {
+        /// First byte of the range.
+        offset: u64,
+        /// Bytes in the range.
+        len: u64,
+        /// Bytes the medium has.
+        size: u64,
+    },
+    /// No emulated memory has this name.
+    UnknownConfig {
+        /// The name given.
+        name: String,
+    },
+    /// The description of an emulated memory makes no sense.
+    BadConfig {
+        /// The name of the configuration.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl MediumError {
+    /// An operating system's refusal; "no space" and "over quota" become [`MediumError::Full`].
+    pub(crate) fn growing(
+        operation: &'static str,
+        path: Option<PathBuf>,
+        needed: u64,
+        source: io::Error,
+    ) -> Self {
+        match source.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Self::device_full(needed),
+            Some(libc::ENOMEM) if path.is_none() => Self::device_full(needed),
+            _ => Self::Io { operation, path, source },
+        }
+    }
+
+    /// The same, for the whole of a growth of which a part failed.
+    pub(crate) fn needing(self, needed: u64) -> Self {
+        match self {
+            Self::Full { reason, .. } => Self::Full { needed, reason },
+            other => other,
+        }
+    }
+
+    /// The device has no room for `needed` bytes.
+    pub(crate) fn device_full(needed: u64) -> Self {
+        Self::Full { needed, reason: FullReason::Device }
+    }
+
+    /// An operating system's refusal that concerns `path`.
+    pub(crate) fn at(operation: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { operation, path: Some(path.into()), source }
+    }
+
+    /// Whether this is [`MediumError::Full`]: writers must wait for space, readers may go on.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
+}
+
+impl fmt::Display for MediumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { operation, path: Some(path), source } => {
+                write!(f, "cannot {operation} {}: {source}", path.display())
+            }
+            Self::Io { operation, path: None, source } => write!(f, "cannot {operation} memory: {source}"),
+            Self::Full { needed, reason: FullReason::Limit(limit) } => write!(
+                f,
+                "the medium is full: {needed} bytes are needed, {limit} are allowed; \
+                 nothing was changed; delete rows or raise the limit"
+            ),
+            Self::Full { needed, reason: FullReason::Device } => write!(
+                f,
+                "the device is full: no room to grow to {needed} bytes; \
+                 nothing was changed; free space on it or delete rows"
+            ),
+            Self::Locked { path } => write!(
+                f,
+                "the database is already open (lock file {}); close the other user of it first",
+                path.display()
+            ),
+            Self::Truncated { path, len } => write!(
+                f,
+                "{} is {len} bytes long, which is not a whole number of chunks of {} bytes: \
+                 it was truncated or is not a Pantile data file; it was left untouched; \
+                 restore it from a copy",
+                path.display(),
+                pantile_base::limits::CHUNK_BYTES
+            ),
+            Self::Missing { path } => write!(
+                f,
+                "no database here: {} does not exist; check the path or allow creation",
+                path.display()
+            ),
+            Self::Exists { path } => write!(
+                f,
+                "{} exists already and was left untouched; choose another directory",
+                path.display()
+            ),
+            Self::NotADirectory { path } => {
+                write!(f, "{} is not a directory; a database lives in a directory of its own", path.display())
+            }
+            Self::NotAFile { path } => {
+                write!(f, "{} is not an ordinary file and was left untouched", path.display())
+            }
+            Self::Failed { cause } => write!(
+                f,
+                "the medium failed earlier ({cause}) and takes no more writes; what was \
+                 acknowledged before is safe and reads go on; close the database, \
+                 see to the device and open it again"
+            ),
+            Self::OutOfRange { offset, len, size } => write!(
+                f,
+                "bytes {offset}..{offset}+{len} lie beyond the medium's {size} bytes; \
+                 nothing was changed"
+            ),
+            Self::UnknownConfig { name } => {
+                write!(f, "no emulated memory is called \"{name}\"; choose optane, A, B, C, D or E")
+            }
+            Self::BadConfig { name, problem } => {
+                write!(f, "emulated memory \"{name}\" cannot be: {problem}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MediumError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

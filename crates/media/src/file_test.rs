@@ -1,0 +1,210 @@
+use super::*;
+use crate::DATA_FILE;
+use pantile_base::limits::CHUNK_BYTES;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+fn with(durability: Durability) -> FileOptions {
+    FileOptions { durability, ..FileOptions::default() }
+}
+
+const ALL: [Durability; 3] = [Durability::Sync, Durability::Group, Durability::None];
+
+/// A medium whose sync counts its calls and fails once told to.
+fn failing(path: &Path, durability: Durability) -> (Arc<FileMedium>, Arc<AtomicBool>, Arc<AtomicU64>) {
+    let (broken, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (fails, counts) = (broken.clone(), calls.clone());
+    let call = move || {
+        counts.fetch_add(1, Ordering::SeqCst);
+        match fails.load(Ordering::SeqCst) {
+            true => Err(io::Error::from_raw_os_error(libc::EIO)),
+            false => Ok(()),
+        }
+    };
+    let medium = FileMedium::open_with_sync(path, with(durability), Box::new(call)).expect("open");
+    (medium, broken, calls)
+}
+
+#[test]
+fn a_failed_sync_stops_writers_for_good_and_no_reader() {
+    let place = tempfile::tempdir().expect("directory");
+    let (medium, broken, calls) = failing(place.path(), Durability::Sync);
+    medium.grow(1).expect("grow");
+    medium.write(0, b"good").expect("write");
+    medium.fence().expect("fence");
+    broken.store(true, Ordering::SeqCst);
+    medium.write(4, b"lost").expect("write");
+    let error = medium.fence().expect_err("failed sync").to_string();
+    assert!(error.contains("os error 5"), "{error}");
+    broken.store(false, Ordering::SeqCst);
+    let failed = |result: Result<(), MediumError>| {
+        assert!(matches!(result, Err(MediumError::Failed { .. })), "{result:?}");
+    };
+    failed(medium.fence());
+    failed(medium.sync_all());
+    failed(medium.write(0, b"more"));
+    failed(medium.grow(1 << 30));
+    failed(medium.grow(0));
+    assert_eq!(calls.load(Ordering::SeqCst), 2, "nothing was tried again");
+    assert!(medium.is_failed() && medium.failure().is_some());
+    let mut out = [0; 8];
+    medium.read(0, &mut out).expect("readers go on");
+    assert_eq!(&out, b"goodlost");
+}
+
+#[test]
+fn without_durability_only_sync_all_syncs() {
+    let place = tempfile::tempdir().expect("directory");
+    let (medium, broken, calls) = failing(place.path(), Durability::None);
+    medium.grow(1).expect("grow");
+    medium.fence().expect("fence");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    medium.sync_all().expect("sync");
+    assert_eq!((medium.stats().fences, medium.stats().syncs), (1, 1));
+    broken.store(true, Ordering::SeqCst);
+    medium.sync_all().expect_err("failed sync");
+    medium.fence().expect_err("latched");
+}
+
+#[test]
+fn a_fence_of_a_lone_thread_is_one_sync() {
+    for durability in [Durability::Sync, Durability::Group] {
+        let place = tempfile::tempdir().expect("directory");
+        let (medium, _, calls) = failing(place.path(), durability);
+        (0..5).for_each(|_| medium.fence().expect("fence"));
+        assert_eq!(calls.load(Ordering::SeqCst), 5);
+        assert_eq!((medium.stats().fences, medium.stats().syncs), (5, 5));
+    }
+}
+
+#[test]
+fn contents_are_found_again_and_new_space_is_zero() {
+    for durability in ALL {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = FileMedium::open(place.path(), with(durability)).expect("open");
+        assert!(medium.is_empty());
+        medium.grow(3 * CHUNK_BYTES).expect("grow");
+        let base = medium.base();
+        medium.write(CHUNK_BYTES - 2, b"across").expect("write");
+        medium.fence().expect("fence");
+        medium.grow(9 * CHUNK_BYTES).expect("grow");
+        assert_eq!(base, medium.base());
+        drop(medium);
+        let medium = FileMedium::open(place.path(), with(durability)).expect("open again");
+        assert!(medium.len() >= 9 * CHUNK_BYTES);
+        assert_eq!(medium.len() % CHUNK_BYTES, 0);
+        let mut found = vec![0; medium.len() as usize];
+        medium.read(0, &mut found).expect("read");
+        let at = CHUNK_BYTES as usize - 2;
+        assert_eq!(&found[at..at + 6], b"across");
+        assert!(found[..at].iter().chain(&found[at + 6..]).all(|&byte| byte == 0));
+    }
+}
+
+#[test]
+fn many_threads_grow_and_write_at_once() {
+    for durability in ALL {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = FileMedium::open(place.path(), with(durability)).expect("open");
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let medium = &medium;
+                scope.spawn(move || {
+                    for step in 0..4 {
+                        let offset = (step * 4 + thread) * CHUNK_BYTES;
+                        medium.grow(offset + CHUNK_BYTES).expect("grow");
+                        medium.write(offset + 5, &[thread as u8 + 1]).expect("write");
+                        medium.fence().expect("fence");
+                    }
+                });
+            }
+        });
+        for chunk in 0..16 {
+            let mut byte = [0];
+            medium.read(chunk * CHUNK_BYTES + 5, &mut byte).expect("read");
+            assert_eq!(u64::from(byte[0]), chunk % 4 + 1);
+        }
+    }
+}
+
+#[test]
+fn the_limit_holds_and_a_full_medium_stays_as_it_was() {
+    for durability in ALL {
+        let place = tempfile::tempdir().expect("directory");
+        let options = FileOptions { max_bytes: Some(2 * CHUNK_BYTES), ..with(durability) };
+        let medium = FileMedium::open(place.path(), options).expect("open");
+        medium.grow(CHUNK_BYTES).expect("grow");
+        assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
+        assert_eq!(medium.len(), CHUNK_BYTES);
+        medium.write(0, b"goes on").expect("write");
+        medium.grow(2 * CHUNK_BYTES).expect("grow");
+        let path = medium.data_path().to_path_buf();
+        drop(medium);
+        let len = std::fs::metadata(path).expect("file").len();
+        assert_eq!(len, 2 * CHUNK_BYTES, "nothing is prepared beyond the limit");
+    }
+}
+
+#[test]
+fn writes_beyond_the_end_are_refused_and_do_not_latch() {
+    let place = tempfile::tempdir().expect("directory");
+    let medium = FileMedium::open(place.path(), with(Durability::Sync)).expect("open");
+    medium.grow(1).expect("grow");
+    let error = medium.write(CHUNK_BYTES - 1, &[1, 2]);
+    assert!(matches!(error, Err(MediumError::OutOfRange { .. })));
+    assert!(!medium.is_failed());
+}
+
+#[test]
+fn one_opener_at_a_time() {
+    let place = tempfile::tempdir().expect("directory");
+    let first = FileMedium::open(place.path(), FileOptions::default()).expect("open");
+    let second = FileMedium::open(place.path(), FileOptions::default());
+    assert!(matches!(second, Err(MediumError::Locked { .. })), "{second:?}");
+    drop(first);
+    FileMedium::open(place.path(), FileOptions::default()).expect("free again");
+}
+
+#[test]
+fn a_truncated_file_is_refused_and_left_alone() {
+    let place = tempfile::tempdir().expect("directory");
+    let path = place.path().join(DATA_FILE);
+    std::fs::write(&path, b"not ours").expect("write");
+    let error = FileMedium::open(place.path(), FileOptions::default()).expect_err("truncated");
+    assert!(matches!(error, MediumError::Truncated { len: 8, .. }), "{error}");
+    assert_eq!(std::fs::read(&path).expect("read"), b"not ours");
+}
+
+#[test]
+fn creation_is_as_asked() {
+    let place = tempfile::tempdir().expect("directory");
+    let creating = |create| FileOptions { create, ..FileOptions::default() };
+    let deep = place.path().join("a/b");
+    let missing = FileMedium::open(&deep, creating(Create::MustExist));
+    assert!(matches!(missing, Err(MediumError::Missing { .. })));
+    assert!(!place.path().join("a").exists());
+    let empty = FileMedium::open(place.path(), creating(Create::MustExist));
+    assert!(matches!(empty, Err(MediumError::Missing { .. })));
+    assert!(!place.path().join(crate::LOCK_FILE).exists(), "left as it was");
+    drop(FileMedium::open(&deep, creating(Create::MustBeNew)).expect("new"));
+    drop(FileMedium::open(&deep, creating(Create::MustExist)).expect("there"));
+    let again = FileMedium::open(&deep, creating(Create::MustBeNew));
+    assert!(matches!(again, Err(MediumError::Exists { .. })));
+}
+
+#[test]
+fn what_is_not_a_database_directory_is_refused() {
+    let place = tempfile::tempdir().expect("directory");
+    let file = place.path().join("file");
+    std::fs::write(&file, b"x").expect("write");
+    let error = FileMedium::open(&file, FileOptions::default());
+    assert!(matches!(error, Err(MediumError::NotADirectory { .. })));
+    std::fs::create_dir(place.path().join(DATA_FILE)).expect("directory");
+    let error = FileMedium::open(place.path(), FileOptions::default());
+    assert!(matches!(error, Err(MediumError::NotAFile { .. })));
+}
+
+#[test]
+fn units_are_pages() {
+    assert_eq!([pages(0, 0), pages(0, 1), pages(4095, 2), pages(4096, 8192)], [0, 1, 2, 2]);
+}

@@ -1,0 +1,136 @@
+//! One sync for many committers.
+//!
+//! A fence is served by any sync that *started* after the fence was called.
+//! Syncs are numbered; a caller needs the number after the last one started.
+//! Whoever finds no leader becomes it and syncs outside the lock; the others
+//! park until their number is done. Callers wait for the running sync or for
+//! the one after it, never for a later one, so two condition variables, taken
+//! in turn, wake those who are done and one of those who are not.
+
+use crate::MediumError;
+use crate::failure::Failure;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The call that makes bytes durable; tests put their own in its place.
+pub(crate) type SyncCall = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of the last sync that started.
+    started: u64,
+    /// Number of the last sync that ended well.
+    done: u64,
+    /// Somebody gathers a group or syncs.
+    led: bool,
+    /// Callers that will be served by sync `started + 1`.
+    waiting: u64,
+    /// Callers to hope for in the next group: as many as were seen at work
+    /// when the last sync ended.
+    expected: u64,
+}
+
+/// Shares syncs among the threads that call it.
+pub(crate) struct GroupSync {
+    call: SyncCall,
+    failure: Arc<Failure>,
+    window: Duration,
+    state: Mutex<State>,
+    done: [Condvar; 2],
+    joined: Condvar,
+}
+
+impl fmt::Debug for GroupSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupSync")
+            .field("window", &self.window)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl GroupSync {
+    /// Shares calls of `call`. A leader waits up to `window` for as many
+    /// companions as were last seen; zero means not to wait at all.
+    pub(crate) fn new(call: SyncCall, failure: Arc<Failure>, window: Duration) -> Self {
+        Self {
+            call,
+            failure,
+            window,
+            state: Mutex::default(),
+            done: [Condvar::new(), Condvar::new()],
+            joined: Condvar::new(),
+        }
+    }
+
+    /// Returns once a sync that started after this call has ended well. True
+    /// if this thread made it.
+    ///
+    /// # Errors
+    /// [`MediumError::Failed`] once a sync has failed, this one or any before.
+    pub(crate) fn sync(&self) -> Result<bool, MediumError> {
+        let mut state = self.state.lock();
+        let ticket = state.started + 1;
+        state.waiting += 1;
+        self.joined.notify_one();
+        loop {
+            // A sync that ended well serves its group even if a later one failed.
+            if state.done >= ticket {
+                return Ok(false);
+            }
+            self.failure.check()?;
+            if !state.led {
+                return self.lead(state).map(|()| true);
+            }
+            self.done[(ticket % 2) as usize].wait(&mut state);
+        }
+    }
+
+    fn lead(&self, mut state: MutexGuard<'_, State>) -> Result<(), MediumError> {
+        state.led = true;
+        self.gather(&mut state);
+        state.started += 1;
+        let number = state.started;
+        let served = std::mem::take(&mut state.waiting);
+        let result = MutexGuard::unlocked(&mut state, || (self.call)());
+        state.led = false;
+        state.expected = served + state.waiting;
+        let result = result.map_err(|error| self.failure.latch(format!("sync: {error}")));
+        if result.is_ok() {
+            state.done = number;
+        }
+        self.wake(number, result.is_err());
+        result
+    }
+
+    /// Waits for the companions last seen, but no longer than the window.
+    fn gather(&self, state: &mut MutexGuard<'_, State>) {
+        if self.window.is_zero() {
+            return;
+        }
+        let deadline = Instant::now() + self.window;
+        while state.waiting < state.expected {
+            if self.joined.wait_until(state, deadline).timed_out() {
+                return;
+            }
+        }
+    }
+
+    /// Wakes everybody served, and one of the others to lead; on failure everybody.
+    fn wake(&self, number: u64, failed: bool) {
+        let (served, next) = ((number % 2) as usize, ((number + 1) % 2) as usize);
+        self.done[served].notify_all();
+        if failed {
+            self.done[next].notify_all();
+        } else {
+            self.done[next].notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "group_sync_test.rs"]
+mod tests;

@@ -1,0 +1,289 @@
+//! A mapping that grows but never moves.
+//!
+//! A large range of addresses is reserved once, without memory behind it, and
+//! pieces are attached to it from the front as the medium grows.
+
+use crate::MediumError;
+use crate::error::FullReason;
+use pantile_base::limits::CHUNK_BYTES;
+use parking_lot::Mutex;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Addresses reserved unless told otherwise: 1 TiB.
+pub const DEFAULT_RESERVE_BYTES: u64 = 1 << 40;
+
+/// Below this a reservation is not worth having.
+const LEAST_RESERVE_BYTES: u64 = 1 << 28;
+
+/// How large a mapped medium may become.
+#[derive(Debug, Clone, Copy)]
+pub struct MapOptions {
+    /// Bytes of address space to reserve. If the system refuses, half is
+    /// tried, and so on down to 256 MiB. Costs no memory.
+    pub reserve_bytes: u64,
+    /// Most bytes the medium may have; `None` is what could be reserved.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for MapOptions {
+    /// 1 TiB of addresses and no further limit.
+    fn default() -> Self {
+        Self { reserve_bytes: DEFAULT_RESERVE_BYTES, max_bytes: None }
+    }
+}
+
+/// Whether a mapped file may be stored to through the mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protection {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// A reservation of addresses of which `[0, len)` can be read.
+#[derive(Debug)]
+pub(crate) struct Map {
+    /// What the system gave, for unmapping.
+    region: *mut libc::c_void,
+    region_len: usize,
+    /// The first address in `region` on a chunk boundary.
+    base: *mut u8,
+    limit: u64,
+    len: AtomicU64,
+    growth: Mutex<()>,
+}
+
+// SAFETY: the pointers name address space that this object owns until it is
+// dropped; what is stored there is shared under the rules of `Medium`.
+unsafe impl Send for Map {}
+// SAFETY: as for Send; `len` is atomic and growth is under a lock.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// Reserves addresses and attaches nothing.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`] when not even 256 MiB of addresses can be had.
+    pub(crate) fn reserve(options: MapOptions) -> Result<Self, MediumError> {
+        let mut bytes = round_up(options.reserve_bytes.max(CHUNK_BYTES));
+        loop {
+            match reserve_addresses(bytes + CHUNK_BYTES) {
+                Ok(region) => return Ok(Self::over(region, bytes, options)),
+                Err(_) if bytes / 2 >= LEAST_RESERVE_BYTES => bytes = round_up(bytes / 2),
+                Err(source) => {
+                    return Err(MediumError::Io { operation: "reserve addresses for", path: None, source });
+                }
+            }
+        }
+    }
+
+    fn over(region: *mut libc::c_void, bytes: u64, options: MapOptions) -> Self {
+        let start = region.cast::<u8>();
+        let limit = options.max_bytes.unwrap_or(bytes).min(bytes);
+        Self {
+            region,
+            region_len: (bytes + CHUNK_BYTES) as usize,
+            base: start.wrapping_add(start.align_offset(CHUNK_BYTES as usize)),
+            limit: limit - limit % CHUNK_BYTES,
+            len: AtomicU64::new(0),
+            growth: Mutex::new(()),
+        }
+    }
+
+    /// The first byte; fixed for the life of the map.
+    #[inline]
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Bytes attached, a multiple of the chunk size.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Most bytes that can be attached.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Fails unless `len` bytes at `offset` are attached.
+    #[inline]
+    pub(crate) fn check(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let size = self.len();
+        match offset.checked_add(len) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(MediumError::OutOfRange { offset, len, size }),
+        }
+    }
+
+    /// Grows to at least `len` bytes: `attach(from, to)` must make the bytes
+    /// between readable. One thread grows at a time.
+    ///
+    /// # Errors
+    /// [`MediumError::Full`] beyond the limit, or what `attach` returns; the
+    /// length is then as before.
+    pub(crate) fn grow(
+        &self,
+        len: u64,
+        attach: impl FnOnce(u64, u64) -> Result<(), MediumError>,
+    ) -> Result<(), MediumError> {
+        if len <= self.len() {
+            return Ok(());
+        }
+        if len > self.limit {
+            return Err(MediumError::Full { needed: len, reason: FullReason::Limit(self.limit) });
+        }
+        let _one_at_a_time = self.growth.lock();
+        let (from, to) = (self.len(), round_up(len));
+        if from < to {
+            attach(from, to)?;
+            self.len.store(to, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Asks for huge pages in everything that will be attached. A wish only.
+    pub(crate) fn prefer_huge_pages(&self) {
+        // SAFETY: the range is inside the reservation; advice changes no bytes.
+        unsafe {
+            libc::madvise(self.base.cast(), self.region_len - CHUNK_BYTES as usize, libc::MADV_HUGEPAGE);
+        }
+    }
+
+    /// Puts zeroed memory behind bytes `from..to` of the reservation.
+    pub(crate) fn attach_memory(&self, from: u64, to: u64) -> Result<(), MediumError> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: `grow` gives ranges inside the reservation that nobody uses yet.
+        let status = unsafe { libc::mprotect(self.at(from), (to - from) as usize, prot) };
+        if status != 0 {
+            let source = io::Error::last_os_error();
+            return Err(MediumError::growing("get", None, to, source));
+        }
+        Ok(())
+    }
+
+    /// Puts bytes `from..to` of `file` behind the same bytes of the reservation.
+    pub(crate) fn attach_file(
+        &self,
+        file: &File,
+        protection: Protection,
+        from: u64,
+        to: u64,
+    ) -> Result<(), MediumError> {
+        let prot = match protection {
+            Protection::ReadOnly => libc::PROT_READ,
+            Protection::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        // SAFETY: `grow` gives ranges inside the reservation that nobody uses
+        // yet, so that fixing the mapping there replaces nothing but reserve.
+        let mapped = unsafe {
+            libc::mmap(
+                self.at(from),
+                (to - from) as usize,
+                prot,
+                libc::MAP_SHARED | libc::MAP_FIXED,
+                file.as_raw_fd(),
+                from as libc::off_t,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            let source = io::Error::last_os_error();
+            self.reserve_again(from, to);
+            return Err(MediumError::growing("map", None, to, source));
+        }
+        Ok(())
+    }
+
+    /// A refused fixed mapping may leave a hole that other mappings could fall into.
+    fn reserve_again(&self, from: u64, to: u64) {
+        // SAFETY: the range belongs to this reservation and nobody uses it.
+        unsafe {
+            libc::mmap(
+                self.at(from),
+                (to - from) as usize,
+                libc::PROT_NONE,
+                RESERVE_FLAGS | libc::MAP_FIXED,
+                -1,
+                0,
+            );
+        }
+    }
+
+    /// The address of byte `offset`.
+    pub(crate) fn at(&self, offset: u64) -> *mut libc::c_void {
+        self.base.wrapping_add(offset as usize).cast()
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the region is ours, and no reference into it outlives the medium.
+        unsafe {
+            libc::munmap(self.region, self.region_len);
+        }
+    }
+}
+
+const RESERVE_FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+fn reserve_addresses(bytes: u64) -> io::Result<*mut libc::c_void> {
+    // SAFETY: a new mapping at an address of the system's choice touches no other.
+    let region =
+        unsafe { libc::mmap(ptr::null_mut(), bytes as usize, libc::PROT_NONE, RESERVE_FLAGS, -1, 0) };
+    match region {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        region => Ok(region),
+    }
+}
+
+/// The next multiple of the chunk size.
+pub(crate) fn round_up(bytes: u64) -> u64 {
+    bytes.next_multiple_of(CHUNK_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small(max_bytes: Option<u64>) -> Map {
+        Map::reserve(MapOptions { reserve_bytes: 8 * CHUNK_BYTES, max_bytes }).expect("reserve")
+    }
+
+    #[test]
+    fn the_base_is_aligned_and_new_bytes_are_zero() {
+        let map = small(None);
+        assert_eq!(map.base().align_offset(CHUNK_BYTES as usize), 0);
+        map.grow(1, |from, to| map.attach_memory(from, to)).expect("grow");
+        assert_eq!(map.len(), CHUNK_BYTES);
+        // SAFETY: the byte is attached.
+        assert_eq!(unsafe { map.base().add(4095).read() }, 0);
+    }
+
+    #[test]
+    fn the_limit_holds_and_a_failed_growth_changes_nothing() {
+        let map = small(Some(2 * CHUNK_BYTES + 5));
+        assert_eq!(map.limit(), 2 * CHUNK_BYTES);
+        let full = map.grow(2 * CHUNK_BYTES + 1, |_, _| Ok(()));
+        assert!(full.expect_err("too large").is_full());
+        map.grow(1, |_, _| Err(MediumError::device_full(1))).expect_err("attach failed");
+        assert_eq!(map.len(), 0);
+    }
+
+    #[test]
+    fn ranges_are_checked_without_overflow() {
+        let map = small(None);
+        assert!(map.check(0, 0).is_ok());
+        assert!(map.check(u64::MAX, 2).is_err());
+        assert!(map.check(0, 1).is_err());
+    }
+
+    #[test]
+    fn an_absurd_reservation_falls_back_to_a_smaller_one() {
+        let map = Map::reserve(MapOptions { reserve_bytes: 1 << 50, max_bytes: None }).expect("fallback");
+        assert!(map.limit() >= LEAST_RESERVE_BYTES && map.limit() < 1 << 50);
+    }
+}

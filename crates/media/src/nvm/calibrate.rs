@@ -1,0 +1,164 @@
+//! What this machine's DRAM can do, and what an emulated memory then does.
+
+use super::NvmMedium;
+use super::config::NvmConfig;
+use super::model::Bandwidth;
+use crate::map::{Map, MapOptions};
+use crate::{Medium, MediumError};
+use pantile_base::limits::CHUNK_BYTES;
+use std::hint;
+use std::ptr;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// Bytes run over: more than a core's own caches hold, and more than the
+/// model takes to be cached.
+const AREA_BYTES: u64 = 16 * CHUNK_BYTES;
+
+/// Bytes copied at once, from or to a place in the nearest cache.
+const PIECE_BYTES: usize = 4096;
+
+/// Bytes written between two looks at the emulator when it is measured.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// Runs of which the fastest counts: whatever disturbs a run makes it slower.
+const RUNS: usize = 8;
+
+/// What an emulated memory reached on this machine, beside DRAM; all in bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Sequential reads of the emulated memory.
+    pub read_bytes_per_s: f64,
+    /// Sequential writes of the emulated memory, flushed and fenced.
+    pub write_bytes_per_s: f64,
+    /// Sequential reads of DRAM by one core, in the same run.
+    pub dram_read_bytes_per_s: f64,
+    /// Sequential writes of DRAM by one core, in the same run.
+    pub dram_write_bytes_per_s: f64,
+}
+
+/// DRAM's bandwidth as one core sees it; measured at the first call, in about 40 ms.
+///
+/// # Errors
+/// [`MediumError::Full`] or [`MediumError::Io`] without 32 MiB of memory.
+pub(crate) fn dram() -> Result<Bandwidth, MediumError> {
+    static DRAM: OnceLock<Bandwidth> = OnceLock::new();
+    if let Some(known) = DRAM.get() {
+        return Ok(*known);
+    }
+    let measured = measure_dram()?;
+    Ok(*DRAM.get_or_init(|| measured))
+}
+
+fn measure_dram() -> Result<Bandwidth, MediumError> {
+    let area = Map::reserve(MapOptions { reserve_bytes: AREA_BYTES, max_bytes: None })?;
+    area.prefer_huge_pages();
+    area.grow(AREA_BYTES, |from, to| area.attach_memory(from, to))?;
+    let mut piece = [1u8; PIECE_BYTES];
+    let mut bandwidth = Bandwidth { read: 0.0, write: 0.0 };
+    // The first run gets the memory from the system and never is the fastest.
+    for _ in 0..RUNS {
+        let write = rate(|| store_all(&area, &piece));
+        let read = rate(|| load_all(area.base(), &mut piece));
+        bandwidth.write = bandwidth.write.max(write);
+        bandwidth.read = bandwidth.read.max(read);
+    }
+    Ok(bandwidth)
+}
+
+/// Bytes a second of a run over the area.
+fn rate(run: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    run();
+    AREA_BYTES as f64 / start.elapsed().as_secs_f64()
+}
+
+fn offsets(step: usize) -> impl Iterator<Item = usize> {
+    (0..AREA_BYTES as usize).step_by(step)
+}
+
+fn store_all(area: &Map, piece: &[u8; PIECE_BYTES]) {
+    for offset in offsets(PIECE_BYTES) {
+        // SAFETY: the area is attached, writable and seen by nobody else.
+        unsafe {
+            ptr::copy_nonoverlapping(piece.as_ptr(), area.base().add(offset), PIECE_BYTES);
+        }
+    }
+}
+
+fn load_all(base: *const u8, piece: &mut [u8; PIECE_BYTES]) {
+    for offset in offsets(PIECE_BYTES) {
+        load(base, offset, piece);
+    }
+}
+
+fn load(base: *const u8, offset: usize, piece: &mut [u8; PIECE_BYTES]) {
+    // SAFETY: callers own an area of AREA_BYTES at `base` that nobody writes meanwhile.
+    unsafe {
+        ptr::copy_nonoverlapping(base.add(offset), piece.as_mut_ptr(), PIECE_BYTES);
+    }
+    hint::black_box(piece);
+}
+
+/// Measures what an emulated memory reaches beside DRAM, in about 150 ms:
+/// sequential reads, and sequential writes with one fence at the end, on one
+/// thread. DRAM is measured afresh and the memory emulated beside that, so
+/// that both come from one moment of a machine that others may be using.
+///
+/// # Errors
+/// [`MediumError::BadConfig`], or [`MediumError::Full`] or
+/// [`MediumError::Io`] without 32 MiB of memory.
+pub fn measure(config: NvmConfig) -> Result<Measured, MediumError> {
+    let dram = measure_dram()?;
+    let medium = NvmMedium::beside(dram, config)?;
+    medium.grow(AREA_BYTES)?;
+    // Not in turns: writes go past the cache, and DRAM's reads were measured
+    // with as much in the last level as finds room there.
+    let write = fastest(|| write_run(&medium))?;
+    let read = fastest(|| Ok(rate(|| read_all(&medium))))?;
+    Ok(Measured {
+        read_bytes_per_s: read,
+        write_bytes_per_s: write,
+        dram_read_bytes_per_s: dram.read,
+        dram_write_bytes_per_s: dram.write,
+    })
+}
+
+fn fastest(mut run: impl FnMut() -> Result<f64, MediumError>) -> Result<f64, MediumError> {
+    (0..RUNS).try_fold(0f64, |best, _| Ok(best.max(run()?)))
+}
+
+fn write_run(medium: &NvmMedium) -> Result<f64, MediumError> {
+    let bytes = vec![1u8; WRITE_BYTES];
+    let mut result = Ok(());
+    let reached = rate(|| result = write_all(medium, &bytes));
+    result.map(|()| reached)
+}
+
+fn write_all(medium: &NvmMedium, bytes: &[u8]) -> Result<(), MediumError> {
+    for offset in offsets(bytes.len()) {
+        medium.write(offset as u64, bytes)?;
+        medium.flush(offset as u64, bytes.len() as u64);
+    }
+    medium.fence()
+}
+
+fn read_all(medium: &NvmMedium) {
+    let mut piece = [0u8; PIECE_BYTES];
+    for offset in offsets(PIECE_BYTES) {
+        load(medium.base(), offset, &mut piece);
+        medium.charge_read(offset as u64, PIECE_BYTES as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calibration_is_made_once() {
+        let first = dram().expect("calibrate");
+        assert!(first.read > 0.0 && first.write > 0.0);
+        assert_eq!(dram().expect("calibrate"), first);
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+use std::sync::Arc;
+
+/// Time that passes only by waiting for it.
+#[derive(Debug, Clone, Default)]
+struct ManualClock(Arc<AtomicU64>);
+
+impl Clock for ManualClock {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn wait_until(&self, time: u64) {
+        self.0.fetch_max(time, Ordering::SeqCst);
+    }
+}
+
+/// 20 and 10 GB/s: a 256 B unit takes DRAM 12.8 and 25.6 ns.
+const DRAM: Bandwidth = Bandwidth { read: 20e9, write: 10e9 };
+
+fn model(config: NvmConfig) -> (Model<ManualClock>, ManualClock) {
+    let clock = ManualClock::default();
+    (Model::new(&config, DRAM, clock.clone()), clock)
+}
+
+fn flush(model: &Model<ManualClock>, offset: u64, len: u64) -> u64 {
+    let now = model.now();
+    model.with_lane(|lane| model.flush(lane, now, offset, len))
+}
+
+fn assert_close(got: u64, expected_ps: f64) {
+    let off = (got as f64 / expected_ps - 1.0).abs();
+    assert!(off < 0.01, "{got} ps, not {expected_ps}");
+}
+
+#[test]
+fn sequential_writes_take_their_share_of_the_bandwidth() {
+    for config in NvmConfig::ALL {
+        let (model, clock) = model(config);
+        let (total, piece) = (1 << 20, 4096);
+        let mut units = 0;
+        for offset in (0..total).step_by(piece) {
+            units += flush(&model, offset, piece as u64);
+            model.fence();
+        }
+        assert_eq!(units, total / config.unit_bytes, "{}", config.name);
+        assert_close(clock.now(), total as f64 / (config.write_share * 10e9) * 1e12);
+    }
+}
+
+#[test]
+fn lines_of_one_unit_merge_even_across_fences() {
+    let (model, clock) = model(NvmConfig::OPTANE);
+    let units: Vec<u64> = (0..8)
+        .map(|line| {
+            let written = flush(&model, line * 64, 64);
+            model.fence();
+            written
+        })
+        .collect();
+    assert_eq!(units, [1, 0, 0, 0, 1, 0, 0, 0]);
+    assert_close(clock.now(), 2.0 * 25_600.0 / 0.3);
+}
+
+#[test]
+fn a_unit_that_left_the_buffer_is_written_again() {
+    let (model, _) = model(NvmConfig::OPTANE);
+    assert_eq!(flush(&model, 0, 64), 1);
+    assert_eq!(flush(&model, 1 << 20, 1 << 20), 4096);
+    assert_eq!(flush(&model, 64, 64), 1);
+}
+
+#[test]
+fn bytes_across_a_boundary_touch_both_units() {
+    let (model, _) = model(NvmConfig::OPTANE);
+    assert_eq!(flush(&model, 255, 2), 2);
+    assert_eq!(flush(&model, 512, 256), 1);
+}
+
+#[test]
+fn flushing_does_not_wait_and_fencing_waits_for_ones_own() {
+    let (model, clock) = model(NvmConfig::OPTANE);
+    flush(&model, 0, 4096);
+    assert_eq!(clock.now(), 0);
+    std::thread::scope(|scope| {
+        // This thread has flushed nothing and so has nothing to wait for.
+        scope.spawn(|| model.fence()).join().expect("thread");
+    });
+    assert_eq!(clock.now(), 0);
+    model.fence();
+    let end = clock.now();
+    assert_close(end, 4096.0 / 3e9 * 1e12);
+    model.fence();
+    assert_eq!(clock.now(), end, "a second fence has nothing to wait for");
+}
+
+#[test]
+fn the_device_works_while_the_cpu_does() {
+    let (model, clock) = model(NvmConfig::OPTANE);
+    flush(&model, 0, 256);
+    clock.wait_until(1_000_000);
+    model.fence();
+    assert_eq!(clock.now(), 1_000_000);
+}
+
+#[test]
+fn two_threads_share_the_device() {
+    let (model, clock) = model(NvmConfig::A);
+    let bytes = 1u64 << 16;
+    let ends: Vec<u64> = std::thread::scope(|scope| {
+        let write = |start: u64| {
+            flush(&model, start, bytes);
+            model.fence();
+            clock.now()
+        };
+        // One after the other, at the same time by the model's clock or later.
+        let first = scope.spawn(move || write(0)).join().expect("thread");
+        clock.0.store(0, Ordering::SeqCst);
+        let second = scope.spawn(move || write(bytes)).join().expect("thread");
+        vec![first, second]
+    });
+    assert_close(ends[0], bytes as f64 / 5e9 * 1e12);
+    assert_close(ends[1], 2.0 * bytes as f64 / 5e9 * 1e12);
+}
+
+#[test]
+fn draining_waits_for_everybody() {
+    let (model, clock) = model(NvmConfig::OPTANE);
+    std::thread::scope(|scope| {
+        scope.spawn(|| flush(&model, 0, 4096));
+    });
+    model.drain();
+    assert_close(clock.now(), 4096.0 / 3e9 * 1e12);
+}
+
+#[test]
+fn reads_that_miss_owe_the_difference_to_dram() {
+    let (model, clock) = model(NvmConfig::OPTANE);
+    let bytes = 4u64 << 20;
+    let missed: u64 = (0..bytes).step_by(1024).map(|offset| model.read(offset, 1024)).sum();
+    assert_eq!(missed, bytes / 256);
+    assert_close(clock.now(), bytes as f64 / 20e9 * 1e12);
+    let paid = clock.now();
+    assert_eq!(model.read(0, 4096), 0, "cached now");
+    assert_eq!(clock.now(), paid);
+}
+
+#[test]
+fn what_a_thread_stored_is_cached_for_it_alone() {
+    let (model, _) = model(NvmConfig::B);
+    model.with_lane(|lane| model.cached(lane, 1000, 100));
+    assert_eq!(model.read(1000, 100), 0);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| model.read(1000, 100)).join();
+        assert_eq!(other.expect("thread"), 2);
+    });
+}
+
+#[test]
+fn a_device_as_fast_as_dram_owes_nothing_on_reads() {
+    let (model, clock) = model(NvmConfig::E);
+    assert_eq!(model.read(0, 1 << 20), (1 << 20) / 64);
+    assert_eq!(clock.now(), 0);
+}

@@ -1,0 +1,283 @@
+//! Space that is written before it is used.
+//!
+//! A sync over bytes that were written before moves only those bytes; over a
+//! hole or over allocated but never written space it has to change the file
+//! system's records as well, which costs half as much again or double. So a
+//! background thread keeps some chunks of zeros ahead of what is in use. It
+//! writes them past the page cache where the file system allows it, lest the
+//! next committer's sync has to carry them.
+//!
+//! The file's length is set before a chunk is written: it is a whole number
+//! of chunks whenever the process or the machine stops.
+
+use crate::MediumError;
+use crate::directory::Directory;
+use crate::failure::Failure;
+use pantile_base::limits::CHUNK_BYTES;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// Least and most bytes kept ahead.
+const AHEAD_BYTES: (u64, u64) = (4 * CHUNK_BYTES, 32 * CHUNK_BYTES);
+
+/// Bytes written at once: long enough to be efficient, short enough not to
+/// keep committers from the file for long.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Bytes to keep ahead of a file with `len` bytes in use.
+fn ahead_of(len: u64) -> u64 {
+    let sixteenth = (len / 16).next_multiple_of(CHUNK_BYTES);
+    sixteenth.clamp(AHEAD_BYTES.0, AHEAD_BYTES.1)
+}
+
+#[derive(Debug)]
+struct State {
+    /// Bytes at the front of the file that are in use or written with zeros.
+    filled: u64,
+    /// Bytes that the thread is to fill up to.
+    goal: u64,
+    /// Somebody is writing the chunk at `filled`.
+    busy: bool,
+    stop: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    zeros: ZeroWriter,
+    failure: Arc<Failure>,
+    limit: u64,
+}
+
+/// Fills a file with zeros ahead of its use. Dropping it ends its thread.
+#[derive(Debug)]
+pub(crate) struct Prefill {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Prefill {
+    /// For a locked directory's data file that may become `limit` bytes long.
+    /// No thread runs until the file first grows.
+    pub(crate) fn over(
+        directory: &Directory,
+        limit: u64,
+        failure: Arc<Failure>,
+    ) -> Result<Self, MediumError> {
+        let filled = directory.opened_len();
+        let shared = Shared {
+            state: Mutex::new(State { filled, goal: filled, busy: false, stop: false }),
+            changed: Condvar::new(),
+            zeros: ZeroWriter::open(directory.data_path())?,
+            failure,
+            limit,
+        };
+        Ok(Self { shared: Arc::new(shared), thread: Mutex::new(None) })
+    }
+
+    /// Returns once the first `len` bytes of the file are written, writing
+    /// what is missing, and has the thread go on from there.
+    ///
+    /// # Errors
+    /// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
+    pub(crate) fn ensure(&self, len: u64) -> Result<(), MediumError> {
+        let mut state = self.shared.state.lock();
+        self.shared.fill(&mut state, len)?;
+        state.goal = (len + ahead_of(len)).min(self.shared.limit);
+        if state.goal > state.filled {
+            self.shared.changed.notify_all();
+            self.start_thread();
+        }
+        Ok(())
+    }
+
+    /// A system that refuses a thread costs speed only: growth fills for itself.
+    fn start_thread(&self) {
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let named = thread::Builder::new().name("pantile-prefill".to_owned());
+            *thread = named.spawn(move || shared.run()).ok();
+        }
+    }
+}
+
+impl Drop for Prefill {
+    fn drop(&mut self) {
+        self.shared.state.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.get_mut().take() {
+            // A panic there was reported there; the file is whole chunks either way.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Fills up to `len`, or else leaves the file no longer than it was.
+    fn fill(&self, state: &mut MutexGuard<'_, State>, len: u64) -> Result<(), MediumError> {
+        let before = state.filled;
+        while state.filled < len {
+            if state.busy {
+                self.changed.wait(state);
+            } else if let Err(error) = self.fill_chunk(state) {
+                self.zeros.cut(before);
+                state.filled = before;
+                state.goal = before;
+                return Err(error.needing(len));
+            }
+        }
+        Ok(())
+    }
+
+    /// The background thread: fills up to the goal, then waits for a new one.
+    fn run(&self) {
+        let mut state = self.state.lock();
+        while !state.stop {
+            if state.busy || state.filled >= state.goal {
+                self.changed.wait(&mut state);
+            } else {
+                self.fill_round(&mut state);
+            }
+        }
+    }
+
+    /// Fills up to the goal, then syncs once, so that committers' syncs find
+    /// the file system's records settled.
+    fn fill_round(&self, state: &mut MutexGuard<'_, State>) {
+        while !state.stop && !state.busy && state.filled < state.goal {
+            if self.fill_chunk(state).is_err() {
+                // Whoever needs the space tries again and reports it.
+                state.goal = state.filled;
+            }
+        }
+        if !state.stop {
+            MutexGuard::unlocked(state, || self.settle());
+        }
+    }
+
+    fn settle(&self) {
+        if let Err(error) = self.zeros.buffered.sync_data() {
+            self.failure.latch(format!("sync of new space: {error}"));
+        }
+    }
+
+    /// Writes the chunk at `filled` with the lock released.
+    fn fill_chunk(&self, state: &mut MutexGuard<'_, State>) -> Result<(), MediumError> {
+        state.busy = true;
+        let at = state.filled;
+        let result = MutexGuard::unlocked(state, || self.zeros.append_chunk(at));
+        state.busy = false;
+        if result.is_ok() {
+            state.filled = at + CHUNK_BYTES;
+        }
+        self.changed.notify_all();
+        result
+    }
+}
+
+/// Zeros, aligned as unbuffered writes need them.
+#[repr(C, align(4096))]
+struct Piece([u8; PIECE_BYTES]);
+
+static ZEROS: Piece = Piece([0; PIECE_BYTES]);
+
+/// Appends zeros to a file, past the page cache if possible.
+#[derive(Debug)]
+struct ZeroWriter {
+    path: PathBuf,
+    direct: Option<File>,
+    buffered: File,
+}
+
+impl ZeroWriter {
+    fn open(path: &Path) -> Result<Self, MediumError> {
+        let buffered = OpenOptions::new()
+            .write(true)
+            .open(path)
+            .map_err(|error| MediumError::at("open", path, error))?;
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path);
+        Ok(Self { path: path.into(), direct: direct.ok(), buffered })
+    }
+
+    /// Makes the file, `at` bytes long, one chunk of zeros longer.
+    fn append_chunk(&self, at: u64) -> Result<(), MediumError> {
+        let end = at + CHUNK_BYTES;
+        let written = self.buffered.set_len(end).and_then(|()| self.write_zeros(at));
+        written.map_err(|error| {
+            self.cut(at);
+            MediumError::growing("write zeros to", Some(self.path.clone()), end, error)
+        })?;
+        self.fetch(at);
+        Ok(())
+    }
+
+    /// Takes back what was appended beyond `len`. Best effort: what stays is
+    /// whole chunks of zeros that are not in use.
+    fn cut(&self, len: u64) {
+        let _ = self.buffered.set_len(len);
+    }
+
+    /// Has a chunk written past the page cache read into it, or the first
+    /// write to a part of each page would have to wait for that.
+    fn fetch(&self, at: u64) {
+        let (offset, len) = (at as libc::off_t, CHUNK_BYTES as libc::off_t);
+        let advice = libc::POSIX_FADV_WILLNEED;
+        // SAFETY: the descriptor is open; advice changes no bytes.
+        unsafe { libc::posix_fadvise(self.buffered.as_raw_fd(), offset, len, advice) };
+    }
+
+    fn write_zeros(&self, at: u64) -> io::Result<()> {
+        for piece in 0..CHUNK_BYTES / PIECE_BYTES as u64 {
+            self.write_piece(at + piece * PIECE_BYTES as u64)?;
+        }
+        Ok(())
+    }
+
+    fn write_piece(&self, at: u64) -> io::Result<()> {
+        match &self.direct {
+            Some(direct) => match direct.write_all_at(&ZEROS.0, at) {
+                // Some file systems open a file this way and then refuse to write so.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    self.buffered.write_all_at(&ZEROS.0, at)
+                }
+                result => result,
+            },
+            None => self.buffered.write_all_at(&ZEROS.0, at),
+        }
+    }
+}
+
+/// Makes the file `to` bytes long with space behind bytes `from..to` where the
+/// file system can promise that, and a hole where it cannot.
+///
+/// # Errors
+/// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
+pub(crate) fn allocate(file: &File, path: &Path, from: u64, to: u64) -> Result<(), MediumError> {
+    let grown = file.set_len(to).and_then(|()| reserve_space(file, from, to));
+    grown.map_err(|error| {
+        // Best effort: what stays is whole chunks that read as zero.
+        let _ = file.set_len(from);
+        MediumError::growing("extend", Some(path.to_path_buf()), to, error)
+    })
+}
+
+fn reserve_space(file: &File, from: u64, to: u64) -> io::Result<()> {
+    let (offset, len) = (from as libc::off_t, (to - from) as libc::off_t);
+    // SAFETY: the descriptor is open; mode 0 changes no bytes that exist.
+    let status = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, len) };
+    match status {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+            error => Err(error),
+        },
+    }
+}

@@ -1,0 +1,97 @@
+//! Anchors: one word of DRAM per tuple, the head of its chain of versions.
+//!
+//! The word holds the address of the newest committed version and the slot
+//! of the transaction that has locked the tuple. Storing it is the moment at
+//! which a version becomes visible.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pantile_base::Address;
+use pantile_cc::Slot;
+
+const OWNER_SHIFT: u32 = Address::BITS;
+const ADDRESS_MASK: u64 = (1 << OWNER_SHIFT) - 1;
+/// Owner of a tuple whose index entries are being cleaned up.
+const CLEANER: u64 = 0xffff;
+/// Address of a tuple whose primary entry is gone; its id will be used again.
+const DEAD: u64 = ADDRESS_MASK;
+
+/// Who has locked a tuple.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    Nobody,
+    /// The cleaner, for a moment; it waits for nothing.
+    Cleaner,
+    Transaction(Slot),
+}
+
+/// What an anchor says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Anchor(u64);
+
+impl Anchor {
+    #[inline]
+    pub fn load(cell: &AtomicU64) -> Self {
+        // Ordered after the reader's mark (I-5).
+        Self(cell.load(Ordering::SeqCst))
+    }
+
+    #[inline]
+    pub fn owner(self) -> Owner {
+        match self.0 >> OWNER_SHIFT {
+            0 => Owner::Nobody,
+            CLEANER => Owner::Cleaner,
+            owner => Owner::Transaction(Slot::from_index(owner as usize - 1)),
+        }
+    }
+
+    /// The newest committed version; none for a tuple that never had one.
+    #[inline]
+    pub fn newest(self) -> Address {
+        let word = self.0 & ADDRESS_MASK;
+        if word == DEAD { Address::NONE } else { Address::from_word(word) }
+    }
+
+    #[inline]
+    pub fn is_dead(self) -> bool {
+        self.0 & ADDRESS_MASK == DEAD
+    }
+
+    #[inline]
+    pub fn is_owned_by(self, slot: Slot) -> bool {
+        self.0 >> OWNER_SHIFT == slot.index() as u64 + 1
+    }
+
+    /// Locks the tuple if nothing has changed since `self` was loaded.
+    #[inline]
+    pub fn try_lock(self, cell: &AtomicU64, slot: Slot) -> bool {
+        self.try_own(cell, slot.index() as u64 + 1)
+    }
+
+    pub fn try_lock_for_cleaning(self, cell: &AtomicU64) -> bool {
+        self.try_own(cell, CLEANER)
+    }
+
+    #[inline]
+    fn try_own(self, cell: &AtomicU64, owner: u64) -> bool {
+        let locked = (self.0 & ADDRESS_MASK) | (owner << OWNER_SHIFT);
+        cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// A new tuple, locked by its inserter, without a version.
+    pub fn create_locked(cell: &AtomicU64, slot: Slot) {
+        cell.store((slot.index() as u64 + 1) << OWNER_SHIFT, Ordering::SeqCst);
+    }
+
+    /// Unlocks the tuple and makes `newest` its newest version: **this is
+    /// where a version becomes visible**. Only the lock's owner may call it.
+    #[inline]
+    pub fn publish(cell: &AtomicU64, newest: Address) {
+        cell.store(newest.word(), Ordering::Release);
+    }
+
+    /// Unlocks a tuple that the cleaner has locked and found gone for good.
+    pub fn bury(cell: &AtomicU64) {
+        cell.store(DEAD, Ordering::Release);
+    }
+}

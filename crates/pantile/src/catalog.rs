@@ -1,0 +1,47 @@
+//! The catalog: a table of table definitions, stored like any other.
+
+use pantile_base::TableId;
+
+use crate::error::{Error, Result};
+use crate::schema::{TableDef, Type};
+use crate::value::Value;
+
+/// The catalog's own id.
+pub(crate) const CATALOG: TableId = TableId(0);
+
+/// The first id of a user's table.
+pub(crate) const FIRST_USER_TABLE: u32 = 16;
+
+/// Most bytes of a stored definition.
+const MAX_DEFINITION: u32 = 60_000;
+
+pub(crate) fn definition() -> TableDef {
+    TableDef::new("catalog")
+        .column("id", Type::U32)
+        .column("definition", Type::Bytes(MAX_DEFINITION))
+        .primary_key(["id"])
+}
+
+/// A definition as stored: JSON, which later versions can read and extend.
+pub(crate) fn encode(def: &TableDef) -> Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(def).map_err(|e| Error::InvalidDefinition(e.to_string()))?;
+    if bytes.len() > MAX_DEFINITION as usize {
+        return Err(Error::InvalidDefinition(format!(
+            "{:?}: the definition takes {} bytes, at most {MAX_DEFINITION} can be stored",
+            def.name,
+            bytes.len()
+        )));
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
+    serde_json::from_slice(bytes).map_err(|e| Error::Damaged {
+        place: "the catalog".into(),
+        detail: format!("a definition cannot be read: {e}"),
+    })
+}
+
+pub(crate) fn key(id: TableId) -> [Value<'static>; 1] {
+    [Value::UInt(id.0.into())]
+}

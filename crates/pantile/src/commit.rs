@@ -1,0 +1,189 @@
+//! The commit path, the only one there is: Validate, Append, Persist,
+//! Publish, Retire.
+
+use pantile_base::Timestamp;
+use pantile_store::{Appended, ContentFlags, HEADER_BYTES, Link, MAX_CONTENTS_PER_TRANSACTION, NewContent};
+
+use crate::anchor::Anchor;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::options::Isolation;
+use crate::row::Encoded;
+use crate::stats::Change;
+use crate::transaction::{Buffers, Pending, Transaction, Write};
+
+impl Transaction {
+    /// Makes the writes durable and visible, all or none, and tells at which
+    /// timestamp. Once it returns, every transaction that begins sees them.
+    ///
+    /// # Errors
+    /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
+    /// [`Error::TransactionTooLarge`]: the transaction has been rolled back.
+    /// [`Error::MediumFailed`]: it has been rolled back in memory, and whether
+    /// it is found when the database is next opened is open.
+    pub fn commit(mut self) -> Result<Timestamp> {
+        if self.buffers.writes.is_empty() {
+            return Ok(self.end(self.ts, Change::default()));
+        }
+        let commit_ts = self.validate_commit()?;
+        // The contents of the transaction are durable after this line, in one
+        // fence, and are their own evidence that it has committed.
+        let persisted = self.append(commit_ts)?.persist();
+        persisted.map_err(|e| self.core.store_error(e))?;
+        let change = self.publish(commit_ts);
+        self.retire(commit_ts);
+        Ok(self.end(commit_ts, change))
+    }
+
+    /// Looks at the table definitions for the last time and settles the
+    /// timestamp. Conflicts were found when the locks were taken.
+    fn validate_commit(&mut self) -> Result<Timestamp> {
+        self.core.check_open()?;
+        self.core.registry.set_committing(self.slot);
+        self.check_definitions()?;
+        let buffers = &mut *self.buffers;
+        let core = &self.core;
+        buffers.appends.extend((0..buffers.writes.len() as u32).filter(|&n| {
+            let write = &buffers.writes[n as usize];
+            match write.pending {
+                Pending::Nothing => false,
+                Pending::Row { .. } => true,
+                // Inserted and deleted again: there is nothing to say.
+                Pending::Tombstone => {
+                    !write.base.is_none() && !core.store.content(write.base).flags().is_tombstone()
+                }
+            }
+        }));
+        if buffers.appends.len() as u64 > MAX_CONTENTS_PER_TRANSACTION {
+            return Err(Error::TransactionTooLarge);
+        }
+        Ok(match self.isolation {
+            Isolation::Serializable => self.ts,
+            Isolation::Snapshot | Isolation::ReadCommitted => self.core.registry.draw_commit(self.slot),
+        })
+    }
+
+    fn append(&mut self, commit_ts: Timestamp) -> Result<Appended<'_>> {
+        let Self { core, buffers, slot, .. } = self;
+        let Buffers { appends, addresses, writes, tables, rows, .. } = &mut **buffers;
+        let contents = appends.iter().map(|&n| {
+            let write = &writes[n as usize];
+            let (flags, row) = match write.pending {
+                Pending::Row { start, len } => (ContentFlags::ROW, &rows[start..start + len]),
+                Pending::Nothing | Pending::Tombstone => (ContentFlags::TOMBSTONE, &rows[..0]),
+            };
+            NewContent { table: tables[write.table as usize].table.id, tuple: write.tuple, flags, row }
+        });
+        let registry = &core.registry;
+        core.store
+            .append(slot.index(), commit_ts, contents, || registry.draw(*slot), addresses)
+            .map_err(|e| core.store_error(e))
+    }
+
+    /// Makes the new versions visible, one tuple after the other. Whoever
+    /// reads at or above the timestamp waits at the tuples still locked, so
+    /// nobody sees half a transaction.
+    fn publish(&mut self, commit_ts: Timestamp) -> Change {
+        let store = &self.core.store;
+        let mut change = Change::default();
+        for (&n, &address) in self.buffers.appends.iter().zip(&self.buffers.addresses) {
+            let write = &self.buffers.writes[n as usize];
+            if let Pending::Row { len, .. } = write.pending {
+                change.tuples += 1;
+                change.live_bytes += (len + HEADER_BYTES) as i64;
+            }
+            if !write.base.is_none() {
+                let old = store.content(write.base);
+                debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
+                store.set_link(address, Link { address: write.base, begin_ts: old.txn_id() });
+                if !old.flags().is_tombstone() {
+                    change.tuples -= 1;
+                    change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
+                }
+            }
+            Anchor::publish(self.anchor_of(write), address);
+        }
+        if self.buffers.appends.len() < self.buffers.writes.len() {
+            self.unlock_unchanged();
+        }
+        change
+    }
+
+    fn anchor_of(&self, write: &Write) -> &std::sync::atomic::AtomicU64 {
+        self.buffers.tables[write.table as usize].table.anchor(write.tuple)
+    }
+
+    /// Unlocks tuples that were locked and not changed; they stay read.
+    fn unlock_unchanged(&self) {
+        let mut appends = self.buffers.appends.iter().peekable();
+        for (n, write) in self.buffers.writes.iter().enumerate() {
+            if appends.next_if(|&&a| a as usize == n).is_none() {
+                let table = &self.buffers.tables[write.table as usize].table;
+                self.core.marks.raise(table.id, write.tuple, self.ts);
+                Anchor::publish(table.anchor(write.tuple), write.base);
+            }
+        }
+    }
+
+    /// Hands what has been superseded to the collector and to the cleaner.
+    fn retire(&mut self, commit_ts: Timestamp) {
+        let buffers = &mut *self.buffers;
+        for &n in &buffers.appends {
+            let base = buffers.writes[n as usize].base;
+            if !base.is_none() {
+                self.core.reclaimer.superseded(base, commit_ts);
+            }
+        }
+        self.core.cleanup.push_all(self.slot, commit_ts, buffers.stale.drain(..));
+    }
+
+    /// Acknowledges.
+    fn end(&mut self, commit_ts: Timestamp, change: Change) -> Timestamp {
+        let wrote = !self.buffers.writes.is_empty();
+        self.core.counters.committed(self.slot, change);
+        if wrote {
+            self.core.registry.await_passed(commit_ts);
+        }
+        self.finish();
+        if wrote {
+            self.core.maintain(self.slot);
+        }
+        commit_ts
+    }
+
+    /// Tables may have been dropped and indexes made since the writes were
+    /// made; keys of the latter are entered now, before anything is visible.
+    fn check_definitions(&mut self) -> Result<()> {
+        let mut last = u32::MAX;
+        for n in 0..self.buffers.writes.len() {
+            let write = self.buffers.writes[n];
+            let used = &self.buffers.tables[write.table as usize];
+            if write.table != last {
+                if used.table.is_dropped() {
+                    return Err(Error::TableDropped(used.table.schema.name.clone()));
+                }
+                last = write.table;
+            }
+            if used.table.indexes_version() != used.indexes_version {
+                self.enter_new_indexes(write)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn enter_new_indexes(&mut self, write: Write) -> Result<()> {
+        let Pending::Row { start, len } = write.pending else { return Ok(()) };
+        let used = &self.buffers.tables[write.table as usize];
+        let (table, known) = (used.table.clone(), used.indexes.clone());
+        for index in table.indexes().iter().filter(|i| known.iter().all(|k| k.number != i.number)) {
+            let (mut key, mut entry) = (Key::default(), Key::default());
+            let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
+            key.set_row(&row, &index.columns);
+            entry.clone_from(&key);
+            entry.push_tuple(write.tuple.0);
+            self.enter(&table, index, write.tuple, &key, &entry)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,241 @@
+//! What all handles of one open database share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::{TableId, Timestamp};
+use pantile_cc::{Clock, ReadMarks, Registry, Slot};
+use pantile_index::NodeArena;
+use pantile_media::MediumError;
+use pantile_reclaim::Reclaimer;
+use pantile_store::{StateSample, Store, StoreError};
+use parking_lot::{Mutex, RwLock};
+
+use crate::cleanup::Cleanup;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::stats::{Counters, Recovery};
+use crate::table::{Table, TableInner};
+use crate::transaction::Buffers;
+
+/// How often the watermark is computed, at most.
+const WATERMARK_AGE: Duration = Duration::from_millis(1);
+/// A new state record is due after this many appended bytes or this time.
+const STATE_BYTES: u64 = 64 << 20;
+const STATE_AGE: Duration = Duration::from_secs(1);
+
+/// A table that has been dropped, at this time.
+pub(crate) struct Dropped {
+    pub at: Timestamp,
+    pub table: TableId,
+}
+
+pub(crate) struct Core {
+    /// Tells handles of different databases apart.
+    pub id: u64,
+    pub options: Options,
+    pub store: Store,
+    pub registry: Registry,
+    pub marks: ReadMarks,
+    pub arena: Arc<NodeArena>,
+    pub reclaimer: Box<dyn Reclaimer>,
+    pub tables: RwLock<BTreeMap<String, Table>>,
+    pub by_id: RwLock<HashMap<TableId, Arc<TableInner>, RandomState>>,
+    /// One definition changes at a time.
+    pub ddl: Mutex<()>,
+    pub next_table: AtomicU64,
+    pub dropped: Mutex<Vec<Dropped>>,
+    pub cleanup: Cleanup,
+    pub counters: Counters,
+    pub recovery: Recovery,
+    pub closed: AtomicBool,
+    buffers: Box<[Mutex<Option<Box<Buffers>>>]>,
+    upkeep: Mutex<Upkeep>,
+}
+
+struct Upkeep {
+    sample: Option<StateSample>,
+    last: Instant,
+}
+
+/// The parts that opening has put together.
+pub(crate) struct Parts {
+    pub options: Options,
+    pub store: Store,
+    pub clock: Clock,
+    pub reclaimer: Box<dyn Reclaimer>,
+}
+
+impl Core {
+    pub fn new(parts: Parts) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            options: parts.options,
+            store: parts.store,
+            registry: Registry::new(parts.clock),
+            marks: ReadMarks::default(),
+            arena: Arc::new(NodeArena::new()),
+            reclaimer: parts.reclaimer,
+            tables: RwLock::default(),
+            by_id: RwLock::default(),
+            ddl: Mutex::default(),
+            next_table: AtomicU64::new(0),
+            dropped: Mutex::default(),
+            cleanup: Cleanup::default(),
+            counters: Counters::default(),
+            recovery: Recovery::default(),
+            closed: AtomicBool::new(false),
+            buffers: (0..TRANSACTION_SLOTS).map(|_| Mutex::default()).collect(),
+            upkeep: Mutex::new(Upkeep { sample: None, last: Instant::now() }),
+        }
+    }
+
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    pub fn take_buffers(&self, slot: Slot) -> Box<Buffers> {
+        self.buffers[slot.index()].lock().take().unwrap_or_default()
+    }
+
+    pub fn keep_buffers(&self, slot: Slot, buffers: Box<Buffers>) {
+        *self.buffers[slot.index()].lock() = Some(buffers);
+    }
+
+    /// Lets go of what the buffers of idle slots refer to.
+    pub fn forget_buffers(&self) {
+        for buffers in &self.buffers {
+            buffers.lock().take();
+        }
+    }
+
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let tables = self.tables.read();
+        tables.get(name).cloned().ok_or_else(|| Error::UnknownTable(name.to_owned()))
+    }
+
+    pub fn table_by_id(&self, id: TableId) -> Option<Arc<TableInner>> {
+        self.by_id.read().get(&id).cloned()
+    }
+
+    /// What committing threads do for the database, in bounded steps.
+    pub fn maintain(&self, slot: Slot) {
+        let watermark = self.registry.refresh_watermark(WATERMARK_AGE);
+        self.cleanup.run(self, slot, watermark, 8);
+        if self.store.appended_since_sample() >= STATE_BYTES || self.is_upkeep_due() {
+            self.advance_state();
+        }
+    }
+
+    fn is_upkeep_due(&self) -> bool {
+        self.cleanup.is_tick() && self.upkeep.try_lock().is_some_and(|u| u.last.elapsed() >= STATE_AGE)
+    }
+
+    /// Moves the durable watermark on: a sample is written once everything
+    /// that had begun when it was taken has ended (I-9).
+    fn advance_state(&self) {
+        let Some(mut upkeep) = self.upkeep.try_lock() else { return };
+        if let Some(sample) = upkeep.sample.take() {
+            if self.registry.settled().is_none_or(|settled| settled <= sample.taken_at()) {
+                upkeep.sample = Some(sample);
+                return;
+            }
+            // A failure latches in the medium and shows at the next commit.
+            let _ = self.store.record_state(sample, false);
+            self.release_dropped();
+        }
+        upkeep.last = Instant::now();
+        upkeep.sample = Some(self.store.sample(self.sample_time()));
+    }
+
+    /// Below the timestamp of every block that is opened from now on.
+    fn sample_time(&self) -> Timestamp {
+        let now = self.registry.now();
+        Timestamp::new(now.tick().saturating_sub(self.registry.clock().skew() + 1), 0)
+    }
+
+    /// Writes a state record now; nothing may be running.
+    pub fn record_state(&self, closed: bool) -> Result<()> {
+        let mut upkeep = self.upkeep.lock();
+        let sample = self.store.sample(self.sample_time());
+        upkeep.sample = None;
+        self.store.record_state(sample, closed).map_err(|e| self.store_error(e))
+    }
+
+    /// Gives back the blocks of dropped tables that nobody can see into.
+    fn release_dropped(&self) {
+        let durable = self.store.durable_watermark();
+        let watermark = self.registry.watermark();
+        let mut dropped = self.dropped.lock();
+        dropped
+            .retain(|d| d.at >= watermark || d.at >= durable || self.store.release_table(d.table).is_err());
+    }
+
+    /// The error of a lower room, in the words of the engine.
+    pub fn store_error(&self, error: StoreError) -> Error {
+        from_store(error, std::path::Path::new(&self.store.medium().name()))
+    }
+
+    /// Whether a version may be needed by anyone: the first at or below the
+    /// watermark is the oldest that is.
+    pub fn reachable_versions(
+        &self,
+        newest: pantile_base::Address,
+        watermark: Timestamp,
+    ) -> Vec<pantile_base::Address> {
+        let mut versions = Vec::new();
+        let mut at = newest;
+        let mut begin = (!at.is_none()).then(|| self.store.content(at).txn_id());
+        while let Some(ts) = begin {
+            versions.push(at);
+            if ts < watermark {
+                break;
+            }
+            let link = self.store.link(at);
+            begin = link.map(|l| l.begin_ts);
+            at = link.map_or(at, |l| l.address);
+        }
+        versions
+    }
+}
+
+/// The error of a lower room about the database in `path`.
+pub(crate) fn from_store(error: StoreError, path: &std::path::Path) -> Error {
+    match error {
+        StoreError::Medium(error) => from_medium(error),
+        StoreError::Foreign(detail) => Error::NotADatabase { path: path.to_owned(), detail },
+        StoreError::Version(found) => {
+            Error::FormatVersion { found, supported: pantile_store::FORMAT_VERSION }
+        }
+        StoreError::Damaged { place, detail } => Error::Damaged { place, detail },
+    }
+}
+
+pub(crate) fn from_medium(error: MediumError) -> Error {
+    match error {
+        MediumError::Locked { path } => Error::AlreadyOpen(path),
+        MediumError::Missing { path } => Error::NoDatabase(path),
+        MediumError::Truncated { path, len } => Error::NotADatabase {
+            path,
+            detail: format!("its {len} bytes are not whole chunks; it has been truncated"),
+        },
+        MediumError::NotADirectory { path } => {
+            Error::NotADatabase { path, detail: "it is not a directory".into() }
+        }
+        MediumError::NotAFile { path } => {
+            Error::NotADatabase { path, detail: "it is not an ordinary file".into() }
+        }
+        MediumError::Failed { cause } => Error::MediumFailed { cause },
+        full if full.is_full() => Error::StorageFull { detail: full.to_string() },
+        MediumError::Io { operation, path, source } => {
+            let path = path.map_or_else(|| "memory".to_owned(), |p| p.display().to_string());
+            Error::Io { operation: format!("{operation} {path}"), source }
+        }
+        other => Error::Io { operation: "use the medium".into(), source: std::io::Error::other(other) },
+    }
+}

@@ -1,0 +1,312 @@
+//! The database: opening, beginning transactions, closing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_cc::Clock;
+use pantile_media::{
+    Create, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium, NvmMedium, NvmOptions,
+};
+use pantile_reclaim::NoGc;
+use pantile_store::{Store, StoreOptions};
+
+use crate::core::{Core, Parts, from_medium, from_store};
+use crate::error::{Error, Result};
+use crate::options::{Collector, MediumKind, Options, TransactionOptions};
+use crate::recovery;
+use crate::stats::{Recovery, Stats};
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Tries that [`Database::run`] makes before it gives up.
+const RUN_TRIES: u32 = 1000;
+
+/// An open database. Handles are cheap to clone; the last one closes it.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("shop");
+/// use pantile::{Database, TableDef, Type};
+/// let db = Database::open(&path)?;
+/// let stock = db.create_table(
+///     TableDef::new("stock").column("item", Type::U32).column("pieces", Type::I64).primary_key(["item"]),
+/// )?;
+/// db.run(|txn| txn.insert(&stock, &[7u32.into(), 100i64.into()]))?;
+/// let pieces: i64 = db.run(|txn| txn.get(&stock, &[7u32.into()])?.expect("just inserted").get(1))?;
+/// assert_eq!(pieces, 100);
+/// db.close()?;
+/// # Ok::<(), pantile::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) core: Arc<Core>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("options", &self.core.options).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Opens the database in the directory `path` with default options, or
+    /// makes it.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    pub(crate) fn open_with(path: &Path, options: Options) -> Result<Self> {
+        let began = Instant::now();
+        let medium = match &options.on_medium {
+            Some(medium) => Arc::clone(medium),
+            None => open_medium(path, &options)?,
+        };
+        let store_options = StoreOptions {
+            streams: options
+                .streams
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+            boot: boot_id(),
+            relaxed: options.durability == Durability::None && medium.survives_exit(),
+        };
+        let in_path = |e| from_store(e, path);
+        let store = Store::open(medium, store_options, identity()).map_err(in_path)?;
+        let (found, summary) = recovery::scan(&store, &options).map_err(in_path)?;
+        let reclaimer = match options.collector {
+            Collector::None => Box::new(NoGc),
+        };
+        // Timestamps go on above everything on the medium (T5).
+        let clock = Clock::new(summary.highest.tick());
+        let mut core = Core::new(Parts { options, store, clock, reclaimer });
+        core.recover_tables(&found, summary, began)?;
+        // What recovery has decided is durable before anything is added.
+        core.record_state(false)?;
+        Ok(Self { core: Arc::new(core) })
+    }
+
+    /// Begins a serializable read-write transaction.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTransactions`], [`Error::Closed`].
+    pub fn begin(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
+        Transaction::begin(Arc::clone(&self.core), options)
+    }
+
+    /// Begins a serializable read-only transaction that sees every commit
+    /// acknowledged before this call. It leaves marks that can make older
+    /// writers fail, and waits for older writers of what it reads.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_read(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default().read_only(true))
+    }
+
+    /// Begins a read-only transaction at the newest safe snapshot: older than
+    /// every running writer. It never fails because of others, never waits,
+    /// leaves no marks, and [`Transaction::age`] tells how old its state is.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let writer = db.begin()?;
+    /// let report = db.begin_safe_snapshot()?;
+    /// assert!(report.timestamp() < writer.timestamp());
+    /// println!("the report is {:?} old", report.age());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn begin_safe_snapshot(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default().safe_snapshot())
+    }
+
+    /// Runs a transaction and commits it, again from the beginning as long as
+    /// others stand in its way.
+    ///
+    /// # Errors
+    /// What `body` or the commit returns, unless [`Error::is_retryable`];
+    /// after a thousand tries that too.
+    pub fn run<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.run_with(TransactionOptions::default(), body)
+    }
+
+    /// As [`Database::run`], with options.
+    ///
+    /// # Errors
+    /// As [`Database::run`].
+    pub fn run_with<T>(
+        &self,
+        options: TransactionOptions,
+        mut body: impl FnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            let outcome = self.begin_with(options).and_then(|mut txn| {
+                let value = body(&mut txn)?;
+                txn.commit().map(|_| value)
+            });
+            match outcome {
+                Err(error) if error.is_retryable() && tries < RUN_TRIES => {
+                    tries += 1;
+                    back_off(tries);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// A table by name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`].
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.core.check_open()?;
+        self.core.table(name)
+    }
+
+    /// The names of all tables, in order.
+    pub fn tables(&self) -> Vec<String> {
+        self.core.tables.read().keys().cloned().collect()
+    }
+
+    /// The medium, on which a database in DRAM can be opened again.
+    pub fn medium(&self) -> Arc<dyn Medium> {
+        Arc::clone(self.core.store.medium())
+    }
+
+    /// What opening took.
+    pub fn recovery(&self) -> Recovery {
+        self.core.recovery
+    }
+
+    /// Where timestamps come from.
+    pub fn clock_source(&self) -> pantile_cc::ClockSource {
+        self.core.registry.clock().source()
+    }
+
+    /// Counters and gauges. Adds up over all tables and blocks, so not for
+    /// every transaction.
+    pub fn stats(&self) -> Stats {
+        let core = &self.core;
+        let space = core.store.space();
+        let tables = core.by_id.read();
+        let index_bytes = tables.values().map(|t| t.index_bytes()).sum::<u64>();
+        let anchor_bytes = tables.values().map(|t| t.tuples_end() * 8).sum::<u64>();
+        let mut stats = Stats {
+            running: core.registry.running() as u64,
+            contents_written: space.contents_appended,
+            payload_bytes: space.payload_bytes,
+            medium: core.store.medium().stats(),
+            medium_bytes: space.medium_bytes,
+            dram_bytes: index_bytes + anchor_bytes + space.tile_bytes + core.marks.bytes(),
+            index_bytes,
+            anchor_bytes,
+            tile_bytes: space.tile_bytes,
+            stale_entries: core.cleanup.len() as u64,
+            ..Stats::default()
+        };
+        core.counters.add_to(&mut stats);
+        stats
+    }
+
+    /// Closes the database: later calls on any handle fail with
+    /// [`Error::Closed`]. Waits for running transactions to end, at most ten
+    /// seconds.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if some are still running, the database stays open
+    /// then; [`Error::MediumFailed`] and the like if the last state cannot be
+    /// recorded: nothing that was acknowledged is lost, the next opening takes
+    /// longer.
+    pub fn close(self) -> Result<()> {
+        self.core.close(Duration::from_secs(10))
+    }
+}
+
+impl Core {
+    fn close(&self, limit: Duration) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Err(Error::Closed);
+        }
+        let deadline = Instant::now() + limit;
+        while self.registry.running() > 0 {
+            if Instant::now() >= deadline {
+                self.closed.store(false, Ordering::Release);
+                return Err(Error::Timeout(limit));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.record_state(true)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // Only the last handle gets here. What fails now costs the next
+        // opening some time, and nothing else.
+        if !self.closed.load(Ordering::Acquire) {
+            let _ = self.close(Duration::ZERO);
+        }
+    }
+}
+
+fn back_off(tries: u32) {
+    if tries < 4 {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(Duration::from_micros(u64::from(tries.min(50)) * 10));
+    }
+}
+
+fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
+    let create = if options.must_exist { Create::MustExist } else { Create::IfMissing };
+    let map = MapOptions { max_bytes: options.max_bytes, ..MapOptions::default() };
+    let opened: Result<Arc<dyn Medium>, _> = match options.medium {
+        MediumKind::File => {
+            let file = FileOptions {
+                durability: options.durability,
+                max_bytes: options.max_bytes,
+                create,
+                ..FileOptions::default()
+            };
+            FileMedium::open(path, file).map(|m| m as Arc<dyn Medium>)
+        }
+        MediumKind::Dram => DramMedium::new(map).map(|m| m as Arc<dyn Medium>),
+        MediumKind::Nvm(config) => {
+            NvmMedium::open(path, config, NvmOptions { map, create }).map(|m| m as Arc<dyn Medium>)
+        }
+    };
+    opened.map_err(from_medium)
+}
+
+/// A number that identifies this boot of the machine, or 0.
+fn boot_id() -> u64 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.bytes()
+        .filter(u8::is_ascii_hexdigit)
+        .take(16)
+        .fold(0, |n, digit| n << 4 | u64::from((digit as char).to_digit(16).unwrap_or(0)))
+}
+
+/// A number that no other database has.
+fn identity() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
+const _: () = assert!(TRANSACTION_SLOTS < 0xffff, "an anchor's owner has 16 bits");

@@ -1,0 +1,44 @@
+//! Pantile: an embedded, durable, serializable store for transactions.
+//!
+//! Start with [`Database::open`], make a table with
+//! [`Database::create_table`], and run transactions with [`Database::run`] or
+//! [`Database::begin`].
+
+mod anchor;
+mod catalog;
+mod cleanup;
+mod commit;
+mod core;
+mod database;
+mod ddl;
+mod error;
+mod key;
+mod large;
+mod options;
+mod recovery;
+mod row;
+mod row_edit;
+mod scan;
+mod schema;
+mod stats;
+mod table;
+mod transaction;
+mod value;
+mod write;
+
+pub use database::Database;
+pub use error::{Conflict, Error, Result};
+pub use options::{
+    Collector, ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
+};
+pub use pantile_base::Timestamp;
+pub use pantile_cc::ClockSource;
+pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
+pub use row::{ColumnRef, FromValue, Micros, Row};
+pub use row_edit::RowEdit;
+pub use scan::{Range, Scan};
+pub use schema::{ColumnDef, IndexDef, TableDef, Type};
+pub use stats::{Recovery, Stats};
+pub use table::{Index, Table};
+pub use transaction::{Savepoint, Transaction};
+pub use value::{Decimal, Value};

@@ -1,0 +1,328 @@
+//! Range scans.
+
+use std::ops::Bound;
+
+use pantile_base::{Timestamp, TupleId};
+use pantile_index::{Batch, Direction, Index as Tree, Scan as Cursor};
+
+use crate::anchor::{Anchor, Owner};
+use crate::error::{Conflict, Result};
+use crate::key::Key;
+use crate::options::Isolation;
+use crate::row::{Encoded, Row};
+use crate::table::{Index, IndexInner, Table, TableInner};
+use crate::transaction::{Seen, Transaction, conflict};
+use crate::value::Value;
+use crate::write::duplicate;
+
+/// Which rows to scan, and in which order.
+///
+/// Bounds are keys or first parts of keys; a bound that is a first part
+/// includes or excludes all keys that begin with it.
+///
+/// ```
+/// use std::ops::Bound;
+/// use pantile::{Range, Value};
+/// let key = [Value::UInt(3)];
+/// let of_three = Range::prefix(&key);
+/// let newest_ten_up_to_three = Range::all().to(Bound::Included(&key)).reverse().limit(10);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'r> {
+    lower: Bound<&'r [Value<'r>]>,
+    upper: Bound<&'r [Value<'r>]>,
+    reverse: bool,
+    limit: usize,
+}
+
+impl<'r> Range<'r> {
+    /// All rows, in ascending key order.
+    pub fn all() -> Self {
+        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, reverse: false, limit: usize::MAX }
+    }
+
+    /// The rows whose keys begin with these values.
+    pub fn prefix(values: &'r [Value<'r>]) -> Self {
+        Self::all().from(Bound::Included(values)).to(Bound::Included(values))
+    }
+
+    /// Only keys from this bound on.
+    #[must_use]
+    pub fn from(mut self, lower: Bound<&'r [Value<'r>]>) -> Self {
+        self.lower = lower;
+        self
+    }
+
+    /// Only keys up to this bound.
+    #[must_use]
+    pub fn to(mut self, upper: Bound<&'r [Value<'r>]>) -> Self {
+        self.upper = upper;
+        self
+    }
+
+    /// In descending key order.
+    #[must_use]
+    pub fn reverse(mut self) -> Self {
+        self.reverse = true;
+        self
+    }
+
+    /// At most this many rows.
+    #[must_use]
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+}
+
+/// Iterates over the rows of a range as its transaction sees them.
+pub struct Scan<'t> {
+    txn: &'t Transaction,
+    table: &'t TableInner,
+    index: Option<&'t IndexInner>,
+    cursor: Cursor,
+    batch: Batch,
+    next: usize,
+    left: usize,
+    at: Timestamp,
+}
+
+/// Entries that a scan without a limit takes from the index at a time.
+const BATCH: usize = 256;
+
+impl Transaction {
+    /// The rows of a range of primary keys.
+    ///
+    /// # Errors
+    /// For keys that do not fit, and [`crate::Error::TableDropped`]. Each row
+    /// may be an error as [`Transaction::get`] has them.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// # let mut txn = db.begin()?;
+    /// for id in 0..10u64 {
+    ///     txn.insert(&t, &[id.into()])?;
+    /// }
+    /// let last: Vec<u64> =
+    ///     txn.scan(&t, Range::all().reverse().limit(3))?.map(|row| row?.get(0)).collect::<Result<_>>()?;
+    /// assert_eq!(last, [9, 8, 7]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn scan<'t>(&'t self, table: &'t Table, range: Range<'_>) -> Result<Scan<'t>> {
+        self.scan_tree(&table.0, None, range)
+    }
+
+    /// The rows of a range of keys of a secondary index, in the index's order.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan`].
+    pub fn scan_index<'t>(&'t self, index: &'t Index, range: Range<'_>) -> Result<Scan<'t>> {
+        self.scan_tree(&index.table, Some(&index.inner), range)
+    }
+
+    /// The first row with this key of a secondary index; with a unique index,
+    /// the only one.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_by_index<'t>(&'t self, index: &'t Index, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
+        self.scan_index(index, Range::prefix(key).limit(1))?.next().transpose()
+    }
+
+    fn scan_tree<'t>(
+        &'t self,
+        table: &'t TableInner,
+        index: Option<&'t IndexInner>,
+        range: Range<'_>,
+    ) -> Result<Scan<'t>> {
+        self.check_table(table)?;
+        let columns = index.map_or(&table.schema.primary_key, |i| &i.columns);
+        let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
+        let (mut lower, mut upper) = (Key::default(), Key::default());
+        let lower = lower_bound(table, columns, range.lower, &mut lower)?;
+        let upper = upper_bound(table, columns, range.upper, &mut upper)?;
+        let cursor = Cursor::new(as_bound(&lower), as_bound(&upper), direction);
+        let batch = Batch::with_limit(range.limit.clamp(1, BATCH));
+        Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at: self.statement() })
+    }
+
+    /// Fails if another tuple has the key in a unique index, now or as far as
+    /// this transaction can know.
+    pub(crate) fn check_unique(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        own: TupleId,
+        key: &Key,
+    ) -> Result<()> {
+        let late = self.isolation != Isolation::Serializable;
+        // Late writers commit after now, whoever enters the key from here on
+        // is later still or is refused.
+        let at = if late { self.core.registry.now() } else { self.ts };
+        let upper = key.prefix_end();
+        let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut cursor = Cursor::new(Bound::Included(key.words()), upper, Direction::Forward);
+        let mut batch = Batch::new();
+        while cursor.next_batch(&index.tree, Some(at.get()), &mut batch) {
+            for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
+                if self.holds_key(table, index, TupleId(tuple), key)? {
+                    return Err(duplicate(table, &index.def.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a tuple has a key that this transaction wants for another.
+    fn holds_key(&self, table: &TableInner, index: &IndexInner, tuple: TupleId, key: &Key) -> Result<bool> {
+        let serializable = self.isolation == Isolation::Serializable;
+        let cell = table.anchor(tuple);
+        self.core.marks.raise(table.id, tuple, self.ts);
+        loop {
+            let anchor = Anchor::load(cell);
+            if anchor.is_dead() {
+                return Ok(false);
+            }
+            if anchor.is_owned_by(self.slot)
+                && let Seen::Row(bytes) = self.read_tuple(table, tuple, Timestamp::MAX)?
+            {
+                return Ok(has_key(table, index, bytes, key));
+            }
+            match anchor.owner() {
+                Owner::Transaction(holder) if holder != self.slot => {
+                    let bound = self.core.registry.pending(holder);
+                    if Anchor::load(cell) != anchor {
+                        continue;
+                    }
+                    // A later serializable writer has looked, or will look, at
+                    // our entry; with everyone else we must wait and see.
+                    if !serializable || bound < self.ts || bound == Timestamp::MAX {
+                        self.wait_for(table, holder, || Anchor::load(cell) != anchor)?;
+                        continue;
+                    }
+                }
+                Owner::Cleaner => continue,
+                Owner::Transaction(_) => return Ok(false),
+                Owner::Nobody => {}
+            }
+            let newest = anchor.newest();
+            if serializable && !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
+                return Err(conflict(table, Conflict::WrittenByLater));
+            }
+            return Ok(match self.version_at(newest, Timestamp::MAX) {
+                Seen::Row(bytes) => has_key(table, index, bytes, key),
+                Seen::Absent | Seen::Gone => false,
+            });
+        }
+    }
+}
+
+fn has_key(table: &TableInner, index: &IndexInner, bytes: &[u8], key: &Key) -> bool {
+    let mut has = Key::default();
+    has.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+    has.words() == key.words()
+}
+
+impl<'t> Scan<'t> {
+    #[inline]
+    fn tree(&self) -> &'t Tree {
+        self.index.map_or(&self.table.primary, |i| &i.tree)
+    }
+
+    /// The next entry's row, if it is visible and has the entry's key.
+    fn visit(&mut self) -> Result<Option<Row<'t>>> {
+        let n = self.next;
+        self.next += 1;
+        let tuple = TupleId(self.batch.value(n));
+        let Seen::Row(bytes) = self.txn.read_tuple(self.table, tuple, self.at)? else {
+            return Ok(None);
+        };
+        if let Some(index) = self.index {
+            let mut key = Key::default();
+            key.set_row(&Encoded { schema: &self.table.schema, bytes }, &index.columns);
+            key.push_tuple(tuple.0);
+            if key.words() != self.batch.key(n) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.txn.row(self.table, bytes, self.at)))
+    }
+}
+
+impl<'t> Iterator for Scan<'t> {
+    type Item = Result<Row<'t>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.left > 0 {
+            while self.next < self.batch.len() {
+                if let Some(row) = self.visit().transpose() {
+                    self.left -= 1;
+                    return Some(row);
+                }
+            }
+            self.next = 0;
+            if !self.cursor.next_batch(self.tree(), self.txn.mark(self.at), &mut self.batch) {
+                self.left = 0;
+            }
+        }
+        None
+    }
+}
+
+impl std::fmt::Debug for Scan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scan").field("table", &self.table.schema.name).finish_non_exhaustive()
+    }
+}
+
+type Words = smallvec::SmallVec<[u64; 8]>;
+
+fn as_bound(bound: &Bound<Words>) -> Bound<&[u64]> {
+    match bound {
+        Bound::Included(words) => Bound::Included(words),
+        Bound::Excluded(words) => Bound::Excluded(words),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+fn words_of(table: &TableInner, columns: &[usize], values: &[Value<'_>], key: &mut Key) -> Result<Words> {
+    key.set_values(&table.schema, columns, values)?;
+    Ok(Words::from_slice(key.words()))
+}
+
+fn lower_bound(
+    table: &TableInner,
+    columns: &[usize],
+    bound: Bound<&[Value<'_>]>,
+    key: &mut Key,
+) -> Result<Bound<Words>> {
+    Ok(match bound {
+        Bound::Included(values) if !values.is_empty() => {
+            Bound::Included(words_of(table, columns, values, key)?)
+        }
+        Bound::Excluded(values) => {
+            words_of(table, columns, values, key)?;
+            // Beyond the last of all keys there is nothing.
+            key.prefix_end().map_or(Bound::Excluded(smallvec::smallvec![u64::MAX; 512]), Bound::Included)
+        }
+        _ => Bound::Unbounded,
+    })
+}
+
+fn upper_bound(
+    table: &TableInner,
+    columns: &[usize],
+    bound: Bound<&[Value<'_>]>,
+    key: &mut Key,
+) -> Result<Bound<Words>> {
+    Ok(match bound {
+        Bound::Included(values) if !values.is_empty() => {
+            words_of(table, columns, values, key)?;
+            key.prefix_end().map_or(Bound::Unbounded, Bound::Excluded)
+        }
+        Bound::Excluded(values) => Bound::Excluded(words_of(table, columns, values, key)?),
+        _ => Bound::Unbounded,
+    })
+}

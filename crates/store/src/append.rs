@@ -1,0 +1,347 @@
+//! Appending: the only way in which contents reach the medium.
+//!
+//! A stream holds one open block per table and size class. Threads take any
+//! stream that is free for the moment of their append, so nothing grows with
+//! the number of threads ever seen (T19), and contents of concurrent commits
+//! lie densely.
+
+use std::collections::HashMap;
+use std::ops::DerefMut;
+use std::sync::atomic::Ordering;
+
+use foldhash::fast::RandomState;
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_media::MediumError;
+use parking_lot::MutexGuard;
+
+use crate::block::{BlockId, BlockState};
+use crate::content::{ContentFlags, HEADER_BYTES, Header, encode};
+use crate::error::StoreError;
+use crate::format::{DESCRIPTOR_BYTES, Descriptor};
+use crate::geometry::stride_for;
+use crate::state_record::PartlyFilled;
+use crate::store::Store;
+
+/// A content to append.
+#[derive(Clone, Copy, Debug)]
+pub struct NewContent<'a> {
+    /// Its table.
+    pub table: TableId,
+    /// The tuple that it is a version of.
+    pub tuple: TupleId,
+    /// What it is.
+    pub flags: ContentFlags,
+    /// The row.
+    pub row: &'a [u8],
+}
+
+/// The blocks that one stream appends to.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    by_key: HashMap<u64, usize, RandomState>,
+    lanes: Vec<Lane>,
+    /// The lane of each content of the append in progress.
+    plan: Vec<u32>,
+    pub payload_bytes: u64,
+    pub contents: u64,
+}
+
+/// The contents of one table and size class.
+#[derive(Debug)]
+struct Lane {
+    table: TableId,
+    stride: u32,
+    open: Option<OpenBlock>,
+    /// Opened for the append in progress, to be filled after `open`.
+    spare: Vec<BlockId>,
+    /// Slots that the append in progress needs.
+    wanted: u32,
+    staging: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct OpenBlock {
+    id: BlockId,
+    first: Address,
+    seed: u64,
+    next: u32,
+    slots: u32,
+    /// First slot that is staged and not yet on the medium.
+    staged_from: u32,
+}
+
+/// Names a table's size class.
+pub(crate) fn resume_key(table: TableId, stride: u32) -> u64 {
+    (u64::from(table.0) << 32) | u64::from(stride)
+}
+
+impl Stream {
+    #[inline]
+    fn lane(&mut self, table: TableId, stride: u32) -> usize {
+        let lanes = &mut self.lanes;
+        *self.by_key.entry(resume_key(table, stride)).or_insert_with(|| {
+            lanes.push(Lane { table, stride, open: None, spare: Vec::new(), wanted: 0, staging: Vec::new() });
+            lanes.len() - 1
+        })
+    }
+
+    pub fn partly_filled(&self) -> Vec<PartlyFilled> {
+        let open = self.lanes.iter().filter_map(|lane| lane.open.as_ref());
+        open.map(|b| PartlyFilled { chunk: b.id.chunk, index: b.id.index, fill: b.next }).collect()
+    }
+
+    /// Stops appending to a table's blocks.
+    pub fn forget(&mut self, table: TableId) {
+        let lanes = std::mem::take(&mut self.lanes);
+        self.by_key.clear();
+        for lane in lanes.into_iter().filter(|lane| lane.table != table) {
+            self.by_key.insert(resume_key(lane.table, lane.stride), self.lanes.len());
+            self.lanes.push(lane);
+        }
+    }
+}
+
+impl Lane {
+    fn room(&self) -> u32 {
+        self.open.as_ref().map_or(0, |b| b.slots - b.next)
+    }
+}
+
+/// Contents that are on the medium but not yet durable.
+#[must_use = "an append is durable only after `persist`"]
+#[derive(Debug)]
+pub struct Appended<'s> {
+    store: &'s Store,
+    /// Held where the append opened a block: another commit must not rely on
+    /// the block's descriptor before our fence has made it durable (I-7).
+    stream: Option<MutexGuard<'s, Stream>>,
+    carved: Vec<BlockId>,
+}
+
+impl Appended<'_> {
+    /// Makes the contents durable: the one fence of a commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed; nothing more is accepted.
+    pub fn persist(self) -> Result<(), StoreError> {
+        self.store.medium.fence()?;
+        if !self.carved.is_empty() {
+            let mut allocator = self.store.allocator.lock();
+            for id in self.carved {
+                let stride = self.store.block(id).0.geometry.stride;
+                allocator.give(stride, id);
+            }
+        }
+        drop(self.stream);
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Appends the contents of a transaction. `hint` spreads callers over the
+    /// streams; `now` draws stamps for blocks that are opened. The addresses
+    /// go to `addresses`, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]. If it is `Full`, nothing was written. Anything
+    /// else means that the medium has failed for good.
+    pub fn append<'s, 'c>(
+        &'s self,
+        hint: usize,
+        txn_id: Timestamp,
+        contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
+        now: impl Fn() -> Timestamp,
+        addresses: &mut Vec<Address>,
+    ) -> Result<Appended<'s>, StoreError> {
+        let mut guard = self.take_stream(hint);
+        let stream = guard.deref_mut();
+        let mut opened = Opened::default();
+        self.reserve(stream, contents.clone(), &now, &mut opened)?;
+        let count = contents.len() as u64;
+        let mut payload = 0;
+        for (n, content) in contents.enumerate() {
+            payload += (content.row.len() + HEADER_BYTES) as u64;
+            let lane = &mut stream.lanes[stream.plan[n] as usize];
+            let header =
+                Header { txn_id, tuple: content.tuple, transaction_contents: count, flags: content.flags };
+            addresses.push(self.stage(lane, header, content.row)?);
+        }
+        for n in 0..stream.plan.len() {
+            let lane = &mut stream.lanes[stream.plan[n] as usize];
+            if !lane.staging.is_empty() {
+                self.write_staged(lane)?;
+            }
+        }
+        stream.payload_bytes += payload;
+        stream.contents += count;
+        self.appended.fetch_add(payload, Ordering::Relaxed);
+        Ok(Appended { store: self, stream: opened.any.then_some(guard), carved: opened.carved })
+    }
+
+    fn take_stream(&self, hint: usize) -> MutexGuard<'_, Stream> {
+        let own = hint % self.streams.len();
+        let others = (0..self.streams.len()).map(|n| (own + n) % self.streams.len());
+        others
+            .into_iter()
+            .find_map(|n| self.streams[n].try_lock())
+            .unwrap_or_else(|| self.streams[own].lock())
+    }
+
+    /// Makes sure that the stream has room for all contents, before any is written.
+    fn reserve<'c>(
+        &self,
+        stream: &mut Stream,
+        contents: impl Iterator<Item = NewContent<'c>>,
+        now: &impl Fn() -> Timestamp,
+        opened: &mut Opened,
+    ) -> Result<(), StoreError> {
+        stream.plan.clear();
+        for content in contents {
+            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES));
+            stream.lanes[lane].wanted += 1;
+            stream.plan.push(lane as u32);
+        }
+        let mut outcome = Ok(());
+        for n in 0..stream.plan.len() {
+            let lane = &mut stream.lanes[stream.plan[n] as usize];
+            let wanted = std::mem::take(&mut lane.wanted);
+            if outcome.is_ok() && wanted > lane.room() {
+                outcome = self.open_blocks(lane, wanted, now, opened);
+            }
+        }
+        if outcome.is_err() {
+            self.give_back(stream, std::mem::take(&mut opened.carved));
+        }
+        outcome.map_err(StoreError::Medium)
+    }
+
+    fn open_blocks(
+        &self,
+        lane: &mut Lane,
+        wanted: u32,
+        now: &impl Fn() -> Timestamp,
+        opened: &mut Opened,
+    ) -> Result<(), MediumError> {
+        let mut room = lane.room();
+        while room < wanted {
+            let id = match self.resume(lane) {
+                Some(id) => id,
+                None => self.open_block(lane, now(), opened)?,
+            };
+            let (chunk, block) = self.block(id);
+            room += chunk.geometry.slots - block.fill();
+            lane.spare.push(id);
+        }
+        // Filled in order, the one that is part full first.
+        lane.spare.reverse();
+        Ok(())
+    }
+
+    /// A partly filled block from before the database was opened.
+    fn resume(&self, lane: &Lane) -> Option<BlockId> {
+        self.resumable.lock().get_mut(&resume_key(lane.table, lane.stride))?.pop()
+    }
+
+    fn open_block(&self, lane: &Lane, now: Timestamp, opened: &mut Opened) -> Result<BlockId, MediumError> {
+        let id = {
+            let mut allocator = self.allocator.lock();
+            match allocator.take(lane.stride) {
+                Some(id) => id,
+                None => {
+                    let at =
+                        opened.carved.iter().position(|id| self.block(*id).0.geometry.stride == lane.stride);
+                    match at {
+                        Some(at) => opened.carved.swap_remove(at),
+                        None => {
+                            opened.any = true;
+                            let mut blocks = self.carve(&mut allocator, lane.stride)?;
+                            let first = blocks.remove(0);
+                            opened.carved.append(&mut blocks);
+                            first
+                        }
+                    }
+                }
+            }
+        };
+        opened.any = true;
+        let (chunk, block) = self.block(id);
+        block.open(lane.table, now.get(), 0);
+        let descriptor = Descriptor { table: lane.table.0, opened_at: now.get() };
+        let offset = chunk.descriptor_offset(id.index);
+        self.medium.write(offset, &descriptor.encode(self.identity ^ offset))?;
+        self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+        Ok(id)
+    }
+
+    /// After a reservation that failed: blocks that were opened stay with
+    /// their table, to be filled later.
+    fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>) {
+        let mut resumable = self.resumable.lock();
+        for lane in &mut stream.lanes {
+            resumable.entry(resume_key(lane.table, lane.stride)).or_default().append(&mut lane.spare);
+        }
+        let mut allocator = self.allocator.lock();
+        for id in carved {
+            let stride = self.block(id).0.geometry.stride;
+            allocator.give(stride, id);
+        }
+    }
+
+    #[inline]
+    fn stage(&self, lane: &mut Lane, header: Header, row: &[u8]) -> Result<Address, MediumError> {
+        if lane.room() == 0 {
+            self.next_block(lane)?;
+        }
+        let stride = lane.stride as usize;
+        let open = lane.open.as_mut().expect("the reservation made room");
+        let address = Address::from_offset(open.first.offset() + u64::from(open.next) * stride as u64);
+        let end = lane.staging.len() + stride;
+        encode(header, row, open.seed, address, &mut lane.staging);
+        lane.staging.resize(end, 0);
+        open.next += 1;
+        Ok(address)
+    }
+
+    #[cold]
+    fn next_block(&self, lane: &mut Lane) -> Result<(), MediumError> {
+        if lane.open.is_some() {
+            self.write_staged(lane)?;
+        }
+        let id = lane.spare.pop().expect("the reservation made room");
+        let (chunk, block) = self.block(id);
+        lane.open = Some(OpenBlock {
+            id,
+            first: chunk.address(id.index, 0),
+            seed: self.content_seed(block.opened_at()),
+            next: block.fill(),
+            slots: chunk.geometry.slots,
+            staged_from: block.fill(),
+        });
+        Ok(())
+    }
+
+    /// Writes what is staged: one write for contents that lie side by side.
+    fn write_staged(&self, lane: &mut Lane) -> Result<(), MediumError> {
+        let Some(open) = lane.open.as_mut() else { return Ok(()) };
+        let offset = open.first.offset() + u64::from(open.staged_from) * u64::from(lane.stride);
+        self.medium.write(offset, &lane.staging)?;
+        self.medium.flush(offset, lane.staging.len() as u64);
+        lane.staging.clear();
+        open.staged_from = open.next;
+        let (_, block) = self.block(open.id);
+        block.set_fill(open.next);
+        if open.next == open.slots {
+            block.become_(BlockState::Sealed);
+            lane.open = None;
+        }
+        Ok(())
+    }
+}
+
+/// What a reservation opened.
+#[derive(Debug, Default)]
+struct Opened {
+    any: bool,
+    /// Blocks of freshly carved chunks that nobody took.
+    carved: Vec<BlockId>,
+}

@@ -1,0 +1,127 @@
+//! Contents: the bytes of a version on the medium.
+
+use pantile_base::{Address, Timestamp, TupleId};
+
+use crate::format::{checksum, u32_at, u64_at};
+
+/// Bytes of a content's header, before the row.
+pub const HEADER_BYTES: usize = 24;
+
+const SUM_AT: usize = 20;
+const LEN_BITS: u32 = 24;
+
+/// What a content is, other than a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ContentFlags(u8);
+
+impl ContentFlags {
+    /// A row.
+    pub const ROW: Self = Self(0);
+    /// The tuple was deleted.
+    pub const TOMBSTONE: Self = Self(1);
+    /// Nothing: recovery filled a slot whose transaction did not commit.
+    pub const VOID: Self = Self(2);
+
+    /// Whether the tuple was deleted.
+    #[inline]
+    pub fn is_tombstone(self) -> bool {
+        self.0 & Self::TOMBSTONE.0 != 0
+    }
+
+    /// Whether the slot holds nothing.
+    #[inline]
+    pub fn is_void(self) -> bool {
+        self.0 & Self::VOID.0 != 0
+    }
+}
+
+/// A content, read where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Content<'a> {
+    /// `bytes` start with a content's header.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// The transaction that wrote it: the version's `begin_ts`.
+    #[inline]
+    pub fn txn_id(&self) -> Timestamp {
+        Timestamp::from_raw(u64_at(self.bytes, 0))
+    }
+
+    /// The tuple that it is a version of.
+    #[inline]
+    pub fn tuple(&self) -> TupleId {
+        TupleId(u64_at(self.bytes, 8) & ((1 << TupleId::BITS) - 1))
+    }
+
+    /// How many contents its transaction wrote: the evidence of commit (I-8).
+    #[inline]
+    pub fn transaction_contents(&self) -> u64 {
+        u64_at(self.bytes, 8) >> TupleId::BITS
+    }
+
+    /// What it is.
+    #[inline]
+    pub fn flags(&self) -> ContentFlags {
+        ContentFlags((u32_at(self.bytes, 16) >> LEN_BITS) as u8)
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        (u32_at(self.bytes, 16) & ((1 << LEN_BITS) - 1)) as usize
+    }
+
+    /// The row.
+    #[inline]
+    pub fn row(&self) -> &'a [u8] {
+        &self.bytes[HEADER_BYTES..HEADER_BYTES + self.len()]
+    }
+
+    /// Whether the bytes are a content written at `address` in a life of its
+    /// block with this seed.
+    pub(crate) fn is_valid(&self, seed: u64, address: Address) -> bool {
+        let end = HEADER_BYTES + self.len();
+        end <= self.bytes.len()
+            && content_sum(seed, address, &self.bytes[..end]) == u32_at(self.bytes, SUM_AT)
+    }
+}
+
+/// The checksum covers where the content lies and in which life of its block.
+#[inline]
+fn content_sum(seed: u64, address: Address, content: &[u8]) -> u32 {
+    let head = seed ^ address.word().wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64_at(content, 0).rotate_left(32);
+    let head = (head ^ u64_at(content, 8)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    checksum((head ^ (head >> 32)).wrapping_add(u64::from(u32_at(content, 16))), &content[HEADER_BYTES..])
+}
+
+/// A content to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Header {
+    pub txn_id: Timestamp,
+    pub tuple: TupleId,
+    pub transaction_contents: u64,
+    pub flags: ContentFlags,
+}
+
+/// Appends a content to `out`.
+#[inline]
+pub(crate) fn encode(header: Header, row: &[u8], seed: u64, address: Address, out: &mut Vec<u8>) {
+    debug_assert!(row.len() < 1 << LEN_BITS && header.transaction_contents < 1 << 24);
+    let start = out.len();
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&header.txn_id.get().to_le_bytes());
+    let word = header.tuple.0 | (header.transaction_contents << TupleId::BITS);
+    bytes[8..16].copy_from_slice(&word.to_le_bytes());
+    let word = row.len() as u32 | (u32::from(header.flags.0) << LEN_BITS);
+    bytes[16..20].copy_from_slice(&word.to_le_bytes());
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(row);
+    let sum = content_sum(seed, address, &out[start..]);
+    out[start + SUM_AT..start + HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+}

@@ -1,0 +1,40 @@
+use std::fmt;
+
+use pantile_media::MediumError;
+
+/// What can go wrong in the store.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The medium's own error.
+    Medium(MediumError),
+    /// The bytes are not a Pantile database.
+    Foreign(String),
+    /// Another format version.
+    Version(u32),
+    /// Something that was durable is damaged.
+    Damaged {
+        /// Byte offset, block, slot, table as far as known.
+        place: String,
+        /// What does not fit.
+        detail: String,
+    },
+}
+
+impl From<MediumError> for StoreError {
+    fn from(error: MediumError) -> Self {
+        StoreError::Medium(error)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Medium(error) => error.fmt(f),
+            StoreError::Foreign(detail) => write!(f, "not a Pantile database: {detail}"),
+            StoreError::Version(found) => write!(f, "format version {found}"),
+            StoreError::Damaged { place, detail } => write!(f, "damaged at {place}: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,182 @@
+//! The bytes of the superblock, of chunk headers and of block descriptors
+//! (docs/format.md). All numbers are little-endian.
+
+use pantile_base::limits::CHUNK_BYTES;
+use twox_hash::XxHash3_64;
+
+/// The format that this build writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Most contents that one transaction can write; a field of 24 bits counts them.
+pub const MAX_CONTENTS_PER_TRANSACTION: u64 = (1 << 24) - 1;
+
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PANTILE\x01");
+const CHUNK_MAGIC: u64 = u64::from_le_bytes(*b"PANCHUNK");
+
+pub(crate) const CHUNK_HEADER_BYTES: usize = 4096;
+pub(crate) const BLOCK_HEADER_BYTES: usize = 256;
+pub(crate) const DESCRIPTOR_BYTES: usize = 64;
+pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_BYTES - 1;
+
+/// Where the two state records lie in chunk 0, and how long each may be.
+pub(crate) const STATE_RECORDS: [u64; 2] = [64 << 10, 1 << 20];
+pub(crate) const STATE_RECORD_BYTES: u64 = 960 << 10;
+
+const SUPERBLOCK_BYTES: usize = 64;
+
+const _: () = assert!(SUPERBLOCK_BYTES as u64 <= STATE_RECORDS[0]);
+const _: () = assert!(STATE_RECORDS[0] + STATE_RECORD_BYTES <= STATE_RECORDS[1]);
+const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= CHUNK_BYTES);
+const _: () = assert!(BLOCK_HEADER_BYTES == pantile_base::limits::BLOCK_SLOTS / 8 + 16);
+
+/// A hash of `bytes`, seeded, as stored in formats.
+#[inline]
+pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
+    let hash = XxHash3_64::oneshot_with_seed(seed, bytes);
+    (hash ^ (hash >> 32)) as u32
+}
+
+#[inline]
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[inline]
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | (u64::from(u32_at(bytes, at + 4)) << 32)
+}
+
+/// The start of the medium: written once, when the database is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Superblock {
+    pub version: u32,
+    /// Seeds every checksum, so that bytes of another database are never taken for ours.
+    pub identity: u64,
+}
+
+impl Superblock {
+    pub fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
+        let mut bytes = [0; SUPERBLOCK_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(CHUNK_BYTES as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.identity.to_le_bytes());
+        let sum = checksum(MAGIC, &bytes[..SUPERBLOCK_BYTES - 4]);
+        bytes[SUPERBLOCK_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a superblock; the version is told apart before the rest is
+    /// believed, so that later formats may differ in everything after it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        if bytes.len() < SUPERBLOCK_BYTES || u64_at(bytes, 0) != MAGIC {
+            return Err(Unreadable::Foreign);
+        }
+        let version = u32_at(bytes, 8);
+        if version != FORMAT_VERSION {
+            return Err(Unreadable::Version(version));
+        }
+        if checksum(MAGIC, &bytes[..SUPERBLOCK_BYTES - 4]) != u32_at(bytes, SUPERBLOCK_BYTES - 4) {
+            return Err(Unreadable::Damaged);
+        }
+        Ok(Self { version, identity: u64_at(bytes, 16) })
+    }
+}
+
+/// Why a superblock cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unreadable {
+    Foreign,
+    Version(u32),
+    Damaged,
+}
+
+/// The first line of a chunk: how it is divided. Written once per carving.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ChunkHeader {
+    pub stride: u32,
+    pub slots: u32,
+    pub block_bytes: u32,
+    pub blocks: u32,
+}
+
+impl ChunkHeader {
+    pub fn encode(&self, seed: u64) -> [u8; DESCRIPTOR_BYTES] {
+        let low = u64::from(self.stride) | (u64::from(self.slots) << 32);
+        let high = u64::from(self.block_bytes) | (u64::from(self.blocks) << 32);
+        sealed([CHUNK_MAGIC, low, high], seed)
+    }
+
+    /// `None` if the chunk has not been carved, an error if it is damaged.
+    pub fn decode(bytes: &[u8], seed: u64) -> Result<Option<Self>, &'static str> {
+        if is_unwritten(bytes) {
+            return Ok(None);
+        }
+        if u64_at(bytes, 0) != CHUNK_MAGIC || !is_sealed(bytes, seed) {
+            return Err("the chunk header's checksum does not fit");
+        }
+        Ok(Some(Self {
+            stride: u32_at(bytes, 8),
+            slots: u32_at(bytes, 12),
+            block_bytes: u32_at(bytes, 16),
+            blocks: u32_at(bytes, 20),
+        }))
+    }
+}
+
+/// What a block is used for. Written when it is opened for a table and when
+/// it is released: one line each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Descriptor {
+    pub table: u32,
+    /// The timestamp at which the block's present life began; it seeds the
+    /// checksums of its contents, so bytes of an earlier life never fit (T2).
+    pub opened_at: u64,
+}
+
+impl Descriptor {
+    pub fn encode(&self, seed: u64) -> [u8; DESCRIPTOR_BYTES] {
+        sealed([self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN], seed)
+    }
+
+    /// `None` if the block is free, an error if the descriptor is damaged.
+    pub fn decode(bytes: &[u8], seed: u64) -> Result<Option<Self>, &'static str> {
+        if is_unwritten(bytes) {
+            return Ok(None);
+        }
+        if !is_sealed(bytes, seed) {
+            return Err("the block descriptor's checksum does not fit");
+        }
+        Ok(Some(Self { opened_at: u64_at(bytes, 0), table: u32_at(bytes, 8) }))
+    }
+}
+
+/// Bits that keep a word that has been written from being zero, even with
+/// one of its bits flipped.
+const WRITTEN: u64 = 0b11 << 62;
+
+/// Words of a line that carry something: three fields and the checksum.
+const LINE_WORDS: [usize; 4] = [0, 8, 16, 24];
+
+fn sealed(fields: [u64; 3], seed: u64) -> [u8; DESCRIPTOR_BYTES] {
+    let mut bytes = [0; DESCRIPTOR_BYTES];
+    for (at, field) in LINE_WORDS.into_iter().zip(fields) {
+        bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
+    }
+    let sum = u64::from(checksum(seed, &bytes[..24])) | WRITTEN;
+    bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn is_sealed(bytes: &[u8], seed: u64) -> bool {
+    checksum(seed, &bytes[..24]) == u32_at(bytes, 24)
+        && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
+        && bytes[32..DESCRIPTOR_BYTES].iter().all(|&b| b == 0)
+}
+
+/// Lines are written over zeros and zeroed again, and words are atomic on
+/// every medium, so a line that was cut off by a power failure has a word
+/// that is zero; a line with a flipped bit has not.
+fn is_unwritten(bytes: &[u8]) -> bool {
+    LINE_WORDS.into_iter().any(|at| u64_at(bytes, at) == 0)
+}

@@ -1,0 +1,356 @@
+//! Recovery: one parallel pass over the medium finds what was committed.
+//!
+//! After Zen 3.3.3, with two differences. A content tells how many contents
+//! its transaction wrote, so commit is evident from the contents themselves
+//! and needs no mark that is flushed after them (I-8). And contents at or
+//! below the durable watermark are known to be committed, so only the few
+//! above it are counted. Recovery changes nothing but slots of transactions
+//! that did not commit, and a second recovery finds the same (idempotent).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use foldhash::fast::RandomState;
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+
+use crate::append::resume_key;
+use crate::block::{Block, BlockId, BlockState, Chunk};
+use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
+use crate::error::StoreError;
+use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, Descriptor, MAX_BLOCKS_PER_CHUNK, u32_at};
+use crate::geometry::Geometry;
+use crate::store::Store;
+
+/// A committed content.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Where it lies.
+    pub address: Address,
+    /// The content.
+    pub content: Content<'a>,
+}
+
+/// How far the scan is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScanProgress {
+    /// Bytes of the medium scanned.
+    pub done: u64,
+    /// Bytes to scan.
+    pub total: u64,
+}
+
+/// What the scan is to do with what it finds. Called from several threads.
+pub struct Scan<'a> {
+    /// Threads to scan with, at least 1.
+    pub threads: usize,
+    /// Called with committed contents of a table, in no order.
+    pub found: &'a (dyn Fn(TableId, &[Found<'_>]) + Sync),
+    /// Called now and then.
+    pub progress: &'a (dyn Fn(ScanProgress) + Sync),
+}
+
+/// What the scan saw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanSummary {
+    /// Contents of committed transactions.
+    pub contents: u64,
+    /// Their bytes, headers included.
+    pub content_bytes: u64,
+    /// Contents of transactions that did not commit, now void.
+    pub discarded: u64,
+    /// The highest timestamp anywhere on the medium (T5).
+    pub highest: Timestamp,
+    /// The database had been closed.
+    pub was_closed: bool,
+}
+
+/// A content above the watermark, whose transaction's evidence is to be counted.
+struct Uncertain {
+    block: BlockId,
+    slot: u32,
+}
+
+/// What one thread has seen.
+#[derive(Default)]
+struct Seen {
+    summary: ScanSummary,
+    uncertain: Vec<Uncertain>,
+    holes: Vec<Uncertain>,
+    damage: Vec<String>,
+    free_chunks: Vec<u32>,
+}
+
+/// What must be found in a block (I-9).
+struct Expectation {
+    taken_at: u64,
+    listed: HashMap<BlockId, u32, RandomState>,
+}
+
+impl Expectation {
+    fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
+        match self.listed.get(&id) {
+            Some(&fill) => fill,
+            None if opened_at <= self.taken_at => slots,
+            None => 0,
+        }
+    }
+}
+
+impl Store {
+    /// Scans the medium; must be called once, before anything is appended.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if something that was durable is not as it was;
+    /// nothing has been changed then.
+    pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
+        let state = self.state.lock().clone();
+        let listed = state
+            .partly_filled
+            .iter()
+            .map(|p| (BlockId { chunk: p.chunk, index: p.index }, p.fill))
+            .collect();
+        let expectation = Expectation { taken_at: state.taken_at, listed };
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        let seen = self.scan_chunks(scan, chunks, state.watermark, &expectation);
+        let mut all = Seen::default();
+        for part in seen {
+            all.merge(part);
+        }
+        if let Some(first) = all.damage.first() {
+            let more = all.damage.len() - 1;
+            let detail = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
+            return Err(StoreError::Damaged {
+                place: first.clone(),
+                detail: format!("the checksum of a committed content does not fit{detail}"),
+            });
+        }
+        let lost_tail = state.relaxed && state.boot != self.options.boot;
+        self.settle(scan, &mut all, lost_tail)?;
+        self.take_stock(chunks, all.free_chunks);
+        all.summary.highest =
+            all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
+        all.summary.was_closed = state.closed;
+        Ok(all.summary)
+    }
+
+    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, watermark: u64, expect: &Expectation) -> Vec<Seen> {
+        let next = AtomicU32::new(1);
+        let done = AtomicU64::new(0);
+        let total = u64::from(chunks) * CHUNK_BYTES;
+        let work = || {
+            let mut seen = Seen::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= chunks {
+                    return seen;
+                }
+                self.scan_chunk(number, scan, watermark, expect, &mut seen);
+                let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
+                (scan.progress)(ScanProgress { done, total });
+            }
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..scan.threads.max(1)).map(|_| scope.spawn(work)).collect();
+            let mut seen = vec![work()];
+            seen.extend(others.into_iter().map(|t| t.join().expect("a scanning thread does not panic")));
+            seen
+        })
+    }
+
+    fn scan_chunk(
+        &self,
+        number: u32,
+        scan: &Scan<'_>,
+        watermark: u64,
+        expect: &Expectation,
+        seen: &mut Seen,
+    ) {
+        let offset = u64::from(number) * CHUNK_BYTES;
+        let page = self.bytes(offset, CHUNK_HEADER_BYTES);
+        let header = match ChunkHeader::decode(page, self.identity ^ offset) {
+            Ok(Some(header)) => header,
+            Ok(None) => return seen.free_chunks.push(number),
+            Err(why) => return seen.damage.push(format!("offset {offset}: {why}")),
+        };
+        let geometry = Geometry {
+            stride: header.stride,
+            slots: header.slots,
+            block_bytes: header.block_bytes,
+            blocks: header.blocks,
+        };
+        if geometry.blocks as usize > MAX_BLOCKS_PER_CHUNK
+            || geometry != Geometry::of_stride(geometry.stride.max(24))
+        {
+            return seen.damage.push(format!("offset {offset}: the chunk header makes no sense"));
+        }
+        self.add_chunk(Chunk::new(number, geometry));
+        let chunk = self.chunk(number).expect("just added");
+        for index in 0..geometry.blocks {
+            let at = chunk.descriptor_offset(index);
+            match Descriptor::decode(&page[(at - offset) as usize..], self.identity ^ at) {
+                Ok(Some(descriptor)) => {
+                    let id = BlockId { chunk: number, index };
+                    chunk.blocks[index as usize].open(TableId(descriptor.table), descriptor.opened_at, 0);
+                    self.scan_block(chunk, id, scan, watermark, expect, seen);
+                }
+                Ok(None) => {}
+                Err(why) => seen.damage.push(format!("offset {at}, block {number}.{index}: {why}")),
+            }
+        }
+    }
+
+    fn scan_block(
+        &self,
+        chunk: &Chunk,
+        id: BlockId,
+        scan: &Scan<'_>,
+        watermark: u64,
+        expect: &Expectation,
+        seen: &mut Seen,
+    ) {
+        let block = &chunk.blocks[id.index as usize];
+        let seed = self.content_seed(block.opened_at());
+        let expected = expect.of(id, block.opened_at(), chunk.geometry.slots);
+        let mut fill = expected;
+        let mut holes = Vec::new();
+        let mut committed = Vec::new();
+        seen.summary.highest = seen.summary.highest.max(Timestamp::from_raw(block.opened_at()));
+        for slot in 0..chunk.geometry.slots {
+            let address = chunk.address(id.index, slot);
+            let Some(content) = self.valid_content(chunk, address, seed) else {
+                if slot < expected {
+                    seen.damage.push(place(chunk, block, id, slot));
+                }
+                holes.push(slot);
+                continue;
+            };
+            fill = fill.max(slot + 1);
+            if content.flags().is_void() {
+                continue;
+            }
+            seen.summary.highest = seen.summary.highest.max(content.txn_id());
+            if content.txn_id().get() <= watermark {
+                committed.push(Found { address, content });
+            } else {
+                seen.uncertain.push(Uncertain { block: id, slot });
+            }
+        }
+        seen.committed(scan, block.table(), &committed);
+        block.set_fill(fill);
+        // Slots beyond the last valid one were never written in this life.
+        seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
+    }
+
+    fn valid_content(&self, chunk: &Chunk, address: Address, seed: u64) -> Option<Content<'_>> {
+        let head = self.bytes(address.offset(), HEADER_BYTES);
+        let len = HEADER_BYTES + (u32_at(head, 16) & 0x00ff_ffff) as usize;
+        if len > chunk.geometry.stride as usize {
+            return None;
+        }
+        let content = Content::new(self.bytes(address.offset(), len));
+        content.is_valid(seed, address).then_some(content)
+    }
+
+    /// Decides the uncertain transactions and makes void what did not commit,
+    /// so that no later recovery can take it for committed.
+    fn settle(&self, scan: &Scan<'_>, all: &mut Seen, lost_tail: bool) -> Result<(), StoreError> {
+        let mut counted: HashMap<Timestamp, u64, RandomState> = HashMap::default();
+        let uncertain = std::mem::take(&mut all.uncertain);
+        let found = |u: &Uncertain| {
+            let (chunk, block) = self.block(u.block);
+            let address = chunk.address(u.block.index, u.slot);
+            (block.table(), Found { address, content: self.content(address) })
+        };
+        for one in &uncertain {
+            *counted.entry(found(one).1.content.txn_id()).or_default() += 1;
+        }
+        let mut void = std::mem::take(&mut all.holes);
+        for one in uncertain {
+            let (table, found) = found(&one);
+            let complete =
+                counted.get(&found.content.txn_id()) == Some(&found.content.transaction_contents());
+            // After a power failure under relaxed durability later commits may
+            // be whole while earlier ones are not: keep the consistent part.
+            if complete && !lost_tail {
+                all.committed(scan, table, &[found]);
+            } else {
+                all.summary.discarded += 1;
+                void.push(one);
+            }
+        }
+        self.make_void(&void)
+    }
+
+    fn make_void(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
+        let header = Header {
+            txn_id: Timestamp::ZERO,
+            tuple: TupleId(0),
+            transaction_contents: 0,
+            flags: ContentFlags::VOID,
+        };
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        for one in slots {
+            let (chunk, block) = self.block(one.block);
+            let address = chunk.address(one.block.index, one.slot);
+            bytes.clear();
+            encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
+            self.medium.write(address.offset(), &bytes)?;
+            self.medium.flush(address.offset(), bytes.len() as u64);
+        }
+        if !slots.is_empty() {
+            self.medium.fence()?;
+            self.medium.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// Sorts the blocks into free, partly filled and sealed.
+    fn take_stock(&self, chunks: u32, mut free_chunks: Vec<u32>) {
+        let used = (1..chunks).rev().find(|&n| self.chunk(n).is_some()).map_or(1, |last| last + 1);
+        free_chunks.retain(|&n| n < used);
+        free_chunks.sort_unstable_by(|a, b| b.cmp(a));
+        let mut resumable = self.resumable.lock();
+        let mut allocator = self.allocator.lock();
+        allocator.free_chunks = free_chunks;
+        allocator.next_chunk = used;
+        for number in 1..used {
+            let Some(chunk) = self.chunk(number) else { continue };
+            for (index, block) in chunk.blocks.iter().enumerate() {
+                let id = BlockId { chunk: number, index: index as u32 };
+                match block.state() {
+                    BlockState::Free => allocator.give(chunk.geometry.stride, id),
+                    _ if block.fill() == chunk.geometry.slots => block.become_(BlockState::Sealed),
+                    _ => resumable
+                        .entry(resume_key(block.table(), chunk.geometry.stride))
+                        .or_default()
+                        .push(id),
+                }
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn committed(&mut self, scan: &Scan<'_>, table: TableId, found: &[Found<'_>]) {
+        self.summary.contents += found.len() as u64;
+        self.summary.content_bytes +=
+            found.iter().map(|f| (f.content.row().len() + HEADER_BYTES) as u64).sum::<u64>();
+        (scan.found)(table, found);
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        self.summary.contents += other.summary.contents;
+        self.summary.content_bytes += other.summary.content_bytes;
+        self.summary.highest = self.summary.highest.max(other.summary.highest);
+        self.uncertain.append(&mut other.uncertain);
+        self.holes.append(&mut other.holes);
+        self.damage.append(&mut other.damage);
+        self.free_chunks.append(&mut other.free_chunks);
+    }
+}
+
+fn place(chunk: &Chunk, block: &Block, id: BlockId, slot: u32) -> String {
+    let offset = chunk.address(id.index, slot).offset();
+    format!("offset {offset}, block {}.{}, slot {slot}, table {}", id.chunk, id.index, block.table().0)
+}

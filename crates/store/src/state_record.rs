@@ -1,0 +1,86 @@
+//! The state record: what is known to be durable (docs/format.md).
+//!
+//! Two places in chunk 0 take turns, so one of them is always whole. A record
+//! says: every transaction at or below `watermark` has been decided and is
+//! durable; every block opened by `taken_at` is full, but for the listed ones,
+//! which are filled as listed (I-9). It is a bounded control record, a few
+//! bytes per open block, not a checkpoint of data.
+
+use crate::format::{STATE_RECORD_BYTES, checksum, u32_at, u64_at};
+
+const HEAD_BYTES: usize = 72;
+const ENTRY_BYTES: usize = 16;
+
+/// A block that was not full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PartlyFilled {
+    pub chunk: u32,
+    pub index: u32,
+    pub fill: u32,
+}
+
+/// The record.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct StateRecord {
+    /// Rises with each record; its parity names its place.
+    pub sequence: u64,
+    pub watermark: u64,
+    pub taken_at: u64,
+    /// Identifies the boot of the machine during which the record was written.
+    pub boot: u64,
+    /// The database was closed: nothing was written after this record.
+    pub closed: bool,
+    /// Commits were acknowledged without being durable.
+    pub relaxed: bool,
+    pub partly_filled: Vec<PartlyFilled>,
+}
+
+impl StateRecord {
+    /// Whether the record is short enough to be stored.
+    pub fn fits(&self) -> bool {
+        (HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES + 8) as u64 <= STATE_RECORD_BYTES
+    }
+
+    pub fn encode(&self, seed: u64) -> Vec<u8> {
+        let len = HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES;
+        let mut out = Vec::with_capacity(len + 8);
+        for word in [self.sequence, self.watermark, self.taken_at, self.boot] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1);
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
+        out.resize(HEAD_BYTES, 0);
+        for entry in &self.partly_filled {
+            for field in [entry.chunk, entry.index, entry.fill, 0] {
+                out.extend_from_slice(&field.to_le_bytes());
+            }
+        }
+        let sum = checksum(seed, &out);
+        out.extend_from_slice(&u64::from(sum).to_le_bytes());
+        out
+    }
+
+    /// The record in `place`, or `None` if there is no whole one.
+    pub fn decode(place: &[u8], seed: u64) -> Option<Self> {
+        let entries = usize::try_from(u64_at(place, 40)).ok()?;
+        let len = entries.checked_mul(ENTRY_BYTES)?.checked_add(HEAD_BYTES)?;
+        if len.checked_add(8)? > place.len() || checksum(seed, &place[..len]) != u32_at(place, len) {
+            return None;
+        }
+        let partly_filled = place[HEAD_BYTES..len]
+            .chunks_exact(ENTRY_BYTES)
+            .map(|e| PartlyFilled { chunk: u32_at(e, 0), index: u32_at(e, 4), fill: u32_at(e, 8) })
+            .collect();
+        let flags = u64_at(place, 32);
+        Some(Self {
+            sequence: u64_at(place, 0),
+            watermark: u64_at(place, 8),
+            taken_at: u64_at(place, 16),
+            boot: u64_at(place, 24),
+            closed: flags & 1 != 0,
+            relaxed: flags & 2 != 0,
+            partly_filled,
+        })
+    }
+}
