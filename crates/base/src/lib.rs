@@ -6,9 +6,11 @@
 
 mod ids;
 pub mod limits;
+mod prefetch;
 mod segments;
 mod timestamp;
 
 pub use ids::{Address, TableId, TupleId};
+pub use prefetch::prefetch;
 pub use segments::{Segments, Zeroed};
 pub use timestamp::Timestamp;

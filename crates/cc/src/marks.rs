@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pantile_base::{TableId, Timestamp, TupleId};
+use pantile_base::{TableId, Timestamp, TupleId, prefetch};
 
 /// Cells: 2 MB, about the size of a core's own cache.
 const CELLS: usize = 1 << 18;
@@ -33,6 +33,12 @@ impl ReadMarks {
     fn cell(&self, table: TableId, tuple: TupleId) -> &AtomicU64 {
         let offset = u64::from(table.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         &self.cells[(tuple.0.wrapping_add(offset) as usize) & (CELLS - 1)]
+    }
+
+    /// Asks the CPU to fetch a tuple's cell.
+    #[inline]
+    pub fn prefetch(&self, table: TableId, tuple: TupleId) {
+        prefetch(self.cell(table, tuple));
     }
 
     /// Marks a read at `ts`. A writer that locks the tuple afterwards finds

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::{Begin, Clock, Slot};
 use pantile_store::Content;
 
@@ -322,6 +322,8 @@ impl Transaction {
     ) -> Result<Seen<'t>> {
         let cell = table.anchor(tuple);
         if !self.safe {
+            // The mark must be made first; the anchor's line comes meanwhile.
+            prefetch(cell);
             self.core.marks.raise(table.id, tuple, at);
         }
         loop {
@@ -400,6 +402,7 @@ impl Transaction {
         if newest.is_none() {
             return Seen::Absent;
         }
+        self.core.store.prefetch(newest);
         let content = self.core.store.content(newest);
         if content.txn_id() <= at {
             return seen(content);

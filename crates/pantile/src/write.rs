@@ -313,8 +313,10 @@ impl Transaction {
     /// index. **This is where writes are validated.**
     fn hold(&mut self, table: &TableInner, tuple: TupleId) -> Result<Option<Held>> {
         let cell = table.anchor(tuple);
+        self.core.marks.prefetch(table.id, tuple);
         loop {
             let anchor = Anchor::load(cell);
+            self.core.store.prefetch(anchor.newest());
             if anchor.is_owned_by(self.slot) {
                 let write = self.buffers.by_tuple[&(table.id, tuple)];
                 return Ok(Some(Held { write, fresh: false }));
