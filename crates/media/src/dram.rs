@@ -1,5 +1,6 @@
 //! Plain memory: contents live as long as the object.
 
+use crate::ahead::Ahead;
 use crate::map::{Map, MapOptions};
 use crate::stats::{Count, Counters};
 use crate::{Medium, MediumError, MediumStats};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 /// costs without a medium.
 #[derive(Debug)]
 pub struct DramMedium {
-    map: Map,
+    map: Arc<Map>,
+    ahead: Ahead,
     counters: Counters,
 }
 
@@ -25,7 +27,9 @@ impl DramMedium {
     pub fn new(options: MapOptions) -> Result<Arc<Self>, MediumError> {
         let map = Map::reserve(options)?;
         map.prefer_huge_pages();
-        Ok(Arc::new(Self { map, counters: Counters::new() }))
+        let map = Arc::new(map);
+        let ahead = Ahead::new(Arc::clone(&map), Box::new(Map::attach_memory));
+        Ok(Arc::new(Self { map, ahead, counters: Counters::new() }))
     }
 }
 
@@ -49,7 +53,7 @@ impl Medium for DramMedium {
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.map.grow(len, |from, to| self.map.attach_memory(from, to))
+        self.ahead.grow(len)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

@@ -154,7 +154,7 @@ impl FileMedium {
     }
 }
 
-fn clone_of(file: &File, path: &Path) -> Result<File, MediumError> {
+pub(crate) fn clone_of(file: &File, path: &Path) -> Result<File, MediumError> {
     file.try_clone().map_err(|error| MediumError::at("open", path, error))
 }
 

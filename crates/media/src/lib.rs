@@ -11,6 +11,7 @@
 // makes it sound.
 #![allow(unsafe_code)]
 
+mod ahead;
 mod directory;
 mod dram;
 mod error;

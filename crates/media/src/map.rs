@@ -148,9 +148,14 @@ impl Map {
 
     /// Asks for huge pages in everything that will be attached. A wish only.
     pub(crate) fn prefer_huge_pages(&self) {
+        self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
+    }
+
+    /// RAM disks have huge pages too; file systems on disks ignore the wish.
+    fn prefer_huge_pages_in(&self, from: u64, to: u64) {
         // SAFETY: the range is inside the reservation; advice changes no bytes.
         unsafe {
-            libc::madvise(self.base.cast(), self.region_len - CHUNK_BYTES as usize, libc::MADV_HUGEPAGE);
+            libc::madvise(self.at(from), (to - from) as usize, libc::MADV_HUGEPAGE);
         }
     }
 
@@ -195,6 +200,7 @@ impl Map {
             self.reserve_again(from, to);
             return Err(MediumError::growing("map", None, to, source));
         }
+        self.prefer_huge_pages_in(from, to);
         Ok(())
     }
 

@@ -31,6 +31,8 @@ const STATE_AGE: Duration = Duration::from_secs(1);
 /// A table that has been dropped, at this time.
 pub(crate) struct Dropped {
     pub at: Timestamp,
+    /// When it was found that all transactions that could use it had ended.
+    pub unused_since: Option<Timestamp>,
     pub table: TableId,
 }
 
@@ -97,6 +99,18 @@ impl Core {
 
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Whether the table is of this database and has not been dropped.
+    pub fn check_own(&self, table: &TableInner) -> Result<()> {
+        if table.core != self.id {
+            let name = &table.schema.name;
+            return Err(Error::UnknownTable(format!("{name} (the handle is of another database)")));
+        }
+        if table.is_dropped() {
+            return Err(Error::TableDropped(table.schema.name.clone()));
+        }
+        Ok(())
     }
 
     pub fn take_buffers(&self, slot: Slot) -> Box<Buffers> {
@@ -167,13 +181,20 @@ impl Core {
         self.store.record_state(sample, closed).map_err(|e| self.store_error(e))
     }
 
-    /// Gives back the blocks of dropped tables that nobody can see into.
-    fn release_dropped(&self) {
+    /// Gives back the blocks of dropped tables that nobody can see into and
+    /// whose contents nobody needs as evidence (I-10). Who wrote to one as it
+    /// was dropped may have committed at any time until it ended.
+    pub fn release_dropped(&self) {
         let durable = self.store.durable_watermark();
         let watermark = self.registry.watermark();
-        let mut dropped = self.dropped.lock();
-        dropped
-            .retain(|d| d.at >= watermark || d.at >= durable || self.store.release_table(d.table).is_err());
+        let now = self.registry.now();
+        self.dropped.lock().retain_mut(|d| {
+            if d.unused_since.is_none() && d.at < watermark {
+                d.unused_since = Some(now);
+            }
+            let is_free = d.unused_since.is_some_and(|since| since < durable);
+            !is_free || self.store.release_table(d.table).is_err()
+        });
     }
 
     /// The error of a lower room, in the words of the engine.

@@ -86,6 +86,7 @@ impl Database {
         core.recover_tables(&found, summary, began)?;
         // What recovery has decided is durable before anything is added.
         core.record_state(false)?;
+        core.release_dropped();
         Ok(Self { core: Arc::new(core) })
     }
 

@@ -64,7 +64,8 @@ impl Database {
         core.tables.write().remove(name);
         table.0.set_dropped();
         core.by_id.write().remove(&table.0.id);
-        core.dropped.lock().push(Dropped { at: core.registry.now(), table: table.0.id });
+        let at = core.registry.now();
+        core.dropped.lock().push(Dropped { at, unused_since: None, table: table.0.id });
         core.forget_buffers();
         Ok(())
     }
@@ -81,9 +82,7 @@ impl Database {
         let _ddl = core.ddl.lock();
         core.check_open()?;
         let inner = &table.0;
-        if inner.is_dropped() {
-            return Err(Error::TableDropped(inner.schema.name.clone()));
-        }
+        core.check_own(inner)?;
         if inner.indexes().iter().any(|i| i.def.name == def.name) {
             return Err(Error::IndexExists { table: inner.schema.name.clone(), index: def.name });
         }
@@ -110,10 +109,14 @@ impl Database {
     /// [`Error::UnknownIndex`], and errors of the commit; the index stays then.
     pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
         let _ddl = self.core.ddl.lock();
+        self.core.check_open()?;
+        self.core.check_own(&table.0)?;
         let index = table.index(name)?;
         let mut whole = table.definition();
         whole.indexes.retain(|i| i.name != name);
         self.store_definition(&table.0, &catalog::encode(&whole)?)?;
+        // Nobody begins to scan it once writers no longer keep it up.
+        index.inner.set_dropped();
         table.0.change_indexes(|list| list.retain(|i| i.number != index.inner.number));
         Ok(())
     }

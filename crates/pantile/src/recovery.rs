@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use foldhash::fast::RandomState;
-use pantile_base::{Address, Segments, TableId, TupleId};
+use pantile_base::{Address, Segments, TableId, Timestamp, TupleId};
 use pantile_index::Index as Tree;
 use pantile_store::{Found, HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
 use parking_lot::RwLock;
 
 use crate::catalog;
-use crate::core::Core;
+use crate::core::{Core, Dropped};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::large;
@@ -110,11 +110,12 @@ impl Core {
             self.recover_table(found, id, def)?;
             self.options.report(Progress { step: RecoveryStep::Index, done: done as u64 + 1, total });
         }
-        // What is left belongs to tables that were dropped.
-        let dropped: Vec<TableId> = found.by_id.read().keys().copied().collect();
-        for id in dropped {
-            next = next.max(u64::from(id.0) + 1);
-            self.store.release_table(id).map_err(|e| self.store_error(e))?;
+        // What is left belongs to tables that were dropped. It goes when all
+        // that has been found is durably known to be committed (T1).
+        for &table in found.by_id.read().keys() {
+            next = next.max(u64::from(table.0) + 1);
+            let at = Timestamp::ZERO;
+            self.dropped.lock().push(Dropped { at, unused_since: Some(at), table });
         }
         self.next_table = AtomicU64::new(next);
         self.recovery = Recovery {

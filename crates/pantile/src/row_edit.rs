@@ -26,7 +26,12 @@ impl<'e> RowEdit<'e> {
         Self { txn, table, bytes, large: Vec::new() }
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
+    pub(crate) fn into_parts(mut self) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
+        if !self.large.is_empty() {
+            // A value that was moved out may have been replaced since.
+            let kept = large_values(&Encoded { schema: &self.table.schema, bytes: &self.bytes });
+            self.large.retain(|(id, _)| kept.iter().any(|(other, _)| other == id));
+        }
         (self.bytes, self.large)
     }
 

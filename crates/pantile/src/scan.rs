@@ -6,7 +6,7 @@ use pantile_base::{Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Index as Tree, Scan as Cursor};
 
 use crate::anchor::{Anchor, Owner};
-use crate::error::{Conflict, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::key::Key;
 use crate::options::Isolation;
 use crate::row::{Encoded, Row};
@@ -117,7 +117,8 @@ impl Transaction {
     /// The rows of a range of keys of a secondary index, in the index's order.
     ///
     /// # Errors
-    /// As [`Transaction::scan`].
+    /// As [`Transaction::scan`], and [`Error::UnknownIndex`] if the index has
+    /// been dropped.
     pub fn scan_index<'t>(&'t self, index: &'t Index, range: Range<'_>) -> Result<Scan<'t>> {
         self.scan_tree(&index.table, Some(&index.inner), range)
     }
@@ -138,6 +139,10 @@ impl Transaction {
         range: Range<'_>,
     ) -> Result<Scan<'t>> {
         self.check_table(table)?;
+        if let Some(dropped) = index.filter(|i| !i.is_ready()) {
+            let (table, index) = (table.schema.name.clone(), dropped.def.name.clone());
+            return Err(Error::UnknownIndex { table, index });
+        }
         let columns = index.map_or(&table.schema.primary_key, |i| &i.columns);
         let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
         let (mut lower, mut upper) = (Key::default(), Key::default());
@@ -167,7 +172,7 @@ impl Transaction {
         let mut batch = Batch::new();
         while cursor.next_batch(&index.tree, Some(at.get()), &mut batch) {
             for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
-                if self.holds_key(table, index, TupleId(tuple), key)? {
+                if self.holds_key(table, index, TupleId(tuple), key, at)? {
                     return Err(duplicate(table, &index.def.name));
                 }
             }
@@ -175,11 +180,19 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a tuple has a key that this transaction wants for another.
-    fn holds_key(&self, table: &TableInner, index: &IndexInner, tuple: TupleId, key: &Key) -> Result<bool> {
+    /// Whether a tuple has a key that this transaction wants for another. The
+    /// mark keeps writers below `at` from giving it the key afterwards.
+    fn holds_key(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        tuple: TupleId,
+        key: &Key,
+        at: Timestamp,
+    ) -> Result<bool> {
         let serializable = self.isolation == Isolation::Serializable;
         let cell = table.anchor(tuple);
-        self.core.marks.raise(table.id, tuple, self.ts);
+        self.core.marks.raise(table.id, tuple, at);
         loop {
             let anchor = Anchor::load(cell);
             if anchor.is_dead() {

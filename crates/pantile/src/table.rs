@@ -116,6 +116,10 @@ impl IndexInner {
     pub fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
     }
+
+    pub fn set_dropped(&self) {
+        self.ready.store(false, Ordering::Release);
+    }
 }
 
 /// The list of a table's secondary indexes at one time.

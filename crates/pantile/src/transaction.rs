@@ -104,8 +104,14 @@ const TABLES_KEPT: usize = 64;
 
 impl Buffers {
     fn clear(&mut self) {
+        // Clearing a map costs by its capacity, and one transaction that
+        // wrote much must not slow down all that follow.
+        if self.by_tuple.capacity() > 64 * (self.writes.len() + 16) {
+            self.by_tuple = HashMap::default();
+        } else {
+            self.by_tuple.clear();
+        }
         self.writes.clear();
-        self.by_tuple.clear();
         self.rows.clear();
         self.undo.clear();
         self.stale.clear();
@@ -154,7 +160,9 @@ pub struct Transaction {
     pub(crate) policy: ConflictPolicy,
     pub(crate) buffers: InUse,
     pub(crate) finished: bool,
-    savepoints: u64,
+    /// Numbers of the savepoints that can be gone back to, in order.
+    savepoints: Vec<u64>,
+    savepoints_taken: u64,
 }
 
 /// A point in a transaction to which it can go back.
@@ -205,7 +213,8 @@ impl Transaction {
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(core.take_buffers(slot))),
             finished: false,
-            savepoints: 0,
+            savepoints: Vec::new(),
+            savepoints_taken: 0,
             core,
         })
     }
@@ -239,23 +248,16 @@ impl Transaction {
         }
     }
 
-    /// The mark that a read leaves in the gaps of an index, if any.
+    /// The mark that a read leaves in the gaps of an index and on tuples, if
+    /// any. What is read at the end of time is protected by a lock that the
+    /// transaction holds; a mark there would keep writers out for ever.
     #[inline]
     pub(crate) fn mark(&self, at: Timestamp) -> Option<u64> {
-        (!self.safe).then_some(at.get())
+        (!self.safe && at < Timestamp::MAX).then_some(at.get())
     }
 
     pub(crate) fn check_table(&self, table: &TableInner) -> Result<()> {
-        if table.core != self.core.id {
-            return Err(Error::UnknownTable(format!(
-                "{} (the handle is of another database)",
-                table.schema.name
-            )));
-        }
-        if table.is_dropped() {
-            return Err(Error::TableDropped(table.schema.name.clone()));
-        }
-        Ok(())
+        self.core.check_own(table)
     }
 
     /// The row with this primary key, or `None`.
@@ -321,7 +323,7 @@ impl Transaction {
         at: Timestamp,
     ) -> Result<Seen<'t>> {
         let cell = table.anchor(tuple);
-        if !self.safe {
+        if self.mark(at).is_some() {
             // The mark must be made first; the anchor's line comes meanwhile.
             prefetch(cell);
             self.core.marks.raise(table.id, tuple, at);
@@ -424,8 +426,9 @@ impl Transaction {
 
     /// Marks a point to which [`Transaction::rollback_to`] goes back.
     pub fn savepoint(&mut self) -> Savepoint {
-        self.savepoints += 1;
-        Savepoint { transaction: self.ts, number: self.savepoints, undo: self.buffers.undo.len() }
+        self.savepoints_taken += 1;
+        self.savepoints.push(self.savepoints_taken);
+        Savepoint { transaction: self.ts, number: self.savepoints_taken, undo: self.buffers.undo.len() }
     }
 
     /// Takes back every write since the savepoint, which stays valid. Rows
@@ -435,11 +438,11 @@ impl Transaction {
     /// [`Error::UnknownSavepoint`] if it is of another transaction or was
     /// taken after one that has been gone back to.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        let known = savepoint.number <= self.savepoints && savepoint.undo <= self.buffers.undo.len();
-        if savepoint.transaction != self.ts || !known {
+        let found = self.savepoints.binary_search(&savepoint.number);
+        let Some(at) = found.ok().filter(|_| savepoint.transaction == self.ts) else {
             return Err(Error::UnknownSavepoint);
-        }
-        self.savepoints = savepoint.number;
+        };
+        self.savepoints.truncate(at + 1);
         self.undo_to(savepoint.undo);
         Ok(())
     }

@@ -19,7 +19,6 @@ use crate::content::{ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::format::{DESCRIPTOR_BYTES, Descriptor};
 use crate::geometry::stride_for;
-use crate::state_record::PartlyFilled;
 use crate::store::Store;
 
 /// A content to append.
@@ -85,9 +84,9 @@ impl Stream {
         })
     }
 
-    pub fn partly_filled(&self) -> Vec<PartlyFilled> {
+    pub fn partly_filled(&self) -> Vec<(BlockId, u32)> {
         let open = self.lanes.iter().filter_map(|lane| lane.open.as_ref());
-        open.map(|b| PartlyFilled { chunk: b.id.chunk, index: b.id.index, fill: b.next }).collect()
+        open.map(|b| (b.id, b.next)).collect()
     }
 
     /// Stops appending to a table's blocks.
@@ -276,6 +275,9 @@ impl Store {
     /// After a reservation that failed: blocks that were opened stay with
     /// their table, to be filled later.
     fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>) {
+        // Who takes them up next relies on their descriptors (I-7). If this
+        // fails the medium has latched, and nobody takes them up.
+        let _ = self.medium.fence();
         let mut resumable = self.resumable.lock();
         for lane in &mut stream.lanes {
             resumable.entry(resume_key(lane.table, lane.stride)).or_default().append(&mut lane.spare);

@@ -87,7 +87,10 @@ impl<'a> Content<'a> {
     /// block with this seed.
     pub(crate) fn is_valid(&self, seed: u64, address: Address) -> bool {
         let end = HEADER_BYTES + self.len();
-        end <= self.bytes.len()
+        // One blank slot in four thousand million has a checksum of zero.
+        let is_blank = self.txn_id() == Timestamp::ZERO && !self.flags().is_void();
+        !is_blank
+            && end <= self.bytes.len()
             && content_sum(seed, address, &self.bytes[..end]) == u32_at(self.bytes, SUM_AT)
     }
 }

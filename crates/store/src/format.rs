@@ -21,6 +21,8 @@ pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_B
 /// Where the two state records lie in chunk 0, and how long each may be.
 pub(crate) const STATE_RECORDS: [u64; 2] = [64 << 10, 1 << 20];
 pub(crate) const STATE_RECORD_BYTES: u64 = 960 << 10;
+/// Each place holds the same record twice: a flipped bit spoils one of them.
+pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
 
 const SUPERBLOCK_BYTES: usize = 64;
 
@@ -64,6 +66,14 @@ impl Superblock {
         let sum = checksum(MAGIC, &bytes[..SUPERBLOCK_BYTES - 4]);
         bytes[SUPERBLOCK_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
         bytes
+    }
+
+    /// Whether writing it was never begun or was cut off: a word of it is
+    /// missing, and nothing that is there is anything else's.
+    pub fn is_unwritten(bytes: &[u8]) -> bool {
+        let words = [0, 8, 16, SUPERBLOCK_BYTES - 8].map(|at| u64_at(bytes, at));
+        let rest = bytes[24..SUPERBLOCK_BYTES - 8].iter().all(|&b| b == 0);
+        rest && matches!(words[0], 0 | MAGIC) && words.contains(&0)
     }
 
     /// Reads a superblock; the version is told apart before the rest is
@@ -136,7 +146,8 @@ pub(crate) struct Descriptor {
 
 impl Descriptor {
     pub fn encode(&self, seed: u64) -> [u8; DESCRIPTOR_BYTES] {
-        sealed([self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN], seed)
+        // Inverted: a time has few bits, and must not become zero by losing one.
+        sealed([!self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN], seed)
     }
 
     /// `None` if the block is free, an error if the descriptor is damaged.
@@ -147,7 +158,7 @@ impl Descriptor {
         if !is_sealed(bytes, seed) {
             return Err("the block descriptor's checksum does not fit");
         }
-        Ok(Some(Self { opened_at: u64_at(bytes, 0), table: u32_at(bytes, 8) }))
+        Ok(Some(Self { opened_at: !u64_at(bytes, 0), table: u32_at(bytes, 8) }))
     }
 }
 
@@ -174,9 +185,10 @@ fn is_sealed(bytes: &[u8], seed: u64) -> bool {
         && bytes[32..DESCRIPTOR_BYTES].iter().all(|&b| b == 0)
 }
 
-/// Lines are written over zeros and zeroed again, and words are atomic on
-/// every medium, so a line that was cut off by a power failure has a word
-/// that is zero; a line with a flipped bit has not.
+/// Lines are written over zeros and zeroed again (recovery zeroes those that
+/// it finds cut off), and words are atomic on every medium, so a line that was
+/// cut off by a power failure has a word that is zero; a line with a flipped
+/// bit has not.
 fn is_unwritten(bytes: &[u8]) -> bool {
     LINE_WORDS.into_iter().any(|at| u64_at(bytes, at) == 0)
 }

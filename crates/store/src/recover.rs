@@ -18,8 +18,11 @@ use crate::append::resume_key;
 use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
-use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, Descriptor, MAX_BLOCKS_PER_CHUNK, u32_at};
+use crate::format::{
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK, u32_at,
+};
 use crate::geometry::Geometry;
+use crate::state_record::PartlyFilled;
 use crate::store::Store;
 
 /// A committed content.
@@ -79,20 +82,22 @@ struct Seen {
     holes: Vec<Uncertain>,
     damage: Vec<String>,
     free_chunks: Vec<u32>,
+    /// Lines of headers and descriptors that were cut off, by offset.
+    torn: Vec<u64>,
 }
 
 /// What must be found in a block (I-9).
 struct Expectation {
     taken_at: u64,
-    listed: HashMap<BlockId, u32, RandomState>,
+    listed: HashMap<BlockId, PartlyFilled, RandomState>,
 }
 
 impl Expectation {
     fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
         match self.listed.get(&id) {
-            Some(&fill) => fill,
-            None if opened_at <= self.taken_at => slots,
-            None => 0,
+            Some(listed) if listed.opened_at == opened_at => listed.fill,
+            _ if opened_at <= self.taken_at => slots,
+            _ => 0,
         }
     }
 }
@@ -108,7 +113,7 @@ impl Store {
         let listed = state
             .partly_filled
             .iter()
-            .map(|p| (BlockId { chunk: p.chunk, index: p.index }, p.fill))
+            .map(|p| (BlockId { chunk: p.chunk, index: p.index }, *p))
             .collect();
         let expectation = Expectation { taken_at: state.taken_at, listed };
         let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
@@ -170,7 +175,10 @@ impl Store {
         let page = self.bytes(offset, CHUNK_HEADER_BYTES);
         let header = match ChunkHeader::decode(page, self.identity ^ offset) {
             Ok(Some(header)) => header,
-            Ok(None) => return seen.free_chunks.push(number),
+            Ok(None) => {
+                seen.torn_lines(page, offset);
+                return seen.free_chunks.push(number);
+            }
             Err(why) => return seen.damage.push(format!("offset {offset}: {why}")),
         };
         let geometry = Geometry {
@@ -194,7 +202,10 @@ impl Store {
                     chunk.blocks[index as usize].open(TableId(descriptor.table), descriptor.opened_at, 0);
                     self.scan_block(chunk, id, scan, watermark, expect, seen);
                 }
-                Ok(None) => {}
+                Ok(None) => {
+                    let line = (at - offset) as usize;
+                    seen.torn_lines(&page[line..line + DESCRIPTOR_BYTES], at);
+                }
                 Err(why) => seen.damage.push(format!("offset {at}, block {number}.{index}: {why}")),
             }
         }
@@ -279,7 +290,22 @@ impl Store {
                 void.push(one);
             }
         }
+        self.clear(&all.torn)?;
         self.make_void(&void)
+    }
+
+    /// Zeroes lines that were cut off, so that what is written over them can
+    /// be cut off in turn without the two being mixed.
+    fn clear(&self, lines: &[u64]) -> Result<(), StoreError> {
+        for &offset in lines {
+            self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
+            self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+        }
+        if !lines.is_empty() {
+            self.medium.fence()?;
+            self.medium.sync_all()?;
+        }
+        Ok(())
     }
 
     fn make_void(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
@@ -339,6 +365,11 @@ impl Seen {
         (scan.found)(table, found);
     }
 
+    fn torn_lines(&mut self, bytes: &[u8], offset: u64) {
+        let lines = bytes.chunks(DESCRIPTOR_BYTES).enumerate().filter(|(_, line)| line.iter().any(|&b| b != 0));
+        self.torn.extend(lines.map(|(n, _)| offset + (n * DESCRIPTOR_BYTES) as u64));
+    }
+
     fn merge(&mut self, mut other: Self) {
         self.summary.contents += other.summary.contents;
         self.summary.content_bytes += other.summary.content_bytes;
@@ -347,6 +378,7 @@ impl Seen {
         self.holes.append(&mut other.holes);
         self.damage.append(&mut other.damage);
         self.free_chunks.append(&mut other.free_chunks);
+        self.torn.append(&mut other.torn);
     }
 }
 

@@ -1,12 +1,13 @@
 //! The state record: what is known to be durable (docs/format.md).
 //!
-//! Two places in chunk 0 take turns, so one of them is always whole. A record
-//! says: every transaction at or below `watermark` has been decided and is
+//! Two places in chunk 0 take turns, so one of them is always whole; each holds
+//! its record twice, so a record that was written whole outlives a flipped bit.
+//! A record says: every transaction at or below `watermark` has been decided and is
 //! durable; every block opened by `taken_at` is full, but for the listed ones,
 //! which are filled as listed (I-9). It is a bounded control record, a few
 //! bytes per open block, not a checkpoint of data.
 
-use crate::format::{STATE_RECORD_BYTES, checksum, u32_at, u64_at};
+use crate::format::{STATE_COPY_BYTES, checksum, u32_at, u64_at};
 
 const HEAD_BYTES: usize = 72;
 const ENTRY_BYTES: usize = 16;
@@ -17,6 +18,8 @@ pub(crate) struct PartlyFilled {
     pub chunk: u32,
     pub index: u32,
     pub fill: u32,
+    /// Tells the life of the block that is meant from later ones.
+    pub opened_at: u64,
 }
 
 /// The record.
@@ -38,7 +41,7 @@ pub(crate) struct StateRecord {
 impl StateRecord {
     /// Whether the record is short enough to be stored.
     pub fn fits(&self) -> bool {
-        (HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES + 8) as u64 <= STATE_RECORD_BYTES
+        (HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES + 8) as u64 <= STATE_COPY_BYTES
     }
 
     pub fn encode(&self, seed: u64) -> Vec<u8> {
@@ -52,9 +55,9 @@ impl StateRecord {
         out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
         out.resize(HEAD_BYTES, 0);
         for entry in &self.partly_filled {
-            for field in [entry.chunk, entry.index, entry.fill, 0] {
-                out.extend_from_slice(&field.to_le_bytes());
-            }
+            out.extend_from_slice(&entry.chunk.to_le_bytes());
+            out.extend_from_slice(&(entry.index | (entry.fill << 16)).to_le_bytes());
+            out.extend_from_slice(&entry.opened_at.to_le_bytes());
         }
         let sum = checksum(seed, &out);
         out.extend_from_slice(&u64::from(sum).to_le_bytes());
@@ -70,7 +73,12 @@ impl StateRecord {
         }
         let partly_filled = place[HEAD_BYTES..len]
             .chunks_exact(ENTRY_BYTES)
-            .map(|e| PartlyFilled { chunk: u32_at(e, 0), index: u32_at(e, 4), fill: u32_at(e, 8) })
+            .map(|e| PartlyFilled {
+                chunk: u32_at(e, 0),
+                index: u32_at(e, 4) & 0xffff,
+                fill: u32_at(e, 4) >> 16,
+                opened_at: u64_at(e, 8),
+            })
             .collect();
         let flags = u64_at(place, 32);
         Some(Self {

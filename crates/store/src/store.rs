@@ -14,8 +14,8 @@ use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORD_BYTES, STATE_RECORDS,
-    Superblock, Unreadable,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
+    STATE_RECORDS, Superblock, Unreadable,
 };
 use crate::geometry::Geometry;
 use crate::state_record::{PartlyFilled, StateRecord};
@@ -187,9 +187,7 @@ impl Store {
             None => allocator.next_chunk,
         };
         let end = (u64::from(number) + 1) * CHUNK_BYTES;
-        if end > self.medium.len() {
-            self.medium.grow(end)?;
-        }
+        self.medium.grow(end)?;
         let geometry = Geometry::of_stride(stride);
         let header = ChunkHeader {
             stride,
@@ -232,6 +230,9 @@ impl Store {
             }
         }
         self.medium.fence()?;
+        // Even where fences promise nothing: bytes of the blocks' next life
+        // must not be there before the end of this one is.
+        self.medium.sync_all()?;
         let mut allocator = self.allocator.lock();
         for (chunk, id, block) in released {
             block.tile.clear();
@@ -244,13 +245,17 @@ impl Store {
     /// The blocks that streams append to, with their fill: one half of a new
     /// state record. Every block opened by `taken_at` is among them or full.
     pub fn sample(&self, taken_at: Timestamp) -> StateSample {
-        let mut partly_filled: Vec<_> = self.streams.iter().flat_map(|s| s.lock().partly_filled()).collect();
-        for id in self.resumable.lock().values().flatten() {
-            let fill = self.block(*id).1.fill();
-            partly_filled.push(PartlyFilled { chunk: id.chunk, index: id.index, fill });
-        }
+        // All at once, or a block that is taken up meanwhile would be missed.
+        let streams: Vec<_> = self.streams.iter().map(|stream| stream.lock()).collect();
+        let resumable = self.resumable.lock();
+        let open = streams.iter().flat_map(|stream| stream.partly_filled());
+        let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));
+        let partly_filled = open.chain(waiting).map(|(id, fill)| {
+            let opened_at = self.block(id).1.opened_at();
+            PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
+        });
         self.appended.store(0, Ordering::Relaxed);
-        StateSample { taken_at, partly_filled }
+        StateSample { taken_at, partly_filled: partly_filled.collect() }
     }
 
     /// Bytes appended since the last sample.
@@ -327,15 +332,15 @@ fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
 }
 
 /// Whether nothing has ever been acknowledged here: the medium is empty, or
-/// all zeros because its making was cut short.
+/// its making was cut short before the superblock was whole.
 fn is_blank(medium: &dyn Medium) -> bool {
-    medium.is_empty() || mapped(medium, 0, 64).iter().all(|&b| b == 0) && all_zero_beyond_records(medium)
+    medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
 }
 
 fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
     let records_end = STATE_RECORDS[1] + STATE_RECORD_BYTES;
     let zero = |from: u64, to: u64| mapped(medium, from, (to - from) as usize).iter().all(|&b| b == 0);
-    zero(0, STATE_RECORDS[0]) && zero(records_end, medium.len())
+    zero(64, STATE_RECORDS[0]) && zero(records_end, medium.len())
 }
 
 fn unreadable(reason: Unreadable) -> StoreError {
@@ -352,18 +357,21 @@ fn unreadable(reason: Unreadable) -> StoreError {
 fn newest_state(medium: &dyn Medium, seed: u64) -> Result<StateRecord, StoreError> {
     STATE_RECORDS
         .into_iter()
-        .filter_map(|at| StateRecord::decode(mapped(medium, at, STATE_RECORD_BYTES as usize), seed))
+        .flat_map(|at| [at, at + STATE_COPY_BYTES])
+        .filter_map(|at| StateRecord::decode(mapped(medium, at, STATE_COPY_BYTES as usize), seed))
         .max_by_key(|record| record.sequence)
         .ok_or_else(|| StoreError::Damaged {
             place: format!("offsets {} and {}, the state records", STATE_RECORDS[0], STATE_RECORDS[1]),
-            detail: "neither checksum fits".into(),
+            detail: "no checksum fits".into(),
         })
 }
 
 fn write_state(medium: &dyn Medium, state: &StateRecord, seed: u64) -> Result<(), MediumError> {
     let bytes = state.encode(seed);
-    let at = STATE_RECORDS[(state.sequence % 2) as usize];
-    medium.write(at, &bytes)?;
-    medium.flush(at, bytes.len() as u64);
+    let place = STATE_RECORDS[(state.sequence % 2) as usize];
+    for at in [place, place + STATE_COPY_BYTES] {
+        medium.write(at, &bytes)?;
+        medium.flush(at, bytes.len() as u64);
+    }
     medium.fence()
 }

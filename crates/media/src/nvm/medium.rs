@@ -5,8 +5,10 @@ use super::clock::RealClock;
 use super::config::NvmConfig;
 use super::flush::{LINE_BYTES, LineFlush, store_fence, stream};
 use super::model::{Bandwidth, Lane, Model};
+use crate::ahead::{Ahead, Attach};
 use crate::directory::{Create, Directory, map_opened};
 use crate::failure::Failure;
+use crate::file::clone_of;
 use crate::map::{Map, MapOptions, Protection};
 use crate::prefill::allocate;
 use crate::stats::{Count, Counters};
@@ -32,8 +34,9 @@ pub struct NvmOptions {
 /// A medium that behaves like persistent memory of some configuration.
 #[derive(Debug)]
 pub struct NvmMedium {
-    // Dropped in this order: the map, then the lock.
-    map: Map,
+    // Dropped in this order: the thread that grows the map, the map, the lock.
+    ahead: Ahead,
+    map: Arc<Map>,
     directory: Option<Directory>,
     config: NvmConfig,
     line_flush: LineFlush,
@@ -63,14 +66,14 @@ impl NvmMedium {
     pub fn anonymous_with(config: NvmConfig, map: MapOptions) -> Result<Arc<Self>, MediumError> {
         config.check()?;
         let map = memory(map)?;
-        Ok(Arc::new(Self::over(calibrate::dram()?, config, map, None)))
+        Ok(Arc::new(Self::over(calibrate::dram()?, config, map, Box::new(Map::attach_memory), None)))
     }
 
     /// As [`NvmMedium::anonymous`], on a machine with DRAM of this bandwidth.
     pub(super) fn beside(dram: Bandwidth, config: NvmConfig) -> Result<Self, MediumError> {
         config.check()?;
         let map = memory(MapOptions::default())?;
-        Ok(Self::over(dram, config, map, None))
+        Ok(Self::over(dram, config, map, Box::new(Map::attach_memory), None))
     }
 
     /// Opens the memory kept in directory `path`, or makes an empty one. It
@@ -89,11 +92,25 @@ impl NvmMedium {
         let directory = Directory::open(path.as_ref(), options.create)?;
         let map = map_opened(&directory, options.map, Protection::ReadWrite)?;
         let dram = calibrate::dram()?;
-        Ok(Arc::new(Self::over(dram, config, map, Some(directory))))
+        let data = clone_of(directory.data(), directory.data_path())?;
+        let path = directory.data_path().to_owned();
+        let attach: Attach = Box::new(move |map, from, to| {
+            allocate(&data, &path, from, to)?;
+            map.attach_file(&data, Protection::ReadWrite, from, to)
+        });
+        Ok(Arc::new(Self::over(dram, config, map, attach, Some(directory))))
     }
 
-    fn over(dram: Bandwidth, config: NvmConfig, map: Map, directory: Option<Directory>) -> Self {
+    fn over(
+        dram: Bandwidth,
+        config: NvmConfig,
+        map: Map,
+        attach: Attach,
+        directory: Option<Directory>,
+    ) -> Self {
+        let map = Arc::new(map);
         Self {
+            ahead: Ahead::new(Arc::clone(&map), attach),
             map,
             directory,
             config,
@@ -107,15 +124,6 @@ impl NvmMedium {
     /// What is emulated.
     pub fn config(&self) -> NvmConfig {
         self.config
-    }
-
-    fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
-        let Some(directory) = &self.directory else {
-            return self.map.attach_memory(from, to);
-        };
-        let data = directory.data();
-        allocate(data, directory.data_path(), from, to)?;
-        self.map.attach_file(data, Protection::ReadWrite, from, to)
     }
 
     /// Stores into the CPU's cache.
@@ -218,7 +226,7 @@ impl Medium for NvmMedium {
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
         self.failure.check()?;
-        self.map.grow(len, |from, to| self.attach(from, to))
+        self.ahead.grow(len)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

@@ -1,0 +1,160 @@
+//! Memory that is there before it is used.
+//!
+//! The first store to a page of memory makes the system find and clear it,
+//! which takes longer than many commits. So once a medium in memory is more
+//! than a few chunks long, a background thread attaches and touches the next
+//! chunks while the last ones are being used up.
+
+use crate::MediumError;
+use crate::map::Map;
+use pantile_base::limits::CHUNK_BYTES;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// A medium smaller than this grows as it is asked to.
+const SMALL_BYTES: u64 = 8 * CHUNK_BYTES;
+
+/// Least and most bytes kept ahead.
+const AHEAD_BYTES: (u64, u64) = (4 * CHUNK_BYTES, 32 * CHUNK_BYTES);
+
+/// Puts memory behind a range of the map.
+pub(crate) type Attach = Box<dyn Fn(&Map, u64, u64) -> Result<(), MediumError> + Send + Sync>;
+
+/// How long a map should be of which `len` bytes are in use.
+fn goal_for(len: u64, limit: u64) -> u64 {
+    if len < SMALL_BYTES {
+        return len;
+    }
+    len.saturating_add((len / 8).clamp(AHEAD_BYTES.0, AHEAD_BYTES.1)).min(limit)
+}
+
+#[derive(Debug, Default)]
+struct Wish {
+    goal: u64,
+    stop: bool,
+}
+
+struct Shared {
+    map: Arc<Map>,
+    attach: Attach,
+    wish: Mutex<Wish>,
+    changed: Condvar,
+}
+
+/// Grows a map, and goes on growing it in the background. Dropping it ends
+/// its thread.
+pub(crate) struct Ahead {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ahead").field("map", &self.shared.map).finish_non_exhaustive()
+    }
+}
+
+impl Ahead {
+    /// No thread runs until the map is large.
+    pub(crate) fn new(map: Arc<Map>, attach: Attach) -> Self {
+        let shared = Shared { map, attach, wish: Mutex::default(), changed: Condvar::new() };
+        Self { shared: Arc::new(shared), thread: Mutex::new(None) }
+    }
+
+    /// Makes the map at least `len` bytes long, and says that the first `len`
+    /// bytes are in use.
+    ///
+    /// # Errors
+    /// Those of [`Map::grow`].
+    pub(crate) fn grow(&self, len: u64) -> Result<(), MediumError> {
+        let shared = &self.shared;
+        shared.map.grow(len, |from, to| (shared.attach)(&shared.map, from, to))?;
+        let goal = goal_for(len, shared.map.limit());
+        // Half of what is ahead may be used up before more is asked for.
+        if shared.map.len().saturating_sub(len) < (goal - len) / 2 {
+            shared.wish.lock().goal = goal;
+            shared.changed.notify_all();
+            self.start_thread();
+        }
+        Ok(())
+    }
+
+    /// A system that refuses a thread costs speed only.
+    fn start_thread(&self) {
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let named = thread::Builder::new().name("pantile-ahead".to_owned());
+            *thread = named.spawn(move || shared.run()).ok();
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.shared.wish.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.get_mut().take() {
+            // What it could not do, whoever needs the space does, and reports.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut wish = self.wish.lock();
+        while !wish.stop {
+            let len = self.map.len();
+            if len >= wish.goal {
+                self.changed.wait(&mut wish);
+                continue;
+            }
+            drop(wish);
+            let grown = self.map.grow(len + CHUNK_BYTES, |from, to| self.attach_and_touch(from, to));
+            wish = self.wish.lock();
+            if grown.is_err() {
+                wish.goal = 0;
+            }
+        }
+    }
+
+    fn attach_and_touch(&self, from: u64, to: u64) -> Result<(), MediumError> {
+        (self.attach)(&self.map, from, to)?;
+        // SAFETY: the range has just been attached; populating changes no bytes.
+        unsafe {
+            libc::madvise(self.map.at(from), (to - from) as usize, libc::MADV_POPULATE_WRITE);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::MapOptions;
+
+    #[test]
+    fn small_maps_grow_exactly_and_no_map_beyond_its_limit() {
+        assert_eq!(goal_for(CHUNK_BYTES, u64::MAX), CHUNK_BYTES);
+        let len = 100 * CHUNK_BYTES;
+        assert!(goal_for(len, u64::MAX) > len);
+        assert_eq!(goal_for(len, len), len);
+    }
+
+    #[test]
+    fn the_thread_gets_ahead_of_use_and_stays_within_the_limit() {
+        let limit = 14 * CHUNK_BYTES;
+        let options = MapOptions { reserve_bytes: 32 * CHUNK_BYTES, max_bytes: Some(limit) };
+        let map = Arc::new(Map::reserve(options).expect("reserve"));
+        let ahead = Ahead::new(Arc::clone(&map), Box::new(Map::attach_memory));
+        ahead.grow(SMALL_BYTES).expect("grow");
+        while map.len() < SMALL_BYTES + AHEAD_BYTES.0 {
+            thread::yield_now();
+        }
+        ahead.grow(limit).expect("grow to the limit");
+        drop(ahead);
+        assert_eq!(map.len(), limit);
+    }
+}
