@@ -94,7 +94,8 @@ impl Clock {
 
     #[inline]
     fn cycle_tick(&self) -> u64 {
-        let cycles = trust::cycles().wrapping_sub(self.origin_cycles);
+        // A counter that was set back below the origin must show as low, not as high.
+        let cycles = trust::cycles().saturating_sub(self.origin_cycles);
         let ticks = (u128::from(cycles) * u128::from(self.rate)) >> 32;
         self.origin_tick + ticks as u64
     }

@@ -46,7 +46,7 @@ impl Layout for Narrow {
 
     #[inline(always)]
     fn prefetch(&self, addr: usize) {
-        prefetch(addr, VALUES / 8);
+        prefetch(addr, WORDS / 8);
     }
 
     #[inline(always)]

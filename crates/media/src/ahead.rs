@@ -80,6 +80,14 @@ impl Ahead {
         Ok(())
     }
 
+    /// Makes the map at least `len` bytes long, all of them touched.
+    ///
+    /// # Errors
+    /// Those of [`Map::grow`].
+    pub(crate) fn preallocate(&self, len: u64) -> Result<(), MediumError> {
+        self.shared.map.grow(len, |from, to| self.shared.attach_and_touch(from, to))
+    }
+
     /// A system that refuses a thread costs speed only.
     fn start_thread(&self) {
         let mut thread = self.thread.lock();

@@ -56,6 +56,10 @@ impl Medium for DramMedium {
         self.ahead.grow(len)
     }
 
+    fn preallocate(&self, len: u64) -> Result<(), MediumError> {
+        self.ahead.preallocate(len)
+    }
+
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.map.check(offset, bytes.len() as u64)?;
         // SAFETY: the range is attached and writable, and the caller of

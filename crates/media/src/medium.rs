@@ -54,6 +54,15 @@ pub trait Medium: Send + Sync + Debug {
     /// [`MediumError::Io`] otherwise.
     fn grow(&self, len: u64) -> Result<(), MediumError>;
 
+    /// As [`Medium::grow`], and has the system find the space or the memory
+    /// now rather than when it is first used, which may take a while.
+    ///
+    /// # Errors
+    /// Those of [`Medium::grow`].
+    fn preallocate(&self, len: u64) -> Result<(), MediumError> {
+        self.grow(len)
+    }
+
     /// Stores `bytes` at `offset`. On return every thread that learns of it
     /// sees them through `base`; they are not durable yet.
     ///

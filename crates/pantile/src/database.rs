@@ -84,6 +84,8 @@ impl Database {
         let clock = Clock::new(summary.highest.tick());
         let mut core = Core::new(Parts { options, store, clock, reclaimer });
         core.recover_tables(&found, summary, began)?;
+        let preallocate = core.options.preallocate;
+        core.store.medium().preallocate(preallocate).map_err(from_medium)?;
         // What recovery has decided is durable before anything is added.
         core.record_state(false)?;
         core.release_dropped();

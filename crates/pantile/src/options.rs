@@ -108,6 +108,7 @@ pub struct Options {
     pub(crate) recovery_threads: Option<usize>,
     pub(crate) streams: Option<usize>,
     pub(crate) max_bytes: Option<u64>,
+    pub(crate) preallocate: u64,
     pub(crate) progress: Option<ProgressCall>,
 }
 
@@ -190,6 +191,14 @@ impl Options {
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Has the medium take at least this many bytes when the database is
+    /// opened, so that commits need not wait for the system to find them.
+    #[must_use]
+    pub fn preallocate(mut self, bytes: u64) -> Self {
+        self.preallocate = bytes;
         self
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use pantile_base::{Timestamp, TupleId};
-use pantile_index::{Batch, Direction, Index as Tree, Scan as Cursor};
+use pantile_index::{Batch, Direction, Index as Tree, Insert, Scan as Cursor};
 
 use crate::anchor::{Anchor, Owner};
 use crate::error::{Conflict, Error, Result};
@@ -11,9 +11,9 @@ use crate::key::Key;
 use crate::options::Isolation;
 use crate::row::{Encoded, Row};
 use crate::table::{Index, IndexInner, Table, TableInner};
-use crate::transaction::{Seen, Transaction, conflict};
+use crate::transaction::{Buffers, Pending, Seen, Transaction, conflict};
 use crate::value::Value;
-use crate::write::duplicate;
+use crate::write::{duplicate, stale};
 
 /// Which rows to scan, and in which order.
 ///
@@ -143,6 +143,9 @@ impl Transaction {
             let (table, index) = (table.schema.name.clone(), dropped.def.name.clone());
             return Err(Error::UnknownIndex { table, index });
         }
+        if let Some(index) = index.filter(|_| !self.buffers.writes.is_empty()) {
+            self.enter_own_rows(table, index)?;
+        }
         let columns = index.map_or(&table.schema.primary_key, |i| &i.columns);
         let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
         let (mut lower, mut upper) = (Key::default(), Key::default());
@@ -151,6 +154,33 @@ impl Transaction {
         let cursor = Cursor::new(as_bound(&lower), as_bound(&upper), direction);
         let batch = Batch::with_limit(range.limit.clamp(1, BATCH));
         Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at: self.statement() })
+    }
+
+    /// Own rows that were written before the index was made are entered into
+    /// it when the transaction first looks for them, and not only at commit.
+    fn enter_own_rows(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
+        let Buffers { tables, writes, rows, .. } = &*self.buffers;
+        let Some(at) = tables.iter().position(|used| used.table.id == table.id) else { return Ok(()) };
+        if tables[at].indexes.iter().any(|known| known.number == index.number) {
+            return Ok(());
+        }
+        for write in writes.iter().filter(|w| w.table as usize == at) {
+            let Pending::Row { start, len } = write.pending else { continue };
+            let mut entry = Key::default();
+            let row = Encoded { schema: &table.schema, bytes: &rows[start..start + len] };
+            entry.set_row(&row, &index.columns);
+            entry.push_tuple(write.tuple.0);
+            match index.tree.insert(entry.words(), write.tuple.0, self.insert_ts()) {
+                // Kept if the row commits with this key.
+                Insert::Inserted => {
+                    let entry = stale(table, index.number, write.tuple, &entry);
+                    self.core.cleanup.push(self.slot, self.core.registry.now(), entry);
+                }
+                Insert::Exists(_) => {}
+                Insert::Forbidden(_) => return Err(conflict(table, Conflict::ReadByLater)),
+            }
+        }
+        Ok(())
     }
 
     /// Fails if another tuple has the key in a unique index, now or as far as

@@ -5,6 +5,8 @@
 //! readers find a locked tuple without a version. Rows stay private until
 //! the commit appends them.
 
+use std::sync::Arc;
+
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::Insert;
 use smallvec::SmallVec;
@@ -292,7 +294,7 @@ impl Transaction {
 
     /// The timestamp against which the marks of gaps are checked. Late
     /// writers publish above every mark there can be.
-    fn insert_ts(&self) -> u64 {
+    pub(crate) fn insert_ts(&self) -> u64 {
         if self.isolation == Isolation::Serializable { self.ts.get() } else { u64::MAX }
     }
 
@@ -418,10 +420,11 @@ impl Transaction {
     /// those of the old one to be cleaned up.
     fn change_entries(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
         let write = self.buffers.writes[held.write as usize];
-        let indexes = self.buffers.tables[write.table as usize].indexes.clone();
+        let indexes = &self.buffers.tables[write.table as usize].indexes;
         if indexes.is_empty() && !matches!(pending, Pending::Tombstone) {
             return Ok(());
         }
+        let indexes = Arc::clone(indexes);
         let (mut old, mut new) = (Key::default(), Key::default());
         for index in indexes.iter() {
             let had = match self.current(table, held) {
@@ -485,7 +488,7 @@ impl Transaction {
     }
 }
 
-fn stale(table: &TableInner, index: u32, tuple: TupleId, key: &Key) -> StaleEntry {
+pub(crate) fn stale(table: &TableInner, index: u32, tuple: TupleId, key: &Key) -> StaleEntry {
     StaleEntry { table: table.id, index, tuple, key: SmallVec::from_slice(key.words()) }
 }
 

@@ -229,6 +229,10 @@ impl Medium for NvmMedium {
         self.ahead.grow(len)
     }
 
+    fn preallocate(&self, len: u64) -> Result<(), MediumError> {
+        self.ahead.preallocate(len)
+    }
+
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.failure.check()?;
         self.map.check(offset, bytes.len() as u64)?;
