@@ -149,62 +149,68 @@ impl Core {
         let found = found.take(id);
         let tuples = found.tuples.load(Ordering::Acquire);
         let mut table = TableInner::recovered(id, self.id, def, found.anchors, tuples, &self.arena)?;
-        let change = self.free_dead_tuples(&table);
-        self.counters.recovered(change);
-        let words = TableInner::primary_words(&table.schema);
-        table.primary = self.build_tree(&table, &table.schema.primary_key, words, false)?;
         let mut list = Vec::new();
         for def in &table.def.indexes {
-            let mut index =
-                IndexInner::new(def.clone(), table.next_index_number(), &table.schema, &self.arena)?;
-            let words = IndexInner::max_words(&table.schema, &index.columns);
-            index.tree = self.build_tree(&table, &index.columns, words, true)?;
-            index.set_ready();
-            list.push(Arc::new(index));
+            list.push(IndexInner::new(def.clone(), table.next_index_number(), &table.schema, &self.arena)?);
         }
-        table.change_indexes(|indexes| *indexes = list);
+        let keys = self.gather(&table, &list);
+        let trees = self.build_trees(&table, &list, &keys)?;
+        let mut trees = trees.into_iter();
+        table.primary = trees.next().unwrap_or(table.primary);
+        for (index, tree) in list.iter_mut().zip(trees) {
+            index.tree = tree;
+            index.set_ready();
+        }
+        table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
         self.add_table(Table(Arc::new(table)));
         Ok(())
     }
 
-    /// Puts the ids of deleted tuples back into stock, and adds up the rest.
-    fn free_dead_tuples(&self, table: &TableInner) -> Change {
-        let mut change = Change::default();
-        for tuple in (0..table.tuples_end()).map(TupleId) {
-            match live_row(&self.store, table, tuple) {
-                Some(row) => {
-                    change.tuples += 1;
-                    change.live_bytes += (row.len() + HEADER_BYTES) as i64;
-                }
-                None => table.return_tuple(tuple.0 as usize, tuple),
-            }
+    /// Goes over the tuples once, in parallel: keys of all indexes, and ids of
+    /// deleted tuples back into stock.
+    fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Vec<Gathered> {
+        let threads = threads(&self.options).min(1 + table.tuples_end() as usize / 4096) as u64;
+        let part = table.tuples_end().div_ceil(threads);
+        let gather = |n: u64| {
+            let tuples = n * part..((n + 1) * part).min(table.tuples_end());
+            Gathered::from_tuples(&self.store, table, indexes, tuples)
+        };
+        let parts: Vec<Gathered> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || gather(n))).collect();
+            let mut parts = vec![gather(0)];
+            parts.extend(others.into_iter().map(|t| t.join().expect("a gathering thread does not panic")));
+            parts
+        });
+        for part in &parts {
+            self.counters.recovered(part.change);
+            part.dead.iter().for_each(|&tuple| table.return_tuple(tuple.0 as usize, tuple));
         }
-        change
+        parts
     }
 
-    /// An index of all live rows, built from sorted keys.
-    fn build_tree(
+    /// The primary tree and the indexes', built side by side from sorted keys.
+    fn build_trees(
         &self,
         table: &TableInner,
-        columns: &[usize],
-        max_words: usize,
-        with_tuple: bool,
-    ) -> Result<Tree> {
-        let threads = threads(&self.options).min(1 + table.tuples_end() as usize / 4096);
-        let part = table.tuples_end().div_ceil(threads as u64);
-        let collect = |n: u64| {
-            let tuples = n * part..((n + 1) * part).min(table.tuples_end());
-            SortedKeys::collect(&self.store, table, columns, with_tuple, tuples)
+        indexes: &[IndexInner],
+        parts: &[Gathered],
+    ) -> Result<Vec<Tree>> {
+        let mut words = vec![TableInner::primary_words(&table.schema)];
+        words.extend(indexes.iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
+        let build = |n: usize| {
+            let runs = parts.iter().map(|part| &part.keys[n]);
+            Tree::bulk_load(words[n], &self.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
+                place: format!("table {:?}", table.schema.name),
+                detail: "two live rows have the same key".into(),
+            })
         };
-        let runs: Vec<SortedKeys> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads as u64).map(|n| scope.spawn(move || collect(n))).collect();
-            let mut runs = vec![collect(0)];
-            runs.extend(others.into_iter().map(|t| t.join().expect("a collecting thread does not panic")));
-            runs
-        });
-        Tree::bulk_load(max_words, &self.arena, Merge::new(&runs), 0.9).map_err(|_| Error::Damaged {
-            place: format!("table {:?}", table.schema.name),
-            detail: "two live rows have the same key".into(),
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..words.len()).map(|n| scope.spawn(move || build(n))).collect();
+            let mut trees = vec![build(0)?];
+            for tree in others {
+                trees.push(tree.join().expect("a building thread does not panic")?);
+            }
+            Ok(trees)
         })
     }
 }
@@ -219,7 +225,60 @@ fn live_row<'s>(store: &'s Store, table: &TableInner, tuple: TupleId) -> Option<
     (!content.flags().is_tombstone()).then(|| content.row())
 }
 
-/// Keys of a range of tuples in order, with the tuples they belong to.
+/// What one thread has gathered from a range of tuples.
+#[derive(Default)]
+struct Gathered {
+    change: Change,
+    /// Deleted, or never committed.
+    dead: Vec<TupleId>,
+    /// Of the primary index, then of the others.
+    keys: Vec<SortedKeys>,
+}
+
+/// How far ahead contents are fetched.
+const AHEAD: u64 = 8;
+
+impl Gathered {
+    fn from_tuples(
+        store: &Store,
+        table: &TableInner,
+        indexes: &[IndexInner],
+        tuples: std::ops::Range<u64>,
+    ) -> Self {
+        let mut gathered =
+            Self { keys: (0..=indexes.len()).map(|_| SortedKeys::default()).collect(), ..Self::default() };
+        let mut key = Key::default();
+        for tuple in tuples {
+            prefetch_row(store, table, TupleId(tuple + AHEAD));
+            let tuple = TupleId(tuple);
+            let Some(bytes) = live_row(store, table, tuple) else {
+                gathered.dead.push(tuple);
+                continue;
+            };
+            gathered.change.tuples += 1;
+            gathered.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
+            let row = Encoded { schema: &table.schema, bytes };
+            key.set_row(&row, &table.schema.primary_key);
+            gathered.keys[0].push(&key, tuple);
+            for (keys, index) in gathered.keys[1..].iter_mut().zip(indexes) {
+                key.set_row(&row, &index.columns);
+                key.push_tuple(tuple.0);
+                keys.push(&key, tuple);
+            }
+        }
+        gathered.keys.iter_mut().for_each(SortedKeys::sort);
+        gathered
+    }
+}
+
+fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
+    if tuple.0 < table.tuples_end() {
+        store.prefetch(Address::from_word(table.anchor(tuple).load(Ordering::Relaxed)));
+    }
+}
+
+/// Keys in order, with the tuples they belong to.
+#[derive(Default)]
 struct SortedKeys {
     words: Vec<u64>,
     /// First word of the key (what sorting mostly compares), where the key
@@ -231,30 +290,16 @@ struct SortedKeys {
 const LEN_BITS: u32 = 16;
 
 impl SortedKeys {
-    fn collect(
-        store: &Store,
-        table: &TableInner,
-        columns: &[usize],
-        with_tuple: bool,
-        tuples: std::ops::Range<u64>,
-    ) -> Self {
-        let mut keys =
-            Self { words: Vec::new(), entries: Vec::with_capacity((tuples.end - tuples.start) as usize) };
-        let mut key = Key::default();
-        for tuple in tuples.map(TupleId) {
-            let Some(bytes) = live_row(store, table, tuple) else { continue };
-            key.set_row(&Encoded { schema: &table.schema, bytes }, columns);
-            if with_tuple {
-                key.push_tuple(tuple.0);
-            }
-            let at = (keys.words.len() as u64) << LEN_BITS | key.words().len() as u64;
-            keys.entries.push((key.words()[0], at, tuple.0));
-            keys.words.extend_from_slice(key.words());
-        }
-        let words = &keys.words;
-        keys.entries
+    fn push(&mut self, key: &Key, tuple: TupleId) {
+        let at = ((self.words.len() as u64) << LEN_BITS) | key.words().len() as u64;
+        self.entries.push((key.words()[0], at, tuple.0));
+        self.words.extend_from_slice(key.words());
+    }
+
+    fn sort(&mut self) {
+        let words = &self.words;
+        self.entries
             .sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key_at(words, a.1).cmp(key_at(words, b.1))));
-        keys
     }
 
     fn key(&self, n: usize) -> &[u64] {
@@ -273,8 +318,8 @@ struct Merge<'r> {
 }
 
 impl<'r> Merge<'r> {
-    fn new(runs: &'r [SortedKeys]) -> Self {
-        Self { runs: runs.iter().map(|run| (run, 0)).collect() }
+    fn new(runs: impl Iterator<Item = &'r SortedKeys>) -> Self {
+        Self { runs: runs.map(|run| (run, 0)).collect() }
     }
 }
 
