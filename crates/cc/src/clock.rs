@@ -130,3 +130,7 @@ impl Clock {
         Duration::from_nanos(ticks.saturating_mul(TICK_NS))
     }
 }
+
+#[cfg(test)]
+#[path = "clock_test.rs"]
+mod tests;

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{TableId, Timestamp, TupleId, prefetch};
 
 /// Cells: 2 MB, about the size of a core's own cache.
-const CELLS: usize = 1 << 18;
+const CELLS: usize = 1 << CELLS_BITS;
+const CELLS_BITS: u32 = 18;
 
 /// Highest reading timestamp by tuple.
 #[derive(Debug)]
@@ -27,12 +28,16 @@ impl Default for ReadMarks {
 }
 
 impl ReadMarks {
-    /// Tuples created one after the other lie in neighbouring cells, so scans
-    /// touch few cache lines; tables are spread by a multiplicative hash.
+    /// Eight tuples created one after the other share a cache line, so scans
+    /// touch few; beyond that tuples are spread by a multiplicative hash, so
+    /// that no two tables overlap in whole ranges.
     #[inline]
     fn cell(&self, table: TableId, tuple: TupleId) -> &AtomicU64 {
-        let offset = u64::from(table.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-        &self.cells[(tuple.0.wrapping_add(offset) as usize) & (CELLS - 1)]
+        const LINE: u64 = 8;
+        let group = (tuple.0 / LINE) ^ (u64::from(table.0) << TupleId::BITS);
+        let hash = group.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let line = (hash >> (u64::BITS - CELLS_BITS)) & !(LINE - 1);
+        &self.cells[(line | (tuple.0 % LINE)) as usize]
     }
 
     /// Asks the CPU to fetch a tuple's cell.

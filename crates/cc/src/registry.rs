@@ -17,7 +17,7 @@ const FREE: u64 = 0;
 /// `active` of a slot whose transaction has not drawn its timestamp yet.
 const ENTERING: u64 = 1;
 /// `waits_for` of a transaction that does not wait.
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u64 = 0;
 
 /// How a transaction reads and writes, as far as others must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,8 @@ struct SlotState {
     /// The last tick drawn in this slot; ticks of a slot only rise.
     last_tick: AtomicU64,
     committing: AtomicBool,
-    waits_for: AtomicU32,
+    /// `active` of the transaction that this one waits for.
+    waits_for: AtomicU64,
     waiters: AtomicU32,
     door: Mutex<()>,
     changed: Condvar,
@@ -59,6 +60,8 @@ pub struct Registry {
     /// Slots ever used at once: scans stop here (T19).
     used: AtomicUsize,
     watermark: AtomicU64,
+    /// The highest safe snapshot so far: they do not go back.
+    safe: AtomicU64,
     refreshed: AtomicU64,
 }
 
@@ -90,7 +93,7 @@ impl Registry {
                 pending: AtomicU64::new(u64::MAX),
                 last_tick: AtomicU64::new(0),
                 committing: AtomicBool::new(false),
-                waits_for: AtomicU32::new(NOBODY),
+                waits_for: AtomicU64::new(NOBODY),
                 waiters: AtomicU32::new(0),
                 door: Mutex::new(()),
                 changed: Condvar::new(),
@@ -101,6 +104,7 @@ impl Registry {
             slots,
             used: AtomicUsize::new(0),
             watermark: AtomicU64::new(2),
+            safe: AtomicU64::new(0),
             refreshed: AtomicU64::new(0),
         }
     }
@@ -218,6 +222,14 @@ impl Registry {
         Timestamp::from_raw(self.slots[slot.index()].pending.load(Ordering::SeqCst))
     }
 
+    /// Whether the slot's transaction writes at a timestamp that it draws at
+    /// commit, and not at the one at which it reads.
+    #[inline]
+    pub fn writes_late(&self, slot: Slot) -> bool {
+        let state = &self.slots[slot.index()];
+        state.pending.load(Ordering::SeqCst) != state.active.load(Ordering::SeqCst)
+    }
+
     /// Waits until clocks on all cores have passed `ts` (external consistency).
     /// Almost never waits: a commit takes longer than clocks differ.
     #[inline]
@@ -276,7 +288,8 @@ impl Registry {
         // While the slot is ENTERING the watermark cannot pass it, so what is
         // read at or above the watermark stays.
         let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
-        Timestamp::from_raw(lowest.unwrap_or(0).max(self.watermark().get()))
+        let lowest = lowest.unwrap_or(0).max(self.watermark().get());
+        Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::AcqRel).max(lowest))
     }
 
     /// Everything below this timestamp has been published or never will be,
@@ -322,9 +335,15 @@ impl Registry {
             }
             std::hint::spin_loop();
         }
-        self.slots[me.index()].waits_for.store(u32::from(holder.0), Ordering::SeqCst);
-        let outcome =
-            if self.closes_circle(me) { None } else { Some(self.park(holder, deadline, unblocked)) };
+        let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
+        self.slots[me.index()].waits_for.store(waits_for, Ordering::SeqCst);
+        let outcome = if unblocked() {
+            Some(true)
+        } else if self.closes_circle(me) {
+            None
+        } else {
+            Some(self.park(holder, deadline, unblocked))
+        };
         self.slots[me.index()].waits_for.store(NOBODY, Ordering::SeqCst);
         outcome
     }
@@ -351,10 +370,18 @@ impl Registry {
     fn closes_circle(&self, me: Slot) -> bool {
         let mut at = me.index();
         for _ in 0..self.slots.len() {
-            match self.slots[at].waits_for.load(Ordering::SeqCst) {
-                NOBODY => return false,
-                next if next as usize == me.index() => return true,
-                next => at = next as usize,
+            let waits_for = self.slots[at].waits_for.load(Ordering::SeqCst);
+            if waits_for == NOBODY {
+                return false;
+            }
+            // The low bits of a timestamp name its slot.
+            at = waits_for as usize % TRANSACTION_SLOTS;
+            if self.slots[at].active.load(Ordering::SeqCst) != waits_for {
+                // The other has ended, and who waited for it has yet to notice.
+                return false;
+            }
+            if at == me.index() {
+                return true;
             }
         }
         false

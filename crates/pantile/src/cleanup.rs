@@ -20,6 +20,15 @@ use crate::table::{PRIMARY, TableInner};
 
 const SHARDS: usize = 8;
 
+/// Calls of [`Cleanup::run`] by a thread between two that look at all shards.
+const OFTEN: u32 = 64;
+
+thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+
+/// Tasks that one call does, from a short queue and from a long one.
+const LEAST_TASKS: usize = 8;
+const MOST_TASKS: usize = 128;
+
 /// An index entry that a version had which is no longer the newest.
 #[derive(Clone, Debug)]
 pub(crate) struct StaleEntry {
@@ -57,6 +66,11 @@ impl Cleanup {
         self.shards[slot.index() % SHARDS].lock().push_back((at, Task::Entry(entry)));
     }
 
+    /// The tuple can be used again once all transactions that run now have ended.
+    pub fn bury(&self, slot: Slot, at: Timestamp, table: TableId, tuple: TupleId) {
+        self.shards[slot.index() % SHARDS].lock().push_back((at, Task::Tuple(table, tuple)));
+    }
+
     pub fn push_all(&self, slot: Slot, at: Timestamp, entries: impl ExactSizeIterator<Item = StaleEntry>) {
         if entries.len() > 0 {
             let mut shard = self.shards[slot.index() % SHARDS].lock();
@@ -68,33 +82,38 @@ impl Cleanup {
         self.shards.iter().map(|s| s.lock().len()).sum()
     }
 
-    /// True once in many calls of a thread; for things that are seldom due.
+    /// True after one in many calls of [`Cleanup::run`] by a thread; for
+    /// things that are seldom due.
     pub fn is_tick(&self) -> bool {
-        thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
-        CALLS.set(CALLS.get().wrapping_add(1));
-        CALLS.get().is_multiple_of(64)
+        CALLS.get() % OFTEN == OFTEN / 2
     }
 
-    /// Does up to `most` tasks whose time is below the watermark: from the
-    /// slot's own shard, and now and then from another.
-    pub fn run(&self, core: &Core, slot: Slot, watermark: Timestamp, most: usize) {
-        self.run_shard(core, slot.index(), slot, watermark, most);
-        if self.is_tick() {
+    /// Does some tasks whose time is below the watermark: from the slot's own
+    /// shard, and now and then from the others. The more wait the more it
+    /// does, so that no queue grows for ever and no call takes long.
+    pub fn run(&self, core: &Core, slot: Slot, watermark: Timestamp) {
+        self.run_shard(core, slot.index(), slot, watermark);
+        CALLS.set(CALLS.get().wrapping_add(1));
+        if CALLS.get().is_multiple_of(OFTEN) {
             for shard in 0..SHARDS {
-                self.run_shard(core, shard, slot, watermark, most);
+                self.run_shard(core, shard, slot, watermark);
             }
         }
     }
 
-    fn run_shard(&self, core: &Core, shard: usize, slot: Slot, watermark: Timestamp, most: usize) {
-        for _ in 0..most {
+    fn run_shard(&self, core: &Core, shard: usize, slot: Slot, watermark: Timestamp) {
+        let mut most = LEAST_TASKS;
+        let mut done = 0;
+        while done < most {
             let Some(mut queue) = self.shards[shard % SHARDS].try_lock() else { return };
             if queue.front().is_none_or(|(at, _)| *at >= watermark) {
                 return;
             }
+            most = (queue.len() / 64).clamp(LEAST_TASKS, MOST_TASKS);
             let Some((_, task)) = queue.pop_front() else { return };
             drop(queue);
             self.perform(core, slot, watermark, task);
+            done += 1;
         }
     }
 
@@ -128,7 +147,10 @@ fn clean(core: &Core, table: &TableInner, entry: &StaleEntry, watermark: Timesta
     let cell = table.anchor(entry.tuple);
     let anchor = Anchor::load(cell);
     if anchor.is_dead() {
-        return if entry.index == PRIMARY { Outcome::Done } else { remove_entry(core, table, entry) };
+        if entry.index != PRIMARY {
+            remove_entry(core, table, entry);
+        }
+        return Outcome::Done;
     }
     if anchor.owner() != Owner::Nobody || !anchor.try_lock_for_cleaning(cell) {
         return Outcome::Busy;
@@ -137,26 +159,26 @@ fn clean(core: &Core, table: &TableInner, entry: &StaleEntry, watermark: Timesta
         Anchor::publish(cell, anchor.newest());
         return Outcome::Done;
     }
-    let outcome = remove_entry(core, table, entry);
-    if matches!(outcome, Outcome::Buried) {
+    if remove_entry(core, table, entry) {
         Anchor::bury(cell);
-    } else {
-        Anchor::publish(cell, anchor.newest());
+        return Outcome::Buried;
     }
-    outcome
+    Anchor::publish(cell, anchor.newest());
+    Outcome::Done
 }
 
-fn remove_entry(core: &Core, table: &TableInner, entry: &StaleEntry) -> Outcome {
+/// Removes an entry; the caller has locked the tuple. Tells whether it was the
+/// primary one, so that nothing finds the tuple any more.
+pub(crate) fn remove_entry(core: &Core, table: &TableInner, entry: &StaleEntry) -> bool {
     // Who read the tuple as absent relies on the gap from now on (T8).
     let floor = core.marks.highest(table.id, entry.tuple).get();
     if entry.index == PRIMARY {
-        let removed = table.primary.remove(&entry.key, entry.tuple.0, floor);
-        return if removed { Outcome::Buried } else { Outcome::Done };
+        return table.primary.remove(&entry.key, entry.tuple.0, floor);
     }
     if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {
         index.tree.remove(&entry.key, entry.tuple.0, floor);
     }
-    Outcome::Done
+    false
 }
 
 fn is_needed(

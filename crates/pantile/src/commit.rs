@@ -10,6 +10,7 @@ use crate::key::Key;
 use crate::options::Isolation;
 use crate::row::Encoded;
 use crate::stats::Change;
+use crate::table::IndexInner;
 use crate::transaction::{Buffers, Pending, Transaction, Write};
 
 impl Transaction {
@@ -176,7 +177,9 @@ impl Transaction {
         let Pending::Row { start, len } = write.pending else { return Ok(()) };
         let used = &self.buffers.tables[write.table as usize];
         let (table, known) = (used.table.clone(), used.indexes.clone());
-        for index in table.indexes().iter().filter(|i| known.iter().all(|k| k.number != i.number)) {
+        // Those that are unique were perhaps not complete when they were known.
+        let is_new = |i: &IndexInner| i.def.unique || known.iter().all(|k| k.number != i.number);
+        for index in table.indexes().iter().filter(|i| is_new(i)) {
             let (mut key, mut entry) = (Key::default(), Key::default());
             let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
             key.set_row(&row, &index.columns);

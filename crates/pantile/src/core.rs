@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::cleanup::Cleanup;
 use crate::error::{Error, Result};
 use crate::options::Options;
+use crate::retry::Stage;
 use crate::stats::{Counters, Recovery};
 use crate::table::{Table, TableInner};
 use crate::transaction::Buffers;
@@ -34,6 +35,8 @@ pub(crate) struct Dropped {
     /// When it was found that all transactions that could use it had ended.
     pub unused_since: Option<Timestamp>,
     pub table: TableId,
+    /// For transactions that began to use it before it was dropped.
+    pub in_use: Option<Arc<TableInner>>,
 }
 
 pub(crate) struct Core {
@@ -55,6 +58,7 @@ pub(crate) struct Core {
     pub counters: Counters,
     pub recovery: Recovery,
     pub closed: AtomicBool,
+    pub stage: Stage,
     buffers: Box<[Mutex<Option<Box<Buffers>>>]>,
     upkeep: Mutex<Upkeep>,
 }
@@ -92,6 +96,7 @@ impl Core {
             counters: Counters::default(),
             recovery: Recovery::default(),
             closed: AtomicBool::new(false),
+            stage: Stage::default(),
             buffers: (0..TRANSACTION_SLOTS).map(|_| Mutex::default()).collect(),
             upkeep: Mutex::new(Upkeep { sample: None, last: Instant::now() }),
         }
@@ -137,13 +142,27 @@ impl Core {
         self.by_id.read().get(&id).cloned()
     }
 
+    /// As [`Core::table_by_id`], for a running transaction that has found the
+    /// table: it may have been dropped since.
+    pub fn table_in_use(&self, id: TableId) -> Option<Arc<TableInner>> {
+        self.table_by_id(id).or_else(|| {
+            let dropped = self.dropped.lock();
+            dropped.iter().find(|d| d.table == id).and_then(|d| d.in_use.clone())
+        })
+    }
+
     /// What committing threads do for the database, in bounded steps.
     pub fn maintain(&self, slot: Slot) {
-        let watermark = self.registry.refresh_watermark(WATERMARK_AGE);
-        self.cleanup.run(self, slot, watermark, 8);
+        self.clean(slot);
         if self.store.appended_since_sample() >= STATE_BYTES || self.is_upkeep_due() {
             self.advance_state();
         }
+    }
+
+    /// Cleans indexes a little.
+    pub fn clean(&self, slot: Slot) {
+        let watermark = self.registry.refresh_watermark(WATERMARK_AGE);
+        self.cleanup.run(self, slot, watermark);
     }
 
     fn is_upkeep_due(&self) -> bool {

@@ -157,17 +157,14 @@ impl Database {
         options: TransactionOptions,
         mut body: impl FnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
-        let mut tries = 0;
+        let mut retry = self.retry();
         loop {
             let outcome = self.begin_with(options).and_then(|mut txn| {
                 let value = body(&mut txn)?;
                 txn.commit().map(|_| value)
             });
             match outcome {
-                Err(error) if error.is_retryable() && tries < RUN_TRIES => {
-                    tries += 1;
-                    back_off(tries);
-                }
+                Err(error) if retry.tries() < RUN_TRIES && retry.again(&error) => {}
                 other => return other,
             }
         }
@@ -265,14 +262,6 @@ impl Drop for Core {
         if !self.closed.load(Ordering::Acquire) {
             let _ = self.close(Duration::ZERO);
         }
-    }
-}
-
-fn back_off(tries: u32) {
-    if tries < 4 {
-        std::thread::yield_now();
-    } else {
-        std::thread::sleep(Duration::from_micros(u64::from(tries.min(50)) * 10));
     }
 }
 

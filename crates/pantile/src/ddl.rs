@@ -63,9 +63,10 @@ impl Database {
         txn.commit()?;
         core.tables.write().remove(name);
         table.0.set_dropped();
-        core.by_id.write().remove(&table.0.id);
-        let at = core.registry.now();
-        core.dropped.lock().push(Dropped { at, unused_since: None, table: table.0.id });
+        let (at, id) = (core.registry.now(), table.0.id);
+        let in_use = Some(Arc::clone(&table.0));
+        core.dropped.lock().push(Dropped { at, unused_since: None, table: id, in_use });
+        core.by_id.write().remove(&id);
         core.forget_buffers();
         Ok(())
     }
@@ -166,6 +167,9 @@ impl Core {
             self.enter_versions(table, index, tuple, newest);
         }
         if index.def.unique {
+            // Writers that have looked for duplicates in the unfinished index
+            // and not begun to commit look again; we wait for the others.
+            table.change_indexes(|_| {});
             self.check_built(table, index, deadline)?;
         }
         Ok(())

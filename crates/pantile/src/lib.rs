@@ -16,6 +16,7 @@ mod key;
 mod large;
 mod options;
 mod recovery;
+mod retry;
 mod row;
 mod row_edit;
 mod scan;
@@ -34,6 +35,7 @@ pub use options::{
 pub use pantile_base::Timestamp;
 pub use pantile_cc::ClockSource;
 pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
+pub use retry::Retry;
 pub use row::{ColumnRef, FromValue, Micros, Row};
 pub use row_edit::RowEdit;
 pub use scan::{Range, Scan};

@@ -115,7 +115,7 @@ impl Core {
         for &table in found.by_id.read().keys() {
             next = next.max(u64::from(table.0) + 1);
             let at = Timestamp::ZERO;
-            self.dropped.lock().push(Dropped { at, unused_since: Some(at), table });
+            self.dropped.lock().push(Dropped { at, unused_since: Some(at), table, in_use: None });
         }
         self.next_table = AtomicU64::new(next);
         self.recovery = Recovery {

@@ -89,6 +89,9 @@ pub struct Scan<'t> {
 
 /// Entries that a scan without a limit takes from the index at a time.
 const BATCH: usize = 256;
+/// Entries that even a scan for one row takes: the first ones may be of rows
+/// that have been deleted.
+const LEAST_BATCH: usize = 8;
 
 impl Transaction {
     /// The rows of a range of primary keys.
@@ -152,7 +155,7 @@ impl Transaction {
         let lower = lower_bound(table, columns, range.lower, &mut lower)?;
         let upper = upper_bound(table, columns, range.upper, &mut upper)?;
         let cursor = Cursor::new(as_bound(&lower), as_bound(&upper), direction);
-        let batch = Batch::with_limit(range.limit.clamp(1, BATCH));
+        let batch = Batch::with_limit(range.limit.clamp(LEAST_BATCH, BATCH));
         Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at: self.statement() })
     }
 
@@ -236,12 +239,15 @@ impl Transaction {
             match anchor.owner() {
                 Owner::Transaction(holder) if holder != self.slot => {
                     let bound = self.core.registry.pending(holder);
+                    let late = self.core.registry.writes_late(holder);
                     if Anchor::load(cell) != anchor {
                         continue;
                     }
                     // A later serializable writer has looked, or will look, at
-                    // our entry; with everyone else we must wait and see.
-                    if !serializable || bound < self.ts || bound == Timestamp::MAX {
+                    // our entry. Late writers have looked before they drew the
+                    // timestamp of their commit: with everyone else we must
+                    // wait and see.
+                    if !serializable || bound < self.ts || late {
                         self.wait_for(table, holder, || Anchor::load(cell) != anchor)?;
                         continue;
                     }
@@ -254,10 +260,13 @@ impl Transaction {
             if serializable && !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
                 return Err(conflict(table, Conflict::WrittenByLater));
             }
-            return Ok(match self.version_at(newest, Timestamp::MAX) {
-                Seen::Row(bytes) => has_key(table, index, bytes, key),
-                Seen::Absent | Seen::Gone => false,
-            });
+            let has = |seen| matches!(seen, Seen::Row(bytes) if has_key(table, index, bytes, key));
+            let holds = has(self.version_at(newest, Timestamp::MAX));
+            if !holds && self.isolation == Isolation::Snapshot && has(self.version_at(newest, self.ts)) {
+                // The snapshot would show two rows with the key.
+                return Err(conflict(table, Conflict::ChangedSinceSnapshot));
+            }
+            return Ok(holds);
         }
     }
 }

@@ -85,6 +85,9 @@ pub(crate) struct IndexInner {
     /// Tells it from other indexes of the table, also dropped ones.
     pub number: u32,
     pub columns: Vec<usize>,
+    /// Whether other rows must be looked for when a key is entered: not if the
+    /// key contains the primary key.
+    pub checks_unique: bool,
     /// Keys are the columns' values, then the tuple id: two versions of
     /// different tuples may have the same key at different times (T9, T10).
     pub tree: Tree,
@@ -101,7 +104,8 @@ impl IndexInner {
     pub fn new(def: IndexDef, number: u32, schema: &Schema, arena: &Arc<NodeArena>) -> Result<Self> {
         let columns = schema.key_columns(&def.name, &def.columns)?;
         let tree = Tree::new(Self::max_words(schema, &columns), arena);
-        Ok(Self { def, number, columns, tree, ready: AtomicBool::new(false) })
+        let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
+        Ok(Self { def, number, columns, checks_unique, tree, ready: AtomicBool::new(false) })
     }
 
     /// Words of the longest key: the columns, then the tuple id.

@@ -13,7 +13,7 @@ use pantile_cc::{Begin, Clock, Slot};
 use pantile_store::Content;
 
 use crate::anchor::{Anchor, Owner};
-use crate::cleanup::StaleEntry;
+use crate::cleanup::{self, StaleEntry};
 use crate::core::Core;
 use crate::error::{Conflict, Error, Result};
 use crate::key::Key;
@@ -42,6 +42,8 @@ pub(crate) struct Write {
     /// The newest committed version.
     pub base: Address,
     pub pending: Pending,
+    /// Its primary entry was ours and has been taken back.
+    pub gone: bool,
 }
 
 /// A change that a savepoint can take back.
@@ -195,6 +197,7 @@ impl std::fmt::Debug for Transaction {
 impl Transaction {
     pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
         core.check_open()?;
+        core.stage.pass();
         let how = match options {
             TransactionOptions { safe_snapshot: true, .. } => Begin::SafeReader,
             TransactionOptions { isolation: Isolation::Serializable, read_only: false, .. } => {
@@ -459,14 +462,27 @@ impl Transaction {
                 Some(Undo::Restore { write, pending }) => {
                     self.buffers.writes[write as usize].pending = pending
                 }
-                Some(Undo::Entry(entry)) => {
-                    self.core.cleanup.push(self.slot, self.core.registry.now(), entry)
-                }
+                Some(Undo::Entry(entry)) => self.undo_entry(entry),
                 None => break,
             }
         }
         if unlocked {
             self.core.registry.wake(self.slot);
+        }
+    }
+
+    /// Takes back an index entry. That of a tuple that never had a version is
+    /// needed by nobody and goes at once, under our lock; others the cleaner
+    /// looks at.
+    fn undo_entry(&mut self, entry: StaleEntry) {
+        let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
+        let table = self.core.table_by_id(entry.table);
+        match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {
+            (Some(write), Some(table)) if write.base.is_none() => {
+                self.core.marks.raise(table.id, entry.tuple, self.ts);
+                write.gone |= cleanup::remove_entry(&self.core, &table, &entry);
+            }
+            _ => self.core.cleanup.push(self.slot, self.core.registry.now(), entry),
         }
     }
 
@@ -477,7 +493,12 @@ impl Transaction {
         by_tuple.remove(&(table.id, write.tuple));
         // What was read under the lock stays read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
-        Anchor::publish(table.anchor(write.tuple), write.base);
+        if write.gone {
+            Anchor::bury(table.anchor(write.tuple));
+            self.core.cleanup.bury(self.slot, self.core.registry.now(), table.id, write.tuple);
+        } else {
+            Anchor::publish(table.anchor(write.tuple), write.base);
+        }
     }
 
     /// Takes everything back and ends the transaction.
@@ -490,6 +511,7 @@ impl Transaction {
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
             self.finish();
+            self.core.clean(self.slot);
         }
     }
 

@@ -369,7 +369,7 @@ impl Transaction {
     fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address) -> Held {
         let used = self.use_table(table);
         let write = self.buffers.writes.len() as u32;
-        self.buffers.writes.push(Write { table: used, tuple, base, pending: Pending::Nothing });
+        self.buffers.writes.push(Write { table: used, tuple, base, pending: Pending::Nothing, gone: false });
         self.buffers.by_tuple.insert((table.id, tuple), write);
         self.buffers.undo.push(Undo::Unlock);
         Held { write, fresh: true }
@@ -387,7 +387,7 @@ impl Transaction {
             }
             return at as u32;
         }
-        let table = self.core.table_by_id(table.id).expect("the table is of this database and not dropped");
+        let table = self.core.table_in_use(table.id).expect("a table stays while a transaction uses it");
         tables.push(TableUse { indexes: table.indexes(), indexes_version: version, table });
         tables.len() as u32 - 1
     }
@@ -477,7 +477,7 @@ impl Transaction {
             Insert::Exists(_) => {}
             Insert::Forbidden(_) => return Err(conflict(table, Conflict::ReadByLater)),
         }
-        if index.def.unique && !key.has_null {
+        if index.checks_unique && !key.has_null {
             self.check_unique(table, index, tuple, key)?;
         }
         Ok(())

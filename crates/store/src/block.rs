@@ -149,3 +149,7 @@ impl Chunk {
         (&self.blocks[index as usize], slot as usize)
     }
 }
+
+#[cfg(test)]
+#[path = "block_test.rs"]
+mod tests;

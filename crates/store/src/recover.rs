@@ -110,11 +110,8 @@ impl Store {
     /// nothing has been changed then.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
         let state = self.state.lock().clone();
-        let listed = state
-            .partly_filled
-            .iter()
-            .map(|p| (BlockId { chunk: p.chunk, index: p.index }, *p))
-            .collect();
+        let listed =
+            state.partly_filled.iter().map(|p| (BlockId { chunk: p.chunk, index: p.index }, *p)).collect();
         let expectation = Expectation { taken_at: state.taken_at, listed };
         let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
         let seen = self.scan_chunks(scan, chunks, state.watermark, &expectation);
@@ -128,6 +125,13 @@ impl Store {
             return Err(StoreError::Damaged {
                 place: first.clone(),
                 detail: format!("the checksum of a committed content does not fit{detail}"),
+            });
+        }
+        let carved = (1..chunks).filter(|&n| self.chunk(n).is_some()).count() as u64;
+        if carved < state.carved {
+            return Err(StoreError::Damaged {
+                place: format!("{carved} of {} chunks", state.carved),
+                detail: "the others are gone: the medium has been truncated or overwritten".into(),
             });
         }
         let lost_tail = state.relaxed && state.boot != self.options.boot;
@@ -366,7 +370,8 @@ impl Seen {
     }
 
     fn torn_lines(&mut self, bytes: &[u8], offset: u64) {
-        let lines = bytes.chunks(DESCRIPTOR_BYTES).enumerate().filter(|(_, line)| line.iter().any(|&b| b != 0));
+        let lines =
+            bytes.chunks(DESCRIPTOR_BYTES).enumerate().filter(|(_, line)| line.iter().any(|&b| b != 0));
         self.torn.extend(lines.map(|(n, _)| offset + (n * DESCRIPTOR_BYTES) as u64));
     }
 

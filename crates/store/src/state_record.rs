@@ -35,6 +35,8 @@ pub(crate) struct StateRecord {
     pub closed: bool,
     /// Commits were acknowledged without being durable.
     pub relaxed: bool,
+    /// Chunks that had been carved: there are never fewer.
+    pub carved: u64,
     pub partly_filled: Vec<PartlyFilled>,
 }
 
@@ -53,6 +55,7 @@ impl StateRecord {
         let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1);
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
+        out.extend_from_slice(&self.carved.to_le_bytes());
         out.resize(HEAD_BYTES, 0);
         for entry in &self.partly_filled {
             out.extend_from_slice(&entry.chunk.to_le_bytes());
@@ -88,7 +91,12 @@ impl StateRecord {
             boot: u64_at(place, 24),
             closed: flags & 1 != 0,
             relaxed: flags & 2 != 0,
+            carved: u64_at(place, 48),
             partly_filled,
         })
     }
 }
+
+#[cfg(test)]
+#[path = "state_record_test.rs"]
+mod tests;

@@ -255,7 +255,8 @@ impl Store {
             PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
         });
         self.appended.store(0, Ordering::Relaxed);
-        StateSample { taken_at, partly_filled: partly_filled.collect() }
+        let carved = self.all_chunks().count() as u64;
+        StateSample { taken_at, carved, partly_filled: partly_filled.collect() }
     }
 
     /// Bytes appended since the last sample.
@@ -278,6 +279,7 @@ impl Store {
             boot: self.options.boot,
             closed,
             relaxed: self.options.relaxed,
+            carved: sample.carved,
             partly_filled: sample.partly_filled,
         };
         if !next.fits() {
@@ -314,6 +316,7 @@ impl Drop for Store {
 #[derive(Clone, Debug)]
 pub struct StateSample {
     taken_at: Timestamp,
+    carved: u64,
     partly_filled: Vec<PartlyFilled>,
 }
 

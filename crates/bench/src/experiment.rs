@@ -1,0 +1,293 @@
+//! One command's runs: each loads, warms up, measures, checks, reopens, checks again.
+
+use std::time::{Duration, Instant};
+
+use pantile::{Database, Stats};
+
+use crate::baseline::{median, overwrite_and_sync};
+use crate::error::{Error, Result};
+use crate::load::Context;
+use crate::machine;
+use crate::place::Place;
+use crate::record::{Baseline, Load, MediumIo, Record, Recovery, Reopened, Space};
+use crate::runner::{self, Measured, Moment};
+use crate::settings::{Medium, Settings, Variant, durability_name, isolation_name};
+use crate::workload::{Found, Workload};
+
+/// Writes and syncs of the baseline, before the run and again after it.
+const SYNCS: usize = 100;
+
+/// Runs every variant as often as the settings say, in turn, and hands each
+/// record over as soon as there is one. Told to stop, it stops after the
+/// record of the run that is on.
+///
+/// # Errors
+/// The first that occurs; records handed over before stand.
+pub fn run_all<W: Workload>(
+    workload: &W,
+    settings: &Settings,
+    context: &Context<'_>,
+    mut each: impl FnMut(Record),
+) -> Result<()> {
+    for run in 1..=settings.runs {
+        for &variant in &settings.variants {
+            let place = place(settings, variant, run)?;
+            let experiment = Experiment { workload, settings, variant, place, context };
+            let (record, verified) = experiment.run(run)?;
+            let interrupted = record.interrupted;
+            each(record);
+            verified?;
+            if interrupted {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The directory of a run: the one chosen, or one in it where there are
+/// several runs.
+fn place(settings: &Settings, variant: Variant, run: usize) -> Result<Place> {
+    match &settings.dir {
+        None => Place::temporary(matches!(variant.medium, Medium::Nvm(_))),
+        Some(dir) if settings.runs * settings.variants.len() == 1 => Place::chosen(dir),
+        Some(dir) => {
+            let medium = variant.medium.to_string().replace(':', "-");
+            Place::chosen(dir.join(format!("{medium}-{}-{run}", variant.gc.name())))
+        }
+    }
+}
+
+struct Experiment<'a, W> {
+    workload: &'a W,
+    settings: &'a Settings,
+    variant: Variant,
+    place: Place,
+    context: &'a Context<'a>,
+}
+
+/// A database with data in it.
+struct Prepared<D> {
+    db: Database,
+    data: D,
+    load: Option<Load>,
+    found: Option<Reopened>,
+}
+
+impl<W: Workload> Experiment<'_, W> {
+    /// Gives what was measured, and what went wrong afterwards.
+    fn run(&self, run: usize) -> Result<(Record, Result<()>)> {
+        let mut syncs = self.measure_syncs()?;
+        let Prepared { db, data, load, found } = self.prepare()?;
+        let loaded = db.stats();
+        let clients = self.workload.clients(&db, &data, self.settings.threads, self.settings.isolation)?;
+        let (measured, [before, after]) = self.measure(&db, clients)?;
+        let resident_bytes = machine::resident_bytes();
+        syncs.extend(self.measure_syncs()?);
+        let mut record = self.record(run, &measured, &before, &after);
+        record.space = Space {
+            medium_bytes: after.medium_bytes,
+            dram_bytes: after.dram_bytes,
+            live_bytes: after.live_bytes,
+            resident_bytes,
+            tuples: after.tuples,
+            dram_bytes_per_tuple: ratio(loaded.dram_bytes as f64, loaded.tuples as f64).unwrap_or(0.0),
+        };
+        record.baseline = median(&syncs).map(|file_sync_us| Baseline { file_sync_us });
+        (record.load, record.found) = (load, found);
+        let verified = match measured.interrupted {
+            true => db.close().map_err(Error::from),
+            false => self.verify(db, data, &mut record),
+        };
+        if matches!(verified, Err(Error::Interrupted { .. })) {
+            record.interrupted = true;
+            return Ok((record, Ok(())));
+        }
+        Ok((record, verified))
+    }
+
+    /// Runs the clients; gives the engine's figures at both ends of measuring too.
+    fn measure(&self, db: &Database, clients: Vec<W::Client>) -> Result<(Measured, [Stats; 2])> {
+        let (kinds, pace, observer) =
+            (self.workload.kinds().len(), self.settings.pace, self.context.observer);
+        let millis = |time: Duration| time.as_millis() as u64;
+        observer.begin("running", millis(pace.warmup + pace.measure));
+        let mut passed = 0;
+        let mut ends = [Stats::default(); 2];
+        let measured = runner::run(clients, kinds, pace, self.context.stop, |moment| match moment {
+            Moment::Begin => ends[0] = db.stats(),
+            Moment::End => ends[1] = db.stats(),
+            Moment::Passed(time) => {
+                observer.advance(millis(time) - passed);
+                passed = millis(time);
+            }
+        });
+        observer.end();
+        Ok((measured?, ends))
+    }
+
+    /// Opens the database of an earlier run, or loads one.
+    fn prepare(&self) -> Result<Prepared<W::Data>> {
+        let options = || self.settings.options(self.variant);
+        let path = self.place.path();
+        let earlier = if self.place.is_temporary() || self.variant.medium.is_volatile() {
+            Err(pantile::Error::NoDatabase(path.to_owned()))
+        } else {
+            options().create(false).open(path)
+        };
+        let db = match earlier {
+            Ok(db) => match self.workload.find(&db)? {
+                Found::Complete(data) => return self.welcome(db, data),
+                Found::Nothing => db,
+                Found::Other(detail) => return Err(Error::OtherData { dir: path.to_owned(), detail }),
+            },
+            Err(pantile::Error::NoDatabase(_)) => options().open(path)?,
+            Err(error) => return Err(error.into()),
+        };
+        let began = Instant::now();
+        let data = self.workload.load(&db, self.context)?;
+        let load = Load { seconds: began.elapsed().as_secs_f64(), tuples: db.stats().tuples };
+        Ok(Prepared { db, data, load: Some(load), found: None })
+    }
+
+    /// Checks a database that an earlier run has left.
+    fn welcome(&self, db: Database, data: W::Data) -> Result<Prepared<W::Data>> {
+        let (recovery, was_closed) = (recovery(&db), db.recovery().was_closed);
+        let consistency = self.workload.check(&db, &data, self.context)?;
+        let how = if was_closed { "closed" } else { "not closed" };
+        let dir = self.place.path().display();
+        self.context.observer.note(&format!(
+            "going on with the database in {dir}, which had been left {how}: opened in {:.3} s, {} contents scanned{}",
+            recovery.seconds,
+            recovery.contents_scanned,
+            consistency.as_ref().map_or(String::new(), |c| format!(
+                ", {} of {} consistency conditions hold",
+                c.checked - c.failed,
+                c.checked
+            )),
+        ));
+        if let Some(failure) = consistency.as_ref().and_then(|c| c.failures.first()) {
+            let detail = format!("holds an inconsistent database: {failure}");
+            return Err(Error::OtherData { dir: self.place.path().to_owned(), detail });
+        }
+        let found = Some(Reopened { recovery, was_closed, consistency });
+        Ok(Prepared { db, data, load: None, found })
+    }
+
+    /// Checks the data, opens the database again and checks once more.
+    fn verify(&self, db: Database, data: W::Data, record: &mut Record) -> Result<()> {
+        let after_run = self.workload.check(&db, &data, self.context)?;
+        let (tuples, medium) = (db.stats().tuples, db.medium());
+        drop(data);
+        db.close()?;
+        let options = self.settings.options(self.variant);
+        let options = if self.variant.medium.is_volatile() {
+            options.on_medium(medium)
+        } else {
+            drop(medium);
+            options.create(false)
+        };
+        let db = options.open(self.place.path())?;
+        record.recovery = Some(recovery(&db));
+        let found = db.stats().tuples;
+        let Found::Complete(data) = self.workload.find(&db)? else {
+            return Err(Error::Lost { tuples, found });
+        };
+        if found != tuples {
+            return Err(Error::Lost { tuples, found });
+        }
+        let reopened = self.workload.check(&db, &data, self.context)?;
+        record.consistency = reopened.zip(after_run).map(|(reopened, after_run)| reopened.after(after_run));
+        drop(data);
+        Ok(db.close()?)
+    }
+
+    /// What the directory's device alone takes to make a page durable.
+    fn measure_syncs(&self) -> Result<Vec<f64>> {
+        match self.variant.medium {
+            Medium::File => overwrite_and_sync(self.place.path(), SYNCS),
+            Medium::Dram | Medium::Nvm(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn record(&self, run: usize, measured: &Measured, before: &Stats, after: &Stats) -> Record {
+        let kinds = self.workload.kinds();
+        let seconds = measured.seconds;
+        let transactions = measured.transactions();
+        let orders = self.workload.orders().map(|kind| &measured.kinds[kind]);
+        let tpmc = orders.map(|kind| (kind.latencies.count() - kind.rolled_back) as f64 * 60.0);
+        let summaries = measured.kinds.iter().map(|kind| kind.latencies.summary());
+        Record {
+            workload: self.workload.name(),
+            engine: "pantile",
+            gc: self.variant.gc.name().to_owned(),
+            medium: self.variant.medium.to_string(),
+            isolation: isolation_name(self.settings.isolation),
+            durability: durability_name(self.settings.durability),
+            threads: self.settings.threads,
+            seconds,
+            run,
+            interrupted: measured.interrupted,
+            commit: machine::commit(),
+            debug_build: cfg!(debug_assertions),
+            machine: machine::describe(),
+            config: self.settings.config(self.workload.config()),
+            transactions,
+            txn_per_s: ratio(transactions as f64, seconds).unwrap_or(0.0),
+            tpmc: tpmc.and_then(|commits| ratio(commits, seconds)),
+            aborts_per_txn: ratio(measured.aborts as f64, transactions as f64).unwrap_or(0.0),
+            rollbacks: measured.kinds.iter().map(|kind| kind.rolled_back).sum(),
+            latency_us: kinds
+                .iter()
+                .copied()
+                .zip(summaries)
+                .filter_map(|(kind, s)| Some((kind, s?)))
+                .collect(),
+            medium_io: medium_io(self.variant.medium, before, after),
+            space: Space::default(),
+            load: None,
+            found: None,
+            baseline: None,
+            recovery: None,
+            consistency: None,
+            per_second: measured.per_second.clone(),
+        }
+    }
+}
+
+fn medium_io(medium: Medium, before: &Stats, after: &Stats) -> MediumIo {
+    let io = after.medium - before.medium;
+    let payload_bytes = after.payload_bytes - before.payload_bytes;
+    let unit_bytes = medium.unit_bytes();
+    let written = unit_bytes.map_or(io.bytes_written, |bytes| bytes * io.units_written);
+    MediumIo {
+        payload_bytes,
+        bytes_written: io.bytes_written,
+        units_written: io.units_written,
+        unit_bytes,
+        flushes: io.flushes,
+        fences: io.fences,
+        syncs: io.syncs,
+        bytes_read: io.bytes_read,
+        units_read: io.units_read,
+        write_amplification: ratio(written as f64, payload_bytes as f64),
+    }
+}
+
+fn recovery(db: &Database) -> Recovery {
+    let recovery = db.recovery();
+    Recovery {
+        seconds: recovery.seconds,
+        contents_scanned: recovery.contents_scanned,
+        bytes_scanned: recovery.content_bytes,
+        bytes_per_s: ratio(recovery.content_bytes as f64, recovery.seconds),
+    }
+}
+
+fn ratio(of: f64, to: f64) -> Option<f64> {
+    (to > 0.0).then(|| of / to)
+}
+
+#[cfg(test)]
+#[path = "experiment_test.rs"]
+mod tests;

@@ -1,0 +1,22 @@
+//! Workloads for Pantile, and what runs and measures them.
+//!
+//! [`tpcc`] and [`ycsb`] are the workloads, [`experiment`] runs them variant
+//! by variant, [`record`] is what comes out. The same seed gives the same
+//! data and the same transactions of each client.
+
+pub mod baseline;
+pub mod error;
+pub mod experiment;
+pub mod latency;
+pub mod load;
+pub mod machine;
+pub mod place;
+pub mod random;
+pub mod record;
+pub mod runner;
+pub mod settings;
+pub mod tpcc;
+pub mod workload;
+pub mod ycsb;
+
+pub use error::{Error, Result};

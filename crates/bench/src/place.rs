@@ -1,0 +1,80 @@
+//! Where the databases of a command go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::{Error, Result};
+
+/// A directory for a database, removed when dropped unless it was asked for.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    temporary: Option<TempDir>,
+}
+
+impl Place {
+    /// A directory of the user's choice; it is created if missing, and stays.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be created.
+    pub fn chosen(path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        fs::create_dir_all(&path)
+            .map_err(|e| Error::io(format!("create the directory {}", path.display()), e))?;
+        Ok(Self { path, temporary: None })
+    }
+
+    /// A new directory, in memory if that is wanted and the system has a
+    /// place for it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be created.
+    pub fn temporary(in_memory: bool) -> Result<Self> {
+        let memory = Path::new("/dev/shm");
+        let parent = if in_memory && memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let dir = TempDir::with_prefix_in("pantile-bench-", &parent)
+            .map_err(|e| Error::io(format!("create a directory in {}", parent.display()), e))?;
+        Ok(Self { path: dir.path().to_owned(), temporary: Some(dir) })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it will be removed.
+    pub fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_directory_is_removed_with_what_is_in_it() {
+        let place = Place::temporary(true).unwrap();
+        let path = place.path().to_owned();
+        fs::write(path.join("file"), "content").unwrap();
+        assert!(place.is_temporary());
+        drop(place);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_chosen_directory_stays() {
+        let outer = TempDir::new().unwrap();
+        let path = outer.path().join("a/b");
+        drop(Place::chosen(&path).unwrap());
+        assert!(path.is_dir());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let error = Place::chosen("/proc/none/such").unwrap_err().to_string();
+        assert!(error.contains("/proc/none/such"), "{error}");
+    }
+}

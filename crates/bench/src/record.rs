@@ -1,0 +1,234 @@
+//! The record of one run, as it goes into JSON.
+//!
+//! Units are in the names; what means nothing in a run is absent.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::latency::LatencySummary;
+
+/// The record of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Record {
+    /// The workload: `ycsb`, `tpcc`.
+    pub workload: &'static str,
+    /// The engine.
+    pub engine: &'static str,
+    /// The collector.
+    pub gc: String,
+    /// The medium.
+    pub medium: String,
+    /// The isolation level.
+    pub isolation: &'static str,
+    /// When commits were acknowledged.
+    pub durability: &'static str,
+    /// Clients.
+    pub threads: usize,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Number of the run among those of its variant, from 1.
+    pub run: usize,
+    /// Whether it was told to stop before its time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// The commit that the program was built from.
+    pub commit: &'static str,
+    /// Whether the program was built without optimisation: its figures mean nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub debug_build: bool,
+    /// The machine.
+    pub machine: String,
+    /// Every setting.
+    pub config: serde_json::Value,
+    /// Transactions that ended, rolled back by their own input or committed.
+    pub transactions: u64,
+    /// The same per second.
+    pub txn_per_s: f64,
+    /// New-Orders committed per minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpmc: Option<f64>,
+    /// Attempts that met a conflict and were made again, per transaction.
+    pub aborts_per_txn: f64,
+    /// Transactions that rolled back because their input says so.
+    pub rollbacks: u64,
+    /// By kind of transaction.
+    #[serde(serialize_with = "as_map")]
+    pub latency_us: Vec<(&'static str, LatencySummary)>,
+    /// What the medium did while measuring.
+    pub medium_io: MediumIo,
+    /// What the data takes.
+    pub space: Space,
+    /// Loading, where the data was not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
+    /// What was found when a database of an earlier run was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<Reopened>,
+    /// What the device alone can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// Opening the database again after the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Whether the data is what it should be, after the run and after opening it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<Consistency>,
+    /// Transactions that ended in each second.
+    pub per_second: Vec<u64>,
+}
+
+/// What the medium did while measuring.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct MediumIo {
+    /// Bytes of the contents of commits, headers included.
+    pub payload_bytes: u64,
+    /// Bytes written to the medium.
+    pub bytes_written: u64,
+    /// Write units of the medium that took.
+    pub units_written: u64,
+    /// Bytes of a unit, where the medium has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit_bytes: Option<u64>,
+    /// Cache lines flushed.
+    pub flushes: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Syncs of the device.
+    pub syncs: u64,
+    /// Bytes read, where the medium counts them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bytes_read: u64,
+    /// Units read that the processor's caches did not have, as estimated.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub units_read: u64,
+    /// Bytes written, in whole units where the medium has them, per byte of payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_amplification: Option<f64>,
+}
+
+/// What the data takes when measuring ends.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Space {
+    /// Of the medium.
+    pub medium_bytes: u64,
+    /// Of DRAM, for control data.
+    pub dram_bytes: u64,
+    /// The newest versions of all tuples.
+    pub live_bytes: u64,
+    /// Memory of the process, mapped files included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
+    /// Tuples.
+    pub tuples: u64,
+    /// DRAM for control data per tuple, before the first transaction.
+    pub dram_bytes_per_tuple: f64,
+}
+
+/// Loading.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Load {
+    /// Time taken.
+    pub seconds: f64,
+    /// Tuples loaded.
+    pub tuples: u64,
+}
+
+/// What the device alone can do.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Baseline {
+    /// Half the overwrites of one page of a file, written before, and
+    /// `fdatasync`, took at most this long.
+    pub file_sync_us: f64,
+}
+
+/// Opening a database that holds data.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Recovery {
+    /// Time taken.
+    pub seconds: f64,
+    /// Contents read.
+    pub contents_scanned: u64,
+    /// Their bytes, headers included.
+    pub bytes_scanned: u64,
+    /// Bytes per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<f64>,
+}
+
+/// A database of an earlier run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reopened {
+    /// Opening it.
+    pub recovery: Recovery,
+    /// Whether it had been closed; if not, its process was killed.
+    pub was_closed: bool,
+    /// Whether the data was what it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<Consistency>,
+}
+
+/// Conditions that the data fulfils, or not.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Consistency {
+    /// Conditions checked.
+    pub checked: u32,
+    /// Conditions that do not hold.
+    pub failed: u32,
+    /// Where not, at most [`Consistency::MOST`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+}
+
+impl Consistency {
+    /// Most failures that are told one by one.
+    pub const MOST: usize = 20;
+
+    /// This check and an `earlier` one of the same conditions, as one: the
+    /// worse of both, with what failed in either.
+    #[must_use]
+    pub fn after(mut self, earlier: Self) -> Self {
+        self.failed = self.failed.max(earlier.failed);
+        let reopened = self.failures.into_iter().map(|failure| format!("after reopening, {failure}"));
+        self.failures = earlier.failures.into_iter().chain(reopened).take(Self::MOST).collect();
+        self
+    }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(kinds.len()))?;
+    for (kind, summary) in kinds {
+        map.serialize_entry(kind, summary)?;
+    }
+    map.end()
+}
+
+/// The records as JSON text: one alone, or an array of several.
+pub fn to_json(records: &[Record]) -> String {
+    let text = match records {
+        [one] => serde_json::to_string_pretty(one),
+        several => serde_json::to_string_pretty(several),
+    };
+    // Records hold nothing that JSON cannot: keys are strings, numbers finite or null.
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_checks_become_the_worse_of_both() {
+        let check = |failed, failures: &[&str]| Consistency {
+            checked: 12,
+            failed,
+            failures: failures.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(check(0, &[]).after(check(0, &[])), check(0, &[]));
+        assert_eq!(check(1, &["b"]).after(check(0, &[])), check(1, &["after reopening, b"]));
+        assert_eq!(check(0, &[]).after(check(2, &["a", "b"])), check(2, &["a", "b"]));
+    }
+}

@@ -1,0 +1,307 @@
+//! Runs clients against a database for a while and measures them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::latency::Latencies;
+use crate::random::Random;
+
+/// How a transaction ended that did end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It committed.
+    Committed,
+    /// It rolled back because its input says so.
+    RolledBack,
+}
+
+/// One client: a stream of transactions, one after the other.
+pub trait Client: Send {
+    /// Decides on the next transaction, all its inputs included, and gives
+    /// the number of its kind.
+    fn draw(&mut self) -> usize;
+
+    /// Runs the transaction decided on, once. When that ends in an error
+    /// after which it makes sense to retry, this is called again.
+    ///
+    /// # Errors
+    /// Those of the engine; a row that must be there and is not.
+    fn attempt(&mut self) -> Result<Outcome>;
+}
+
+/// How long and how fast.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Time before measuring.
+    pub warmup: Duration,
+    /// Time of measuring.
+    pub measure: Duration,
+    /// Transactions a second of all clients together, started on a fixed
+    /// schedule; 0 for as fast as it goes.
+    pub rate: f64,
+}
+
+/// What was measured of one kind of transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Kind {
+    /// Their latencies; from the scheduled start when there is a schedule.
+    pub latencies: Latencies,
+    /// Those that rolled back because their input said so.
+    pub rolled_back: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Seconds of measuring.
+    pub seconds: f64,
+    /// Per kind of transaction, by its number.
+    pub kinds: Vec<Kind>,
+    /// Attempts that ended in a conflict and were made again.
+    pub aborts: u64,
+    /// Transactions that ended in each second.
+    pub per_second: Vec<u64>,
+    /// Whether it was told to stop before its time.
+    pub interrupted: bool,
+}
+
+impl Measured {
+    /// Transactions that ended, whichever way.
+    pub fn transactions(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.latencies.count()).sum()
+    }
+
+    fn new(kinds: usize, measure: Duration) -> Self {
+        let seconds = measure.as_secs_f64().ceil() as usize;
+        Self { kinds: vec![Kind::default(); kinds], per_second: vec![0; seconds], ..Self::default() }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (mine, others) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.latencies.merge(&others.latencies);
+            mine.rolled_back += others.rolled_back;
+        }
+        self.aborts += other.aborts;
+        for (mine, others) in self.per_second.iter_mut().zip(&other.per_second) {
+            *mine += others;
+        }
+    }
+}
+
+/// How often a thread that sleeps looks whether it is to stop.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// How much later than asked for the system may end a sleep.
+const SLEEP_IS_LATE: Duration = Duration::from_micros(150);
+
+/// What [`run`] tells while clients run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// Measuring begins.
+    Begin,
+    /// Some time has passed, in all.
+    Passed(Duration),
+    /// Measuring ends.
+    End,
+}
+
+/// A quarter of how long a client waits at most after its second abort.
+const SHORTEST_BACK_OFF: Duration = Duration::from_micros(2);
+
+/// How often that time doubles, with every abort: up to 128 us, about what a
+/// commit takes that has to reach a disk.
+const BACK_OFF_DOUBLINGS: u32 = 6;
+
+/// After so many aborts two transactions may be aborting each other for ever.
+const HOPELESS_ABORTS: u32 = 200;
+
+/// How long one of them waits then at most: longer than a transaction takes.
+const LONGEST_BACK_OFF: Duration = Duration::from_millis(2);
+
+/// The points in time that all clients share.
+#[derive(Clone, Copy)]
+struct Schedule {
+    start: Instant,
+    measure_from: Instant,
+    measure_to: Instant,
+    /// Between two transactions of one client, when there is a schedule.
+    interval: Option<Duration>,
+    /// Whether a client that waits may keep its core busy.
+    spin: bool,
+}
+
+/// Lets every client run transactions on a thread of its own, and measures.
+///
+/// `tell` is called while the clients run. `stop` ends the run early.
+///
+/// # Errors
+/// The first error of a client after which it makes no sense to retry;
+/// [`Error::Interrupted`] when told to stop before measuring began.
+pub fn run<C: Client>(
+    clients: Vec<C>,
+    kinds: usize,
+    pace: Pace,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(Moment),
+) -> Result<Measured> {
+    let count = clients.len().max(1);
+    // Time enough for the threads to start.
+    let start = Instant::now() + Duration::from_millis(5 + count as u64 / 4);
+    let measure_from = start + pace.warmup;
+    let schedule = Schedule {
+        start,
+        measure_from,
+        measure_to: measure_from + pace.measure,
+        interval: (pace.rate > 0.0).then(|| Duration::from_secs_f64(count as f64 / pace.rate)),
+        spin: count <= crate::machine::cores(),
+    };
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let threads: Vec<_> = clients
+            .into_iter()
+            .enumerate()
+            .map(|(n, client)| {
+                let offset = schedule.interval.unwrap_or_default().mul_f64(n as f64 / count as f64);
+                let (own, ended) = (Measured::new(kinds, pace.measure), &ended);
+                scope.spawn(move || {
+                    Loop { client, schedule, own, random: Random::new(n as u64, 0), ended }
+                        .run(schedule.start + offset)
+                })
+            })
+            .collect();
+        let sleep_until = |time: Instant, tell: &mut dyn FnMut(Moment)| {
+            loop {
+                let left = time.saturating_duration_since(Instant::now());
+                if left.is_zero() || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed) {
+                    return left.is_zero();
+                }
+                thread::sleep(left.min(LONGEST_SLEEP));
+                tell(Moment::Passed(start.elapsed()));
+            }
+        };
+        let reached = sleep_until(measure_from, &mut tell);
+        if reached {
+            tell(Moment::Begin);
+            sleep_until(schedule.measure_to, &mut tell);
+            tell(Moment::End);
+        }
+        let seconds = measure_from.elapsed().min(pace.measure).as_secs_f64();
+        ended.store(true, Ordering::Relaxed);
+        let mut all = Measured::new(kinds, pace.measure);
+        for thread in threads {
+            all.merge(&thread.join().map_err(|_| Error::Panicked)??);
+        }
+        if !reached {
+            return Err(Error::Interrupted { during: "warming up" });
+        }
+        all.seconds = seconds;
+        all.interrupted = stop.load(Ordering::Relaxed);
+        all.per_second.truncate(seconds.ceil() as usize);
+        Ok(all)
+    })
+}
+
+/// A client's thread.
+struct Loop<'a, C> {
+    client: C,
+    schedule: Schedule,
+    own: Measured,
+    random: Random,
+    ended: &'a AtomicBool,
+}
+
+impl<C: Client> Loop<'_, C> {
+    fn run(mut self, first: Instant) -> Result<Measured> {
+        // When this thread ends, all do: the time is over, or it has failed.
+        let _end = EndAll(self.ended);
+        self.wait_until(first.min(self.schedule.measure_to));
+        let mut began = first;
+        while !self.ended.load(Ordering::Relaxed) {
+            let kind = self.client.draw();
+            let Some((outcome, aborts)) = self.complete()? else { break };
+            let now = Instant::now();
+            if now >= self.schedule.measure_to {
+                break;
+            }
+            self.count(kind, outcome, aborts, began, now);
+            began = match self.schedule.interval {
+                None => now,
+                Some(interval) => {
+                    self.wait_until((began + interval).min(self.schedule.measure_to));
+                    began + interval
+                }
+            };
+        }
+        Ok(self.own)
+    }
+
+    /// Runs the transaction until it ends; `None` if the run ends first.
+    fn complete(&mut self) -> Result<Option<(Outcome, u32)>> {
+        let mut aborts = 0;
+        loop {
+            match self.client.attempt() {
+                Ok(outcome) => return Ok(Some((outcome, aborts))),
+                Err(error) if !error.is_retryable() => return Err(error),
+                Err(_) if self.ended.load(Ordering::Relaxed) => return Ok(None),
+                Err(_) => aborts += 1,
+            }
+            self.back_off(aborts);
+        }
+    }
+
+    /// Lets others go first, for a random time that grows with the aborts: two transactions that abort each other would do so for ever.
+    fn back_off(&mut self, aborts: u32) {
+        if aborts < 2 {
+            return;
+        }
+        let most = match aborts {
+            ..HOPELESS_ABORTS => SHORTEST_BACK_OFF * (1 << aborts.min(BACK_OFF_DOUBLINGS)),
+            _ => LONGEST_BACK_OFF,
+        };
+        let until = Instant::now() + most.mul_f64(self.random.fraction());
+        while Instant::now() < until {
+            // Whoever is in the way may need this core to get out of it.
+            thread::yield_now();
+        }
+    }
+
+    fn count(&mut self, kind: usize, outcome: Outcome, aborts: u32, began: Instant, now: Instant) {
+        let Some(since) = now.checked_duration_since(self.schedule.measure_from) else { return };
+        let own = &mut self.own;
+        own.kinds[kind].latencies.record(now - began);
+        own.kinds[kind].rolled_back += u64::from(outcome == Outcome::RolledBack);
+        own.aborts += u64::from(aborts);
+        if let Some(second) = own.per_second.get_mut(since.as_secs() as usize) {
+            *second += 1;
+        }
+    }
+
+    /// Sleeps until the time or the end; the last stretch awake where a core is free.
+    fn wait_until(&self, time: Instant) {
+        let awake = if self.schedule.spin { SLEEP_IS_LATE } else { Duration::ZERO };
+        while let Some(left) = time.checked_duration_since(Instant::now()) {
+            if left.is_zero() || self.ended.load(Ordering::Relaxed) {
+                return;
+            }
+            match left.checked_sub(awake) {
+                Some(long) if !long.is_zero() => thread::sleep(long.min(LONGEST_SLEEP)),
+                _ => std::hint::spin_loop(),
+            }
+        }
+    }
+}
+
+/// Raises the flag when dropped.
+struct EndAll<'a>(&'a AtomicBool);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[path = "runner_test.rs"]
+mod tests;

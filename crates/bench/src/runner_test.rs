@@ -1,0 +1,113 @@
+use super::*;
+use pantile::Conflict;
+use std::sync::atomic::AtomicU64;
+
+/// Takes a millisecond per attempt; every third fails with a conflict.
+struct Fake<'a> {
+    attempts: &'a AtomicU64,
+    conflicts: bool,
+    fails_at: u64,
+}
+
+impl Client for Fake<'_> {
+    fn draw(&mut self) -> usize {
+        1
+    }
+
+    fn attempt(&mut self) -> Result<Outcome> {
+        thread::sleep(Duration::from_millis(1));
+        let n = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+        if n == self.fails_at {
+            return Err(pantile::Error::ReadOnly.into());
+        }
+        if self.conflicts && n.is_multiple_of(3) {
+            return Err(pantile::Error::Conflict { conflict: Conflict::Locked, table: "t".into() }.into());
+        }
+        Ok(if n.is_multiple_of(2) { Outcome::RolledBack } else { Outcome::Committed })
+    }
+}
+
+fn pace(rate: f64) -> Pace {
+    Pace { warmup: Duration::from_millis(50), measure: Duration::from_millis(300), rate }
+}
+
+fn fakes(attempts: &AtomicU64, n: usize) -> Vec<Fake<'_>> {
+    (0..n).map(|_| Fake { attempts, conflicts: true, fails_at: 0 }).collect()
+}
+
+#[test]
+fn conflicts_are_retried_and_counted() {
+    let attempts = AtomicU64::new(0);
+    let mut edges = Vec::new();
+    let never = AtomicBool::new(false);
+    let measured = run(fakes(&attempts, 3), 2, pace(0.0), &never, |moment| {
+        edges.extend((!matches!(moment, Moment::Passed(_))).then_some(moment))
+    })
+    .unwrap();
+    assert_eq!(edges, [Moment::Begin, Moment::End]);
+    let done = measured.transactions();
+    assert!(done > 50, "{done}");
+    assert_eq!(measured.kinds[0].latencies.count(), 0);
+    assert!(measured.kinds[1].rolled_back > 0);
+    assert_eq!(measured.per_second, [done]);
+    let share = measured.aborts as f64 / done as f64;
+    assert!((0.2..0.8).contains(&share), "{share}");
+    assert!((measured.seconds - 0.3).abs() < 0.001);
+    assert!(!measured.interrupted);
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate() {
+    let attempts = AtomicU64::new(0);
+    let never = AtomicBool::new(false);
+    let measured = run(fakes(&attempts, 2), 2, pace(100.0), &never, |_| ()).unwrap();
+    let done = measured.transactions();
+    assert!((20..=31).contains(&done), "{done}");
+}
+
+#[test]
+fn an_open_loop_counts_waiting_for_the_client() {
+    let attempts = AtomicU64::new(0);
+    let never = AtomicBool::new(false);
+    // One client can do 1,000 a second at most; the queue only grows.
+    let measured = run(fakes(&attempts, 1), 2, pace(5_000.0), &never, |_| ()).unwrap();
+    assert!(measured.kinds[1].latencies.summary().unwrap().max > 100_000.0);
+}
+
+#[test]
+fn the_first_error_ends_the_run() {
+    let attempts = AtomicU64::new(0);
+    let mut clients = fakes(&attempts, 2);
+    clients[0].fails_at = 20;
+    clients[1].fails_at = 20;
+    let never = AtomicBool::new(false);
+    let long = Pace { measure: Duration::from_secs(60), ..pace(0.0) };
+    let error = run(clients, 2, long, &never, |_| ()).unwrap_err();
+    assert!(matches!(error, Error::Engine(pantile::Error::ReadOnly)), "{error}");
+}
+
+#[test]
+fn stopping_early_keeps_what_was_measured() {
+    let attempts = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    let long = Pace { measure: Duration::from_secs(60), ..pace(0.0) };
+    let measured = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(250));
+            stop.store(true, Ordering::Relaxed);
+        });
+        run(fakes(&attempts, 2), 2, long, &stop, |_| ()).unwrap()
+    });
+    assert!(measured.interrupted);
+    assert!((0.1..5.0).contains(&measured.seconds));
+    assert!(measured.transactions() > 10);
+    assert_eq!(measured.per_second.len(), 1);
+}
+
+#[test]
+fn stopping_before_measuring_is_an_error() {
+    let attempts = AtomicU64::new(0);
+    let stop = AtomicBool::new(true);
+    let error = run(fakes(&attempts, 2), 2, pace(0.0), &stop, |_| ()).unwrap_err();
+    assert!(matches!(error, Error::Interrupted { .. }));
+}

@@ -1,0 +1,182 @@
+//! What a run can be told, apart from its workload.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use pantile::{Collector, Durability, Isolation, MediumKind, NvmConfig, Options};
+use serde::Serialize;
+
+use crate::runner::Pace;
+
+/// Where a database lives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Medium {
+    /// A file.
+    File,
+    /// Memory, gone with the process.
+    Dram,
+    /// Emulated persistent memory.
+    Nvm(NvmConfig),
+}
+
+impl Medium {
+    /// The medium of a name: `file`, `dram`, `nvm` (which is `nvm:optane`),
+    /// `nvm:A` to `nvm:E`.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    pub fn by_name(name: &str) -> Result<Self, String> {
+        match name {
+            "file" => Ok(Medium::File),
+            "dram" => Ok(Medium::Dram),
+            "nvm" => Ok(Medium::Nvm(NvmConfig::OPTANE)),
+            "dax" => Err("medium dax is not supported by this build yet".into()),
+            _ => name
+                .strip_prefix("nvm:")
+                .and_then(|config| NvmConfig::by_name(config).ok())
+                .map(Medium::Nvm)
+                .ok_or_else(|| {
+                    format!(
+                        "there is no medium {name:?}; there are file, dram, nvm:optane and nvm:A to nvm:E"
+                    )
+                }),
+        }
+    }
+
+    /// Whether the contents are gone with the process.
+    pub fn is_volatile(self) -> bool {
+        self == Medium::Dram
+    }
+
+    /// Bytes that a write takes on the medium at least, where it has units
+    /// that are counted as such.
+    pub fn unit_bytes(self) -> Option<u64> {
+        match self {
+            Medium::Nvm(config) => Some(config.unit_bytes),
+            Medium::File | Medium::Dram => None,
+        }
+    }
+
+    fn kind(self) -> MediumKind {
+        match self {
+            Medium::File => MediumKind::File,
+            Medium::Dram => MediumKind::Dram,
+            Medium::Nvm(config) => MediumKind::Nvm(config),
+        }
+    }
+}
+
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Medium::File => f.write_str("file"),
+            Medium::Dram => f.write_str("dram"),
+            Medium::Nvm(config) => write!(f, "nvm:{}", config.name),
+        }
+    }
+}
+
+/// What differs between the runs of one command.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Variant {
+    /// Where the database lives.
+    pub medium: Medium,
+    /// What frees the space of old versions.
+    pub gc: Collector,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.medium, self.gc.name())
+    }
+}
+
+/// What all runs of one command have in common.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The variants to run.
+    pub variants: Vec<Variant>,
+    /// How often to run each.
+    pub runs: usize,
+    /// Clients.
+    pub threads: usize,
+    /// How long and how fast.
+    pub pace: Pace,
+    /// How strictly transactions are kept apart.
+    pub isolation: Isolation,
+    /// When a commit is acknowledged.
+    pub durability: Durability,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Where the databases go; none for a temporary directory.
+    pub dir: Option<PathBuf>,
+}
+
+/// [`Settings`] as a record tells them.
+#[derive(Serialize)]
+struct Told<'a> {
+    warmup_seconds: f64,
+    measured_seconds: f64,
+    rate_txn_per_s: f64,
+    seed: u64,
+    runs: usize,
+    dir: Option<&'a PathBuf>,
+}
+
+impl Settings {
+    /// How to open the database of a variant.
+    pub fn options(&self, variant: Variant) -> Options {
+        Options::new().medium(variant.medium.kind()).collector(variant.gc).durability(self.durability)
+    }
+
+    /// For records: these settings and those of the workload.
+    pub fn config(&self, workload: serde_json::Value) -> serde_json::Value {
+        let told = Told {
+            warmup_seconds: self.pace.warmup.as_secs_f64(),
+            measured_seconds: self.pace.measure.as_secs_f64(),
+            rate_txn_per_s: self.pace.rate,
+            seed: self.seed,
+            runs: self.runs,
+            dir: self.dir.as_ref(),
+        };
+        let mut all = serde_json::to_value(told).unwrap_or_default();
+        if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {
+            all.extend(workload);
+        }
+        all
+    }
+}
+
+/// The name of an isolation level.
+pub fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Serializable => "serializable",
+        Isolation::Snapshot => "snapshot",
+        Isolation::ReadCommitted => "read-committed",
+    }
+}
+
+/// The name of a durability.
+pub fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Group => "group",
+        Durability::None => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_have_their_names() {
+        for name in ["file", "dram", "nvm:optane", "nvm:A", "nvm:E"] {
+            assert_eq!(Medium::by_name(name).unwrap().to_string(), name);
+        }
+        assert_eq!(Medium::by_name("nvm").unwrap().to_string(), "nvm:optane");
+        assert_eq!(Medium::by_name("nvm:C").unwrap().unit_bytes(), Some(128));
+        assert!(Medium::by_name("dax").unwrap_err().contains("not supported by this build yet"));
+        assert!(Medium::by_name("nvm:F").unwrap_err().contains("there is no medium \"nvm:F\""));
+    }
+}

@@ -1,0 +1,80 @@
+//! Delivery, clause 2.7: delivers the oldest open order of every district of
+//! a warehouse, all in one transaction.
+
+use pantile::{Range, Transaction, Value};
+
+use super::load::now;
+use super::scale::DISTRICTS;
+use super::schema::{customer, new_order, order, order_line};
+use super::session::{Session, expect_changed};
+use crate::error::Result;
+use crate::random::Random;
+use crate::runner::Outcome;
+
+/// Who delivers, for which warehouse.
+pub(super) struct Input {
+    w: u16,
+    carrier: u8,
+}
+
+impl Input {
+    pub fn draw(random: &mut Random, w: u16) -> Self {
+        Self { w, carrier: random.between(1, 10) as u8 }
+    }
+}
+
+pub(super) fn attempt(session: &mut Session, input: &Input) -> Result<Outcome> {
+    let mut txn = session.writer()?;
+    let date = now();
+    for d in 1..=DISTRICTS {
+        deliver(&mut txn, session, input, d.into(), date)?;
+    }
+    txn.commit()?;
+    Ok(Outcome::Committed)
+}
+
+/// Delivers the oldest open order of a district, if there is one.
+fn deliver(
+    txn: &mut Transaction,
+    session: &Session,
+    input: &Input,
+    d: Value<'_>,
+    date: Value<'_>,
+) -> Result<()> {
+    let tables = &session.tables;
+    let w = input.w.into();
+    let oldest = txn.scan(&tables.new_order, Range::prefix(&[w, d]).limit(1))?.next();
+    let Some(oldest) = oldest.transpose()? else { return Ok(()) };
+    let key: [Value<'_>; 3] = [w, d, oldest.get::<u32>(new_order::NO_O_ID)?.into()];
+    expect_changed(txn.delete(&tables.new_order, &key)?, "the open order", &key)?;
+
+    let (mut c, mut lines) = (0u32, 0u8);
+    let changed = txn.modify(&tables.order, &key, |row| {
+        c = row.get(order::O_C_ID)?;
+        lines = row.get(order::O_OL_CNT)?;
+        row.set(order::O_CARRIER_ID, input.carrier.into())?;
+        Ok(true)
+    })?;
+    expect_changed(changed, "the order", &key)?;
+
+    let mut total = 0i64;
+    for number in 1..=lines {
+        let key = [key[0], key[1], key[2], number.into()];
+        let changed = txn.modify(&tables.order_line, &key, |row| {
+            total += row.get::<i64>(order_line::OL_AMOUNT)?;
+            row.set(order_line::OL_DELIVERY_D, date)?;
+            Ok(true)
+        })?;
+        expect_changed(changed, "the order line", &key)?;
+    }
+
+    let key = [w, d, c.into()];
+    let changed = txn.modify(&tables.customer, &key, |row| {
+        let balance: i64 = row.get(customer::C_BALANCE)?;
+        row.set(customer::C_BALANCE, (balance + total).into())?;
+        let deliveries: u32 = row.get(customer::C_DELIVERY_CNT)?;
+        row.set(customer::C_DELIVERY_CNT, (deliveries + 1).into())?;
+        Ok(true)
+    })?;
+    expect_changed(changed, "the customer", &key)
+}

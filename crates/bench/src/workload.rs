@@ -1,0 +1,92 @@
+//! What a workload is to the code that runs and measures it.
+
+use pantile::{Database, Isolation};
+
+use crate::error::Result;
+use crate::load::Context;
+use crate::record::Consistency;
+use crate::runner::Client;
+
+/// What a database holds of a workload's data.
+#[derive(Debug)]
+pub enum Found<D> {
+    /// Nothing, or what loading left when it was interrupted; that has been removed.
+    Nothing,
+    /// All of it.
+    Complete(D),
+    /// Something else, as these words say, with what to do.
+    Other(String),
+}
+
+/// A workload.
+pub trait Workload: Sync {
+    /// Its clients.
+    type Client: Client;
+    /// Handles of its data.
+    type Data: Sync;
+
+    /// Its name in records.
+    fn name(&self) -> &'static str;
+
+    /// Its settings, for records.
+    fn config(&self) -> serde_json::Value;
+
+    /// The names of its kinds of transaction, by their numbers.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// The number of the kind whose commits per minute are TPC-C's metric.
+    fn orders(&self) -> Option<usize> {
+        None
+    }
+
+    /// Looks whether the database holds the data of this workload.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn find(&self, db: &Database) -> Result<Found<Self::Data>>;
+
+    /// Loads the data into a database that holds none.
+    ///
+    /// # Errors
+    /// Those of the engine; [`crate::Error::Interrupted`].
+    fn load(&self, db: &Database, context: &Context<'_>) -> Result<Self::Data>;
+
+    /// Makes clients.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn clients(
+        &self,
+        db: &Database,
+        data: &Self::Data,
+        count: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Self::Client>>;
+
+    /// Checks that the data is what it should be, where that can be told.
+    ///
+    /// # Errors
+    /// Those of the engine; [`crate::Error::Interrupted`].
+    fn check(&self, db: &Database, data: &Self::Data, context: &Context<'_>) -> Result<Option<Consistency>>;
+}
+
+/// Removes the tables that loading left when it was interrupted. They are
+/// told from those of others by the table `ours[0]`, which loading makes
+/// before all others, and which is removed after them.
+///
+/// # Errors
+/// Those of the engine.
+pub fn remove_unfinished<D>(db: &Database, ours: &[&str]) -> Result<Found<D>> {
+    let tables = db.tables();
+    if tables.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    let is_ours = |name: &String| ours.contains(&name.as_str());
+    if !tables.iter().all(is_ours) || !tables.iter().any(|name| name == ours[0]) {
+        return Ok(Found::Other("holds tables of something else; give another directory".into()));
+    }
+    for name in ours.iter().rev().filter(|name| tables.iter().any(|table| table == *name)) {
+        db.drop_table(name)?;
+    }
+    Ok(Found::Nothing)
+}

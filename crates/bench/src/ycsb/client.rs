@@ -1,0 +1,181 @@
+//! A client of YCSB.
+
+use std::hint::black_box;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pantile::{Database, Isolation, Range, Row, Table, Transaction, TransactionOptions};
+
+use super::keys::Keys;
+use super::{Data, FIELD, KEY_BYTES, Mix, Ycsb};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::runner::{self, Outcome};
+
+/// Most tuples of a scan.
+const MAX_SCAN: u32 = 100;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    Read(u64),
+    /// Overwrites with a field that begins with this word.
+    Update(u64, u64),
+    Insert(u64, u64),
+    Scan(u64, u32),
+    /// Changes the first word by this one.
+    Rmw(u64, u64),
+}
+
+/// A client.
+pub struct Client {
+    db: Database,
+    options: TransactionOptions,
+    table: Table,
+    mix: Mix,
+    keys: Arc<Keys>,
+    next: Arc<AtomicU64>,
+    random: Random,
+    /// The operations of the transaction decided on.
+    pub(super) ops: Vec<Op>,
+    /// The field that is written.
+    field: Vec<u8>,
+    /// Keys up to here were loaded and are there.
+    loaded: u64,
+}
+
+impl Client {
+    pub(super) fn new(
+        ycsb: &Ycsb,
+        db: &Database,
+        data: &Data,
+        keys: &Arc<Keys>,
+        n: usize,
+        isolation: Isolation,
+    ) -> Self {
+        let mut random = Random::new(ycsb.seed, (1 << 32) + n as u64);
+        let mut field = vec![0; (ycsb.tuple_bytes - KEY_BYTES) as usize];
+        random.fill_letters(&mut field);
+        Self {
+            db: db.clone(),
+            options: TransactionOptions::new().isolation(isolation).read_only(!ycsb.mix.writes()),
+            table: data.table.clone(),
+            mix: ycsb.mix,
+            keys: Arc::clone(keys),
+            next: Arc::clone(&data.next),
+            random,
+            ops: vec![Op::Read(0); ycsb.ops as usize],
+            field,
+            loaded: ycsb.tuples,
+        }
+    }
+
+    fn draw_op(&mut self) -> Op {
+        let (mix, random) = (self.mix, &mut self.random);
+        let mut point = random.below(100) as u32;
+        let mut falls_in = |share: u32| {
+            let inside = point < share;
+            point = point.wrapping_sub(share);
+            inside
+        };
+        if falls_in(mix.inserts) {
+            return Op::Insert(self.next.fetch_add(1, Ordering::Relaxed), random.word());
+        }
+        let key = self.keys.draw(random, self.next.load(Ordering::Relaxed));
+        if falls_in(mix.updates) {
+            Op::Update(key, random.word())
+        } else if falls_in(mix.scans) {
+            Op::Scan(key, random.between(1, MAX_SCAN))
+        } else if falls_in(mix.rmw) {
+            Op::Rmw(key, random.word())
+        } else {
+            Op::Read(key)
+        }
+    }
+
+    fn run(&mut self, txn: &mut Transaction, op: Op) -> Result<()> {
+        let table = &self.table;
+        let (key, found) = match op {
+            Op::Read(key) => {
+                let row = txn.get(table, &[key.into()])?;
+                (key, row.map(|row| look_at(&row)).transpose()?.is_some())
+            }
+            Op::Update(key, word) => {
+                let field = write_word(&mut self.field, word);
+                (key, txn.update(table, &[key.into()], &[(FIELD, field.into())])?)
+            }
+            Op::Insert(key, word) => {
+                let field = write_word(&mut self.field, word);
+                txn.insert(table, &[key.into(), field.into()])?;
+                (key, true)
+            }
+            Op::Scan(key, count) => {
+                let from = [key.into()];
+                let range = Range::all().from(Bound::Included(&from)).limit(count as usize);
+                for row in txn.scan(table, range)? {
+                    look_at(&row?)?;
+                }
+                (key, true)
+            }
+            Op::Rmw(key, word) => (key, modify(txn, table, key, word, &mut self.field)?),
+        };
+        // A key beyond those loaded may be of an insert that has not committed.
+        if found || key >= self.loaded {
+            Ok(())
+        } else {
+            Err(Error::Missing { what: "the tuple", key: key.to_string() })
+        }
+    }
+}
+
+/// The field with another first word.
+fn write_word(field: &mut [u8], word: u64) -> &[u8] {
+    field[..8].copy_from_slice(&word.to_le_bytes());
+    field
+}
+
+/// Changes the first word of a tuple by `change`.
+fn modify(
+    txn: &mut Transaction,
+    table: &Table,
+    key: u64,
+    change: u64,
+    field: &mut [u8],
+) -> pantile::Result<bool> {
+    txn.modify(table, &[key.into()], |row| {
+        field.copy_from_slice(row.get(FIELD)?);
+        for (byte, change) in field.iter_mut().zip(change.to_le_bytes()) {
+            *byte ^= change;
+        }
+        row.set(FIELD, (&*field).into())?;
+        Ok(true)
+    })
+}
+
+/// Looks at every byte of the field.
+#[inline]
+fn look_at(row: &Row<'_>) -> pantile::Result<()> {
+    let field: &[u8] = row.get(FIELD)?;
+    let (words, rest) = field.as_chunks::<8>();
+    let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_le_bytes(*word)));
+    black_box((sum, rest.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))));
+    Ok(())
+}
+
+impl runner::Client for Client {
+    fn draw(&mut self) -> usize {
+        for n in 0..self.ops.len() {
+            self.ops[n] = self.draw_op();
+        }
+        0
+    }
+
+    fn attempt(&mut self) -> Result<Outcome> {
+        let mut txn = self.db.begin_with(self.options)?;
+        for n in 0..self.ops.len() {
+            self.run(&mut txn, self.ops[n])?;
+        }
+        txn.commit()?;
+        Ok(Outcome::Committed)
+    }
+}

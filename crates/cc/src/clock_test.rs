@@ -1,0 +1,66 @@
+use super::*;
+
+/// A clock on the cycle counter, whether or not this machine's can be trusted.
+fn cycle_clock(after: u64) -> Clock {
+    let clock = Clock { rate: 1 << 28, ..Clock::with_source(after, ClockSource::SharedCounter) };
+    clock.shared_mode.store(false, Ordering::Relaxed);
+    clock
+}
+
+#[test]
+fn ticks_begin_above_what_came_before() {
+    for clock in [Clock::new(1000), Clock::with_source(1000, ClockSource::SharedCounter)] {
+        assert!(clock.try_tick().expect("a tick") > 1000, "{:?}", clock.source());
+    }
+}
+
+#[test]
+fn shared_ticks_are_unique_and_rise_over_threads() {
+    let clock = Clock::with_source(5, ClockSource::SharedCounter);
+    assert_eq!(clock.source(), ClockSource::SharedCounter);
+    let draw = || -> Vec<u64> { (0..5000).map(|_| clock.try_tick().expect("a tick")).collect() };
+    let mut all: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| {
+                let ticks = thread.join().expect("no panic");
+                assert!(ticks.is_sorted_by(|a, b| a < b));
+                ticks
+            })
+            .collect()
+    });
+    let drawn = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), drawn);
+}
+
+#[test]
+fn shared_ticks_follow_the_system_clock() {
+    let clock = Clock::with_source(0, ClockSource::SharedCounter);
+    let before = clock.try_tick().expect("a tick");
+    std::thread::sleep(Duration::from_millis(20));
+    let passed = Clock::duration(clock.try_tick().expect("a tick") - before);
+    assert!(passed >= Duration::from_millis(19), "{passed:?}");
+}
+
+#[test]
+fn a_counter_below_the_floor_is_noticed() {
+    let clock = cycle_clock(0);
+    let tick = clock.try_tick().expect("a tick");
+    clock.raise_floor(tick + (1 << 40));
+    assert_eq!(clock.try_tick(), None);
+    clock.fall_back(tick + (1 << 41));
+    assert_eq!(clock.source(), ClockSource::SharedCounter);
+    assert!(clock.try_tick().expect("a tick") > tick + (1 << 41));
+}
+
+#[test]
+fn a_counter_that_was_set_back_below_the_origin_is_noticed() {
+    let mut clock = cycle_clock(0);
+    clock.raise_floor(clock.try_tick().expect("a tick") + 1);
+    // As if the counter had begun anew on another machine.
+    clock.origin_cycles = u64::MAX / 2;
+    assert_eq!(clock.try_tick(), None);
+}

@@ -1,0 +1,216 @@
+//! Timestamps, watermarks and marks, with threads.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::{TableId, Timestamp, TupleId};
+use pantile_cc::{Begin, Clock, ClockSource, ReadMarks, Registry};
+
+const SOURCES: [ClockSource; 2] = [ClockSource::CycleCounter, ClockSource::SharedCounter];
+
+fn registry(source: ClockSource) -> Registry {
+    Registry::new(Clock::with_source(100, source))
+}
+
+#[test]
+fn timestamps_are_unique_and_rise() {
+    for source in SOURCES {
+        let registry = registry(source);
+        let draw = || {
+            let mut last = Timestamp::ZERO;
+            let drawn = (0..3000).map(|n| {
+                let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+                let commit = if n % 3 == 0 { registry.draw_commit(slot) } else { ts };
+                assert!(last < ts && ts <= commit, "a thread's timestamps rise");
+                // What begins after the acknowledgement is later.
+                registry.await_passed(commit);
+                registry.release(slot);
+                last = commit;
+                if commit == ts { vec![ts] } else { vec![ts, commit] }
+            });
+            drawn.flatten().collect::<Vec<_>>()
+        };
+        let all: Vec<Timestamp> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{source:?}");
+        assert_eq!(registry.running(), 0);
+    }
+}
+
+#[test]
+fn who_begins_after_an_acknowledgement_is_later() {
+    for source in SOURCES {
+        let registry = registry(source);
+        let acknowledged = AtomicU64::new(0);
+        let work = || {
+            for _ in 0..5000 {
+                let before = acknowledged.load(Ordering::SeqCst);
+                let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+                assert!(ts.get() > before, "{source:?}: began at {ts:?} after {before} was acknowledged");
+                registry.await_passed(ts);
+                registry.release(slot);
+                acknowledged.fetch_max(ts.get(), Ordering::SeqCst);
+            }
+        };
+        thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(work))));
+    }
+}
+
+#[test]
+fn slots_run_out_and_are_used_again() {
+    let registry = registry(ClockSource::SharedCounter);
+    let slots: Vec<_> = (0..TRANSACTION_SLOTS)
+        .map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0)
+        .collect();
+    assert_eq!(slots.iter().map(|slot| slot.index()).collect::<BTreeSet<_>>().len(), TRANSACTION_SLOTS);
+    registry.begin(Begin::SafeReader).expect_err("all are taken");
+    assert_eq!(registry.running(), TRANSACTION_SLOTS);
+    registry.release(slots[77]);
+    assert_eq!(registry.begin(Begin::WriterAtBegin).expect("a slot").0, slots[77]);
+}
+
+#[test]
+fn threads_that_come_and_go_leave_nothing() {
+    let registry = registry(ClockSource::SharedCounter);
+    let used = (0..2000)
+        .map(|_| {
+            let one = || {
+                let (slot, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+                registry.release(slot);
+                slot.index()
+            };
+            thread::scope(|scope| scope.spawn(one).join().expect("no panic"))
+        })
+        .max();
+    assert_eq!(used, Some(0), "a thread at a time needs one slot (T19)");
+}
+
+#[test]
+fn a_watermark_stays_below_whoever_runs() {
+    for source in SOURCES {
+        let registry = registry(source);
+        let (old, began) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+        let later = Instant::now() + Duration::from_millis(5);
+        while Instant::now() < later {
+            assert!(registry.refresh_watermark(Duration::ZERO) <= began, "{source:?}");
+        }
+        registry.release(old);
+        let (newer, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+        let watermark = registry.refresh_watermark(Duration::ZERO);
+        assert!(began < watermark && watermark <= ts, "{source:?}");
+        assert!(registry.settled().expect("nobody is beginning") <= ts);
+        registry.release(newer);
+    }
+}
+
+#[test]
+fn watermarks_and_safe_snapshots_hold_under_load() {
+    for source in SOURCES {
+        let registry = registry(source);
+        let stop = AtomicBool::new(false);
+        let writer = || {
+            while !stop.load(Ordering::Relaxed) {
+                let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+                assert!(ts >= registry.watermark(), "I-4");
+                registry.refresh_watermark(Duration::ZERO);
+                assert!(ts >= registry.watermark(), "I-4");
+                registry.release(slot);
+            }
+        };
+        // A safe reader at `ts`: nobody publishes at or below it any more.
+        let safe_reader = || {
+            let (mut last, deadline) = (Timestamp::ZERO, Instant::now() + Duration::from_millis(200));
+            while Instant::now() < deadline {
+                let (slot, ts) = registry.begin(Begin::SafeReader).expect("a slot");
+                assert!(ts.get() + 1 >= registry.watermark().get(), "what it reads stays");
+                let (own, write) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+                assert!(ts < write && registry.pending(own) == write);
+                let (late, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+                assert!(ts < registry.draw_commit(late), "a late writer commits above it");
+                for slot in [slot, own, late] {
+                    registry.release(slot);
+                }
+                last = last.max(ts);
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(last > Timestamp::from_raw(100 << 10), "safe snapshots move on");
+        };
+        thread::scope(|scope| {
+            (0..2).for_each(|_| drop(scope.spawn(writer)));
+            scope.spawn(safe_reader);
+        });
+    }
+}
+
+#[test]
+fn a_clock_that_runs_backwards_is_left_for_good() {
+    let registry = registry(ClockSource::CycleCounter);
+    if registry.clock().source() == ClockSource::SharedCounter {
+        println!("skipped: this machine's cycle counter is not trusted");
+        return;
+    }
+    let (slot, before) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    // A floor ahead of the counter is what a counter set back looks like.
+    let floor = before.tick() + (1 << 36);
+    registry.clock().raise_floor(floor);
+    let next = registry.draw(slot);
+    assert_eq!(registry.clock().source(), ClockSource::SharedCounter);
+    assert!(next.tick() > floor && next > before);
+    registry.release(slot);
+    let (slot, after) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    assert!(after > next);
+    registry.release(slot);
+}
+
+#[test]
+fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
+    let registry = registry(ClockSource::SharedCounter);
+    let [a, b] = [0, 1].map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0);
+    let soon = || Instant::now() + Duration::from_millis(20);
+    assert_eq!(registry.wait(a, b, soon(), || true), Some(true));
+    assert_eq!(registry.wait(a, b, soon(), || false), Some(false));
+    let unlocked = AtomicBool::new(false);
+    let far = Instant::now() + Duration::from_secs(60);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| registry.wait(a, b, far, || unlocked.load(Ordering::SeqCst)));
+        // Once it waits, whoever waits for it closes the circle.
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(registry.wait(b, a, soon(), || false), None);
+        assert!(!waiter.is_finished(), "it waits until it is woken");
+        unlocked.store(true, Ordering::SeqCst);
+        registry.wake(b);
+        assert_eq!(waiter.join().expect("no panic"), Some(true));
+    });
+}
+
+#[test]
+fn marks_never_fall() {
+    let marks = ReadMarks::default();
+    let (table, tuple) = (TableId(17), TupleId(4));
+    assert_eq!(marks.highest(table, tuple), Timestamp::ZERO);
+    for (ts, highest) in [(50, 50), (20, 50), (51, 51)] {
+        marks.raise(table, tuple, Timestamp::from_raw(ts));
+        assert_eq!(marks.highest(table, tuple).get(), highest);
+    }
+    assert_eq!(marks.highest(table, TupleId(5)), Timestamp::ZERO, "neighbours have cells of their own");
+    thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let marks = &marks;
+            scope.spawn(move || {
+                for n in 0..10_000 {
+                    let ts = Timestamp::from_raw(n * 4 + thread);
+                    marks.raise(table, TupleId(n % 8), ts);
+                    assert!(marks.highest(table, TupleId(n % 8)) >= ts);
+                }
+            });
+        }
+    });
+    for tuple in 0..8u64 {
+        assert_eq!(marks.highest(table, TupleId(tuple)).get(), (9_992 + tuple) * 4 + 3);
+    }
+}

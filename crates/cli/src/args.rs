@@ -1,0 +1,267 @@
+//! What the command line can say.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pantile::{Collector, Durability, Isolation};
+use pantile_bench::settings::Medium;
+
+/// A transactional storage engine: benchmarks.
+#[derive(Parser, Debug)]
+#[command(
+    name = "pantile",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = false
+)]
+#[command(after_help = "Example:\n  pantile bench tpcc --warehouses 1 --seconds 10 --medium dram")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Run a workload and measure it.
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9"
+    )]
+    Bench(Bench),
+}
+
+/// The workloads.
+#[derive(Subcommand, Debug)]
+pub enum Bench {
+    /// Reads, updates, inserts and scans of single tuples.
+    #[command(after_help = YCSB_EXAMPLES)]
+    Ycsb(YcsbArgs),
+    /// An order-entry business: all five transactions of TPC-C in their mix.
+    ///
+    /// Loads the database, runs the transactions, checks the consistency conditions 3.3.2.1 to
+    /// 3.3.2.12, opens the database again and checks once more. With --dir a database that an
+    /// earlier run has left there, closed or killed, is opened, checked and gone on with.
+    #[command(after_help = TPCC_EXAMPLES)]
+    Tpcc(TpccArgs),
+}
+
+const YCSB_EXAMPLES: &str = "Examples:
+  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9 --threads 2 --medium dram
+  pantile bench ycsb --workload B --medium file,nvm:optane --runs 3 --json records.json
+  pantile bench ycsb --threads 1 --ops 1 --updates 100    (latency of a durable update of one row)";
+
+const TPCC_EXAMPLES: &str = "Examples:
+  pantile bench tpcc --warehouses 1 --threads 2 --seconds 10 --medium nvm:optane
+  pantile bench tpcc --warehouses 4 --threads 16 --rate 5000 --dir /data/tpcc --json -";
+
+/// Settings of YCSB.
+#[derive(Args, Debug)]
+pub struct YcsbArgs {
+    /// Tuples to load.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub tuples: u64,
+    /// Bytes of a tuple, its key of 8 included.
+    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(16..=65_000))]
+    pub tuple_bytes: u32,
+    /// Operations of a transaction.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub ops: u32,
+    /// Percent of the operations that overwrite a tuple; the rest reads.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = percent())]
+    pub updates: u32,
+    /// Percent of the operations that insert a tuple.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
+    pub inserts: u32,
+    /// Percent of the operations that scan 1 to 100 tuples.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
+    pub scans: u32,
+    /// Percent of the operations that read and change a tuple.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
+    pub rmw: u32,
+    /// Skew of the keys (zipf): at least 0, all alike, and below 1 [default: 0; with --workload 0.99].
+    #[arg(long, value_parser = theta)]
+    pub theta: Option<f64>,
+    /// A standard mix, A to F, instead of percentages.
+    #[arg(long, value_name = "A..F", value_parser = workload, conflicts_with_all = ["updates", "inserts", "scans", "rmw"])]
+    pub workload: Option<char>,
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Settings of TPC-C.
+#[derive(Args, Debug)]
+pub struct TpccArgs {
+    /// Warehouses.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub warehouses: u16,
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What all workloads share.
+#[derive(Args, Debug)]
+pub struct Common {
+    /// Clients, each on a thread of its own [default: the cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub threads: Option<u16>,
+    /// Seconds to measure.
+    #[arg(long, default_value = "10", value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
+    pub seconds: f64,
+    /// Seconds to run before measuring.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = |text: &str| number(text, 0.0))]
+    pub warmup: f64,
+    /// Transactions to start a second, of all clients together, on a fixed schedule from which
+    /// latencies count; 0 for as fast as it goes.
+    #[arg(long, value_name = "TXN_PER_S", default_value = "0", value_parser = |text: &str| number(text, 0.0))]
+    pub rate: f64,
+    /// Collectors of old versions, several with commas, or all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "none", value_parser = collectors)]
+    pub gc: Vec<Collectors>,
+    /// Where the data lives, several with commas: file, dram, nvm:optane (or nvm), nvm:A to nvm:E.
+    #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
+    pub medium: Vec<Medium>,
+    /// Directory of the database, which stays; a database that is there already is gone on with
+    /// [default: a temporary directory, removed after].
+    #[arg(long, value_name = "PATH")]
+    pub dir: Option<PathBuf>,
+    /// How strictly transactions are kept apart.
+    #[arg(long, value_enum, default_value = "serializable")]
+    pub isolation: IsolationArg,
+    /// When a commit is acknowledged.
+    #[arg(long, value_enum, default_value = "sync")]
+    pub durability: DurabilityArg,
+    /// Seed of all random numbers.
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub seed: u64,
+    /// Runs of each collector and medium, in turn; tables show medians.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub runs: u16,
+    /// Write the record, an array of several runs, to this file; - for stdout.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// One name of `--gc`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Collectors {
+    /// This one.
+    One(Collector),
+    /// Every collector of the engine.
+    All,
+}
+
+impl Common {
+    /// The collectors to run, each once.
+    pub fn collectors(&self) -> Vec<Collector> {
+        let named = self.gc.iter().flat_map(|name| match name {
+            Collectors::One(collector) => std::slice::from_ref(collector),
+            Collectors::All => Collector::ALL,
+        });
+        let mut each = Vec::new();
+        for &collector in named {
+            if !each.contains(&collector) {
+                each.push(collector);
+            }
+        }
+        each
+    }
+}
+
+/// `--isolation`.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub enum IsolationArg {
+    /// As if transactions ran one after the other.
+    Serializable,
+    /// Each reads one moment; the first committer wins.
+    Snapshot,
+    /// Each statement reads what is committed.
+    ReadCommitted,
+}
+
+impl From<IsolationArg> for Isolation {
+    fn from(arg: IsolationArg) -> Self {
+        match arg {
+            IsolationArg::Serializable => Isolation::Serializable,
+            IsolationArg::Snapshot => Isolation::Snapshot,
+            IsolationArg::ReadCommitted => Isolation::ReadCommitted,
+        }
+    }
+}
+
+/// `--durability`.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub enum DurabilityArg {
+    /// When it is on the medium.
+    Sync,
+    /// When it is on the medium, together with others that commit meanwhile.
+    Group,
+    /// At once; the last commits may be lost with the machine.
+    None,
+}
+
+impl From<DurabilityArg> for Durability {
+    fn from(arg: DurabilityArg) -> Self {
+        match arg {
+            DurabilityArg::Sync => Durability::Sync,
+            DurabilityArg::Group => Durability::Group,
+            DurabilityArg::None => Durability::None,
+        }
+    }
+}
+
+fn percent() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(0..=100)
+}
+
+fn number(text: &str, least: f64) -> Result<f64, String> {
+    // Longer than a year is a slip, and more than the clocks can add.
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && (least..=3e7).contains(&number) => Ok(number),
+        Ok(_) if least > 0.0 => Err("it must be above 0, and at most 30000000".into()),
+        Ok(_) => Err("it must be at least 0, and at most 30000000".into()),
+        Err(_) => Err("it is not a number".into()),
+    }
+}
+
+fn theta(text: &str) -> Result<f64, String> {
+    let theta = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if (0.0..1.0).contains(&theta) { Ok(theta) } else { Err("it must be at least 0 and below 1".into()) }
+}
+
+fn workload(text: &str) -> Result<char, String> {
+    match text.to_ascii_uppercase().as_bytes() {
+        [letter @ b'A'..=b'F'] => Ok(char::from(*letter)),
+        _ => Err("the standard workloads are A to F".into()),
+    }
+}
+
+fn collectors(text: &str) -> Result<Collectors, String> {
+    if text == "all" {
+        return Ok(Collectors::All);
+    }
+    Collector::by_name(text).map(Collectors::One).ok_or_else(|| {
+        let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
+        format!("there is no collector of this name; there are {} (or all)", known.join(", "))
+    })
+}
+
+/// An error of the argument parser in one line: what is wrong, and the tip if there is one.
+pub fn one_line(error: &str) -> String {
+    let mut paragraphs = error.split("\n\n").map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "));
+    let what = paragraphs.next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
+    match paragraphs.find(|paragraph| paragraph.starts_with("tip: ")) {
+        Some(tip) => format!("{what} ({})", &tip["tip: ".len()..]),
+        None => what,
+    }
+}
+
+#[cfg(test)]
+#[path = "args_test.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Bench, String> {
+    let words = std::iter::once("pantile").chain(line.split_whitespace());
+    match Cli::try_parse_from(words) {
+        Ok(Cli { verb: Verb::Bench(bench) }) => Ok(bench),
+        Err(error) => Err(one_line(&error.to_string())),
+    }
+}
+
+fn ycsb(line: &str) -> YcsbArgs {
+    match parse(&format!("bench ycsb {line}")).unwrap() {
+        Bench::Ycsb(args) => args,
+        Bench::Tpcc(_) => panic!("tpcc"),
+    }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn defaults_are_those_of_the_contract() {
+    let args = ycsb("");
+    assert_eq!((args.tuples, args.tuple_bytes, args.ops), (1_000_000, 100, 20));
+    assert_eq!((args.updates, args.inserts, args.scans, args.rmw), (50, 0, 0, 0));
+    assert_eq!((args.theta, args.workload), (None, None));
+    let common = args.common;
+    assert_eq!((common.seconds, common.warmup, common.rate), (10.0, 2.0, 0.0));
+    assert_eq!((common.runs, common.threads), (1, None));
+    assert_eq!(common.medium, [Medium::File]);
+    assert_eq!(common.collectors(), [Collector::None]);
+    assert_eq!(Durability::from(common.durability), Durability::Sync);
+    assert_eq!(Isolation::from(common.isolation), Isolation::Serializable);
+}
+
+#[test]
+fn several_media_and_collectors_are_separated_by_commas() {
+    let args = ycsb("--medium file,nvm,nvm:C,dram --gc none,all");
+    let names: Vec<_> = args.common.medium.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["file", "nvm:optane", "nvm:C", "dram"]);
+    assert_eq!(args.common.collectors(), Collector::ALL);
+}
+
+#[test]
+fn every_flag_of_the_contract_is_taken() {
+    let line = "bench tpcc --warehouses 4 --threads 16 --seconds 0.5 --warmup 0 --rate 1000 --gc all \
+                --medium nvm:optane --dir /tmp/x --isolation read-committed --durability group \
+                --seed 7 --runs 3 --json -";
+    let Bench::Tpcc(args) = parse(line).unwrap() else { panic!("ycsb") };
+    assert_eq!(args.warehouses, 4);
+    assert_eq!((args.common.threads, args.common.seed, args.common.runs), (Some(16), 7, 3));
+    assert_eq!(args.common.json, Some(PathBuf::from("-")));
+    assert_eq!(Isolation::from(args.common.isolation), Isolation::ReadCommitted);
+    assert_eq!(Durability::from(args.common.durability), Durability::Group);
+    assert_eq!(ycsb("--workload f --theta 0.5").workload, Some('F'));
+}
+
+#[test]
+fn wrong_arguments_are_told_in_one_line() {
+    let wrong = [
+        ("bench tpcc --warehouses 0", "--warehouses"),
+        ("bench tpcc --warehouse 1", "--warehouses"),
+        ("bench ycsb --theta 1", "at least 0 and below 1"),
+        ("bench ycsb --theta x", "not a number"),
+        ("bench ycsb --updates 101", "--updates"),
+        ("bench ycsb --workload G", "A to F"),
+        ("bench ycsb --workload A --updates 5", "--workload"),
+        ("bench ycsb --medium dax", "not supported by this build yet"),
+        ("bench ycsb --medium tape", "there is no medium \"tape\""),
+        ("bench ycsb --gc tape", "there is no collector"),
+        ("bench ycsb --seconds 0", "above 0"),
+        ("bench ycsb --seconds nan", "above 0"),
+        ("bench ycsb --isolation none", "read-committed"),
+        ("bench ycsb --threads 0", "--threads"),
+        ("bench tpcd", "tpcc"),
+        ("bench", "subcommand"),
+        ("", "subcommand"),
+    ];
+    for (line, expected) in wrong {
+        let error = parse(line).map(|_| ()).unwrap_err();
+        assert!(error.contains(expected), "{line}: {error}");
+        assert!(!error.contains('\n') && !error.contains("Usage"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn every_verb_has_an_example() {
+    fn check(command: &mut clap::Command) {
+        let help = command.render_long_help().to_string();
+        assert!(help.contains("Example"), "{help}");
+        command.get_subcommands_mut().filter(|sub| sub.get_name() != "help").for_each(check);
+    }
+    check(&mut Cli::command());
+}

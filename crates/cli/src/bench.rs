@@ -1,0 +1,158 @@
+//! `pantile bench`: from arguments to runs, from records to tables and JSON.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pantile_bench::experiment::run_all;
+use pantile_bench::load::Context;
+use pantile_bench::record::{Record, to_json};
+use pantile_bench::runner::Pace;
+use pantile_bench::settings::{Settings, Variant};
+use pantile_bench::tpcc::{Scale, Tpcc};
+use pantile_bench::workload::Workload;
+use pantile_bench::ycsb::{Mix, STANDARD_THETA, Ycsb};
+use pantile_bench::{Error, machine};
+
+use crate::args::{Common, TpccArgs, YcsbArgs};
+use crate::progress::Bars;
+use crate::table;
+
+/// Why a verb did not do what it was asked to, in one line.
+#[derive(Debug)]
+pub enum Failure {
+    /// It was asked for something that makes no sense.
+    Misuse(String),
+    /// It did not work.
+    Failed(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let line = one_line(&error.to_string());
+        if matches!(error, Error::Setting(_)) { Failure::Misuse(line) } else { Failure::Failed(line) }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Runs `pantile bench ycsb`.
+pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    let standard = args.workload.and_then(Ycsb::standard);
+    let asked = Mix { updates: args.updates, inserts: args.inserts, scans: args.scans, rmw: args.rmw };
+    let (mix, latest) = standard.unwrap_or((asked, false));
+    let usual_theta = if standard.is_some() { STANDARD_THETA } else { 0.0 };
+    let workload = Ycsb {
+        tuples: args.tuples,
+        tuple_bytes: args.tuple_bytes,
+        ops: args.ops,
+        mix,
+        theta: args.theta.unwrap_or(usual_theta),
+        latest,
+        seed: args.common.seed,
+    };
+    workload.validate()?;
+    run(&workload, &args.common, stop)
+}
+
+/// Runs `pantile bench tpcc`.
+pub fn tpcc(args: &TpccArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    let workload = Tpcc { scale: Scale::full(args.warehouses), seed: args.common.seed };
+    run(&workload, &args.common, stop)
+}
+
+fn settings(common: &Common) -> Settings {
+    let variants = common
+        .medium
+        .iter()
+        .flat_map(|&medium| common.collectors().into_iter().map(move |gc| Variant { medium, gc }))
+        .collect();
+    Settings {
+        variants,
+        runs: common.runs.into(),
+        threads: common.threads.map_or_else(machine::cores, usize::from),
+        pace: Pace {
+            warmup: Duration::from_secs_f64(common.warmup),
+            measure: Duration::from_secs_f64(common.seconds),
+            rate: common.rate,
+        },
+        isolation: common.isolation.into(),
+        durability: common.durability.into(),
+        seed: common.seed,
+        dir: common.dir.clone(),
+    }
+}
+
+fn run<W: Workload>(workload: &W, common: &Common, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut output = Output::open(common.json.as_deref())?;
+    let settings = settings(common);
+    let bars = Bars::default();
+    let context = Context { threads: machine::cores().max(settings.threads.min(8)), stop, observer: &bars };
+    let mut records: Vec<Record> = Vec::new();
+    let done = run_all(workload, &settings, &context, |record| records.push(record));
+    if !records.is_empty() {
+        output.write(&records)?;
+    }
+    done?;
+    match records.iter().filter_map(|record| record.consistency.as_ref()).find(|c| c.failed > 0) {
+        None => Ok(()),
+        Some(found) => Err(Failure::Failed(format!(
+            "{} of {} consistency conditions do not hold: {}",
+            found.failed,
+            found.checked,
+            found.failures.first().map_or("", String::as_str)
+        ))),
+    }
+}
+
+/// Where records go.
+enum Output {
+    /// The table only, on stdout.
+    Table,
+    /// The table on stdout, the records in a file.
+    File(File, PathBuf),
+    /// The records on stdout, where scripts read them; the table on stderr.
+    Stdout,
+}
+
+impl Output {
+    /// Opens the file now: a long run must not end with a file that cannot be written.
+    fn open(json: Option<&Path>) -> Result<Self, Failure> {
+        match json {
+            None => Ok(Output::Table),
+            Some(path) if path == Path::new("-") => Ok(Output::Stdout),
+            Some(path) => File::create(path)
+                .map(|file| Output::File(file, path.to_owned()))
+                .map_err(|e| cannot_write(path, &e)),
+        }
+    }
+
+    fn write(&mut self, records: &[Record]) -> Result<(), Failure> {
+        let (table, json) = (table::render(records), to_json(records) + "\n");
+        match self {
+            Output::Table => print(&mut stdout(), &table),
+            Output::Stdout => print(&mut stderr(), &table).and_then(|()| print(&mut stdout(), &json)),
+            Output::File(file, path) => {
+                let shown = print(&mut stdout(), &table);
+                file.write_all(json.as_bytes()).map_err(|e| cannot_write(path, &e)).and(shown)
+            }
+        }
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
+}
+
+fn print(to: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+        // Whoever read it has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::Failed(format!("cannot print: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,267 @@
+//! Records as tables for people: one line per medium and collector, medians
+//! where there were several runs.
+
+use pantile_bench::baseline::median;
+use pantile_bench::latency::LatencySummary;
+use pantile_bench::record::Record;
+
+/// A table whose columns are as wide as they must be.
+struct Table {
+    /// Columns that hold text, at the left.
+    texts: usize,
+    lines: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(texts: usize, head: &[&str]) -> Self {
+        Self { texts, lines: vec![head.iter().map(ToString::to_string).collect()] }
+    }
+
+    /// Removes the columns in which no line says anything.
+    fn without_empty_columns(mut self) -> Self {
+        for column in (0..self.lines[0].len()).rev() {
+            if self.lines[1..].iter().all(|line| line[column].is_empty()) {
+                for line in &mut self.lines {
+                    line.remove(column);
+                }
+            }
+        }
+        self
+    }
+
+    fn render(&self) -> String {
+        let width =
+            |column: usize| self.lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<_> = (0..self.lines[0].len()).map(width).collect();
+        let mut text = String::new();
+        for line in &self.lines {
+            let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+                if column < self.texts { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            text += cells.collect::<Vec<_>>().join("  ").trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Runs of the same medium and collector.
+struct Group<'a> {
+    records: Vec<&'a Record>,
+}
+
+impl Group<'_> {
+    /// The median of a figure, or `None` where runs do not have it.
+    fn median(&self, figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+        median(&self.records.iter().filter_map(|record| figure(record)).collect::<Vec<_>>())
+    }
+
+    fn name(&self) -> [String; 2] {
+        [self.records[0].medium.clone(), self.records[0].gc.clone()]
+    }
+}
+
+fn groups(records: &[Record]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for record in records {
+        let same = |group: &&mut Group<'_>| {
+            (&group.records[0].medium, &group.records[0].gc) == (&record.medium, &record.gc)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.records.push(record),
+            None => groups.push(Group { records: vec![record] }),
+        }
+    }
+    groups
+}
+
+/// Everything that people want to know of some runs of one workload.
+pub fn render(records: &[Record]) -> String {
+    let Some(first) = records.first() else { return String::new() };
+    let groups = groups(records);
+    let mut text = heading(first, records);
+    text += &throughput(&groups);
+    text.push('\n');
+    text += &space(&groups);
+    text.push('\n');
+    text += &latencies(&groups);
+    text += &remarks(&groups, records);
+    text
+}
+
+fn heading(first: &Record, records: &[Record]) -> String {
+    let runs = records.iter().map(|record| record.run).max().unwrap_or(1);
+    let medians = if runs > 1 { format!(", medians of {runs} runs") } else { String::new() };
+    let threads =
+        if first.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", first.threads) };
+    format!(
+        "{}: {threads}, {:.1} s, {}, durability {}{medians}\n{}, commit {}\n\n",
+        first.workload, first.seconds, first.isolation, first.durability, first.machine, first.commit
+    )
+}
+
+fn throughput(groups: &[Group<'_>]) -> String {
+    let head = [
+        "medium",
+        "gc",
+        "txn/s",
+        "tpmC",
+        "aborts/txn",
+        "bytes/txn",
+        "write ampl.",
+        "flushes/txn",
+        "fences/txn",
+        "syncs/txn",
+    ];
+    let mut table = Table::new(2, &head);
+    for group in groups {
+        let per_txn = |figure: fn(&Record) -> u64| {
+            group.median(|r| (r.transactions > 0).then(|| figure(r) as f64 / r.transactions as f64))
+        };
+        let [medium, gc] = group.name();
+        table.lines.push(vec![
+            medium,
+            gc,
+            whole(group.median(|r| Some(r.txn_per_s))),
+            whole(group.median(|r| r.tpmc)),
+            decimals(group.median(|r| Some(r.aborts_per_txn)), 4),
+            whole(per_txn(|r| r.medium_io.bytes_written)),
+            decimals(group.median(|r| r.medium_io.write_amplification), 2),
+            decimals(per_txn(|r| r.medium_io.flushes).filter(|&n| n > 0.0), 2),
+            decimals(per_txn(|r| r.medium_io.fences), 2),
+            decimals(per_txn(|r| r.medium_io.syncs).filter(|&n| n > 0.0), 2),
+        ]);
+    }
+    table.without_empty_columns().render()
+}
+
+fn space(groups: &[Group<'_>]) -> String {
+    let head = [
+        "medium",
+        "gc",
+        "medium MB",
+        "live MB",
+        "DRAM MB",
+        "DRAM B/tuple",
+        "resident MB",
+        "load s",
+        "recovery s",
+        "recovery MB/s",
+        "conditions",
+    ];
+    let mut table = Table::new(2, &head);
+    for group in groups {
+        let megabytes =
+            |figure: fn(&Record) -> u64| decimals(group.median(|r| Some(figure(r) as f64 / 1e6)), 1);
+        let [medium, gc] = group.name();
+        table.lines.push(vec![
+            medium,
+            gc,
+            megabytes(|r| r.space.medium_bytes),
+            megabytes(|r| r.space.live_bytes),
+            megabytes(|r| r.space.dram_bytes),
+            decimals(group.median(|r| Some(r.space.dram_bytes_per_tuple)), 1),
+            decimals(group.median(|r| r.space.resident_bytes.map(|bytes| bytes as f64 / 1e6)), 1),
+            decimals(group.median(|r| r.load.map(|load| load.seconds)), 2),
+            decimals(group.median(|r| r.recovery.map(|recovery| recovery.seconds)), 3),
+            whole(
+                group.median(|r| {
+                    r.recovery.and_then(|recovery| recovery.bytes_per_s).map(|bytes| bytes / 1e6)
+                }),
+            ),
+            conditions(group),
+        ]);
+    }
+    table.without_empty_columns().render()
+}
+
+/// The consistency conditions that hold, in the worst of the runs.
+fn conditions(group: &Group<'_>) -> String {
+    let checks = group.records.iter().filter_map(|record| record.consistency.as_ref());
+    let worst = checks.max_by_key(|check| check.failed);
+    worst.map_or(String::new(), |check| format!("{} of {} hold", check.checked - check.failed, check.checked))
+}
+
+fn latencies(groups: &[Group<'_>]) -> String {
+    let head = ["medium", "gc", "latency, us", "count", "mean", "stddev", "p50", "p95", "p99", "max"];
+    let mut table = Table::new(3, &head);
+    for group in groups {
+        for (kind, _) in &group.records[0].latency_us {
+            let of = |figure: fn(&LatencySummary) -> f64| {
+                group.median(|r| r.latency_us.iter().find(|(name, _)| name == kind).map(|(_, s)| figure(s)))
+            };
+            let [medium, gc] = group.name();
+            let figures: [fn(&LatencySummary) -> f64; 6] =
+                [|s| s.mean, |s| s.stddev, |s| s.p50, |s| s.p95, |s| s.p99, |s| s.max];
+            let mut line = vec![medium, gc, (*kind).to_owned(), whole(of(|s| s.count as f64))];
+            line.extend(figures.map(|figure| decimals(of(figure), 1)));
+            table.lines.push(line);
+        }
+    }
+    table.render()
+}
+
+fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
+    let mut text = String::new();
+    for group in groups {
+        if let Some(sync) = group.median(|r| r.baseline.map(|baseline| baseline.file_sync_us)) {
+            text +=
+                &format!("\nthe device alone: overwriting 4 KB and fdatasync takes {sync:.1} us (median)\n");
+        }
+    }
+    if let Some(record) = records.iter().find(|record| record.interrupted) {
+        text += &format!(
+            "\ninterrupted, after {:.1} s of measuring: not all of checking and opening again was done\n",
+            record.seconds
+        );
+    }
+    for record in records {
+        for failure in record.consistency.iter().flat_map(|check| &check.failures) {
+            text += &format!("\nrun {} on {}, {}: {failure}", record.run, record.medium, record.gc);
+        }
+    }
+    if !text.ends_with('\n') && !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn decimals(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or(String::new(), |figure| format!("{figure:.digits$}"))
+}
+
+/// A whole number in groups of three digits.
+fn whole(figure: Option<f64>) -> String {
+    let Some(figure) = figure else { return String::new() };
+    let digits = format!("{figure:.0}");
+    let mut grouped = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_grouped() {
+        assert_eq!(whole(Some(7.4)), "7");
+        assert_eq!(whole(Some(123.0)), "123");
+        assert_eq!(whole(Some(1234.0)), "1,234");
+        assert_eq!(whole(Some(1_234_567.0)), "1,234,567");
+        assert_eq!(whole(None), "");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_empty_ones_left_out() {
+        let mut table = Table::new(1, &["name", "a", "b"]);
+        table.lines.push(vec!["x".into(), "1".into(), String::new()]);
+        table.lines.push(vec!["longer".into(), "100".into(), String::new()]);
+        assert_eq!(table.without_empty_columns().render(), "name      a\nx         1\nlonger  100\n");
+    }
+}

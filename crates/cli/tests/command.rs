@@ -1,0 +1,135 @@
+//! The command as scripts use it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const QUICK: &[&str] =
+    &["bench", "ycsb", "--tuples", "2000", "--seconds", "0.2", "--warmup", "0.05", "--threads", "2"];
+
+fn pantile(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pantile")).args(args).output().expect("the command runs")
+}
+
+fn quick(more: &[&str]) -> Output {
+    pantile(&[QUICK, more].concat())
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// What is said on stderr, but for the warning of a debug build.
+fn complaint(output: &Output) -> String {
+    let lines = text(&output.stderr).lines();
+    lines.filter(|line| !line.starts_with("warning: this is a debug build")).collect::<Vec<_>>().join("\n")
+}
+
+fn left_over(dir: &Path) -> usize {
+    let entries = dir.read_dir().expect("a directory").flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("pantile-bench-")).count()
+}
+
+#[test]
+fn a_record_on_stdout_is_json_and_nothing_else() {
+    let output = quick(&["--medium", "dram", "--json", "-"]);
+    assert!(output.status.success());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&record["workload"], &record["engine"]), (&"ycsb".into(), &"pantile".into()));
+    assert!(record["txn_per_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(record["debug_build"].as_bool().unwrap_or(false), cfg!(debug_assertions));
+    assert!(text(&output.stderr).contains("txn/s"));
+}
+
+#[test]
+fn several_runs_make_an_array_in_the_file_and_one_line_of_medians() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("records.json");
+    let output = quick(&["--medium", "dram,nvm:E", "--runs", "2", "--json", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let records: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let media: Vec<_> = records.as_array().unwrap().iter().map(|record| record["medium"].clone()).collect();
+    assert_eq!(media, ["dram", "nvm:E", "dram", "nvm:E"]);
+    let table = text(&output.stdout);
+    assert!(table.contains("medians of 2 runs"), "{table}");
+    assert_eq!(table.matches("transaction").count(), 2, "{table}");
+}
+
+#[test]
+fn temporary_directories_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+        command.args(QUICK).args(more).env("TMPDIR", dir.path()).output().unwrap()
+    };
+    assert!(run(&["--medium", "file"]).status.success());
+    assert_eq!(left_over(dir.path()), 0);
+}
+
+#[test]
+fn a_directory_of_other_data_is_a_failure_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert!(quick(&["--dir", path]).status.success());
+    let other = quick(&["--dir", path, "--tuple-bytes", "200"]);
+    assert_eq!(other.status.code(), Some(1));
+    let complaint = complaint(&other);
+    assert!(complaint.contains("--tuple-bytes 100") && complaint.contains(path), "{complaint}");
+    let again = quick(&["--dir", path]);
+    assert!(again.status.success());
+    assert!(text(&again.stderr).contains("going on with the database"));
+}
+
+#[test]
+fn wrong_arguments_are_one_line_and_status_2() {
+    for wrong in
+        [&["bench", "ycsb", "--medium", "dax"][..], &["bench", "ycsb", "--inserts", "80"], &["bunch"], &[]]
+    {
+        let output = pantile(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(output.stdout.is_empty());
+        let complaint = complaint(&output);
+        assert!(complaint.starts_with("pantile: ") && complaint.lines().count() == 1, "{complaint}");
+    }
+}
+
+#[test]
+fn a_failure_is_one_line_and_status_1() {
+    let output = quick(&["--medium", "dram", "--json", "/nowhere/record.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        complaint(&output),
+        "pantile: cannot write /nowhere/record.json: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn help_goes_to_stdout_and_has_an_example() {
+    for verb in
+        [&["--help"][..], &["bench", "--help"], &["bench", "ycsb", "--help"], &["bench", "tpcc", "--help"]]
+    {
+        let output = pantile(verb);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).contains("Example"), "{verb:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_prints_what_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+    let args = ["bench", "ycsb", "--tuples", "2000", "--seconds", "60", "--warmup", "0", "--json", "-"];
+    command.args(args).env("TMPDIR", dir.path()).stdout(std::process::Stdio::piped());
+    let child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["interrupted"], true);
+    assert!(record["transactions"].as_u64().unwrap() > 0);
+    assert_eq!(left_over(dir.path()), 0);
+}

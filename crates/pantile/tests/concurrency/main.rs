@@ -1,0 +1,14 @@
+//! Transactions of many threads: unique keys, indexes, waiting, definitions
+//! that change beside them, and what one thread tells another.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bank;
+mod churn;
+mod ddl;
+mod indexes;
+mod own_writes;
+mod table;
+mod unique;
+mod waiting;
