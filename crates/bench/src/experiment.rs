@@ -15,7 +15,7 @@ use crate::settings::{Medium, Settings, Variant, durability_name, isolation_name
 use crate::workload::{Found, Workload};
 
 /// Writes and syncs of the baseline, before the run and again after it.
-const SYNCS: usize = 100;
+const SYNCS: usize = 2000;
 
 /// Runs every variant as often as the settings say, in turn, and hands each
 /// record over as soon as there is one. Told to stop, it stops after the
@@ -231,7 +231,7 @@ impl<W: Workload> Experiment<'_, W> {
             commit: machine::commit(),
             debug_build: cfg!(debug_assertions),
             machine: machine::describe(),
-            config: self.settings.config(self.workload.config()),
+            config: self.settings.config(self.variant, self.workload.config()),
             transactions,
             txn_per_s: ratio(transactions as f64, seconds).unwrap_or(0.0),
             tpmc: tpmc.and_then(|commits| ratio(commits, seconds)),

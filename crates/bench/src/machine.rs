@@ -22,6 +22,12 @@ pub fn describe() -> String {
     format!("{cpu}, {} cores, {memory} GiB, {} {}", cores(), std::env::consts::OS, release.trim())
 }
 
+/// Bytes of memory that programs could still take; 0 if that is not known.
+pub fn available_memory() -> u64 {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    kilobytes(&meminfo, "MemAvailable").unwrap_or(0) * 1024
+}
+
 /// Bytes of memory that the process has resident, mapped files included.
 pub fn resident_bytes() -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS").map(|kb| kb * 1024)

@@ -251,7 +251,8 @@ impl<C: Client> Loop<'_, C> {
         }
     }
 
-    /// Lets others go first, for a random time that grows with the aborts: two transactions that abort each other would do so for ever.
+    /// Lets others go first, for a random time that grows with the aborts:
+    /// two transactions that abort each other would do so for ever.
     fn back_off(&mut self, aborts: u32) {
         if aborts < 2 {
             return;

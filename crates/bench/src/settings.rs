@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pantile::{Collector, Durability, Isolation, MediumKind, NvmConfig, Options};
 use serde::Serialize;
 
+use crate::machine;
 use crate::runner::Pace;
 
 /// Where a database lives.
@@ -112,6 +113,12 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
 }
 
+/// What a client on a core of its own writes in a second, roughly.
+const BYTES_PER_SECOND: f64 = 150e6;
+
+/// Most memory that is taken ahead.
+const MOST_PREALLOCATED: u64 = 2 << 30;
+
 /// [`Settings`] as a record tells them.
 #[derive(Serialize)]
 struct Told<'a> {
@@ -121,16 +128,33 @@ struct Told<'a> {
     seed: u64,
     runs: usize,
     dir: Option<&'a PathBuf>,
+    preallocated_bytes: u64,
 }
 
 impl Settings {
     /// How to open the database of a variant.
     pub fn options(&self, variant: Variant) -> Options {
-        Options::new().medium(variant.medium.kind()).collector(variant.gc).durability(self.durability)
+        Options::new()
+            .medium(variant.medium.kind())
+            .collector(variant.gc)
+            .durability(self.durability)
+            .preallocate(self.preallocated(variant))
+    }
+
+    /// Memory that a variant's medium takes before anything is timed, so that
+    /// the system's clearing of fresh pages is not counted as the engine's
+    /// time: about what the run will write, in bytes. Nothing on files.
+    fn preallocated(&self, variant: Variant) -> u64 {
+        if matches!(variant.medium, Medium::File) {
+            return 0;
+        }
+        let seconds = self.pace.warmup + self.pace.measure;
+        let wanted = seconds.as_secs_f64() * self.threads.min(machine::cores()) as f64 * BYTES_PER_SECOND;
+        (wanted as u64).min(MOST_PREALLOCATED).min(machine::available_memory() / 4)
     }
 
     /// For records: these settings and those of the workload.
-    pub fn config(&self, workload: serde_json::Value) -> serde_json::Value {
+    pub fn config(&self, variant: Variant, workload: serde_json::Value) -> serde_json::Value {
         let told = Told {
             warmup_seconds: self.pace.warmup.as_secs_f64(),
             measured_seconds: self.pace.measure.as_secs_f64(),
@@ -138,6 +162,7 @@ impl Settings {
             seed: self.seed,
             runs: self.runs,
             dir: self.dir.as_ref(),
+            preallocated_bytes: self.preallocated(variant),
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
         if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {

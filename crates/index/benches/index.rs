@@ -44,11 +44,7 @@ struct Case<const N: usize> {
 
 impl<const N: usize> Case<N> {
     fn run(&self) {
-        let order = if self.ordered {
-            (0..KEYS as u64).collect()
-        } else {
-            shuffled()
-        };
+        let order = if self.ordered { (0..KEYS as u64).collect() } else { shuffled() };
         let (lookups, arena) = (shuffled(), Arc::new(NodeArena::new()));
         let index = Index::new(N, &arena);
         let insert = rate(KEYS, || {
@@ -84,12 +80,8 @@ impl<const N: usize> Case<N> {
             for &i in &lookups[..SCANS] {
                 let key = (self.key)(2 * i);
                 match direction {
-                    Direction::Forward => {
-                        scan.reset(Bound::Included(&key), Bound::Unbounded, direction)
-                    }
-                    Direction::Backward => {
-                        scan.reset(Bound::Unbounded, Bound::Included(&key), direction)
-                    }
+                    Direction::Forward => scan.reset(Bound::Included(&key), Bound::Unbounded, direction),
+                    Direction::Backward => scan.reset(Bound::Unbounded, Bound::Included(&key), direction),
                 }
                 let mut left = SCAN_LENGTH;
                 while left > 0 {
@@ -97,11 +89,7 @@ impl<const N: usize> Case<N> {
                     if !scan.next_batch(index, None, &mut batch) {
                         break;
                     }
-                    black_box(
-                        batch
-                            .iter()
-                            .fold(0, |sum, (key, value)| sum ^ key[0] ^ value),
-                    );
+                    black_box(batch.iter().fold(0, |sum, (key, value)| sum ^ key[0] ^ value));
                     left -= batch.len();
                 }
             }
@@ -135,10 +123,7 @@ fn two_threads() {
 }
 
 fn main() {
-    let filter = std::env::args()
-        .skip(1)
-        .find(|arg| !arg.starts_with('-'))
-        .unwrap_or_default();
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
     if cfg!(debug_assertions) {
         eprintln!("warning: not optimised");
     }

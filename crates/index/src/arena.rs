@@ -100,18 +100,14 @@ impl NodeArena {
         let mut carver = self.carver.lock();
         if carver.left() < class.bytes() {
             self.retire_rest(&mut carver);
-            self.mapped
-                .fetch_add(carver.grow() as u64, Ordering::Relaxed);
+            self.mapped.fetch_add(carver.grow() as u64, Ordering::Relaxed);
         }
         carver.take(class.bytes())
     }
 
     /// Turns what is left of a region into free nodes, larger ones first.
     fn retire_rest(&self, carver: &mut Carver) {
-        for class in (0..Class::WORDS.len())
-            .rev()
-            .map(|class| Class(class as u8))
-        {
+        for class in (0..Class::WORDS.len()).rev().map(|class| Class(class as u8)) {
             while carver.left() >= class.bytes() {
                 let node = carver.take(class.bytes());
                 self.free[class.0 as usize].lock().push(node);

@@ -23,13 +23,7 @@ impl Batch {
     /// one) at a time: short scans then copy no more than they need.
     pub fn with_limit(limit: usize) -> Self {
         let (words, ends, values) = (Vec::new(), Vec::new(), Vec::new());
-        Self {
-            words,
-            ends,
-            values,
-            one_word: false,
-            limit: limit.max(1),
-        }
+        Self { words, ends, values, one_word: false, limit: limit.max(1) }
     }
 
     /// Changes how many entries a scan puts in at a time.
@@ -125,9 +119,7 @@ impl Batch {
         self.values.insert(pos, value);
         if !self.one_word {
             self.ends.insert(pos, start as u32);
-            self.ends[pos..]
-                .iter_mut()
-                .for_each(|end| *end += key.len() as u32);
+            self.ends[pos..].iter_mut().for_each(|end| *end += key.len() as u32);
         }
     }
 
@@ -138,18 +130,13 @@ impl Batch {
         self.values.remove(pos);
         if !self.one_word {
             self.ends.remove(pos);
-            self.ends[pos..]
-                .iter_mut()
-                .for_each(|e| *e -= (end - start) as u32);
+            self.ends[pos..].iter_mut().for_each(|e| *e -= (end - start) as u32);
         }
     }
 
     /// The words of the keys of `range`, and the values.
     pub(crate) fn parts(&self, range: Range<usize>) -> (&[u64], &[u64]) {
-        (
-            &self.words[self.start(range.start)..self.start(range.end)],
-            &self.values[range],
-        )
+        (&self.words[self.start(range.start)..self.start(range.end)], &self.values[range])
     }
 
     /// How many words the keys of `range` have together.

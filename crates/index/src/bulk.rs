@@ -18,11 +18,7 @@ pub struct Unsorted {
 
 impl fmt::Display for Unsorted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "entry {} of a bulk load does not follow the one before it",
-            self.position
-        )
+        write!(f, "entry {} of a bulk load does not follow the one before it", self.position)
     }
 }
 
@@ -49,12 +45,7 @@ impl<L: Layout> Loader<L> {
         }
         self.pending.push(key, value);
         let (low, high) = (self.low.as_deref(), Some(key));
-        let content = Content {
-            entries: &self.pending,
-            range: 0..len + 1,
-            low,
-            high,
-        };
+        let content = Content { entries: &self.pending, range: 0..len + 1, low, high };
         if len > 0 && self.tree.layout.cost(&content) > self.budget {
             self.pending.remove(len);
             let high = separator(self.pending.key(len - 1), key).to_vec();
@@ -66,9 +57,7 @@ impl<L: Layout> Loader<L> {
 
     /// Frees the leaves of a tree that will not be.
     fn free_finished(&mut self) {
-        self.finished
-            .drain(..)
-            .for_each(|(_, leaf)| self.tree.free_node(leaf));
+        self.finished.drain(..).for_each(|(_, leaf)| self.tree.free_node(leaf));
     }
 
     /// Writes the pending entries to a leaf that ends before `high`.
@@ -76,15 +65,9 @@ impl<L: Layout> Loader<L> {
         let leaf = self.tree.new_node(0, 0);
         let range = 0..self.pending.len();
         let (low, end) = (self.low.as_deref(), high.as_deref());
-        let content = Content {
-            entries: &self.pending,
-            range,
-            low,
-            high: end,
-        };
+        let content = Content { entries: &self.pending, range, low, high: end };
         self.tree.layout.store(leaf, &content);
-        self.finished
-            .push((self.low.take().unwrap_or_default(), leaf.addr()));
+        self.finished.push((self.low.take().unwrap_or_default(), leaf.addr()));
         self.low = high;
         self.pending.clear(L::ONE_WORD);
     }
@@ -104,9 +87,7 @@ impl<L: Layout> Loader<L> {
             }
             let node = self.tree.new_node(level, 0);
             node.set_first_child(first as u64);
-            self.tree
-                .layout
-                .store(node, &Content::inner(&entries, 0..entries.len()));
+            self.tree.layout.store(node, &Content::inner(&entries, 0..entries.len()));
             self.finished.push((low, node.addr()));
         }
     }
@@ -143,13 +124,7 @@ impl<L: Layout> Tree<L> {
         let most = layout.budget() - usize::from(!L::ONE_WORD);
         let budget = (most as f64 * fill.clamp(0.5, 1.0)) as usize;
         let pending = tree.batch();
-        let mut loader = Loader {
-            tree,
-            budget,
-            pending,
-            low: None,
-            finished: Vec::new(),
-        };
+        let mut loader = Loader { tree, budget, pending, low: None, finished: Vec::new() };
         for (position, (key, value)) in entries.into_iter().enumerate() {
             let key = key.as_ref();
             assert!(layout.accepts(key.len()), "a key of {} words", key.len());

@@ -78,12 +78,7 @@ impl Index {
         check_max_key_words(max_key_words);
         Ok(Self(match max_key_words {
             1 => Kind::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
-            _ => Kind::Wide(Tree::bulk_load(
-                Wide::new(max_key_words),
-                arena,
-                entries,
-                fill,
-            )?),
+            _ => Kind::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
         }))
     }
 
@@ -148,25 +143,15 @@ impl fmt::Debug for Index {
             Kind::Narrow(_) => "narrow",
             Kind::Wide(_) => "wide",
         };
-        f.debug_struct("Index")
-            .field("layout", &layout)
-            .field("bytes", &self.bytes())
-            .finish()
+        f.debug_struct("Index").field("layout", &layout).field("bytes", &self.bytes()).finish()
     }
 }
 
 fn check_max_key_words(words: usize) {
-    assert!(
-        (1..=MAX_KEY_WORDS).contains(&words),
-        "keys of up to {words} words"
-    );
+    assert!((1..=MAX_KEY_WORDS).contains(&words), "keys of up to {words} words");
 }
 
 #[inline(always)]
 fn check_key<L: Layout>(tree: &Tree<L>, key: &[u64]) {
-    assert!(
-        tree.layout.accepts(key.len()),
-        "a key of {} words",
-        key.len()
-    );
+    assert!(tree.layout.accepts(key.len()), "a key of {} words", key.len());
 }

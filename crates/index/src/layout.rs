@@ -34,12 +34,7 @@ pub(crate) struct Content<'a> {
 impl<'a> Content<'a> {
     /// What an inner node is to hold.
     pub(crate) fn inner(entries: &'a Batch, range: Range<usize>) -> Self {
-        Self {
-            entries,
-            range,
-            low: None,
-            high: None,
-        }
+        Self { entries, range, low: None, high: None }
     }
 
     /// The fence on one side.

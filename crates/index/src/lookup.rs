@@ -16,8 +16,7 @@ impl<L: Layout> Tree<L> {
     /// All entries of a node.
     pub(crate) fn entries(&self, node: Node<'_>) -> Batch {
         let mut entries = self.batch();
-        self.layout
-            .load(node, 0..self.layout.count(node), &mut entries);
+        self.layout.load(node, 0..self.layout.count(node), &mut entries);
         entries
     }
 
@@ -29,8 +28,7 @@ impl<L: Layout> Tree<L> {
 
     /// Makes a node one without entries and without fences.
     pub(crate) fn store_empty(&self, node: Node<'_>) {
-        self.layout
-            .store(node, &Content::inner(&self.batch(), 0..0));
+        self.layout.store(node, &Content::inner(&self.batch(), 0..0));
     }
 
     /// How many entries the leaves hold, each counted at its own moment.
@@ -39,11 +37,7 @@ impl<L: Layout> Tree<L> {
         loop {
             // The empty key is below all others, but has no head to search for.
             let pick = |node: Node<'_>| {
-                if low.is_empty() {
-                    0
-                } else {
-                    self.covering(node, &low)
-                }
+                if low.is_empty() { 0 } else { self.covering(node, &low) }
             };
             let Some(path) = self.descend(0, pick) else {
                 continue;

@@ -77,12 +77,7 @@ impl<L: Layout> Tree<L> {
         let at = step.child.min(count - 1);
         let left = self.locked_child(parent, at).lock();
         let right = self.locked_child(parent, at + 1).lock();
-        self.merge_pair(Pair {
-            parent,
-            at,
-            left,
-            right,
-        })
+        self.merge_pair(Pair { parent, at, left, right })
     }
 
     fn merge_pair(&self, pair: Pair<'_, '_>) -> Merge {
@@ -92,19 +87,10 @@ impl<L: Layout> Tree<L> {
             let separator = self.entries(**pair.parent).key(pair.at).to_vec();
             entries.push(&separator, pair.right.first_child());
         }
-        self.layout
-            .load(*pair.right, 0..self.layout.count(*pair.right), &mut entries);
-        let (low, high) = (
-            self.fence(*pair.left, Side::Low),
-            self.fence(*pair.right, Side::High),
-        );
+        self.layout.load(*pair.right, 0..self.layout.count(*pair.right), &mut entries);
+        let (low, high) = (self.fence(*pair.left, Side::Low), self.fence(*pair.right, Side::High));
         let (low, high, range) = (low.as_deref(), high.as_deref(), 0..entries.len());
-        let content = Content {
-            entries: &entries,
-            range,
-            low,
-            high,
-        };
+        let content = Content { entries: &entries, range, low, high };
         let (cost, budget) = (self.layout.cost(&content), self.layout.budget());
         let drained = self.is_drained(*pair.left) || self.is_drained(*pair.right);
         if cost <= budget / 4 * 3 || (drained && cost <= budget) {
@@ -123,16 +109,7 @@ impl<L: Layout> Tree<L> {
     }
 
     /// Moves everything into the left node and frees the right one.
-    fn join(
-        &self,
-        Pair {
-            parent,
-            at,
-            left,
-            right,
-        }: Pair<'_, '_>,
-        content: &Content<'_>,
-    ) -> Merge {
+    fn join(&self, Pair { parent, at, left, right }: Pair<'_, '_>, content: &Content<'_>) -> Merge {
         left.raise_mark(right.mark());
         self.layout.store(*left, content);
         self.layout.remove(parent, at);
@@ -153,14 +130,9 @@ impl<L: Layout> Tree<L> {
             (*pair.left, Content::inner(entries, 0..at)),
             (*pair.right, Content::inner(entries, at + 1..len)),
         ];
-        if contents
-            .iter()
-            .all(|(_, content)| self.layout.cost(content) <= self.layout.budget())
-        {
+        if contents.iter().all(|(_, content)| self.layout.cost(content) <= self.layout.budget()) {
             pair.right.set_first_child(entries.value(at));
-            contents
-                .iter()
-                .for_each(|(node, content)| self.layout.store(*node, content));
+            contents.iter().for_each(|(node, content)| self.layout.store(*node, content));
         }
     }
 
@@ -177,8 +149,7 @@ impl<L: Layout> Tree<L> {
         root.raise_mark(child.mark());
         root.set_level(child.level());
         root.set_first_child(child.first_child());
-        self.layout
-            .store(*root, &Content::inner(&entries, 0..entries.len()));
+        self.layout.store(*root, &Content::inner(&entries, 0..entries.len()));
         let freed = child.addr();
         drop(child);
         self.free_node(freed);

@@ -67,17 +67,10 @@ impl Layout for Narrow {
     }
 
     #[inline]
-    fn load(
-        &self,
-        node: Node<'_>,
-        positions: impl Iterator<Item = usize> + Clone,
-        out: &mut Batch,
-    ) {
+    fn load(&self, node: Node<'_>, positions: impl Iterator<Item = usize> + Clone, out: &mut Batch) {
         let (keys, values) = (keys(node), values(node));
         out.extend_one_word(
-            positions
-                .clone()
-                .map(|pos| keys[pos % CAPACITY].load(Relaxed)),
+            positions.clone().map(|pos| keys[pos % CAPACITY].load(Relaxed)),
             positions.map(|pos| values[pos % CAPACITY].load(Relaxed)),
         );
     }
@@ -122,9 +115,7 @@ impl Layout for Narrow {
         let (new_keys, new_values) = content.entries.parts(content.range.clone());
         copy_in(keys(node), new_keys);
         copy_in(values(node), new_values);
-        keys(node)[count..]
-            .iter()
-            .for_each(|key| key.store(u64::MAX, Relaxed));
+        keys(node)[count..].iter().for_each(|key| key.store(u64::MAX, Relaxed));
         node.set(META, count as u64);
         for side in [Side::Low, Side::High] {
             node.set_has_fence(side, content.fence(side).is_some());

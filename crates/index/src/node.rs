@@ -35,11 +35,7 @@ pub(crate) struct Backoff(u32);
 impl Backoff {
     pub(crate) fn wait(&mut self) {
         self.0 += 1;
-        if self.0 < SPINS {
-            std::hint::spin_loop()
-        } else {
-            std::thread::yield_now()
-        }
+        if self.0 < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
     }
 }
 
@@ -112,11 +108,7 @@ impl<'a> Node<'a> {
     #[inline(always)]
     pub(crate) fn version(self) -> u64 {
         let version = self.words[VERSION].load(Ordering::Acquire);
-        if version & 1 == 0 {
-            version
-        } else {
-            self.version_contended()
-        }
+        if version & 1 == 0 { version } else { self.version_contended() }
     }
 
     #[cold]
@@ -143,15 +135,10 @@ impl<'a> Node<'a> {
     #[inline]
     pub(crate) fn lock_if(self, version: u64) -> Option<Locked<'a>> {
         let (ok, err) = (Ordering::SeqCst, Ordering::Relaxed);
-        self.words[VERSION]
-            .compare_exchange(version, version + 1, ok, err)
-            .ok()?;
+        self.words[VERSION].compare_exchange(version, version + 1, ok, err).ok()?;
         // A reader that sees a write below sees the odd version too.
         fence(Ordering::Release);
-        Some(Locked {
-            node: self,
-            version,
-        })
+        Some(Locked { node: self, version })
     }
 
     /// Waits for the lock (see I7).
@@ -225,11 +212,7 @@ impl<'a> Node<'a> {
     pub(crate) fn note_insert(self, pos: usize) {
         let hint = self.get(HINT);
         let follows = hint >> 16 == pos as u64;
-        let run = if follows {
-            ((hint & HINT_RUN) + 1).min(HINT_RUN)
-        } else {
-            0
-        };
+        let run = if follows { ((hint & HINT_RUN) + 1).min(HINT_RUN) } else { 0 };
         self.set(HINT, (pos as u64 + 1) << 16 | run);
     }
 

@@ -51,11 +51,7 @@ mod os {
     use std::ptr::{self, NonNull};
 
     pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
-        if len < HUGE_PAGE {
-            anonymous(len)
-        } else {
-            huge(len)
-        }
+        if len < HUGE_PAGE { anonymous(len) } else { huge(len) }
     }
 
     /// # Safety
@@ -67,17 +63,11 @@ mod os {
     }
 
     fn anonymous(len: usize) -> Option<NonNull<u8>> {
-        let (protection, flags) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a fresh anonymous mapping touches no memory of ours.
         let base = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
-        if base == libc::MAP_FAILED {
-            None
-        } else {
-            NonNull::new(base.cast())
-        }
+        if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
     }
 
     /// Maps too much, then gives back what lies outside the aligned stretch.

@@ -99,9 +99,7 @@ impl Scan {
         }
         match self.lower.key.cmp(&self.upper.key) {
             Ordering::Less => false,
-            Ordering::Equal => {
-                self.lower.kind == Kind::Excluded || self.upper.kind == Kind::Excluded
-            }
+            Ordering::Equal => self.lower.kind == Kind::Excluded || self.upper.kind == Kind::Excluded,
             Ordering::Greater => true,
         }
     }
@@ -156,12 +154,7 @@ impl Scan {
 
     /// The next leaf's worth of entries; `None` if a writer got in the way.
     #[inline]
-    fn attempt<L: Layout>(
-        &mut self,
-        tree: &Tree<L>,
-        mark: Option<u64>,
-        out: &mut Batch,
-    ) -> Option<Progress> {
+    fn attempt<L: Layout>(&mut self, tree: &Tree<L>, mark: Option<u64>, out: &mut Batch) -> Option<Progress> {
         out.clear(L::ONE_WORD);
         let path = tree.descend(0, |node| self.pick(tree, node))?;
         if let Some(mark) = mark {
@@ -180,10 +173,7 @@ impl Scan {
             }
         };
         let bounded = tree.layout.fence(path.node, side, &mut self.fence);
-        path.node.unchanged(path.version).then_some(Progress {
-            partial: taken < to - from,
-            bounded,
-        })
+        path.node.unchanged(path.version).then_some(Progress { partial: taken < to - from, bounded })
     }
 
     /// Moves the near edge of the range behind what has been read.

@@ -30,23 +30,13 @@ struct Halves {
 impl Halves {
     fn left<'a>(&'a self, cut: &'a Cut) -> Content<'a> {
         let high = self.leaf.then_some(cut.separator.as_slice());
-        Content {
-            entries: &self.entries,
-            range: 0..cut.at,
-            low: self.low.as_deref(),
-            high,
-        }
+        Content { entries: &self.entries, range: 0..cut.at, low: self.low.as_deref(), high }
     }
 
     fn right<'a>(&'a self, cut: &'a Cut) -> Content<'a> {
         let low = self.leaf.then_some(cut.separator.as_slice());
         let range = cut.at + usize::from(!self.leaf)..self.entries.len();
-        Content {
-            entries: &self.entries,
-            range,
-            low,
-            high: self.high.as_deref(),
-        }
+        Content { entries: &self.entries, range, low, high: self.high.as_deref() }
     }
 }
 
@@ -77,8 +67,7 @@ impl<L: Layout> Tree<L> {
         };
         let entries = self.entries(*node);
         let range = 0..entries.len();
-        let half_full =
-            self.layout.cost(&Content::inner(&entries, range)) > self.layout.budget() / 2;
+        let half_full = self.layout.cost(&Content::inner(&entries, range)) > self.layout.budget() / 2;
         if node.level() == level && half_full {
             self.split(path.parent, node, key);
         }
@@ -89,10 +78,7 @@ impl<L: Layout> Tree<L> {
         let halves = self.halves(**node);
         let cut = self.cut(**node, &halves, key);
         let right = self.new_node(node.level(), node.mark());
-        if !self
-            .layout
-            .insert(parent, i, &cut.separator, right.addr() as u64)
-        {
+        if !self.layout.insert(parent, i, &cut.separator, right.addr() as u64) {
             self.free_node(right.addr());
             return false;
         }
@@ -125,12 +111,7 @@ impl<L: Layout> Tree<L> {
 
     fn halves(&self, node: Node<'_>) -> Halves {
         let [low, high] = [Side::Low, Side::High].map(|side| self.fence(node, side));
-        Halves {
-            entries: self.entries(node),
-            low,
-            high,
-            leaf: node.level() == 0,
-        }
+        Halves { entries: self.entries(node), low, high, leaf: node.level() == 0 }
     }
 
     /// Where to cut: at the new key if keys arrive in order, so that what is
@@ -138,15 +119,9 @@ impl<L: Layout> Tree<L> {
     fn cut(&self, node: Node<'_>, halves: &Halves, key: &[u64]) -> Cut {
         let pos = self.layout.find(node, key).after();
         let ordered = pos == 0 || pos == halves.entries.len() || node.insert_run() >= RUN;
-        let wanted = if ordered {
-            pos
-        } else {
-            middle(&halves.entries)
-        };
+        let wanted = if ordered { pos } else { middle(&halves.entries) };
         // Long fences may need a little more room than an entry leaves.
-        let near = [0, -1, 1, -2, 2]
-            .into_iter()
-            .filter_map(|by| wanted.checked_add_signed(by));
+        let near = [0, -1, 1, -2, 2].into_iter().filter_map(|by| wanted.checked_add_signed(by));
         let inside = |&at: &usize| at == pos || (1..halves.entries.len()).contains(&at);
         let mut cuts = near.filter(inside).map(|at| cut_at(halves, at, pos, key));
         let cut = cuts.find(|cut| self.fits(halves, cut));
@@ -154,10 +129,7 @@ impl<L: Layout> Tree<L> {
     }
 
     fn fits(&self, halves: &Halves, cut: &Cut) -> bool {
-        let cost = self
-            .layout
-            .cost(&halves.left(cut))
-            .max(self.layout.cost(&halves.right(cut)));
+        let cost = self.layout.cost(&halves.left(cut)).max(self.layout.cost(&halves.right(cut)));
         cost <= self.layout.budget()
     }
 }
@@ -167,20 +139,14 @@ fn cut_at(halves: &Halves, at: usize, pos: usize, key: &[u64]) -> Cut {
     let entries = &halves.entries;
     if !halves.leaf {
         let at = at.min(entries.len() - 1);
-        return Cut {
-            at,
-            separator: entries.key(at).to_vec(),
-        };
+        return Cut { at, separator: entries.key(at).to_vec() };
     }
     let separator = match (at == pos, at == entries.len()) {
         (true, true) => separator(entries.key(at - 1), key),
         (true, false) => separator(key, entries.key(at)),
         _ => separator(entries.key(at - 1), entries.key(at)),
     };
-    Cut {
-        at,
-        separator: separator.to_vec(),
-    }
+    Cut { at, separator: separator.to_vec() }
 }
 
 /// The entry before which half of the entries lie, by size.

@@ -36,12 +36,7 @@ pub(crate) struct Step<'a> {
 impl<L: Layout> Tree<L> {
     /// An empty tree.
     pub(crate) fn new(layout: L, arena: &Arc<NodeArena>) -> Self {
-        let mut tree = Self {
-            layout,
-            arena: Arc::clone(arena),
-            root: 0,
-            nodes: AtomicU64::new(0),
-        };
+        let mut tree = Self { layout, arena: Arc::clone(arena), root: 0, nodes: AtomicU64::new(0) };
         let root = tree.new_node(0, 0).addr();
         tree.root = root;
         tree.store_empty(tree.root());
@@ -92,11 +87,7 @@ impl<L: Layout> Tree<L> {
     /// The word of child `i`; racy like any read.
     #[inline(always)]
     pub(crate) fn child_word(&self, node: Node<'_>, i: usize) -> usize {
-        let word = if i == 0 {
-            node.first_child()
-        } else {
-            self.layout.value(node, i - 1)
-        };
+        let word = if i == 0 { node.first_child() } else { self.layout.value(node, i - 1) };
         word as usize
     }
 
@@ -119,11 +110,7 @@ impl<L: Layout> Tree<L> {
     /// Goes down to `level`, or to the root if it is not that high, taking the
     /// child that `pick` says. `None` if a writer got in the way.
     #[inline(always)]
-    pub(crate) fn descend(
-        &self,
-        level: usize,
-        pick: impl Fn(Node<'_>) -> usize,
-    ) -> Option<Path<'_>> {
+    pub(crate) fn descend(&self, level: usize, pick: impl Fn(Node<'_>) -> usize) -> Option<Path<'_>> {
         let mut node = self.root();
         let mut version = node.version();
         let mut parent = None;
@@ -135,18 +122,10 @@ impl<L: Layout> Tree<L> {
             if !node.unchanged(version) {
                 return None;
             }
-            parent = Some(Step {
-                node,
-                version,
-                child: i,
-            });
+            parent = Some(Step { node, version, child: i });
             (node, version) = (child, child_version);
         }
-        Some(Path {
-            node,
-            version,
-            parent,
-        })
+        Some(Path { node, version, parent })
     }
 
     /// Which child covers `key`.
@@ -202,21 +181,13 @@ impl<L: Layout> Tree<L> {
             if mark > ts {
                 return Some(Insert::Forbidden(mark));
             }
-            self.insert_locked(path, leaf, slot, key, value)
-                .then_some(Insert::Inserted)
+            self.insert_locked(path, leaf, slot, key, value).then_some(Insert::Inserted)
         })
     }
 
     /// Inserts into a locked leaf; false if it had to make room instead.
     #[inline]
-    fn insert_locked(
-        &self,
-        path: Path<'_>,
-        leaf: Locked<'_>,
-        slot: Slot,
-        key: &[u64],
-        value: u64,
-    ) -> bool {
+    fn insert_locked(&self, path: Path<'_>, leaf: Locked<'_>, slot: Slot, key: &[u64], value: u64) -> bool {
         let inserted = self.layout.insert(&leaf, slot.pos, key, value);
         if inserted {
             leaf.note_insert(slot.pos);

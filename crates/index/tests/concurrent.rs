@@ -12,11 +12,7 @@ use pantile_index::{Batch, Direction, Index, Insert, NodeArena, Scan};
 
 /// A key of one word, or of three with a common beginning.
 fn key(words: usize, i: u64) -> Key {
-    if words == 1 {
-        vec![Rng(i).next()]
-    } else {
-        vec![i % 3, Rng(i).next(), i]
-    }
+    if words == 1 { vec![Rng(i).next()] } else { vec![i % 3, Rng(i).next(), i] }
 }
 
 /// Each thread owns every fourth key and knows exactly what must be there.
@@ -90,15 +86,9 @@ fn what_stays_is_always_found() {
         let (index, stop) = (new_index(words), AtomicBool::new(false));
         let n = steps(4000) as u64;
         let make = |i: u64| {
-            if words == 1 {
-                vec![i]
-            } else {
-                vec![i >> 9, 5, i]
-            }
+            if words == 1 { vec![i] } else { vec![i >> 9, 5, i] }
         };
-        (0..n)
-            .filter(|i| i % 5 == 0)
-            .for_each(|i| _ = index.insert(&make(i), i, 0));
+        (0..n).filter(|i| i % 5 == 0).for_each(|i| _ = index.insert(&make(i), i, 0));
         thread::scope(|scope| {
             for t in 0..2 {
                 let (index, stop, make) = (&index, &stop, &make);
@@ -126,24 +116,9 @@ fn churn(index: &Index, stop: &AtomicBool, n: u64, thread: u64, make: &dyn Fn(u6
 }
 
 fn check_stayers(index: &Index, n: u64, round: usize, make: &dyn Fn(u64) -> Key) {
-    let direction = if round.is_multiple_of(2) {
-        Direction::Forward
-    } else {
-        Direction::Backward
-    };
-    let limit = if round.is_multiple_of(3) {
-        7
-    } else {
-        usize::MAX
-    };
-    let mut found = scan_all(
-        index,
-        &Bound::Unbounded,
-        &Bound::Unbounded,
-        direction,
-        limit,
-        None,
-    );
+    let direction = if round.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
+    let limit = if round.is_multiple_of(3) { 7 } else { usize::MAX };
+    let mut found = scan_all(index, &Bound::Unbounded, &Bound::Unbounded, direction, limit, None);
     if direction == Direction::Backward {
         found.reverse();
     }
@@ -164,9 +139,7 @@ fn no_phantoms() {
         for round in 0..rounds {
             let index = new_index(words);
             let make = |i: u64| if words == 1 { vec![i] } else { vec![1, i, 2] };
-            (0..300)
-                .filter(|i| i % 3 == 0)
-                .for_each(|i| _ = index.insert(&make(i), i, 0));
+            (0..300).filter(|i| i % 3 == 0).for_each(|i| _ = index.insert(&make(i), i, 0));
             let inserted = AtomicU64::new(0);
             let seen = thread::scope(|scope| {
                 let writer = scope.spawn(|| {
@@ -188,10 +161,7 @@ fn no_phantoms() {
             });
             let (seen, done) = seen;
             for i in done {
-                assert!(
-                    seen.contains(&i),
-                    "round {round}: {i} slipped in behind the reader"
-                );
+                assert!(seen.contains(&i), "round {round}: {i} slipped in behind the reader");
             }
         }
     }
@@ -202,21 +172,10 @@ fn read_all(index: &Index, round: u64, make: &dyn Fn(u64) -> Key) -> Vec<u64> {
     let all = &Bound::Unbounded;
     let scan = |direction, limit| scan_all(index, all, all, direction, limit, Some(9));
     match round % 4 {
-        0 => scan(Direction::Forward, usize::MAX)
-            .into_iter()
-            .map(|(_, i)| i)
-            .collect(),
-        1 => scan(Direction::Backward, usize::MAX)
-            .into_iter()
-            .map(|(_, i)| i)
-            .collect(),
-        2 => scan(Direction::Forward, 5)
-            .into_iter()
-            .map(|(_, i)| i)
-            .collect(),
-        _ => (0..300)
-            .filter_map(|i| index.get(&make(i), Some(9)))
-            .collect(),
+        0 => scan(Direction::Forward, usize::MAX).into_iter().map(|(_, i)| i).collect(),
+        1 => scan(Direction::Backward, usize::MAX).into_iter().map(|(_, i)| i).collect(),
+        2 => scan(Direction::Forward, 5).into_iter().map(|(_, i)| i).collect(),
+        _ => (0..300).filter_map(|i| index.get(&make(i), Some(9))).collect(),
     }
 }
 
@@ -240,11 +199,7 @@ fn reused_nodes_do_not_confuse_readers() {
         let (mut scan, mut batch) = (Scan::default(), Batch::new());
         while !stop.load(Ordering::Relaxed) {
             for (t, index) in indexes.iter().enumerate() {
-                scan.reset(
-                    as_slice(&Bound::Unbounded),
-                    Bound::Unbounded,
-                    Direction::Forward,
-                );
+                scan.reset(as_slice(&Bound::Unbounded), Bound::Unbounded, Direction::Forward);
                 while scan.next_batch(index, None, &mut batch) {
                     assert!(batch.iter().all(|(key, value)| value == key[0] ^ t as u64));
                 }

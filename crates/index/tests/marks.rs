@@ -17,8 +17,7 @@ fn insert(index: &Index, words: usize, i: u64, ts: u64) -> Insert {
 
 fn filled(words: usize, keys: impl IntoIterator<Item = u64>) -> Index {
     let index = new_index(words);
-    keys.into_iter()
-        .for_each(|i| assert_eq!(insert(&index, words, i, 1), Insert::Inserted));
+    keys.into_iter().for_each(|i| assert_eq!(insert(&index, words, i, 1), Insert::Inserted));
     index
 }
 
@@ -28,17 +27,9 @@ fn a_missed_get_forbids_older_inserts() {
         let index = filled(words, 0..10);
         assert_eq!(index.get(&make(words, 20), Some(50)), None);
         assert_eq!(insert(&index, words, 20, 49), Insert::Forbidden(50));
-        assert_eq!(
-            insert(&index, words, 5, 1),
-            Insert::Exists(5),
-            "present keys are no gaps"
-        );
+        assert_eq!(insert(&index, words, 5, 1), Insert::Exists(5), "present keys are no gaps");
         assert_eq!(index.get(&make(words, 20), None), None, "nothing changed");
-        assert_eq!(
-            insert(&index, words, 20, 50),
-            Insert::Inserted,
-            "the reader itself may"
-        );
+        assert_eq!(insert(&index, words, 20, 50), Insert::Inserted, "the reader itself may");
         assert_eq!(insert(&index, words, 21, 51), Insert::Inserted);
     }
 }
@@ -63,9 +54,8 @@ fn marks_never_sink() {
 
 #[test]
 fn a_scan_forbids_older_inserts_in_its_range() {
-    for (words, direction) in [1, 3]
-        .into_iter()
-        .flat_map(|w| [Direction::Forward, Direction::Backward].map(|d| (w, d)))
+    for (words, direction) in
+        [1, 3].into_iter().flat_map(|w| [Direction::Forward, Direction::Backward].map(|d| (w, d)))
     {
         let n = 2000;
         let index = filled(words, (0..n).map(|i| i * 10));
@@ -76,11 +66,7 @@ fn a_scan_forbids_older_inserts_in_its_range() {
         for i in 500..900 {
             assert_eq!(insert(&index, words, i * 10 + 1, 76), Insert::Forbidden(77));
         }
-        assert_eq!(
-            insert(&index, words, 1, 76),
-            Insert::Inserted,
-            "far off the range"
-        );
+        assert_eq!(insert(&index, words, 1, 76), Insert::Inserted, "far off the range");
         assert_eq!(insert(&index, words, 19_999, 76), Insert::Inserted);
     }
 }
@@ -89,10 +75,7 @@ fn a_scan_forbids_older_inserts_in_its_range() {
 fn a_scan_of_nothing_protects_the_gap() {
     for words in [1, 3] {
         let index = filled(words, [10, 90]);
-        let bounds = (
-            Bound::Excluded(make(words, 10)),
-            Bound::Excluded(make(words, 90)),
-        );
+        let bounds = (Bound::Excluded(make(words, 10)), Bound::Excluded(make(words, 90)));
         assert!(scan_all(&index, &bounds.0, &bounds.1, Direction::Forward, 9, Some(5)).is_empty());
         assert_eq!(insert(&index, words, 50, 4), Insert::Forbidden(5));
     }
@@ -125,10 +108,7 @@ fn merges_keep_the_newest_mark() {
         }
         for i in 0..n {
             let ts = if i < n / 2 { 40 } else { 49 };
-            assert!(matches!(
-                insert(&index, words, i, ts),
-                Insert::Forbidden(41..=50)
-            ));
+            assert!(matches!(insert(&index, words, i, ts), Insert::Forbidden(41..=50)));
         }
         assert_eq!(insert(&index, words, n + 5, 49), Insert::Forbidden(50));
     }
@@ -140,11 +120,7 @@ fn a_removal_leaves_its_floor() {
         let index = filled(words, 0..10);
         assert!(!index.remove(&make(words, 3), 99, 70), "another value");
         assert!(!index.remove(&make(words, 33), 33, 70), "no such key");
-        assert_eq!(
-            insert(&index, words, 30, 2),
-            Insert::Inserted,
-            "nothing was removed"
-        );
+        assert_eq!(insert(&index, words, 30, 2), Insert::Inserted, "nothing was removed");
         assert!(index.remove(&make(words, 3), 3, 70));
         assert_eq!(insert(&index, words, 3, 69), Insert::Forbidden(70));
         assert_eq!(insert(&index, words, 3, 70), Insert::Inserted);

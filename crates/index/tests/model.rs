@@ -21,11 +21,7 @@ fn sparse(rng: &mut Rng) -> Key {
 }
 
 fn composite(rng: &mut Rng) -> Key {
-    vec![
-        rng.below(3) << 32 | rng.below(3),
-        rng.below(200),
-        rng.below(4),
-    ]
+    vec![rng.below(3) << 32 | rng.below(3), rng.below(200), rng.below(4)]
 }
 
 fn strings(rng: &mut Rng) -> Key {
@@ -36,9 +32,7 @@ fn strings(rng: &mut Rng) -> Key {
 fn long(rng: &mut Rng) -> Key {
     let mut seed = Rng(rng.below(600));
     let (len, shared) = (1 + seed.below(384) as usize, seed.below(380) as usize);
-    (0..len)
-        .map(|i| if i < shared { 7 } else { seed.next() })
-        .collect()
+    (0..len).map(|i| if i < shared { 7 } else { seed.next() }).collect()
 }
 
 const SOURCES: [(&str, usize, KeySource); 5] = [
@@ -57,27 +51,16 @@ fn bound(rng: &mut Rng, source: KeySource) -> Bound<Key> {
         2 => key.push(rng.below(3)),
         _ => {}
     }
-    if rng.below(2) == 0 {
-        Bound::Included(key)
-    } else {
-        Bound::Excluded(key)
-    }
+    if rng.below(2) == 0 { Bound::Included(key) } else { Bound::Excluded(key) }
 }
 
 fn check_scan(index: &Index, model: &Model, rng: &mut Rng, source: KeySource) {
     let (lower, upper) = (bound(rng, source), bound(rng, source));
-    let limit = if rng.below(2) == 0 {
-        usize::MAX
-    } else {
-        1 + rng.below(40) as usize
-    };
+    let limit = if rng.below(2) == 0 { usize::MAX } else { 1 + rng.below(40) as usize };
     for direction in [Direction::Forward, Direction::Backward] {
         let found = scan_all(index, &lower, &upper, direction, limit, None);
         let expected = expected(model, &lower, &upper, direction);
-        assert!(
-            found == expected,
-            "{lower:?}..{upper:?} {direction:?} by {limit}"
-        );
+        assert!(found == expected, "{lower:?}..{upper:?} {direction:?} by {limit}");
     }
 }
 

@@ -9,11 +9,7 @@ use common::{Key, Rng, new_index, scan_all, steps};
 use pantile_index::{Direction, Index, Insert, NodeArena};
 
 fn make(words: usize, i: u64) -> Key {
-    if words == 1 {
-        vec![i]
-    } else {
-        vec![i >> 32, i, i]
-    }
+    if words == 1 { vec![i] } else { vec![i >> 32, i, i] }
 }
 
 fn fill(index: &Index, words: usize, keys: impl Iterator<Item = u64>) {
@@ -30,11 +26,7 @@ fn a_queue_does_not_grow() {
         for i in 0..n {
             fill(&index, words, [i + length].into_iter());
             assert!(index.remove(&make(words, i), i, 0));
-            assert!(
-                index.bytes() <= 2 * first + 8 * 4160,
-                "{} after {i}",
-                index.bytes()
-            );
+            assert!(index.bytes() <= 2 * first + 8 * 4160, "{} after {i}", index.bytes());
         }
         assert_eq!(index.len() as u64, length);
     }
@@ -54,11 +46,7 @@ fn queues_in_the_middle_do_not_grow() {
             }
         }
         most = most.max(if i == 2 * length { index.bytes() } else { most });
-        assert!(
-            i < 2 * length || index.bytes() <= 2 * most,
-            "{} after {i}",
-            index.bytes()
-        );
+        assert!(i < 2 * length || index.bytes() <= 2 * most, "{} after {i}", index.bytes());
     }
 }
 
@@ -69,9 +57,7 @@ fn an_emptied_index_is_small_again() {
             let (index, n) = (new_index(words), steps(30_001) as u64);
             let empty = index.bytes();
             fill(&index, words, 0..n);
-            (0..n)
-                .map(|i| order(i, n))
-                .for_each(|i| assert!(index.remove(&make(words, i), i, 0)));
+            (0..n).map(|i| order(i, n)).for_each(|i| assert!(index.remove(&make(words, i), i, 0)));
             assert_eq!((index.len(), index.bytes()), (0, empty));
             let all = Bound::Unbounded;
             assert!(scan_all(&index, &all, &all, Direction::Forward, 9, None).is_empty());
@@ -85,16 +71,9 @@ fn ordered_inserts_fill_their_leaves() {
     for (words, most) in [(1, 18), (3, 40)] {
         for descending in [false, true] {
             let index = new_index(words);
-            fill(
-                &index,
-                words,
-                (0..n).map(|i| if descending { n - i } else { i }),
-            );
+            fill(&index, words, (0..n).map(|i| if descending { n - i } else { i }));
             let per_key = index.bytes() / n;
-            assert!(
-                cfg!(miri) || per_key <= most,
-                "{words} words: {per_key} bytes a key"
-            );
+            assert!(cfg!(miri) || per_key <= most, "{words} words: {per_key} bytes a key");
         }
     }
 }
@@ -114,11 +93,7 @@ fn ordered_streams_fill_their_leaves() {
 fn random_inserts_fill_two_thirds() {
     let (index, n, mut rng) = (new_index(1), steps(100_000) as u64, Rng(1));
     fill(&index, 1, (0..n).map(|_| rng.next()));
-    assert!(
-        cfg!(miri) || index.bytes() / n <= 27,
-        "{} bytes a key",
-        index.bytes() / n
-    );
+    assert!(cfg!(miri) || index.bytes() / n <= 27, "{} bytes a key", index.bytes() / n);
 }
 
 #[test]

@@ -67,6 +67,7 @@ impl Database {
         let in_use = Some(Arc::clone(&table.0));
         core.dropped.lock().push(Dropped { at, unused_since: None, table: id, in_use });
         core.by_id.write().remove(&id);
+        core.forget_rows(&table.0);
         core.forget_buffers();
         Ok(())
     }

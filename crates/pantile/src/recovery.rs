@@ -11,6 +11,7 @@ use pantile_index::Index as Tree;
 use pantile_store::{Found, HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
 use parking_lot::RwLock;
 
+use crate::anchor::Anchor;
 use crate::catalog;
 use crate::core::{Core, Dropped};
 use crate::error::{Error, Result};
@@ -182,7 +183,7 @@ impl Core {
             parts
         });
         for part in &parts {
-            self.counters.recovered(part.change);
+            self.counters.adjust(part.change);
             part.dead.iter().for_each(|&tuple| table.return_tuple(tuple.0 as usize, tuple));
         }
         parts
@@ -215,9 +216,23 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Takes the rows of a table that has been dropped off the gauges.
+    pub fn forget_rows(&self, table: &TableInner) {
+        let mut change = Change::default();
+        for tuple in (0..table.tuples_end()).map(TupleId) {
+            if let Some(row) = live_row(&self.store, table, tuple) {
+                change.tuples -= 1;
+                change.live_bytes -= (row.len() + HEADER_BYTES) as i64;
+            }
+        }
+        self.counters.adjust(change);
+    }
+}
+
 /// The newest version of a tuple, if it is a row.
 fn live_row<'s>(store: &'s Store, table: &TableInner, tuple: TupleId) -> Option<&'s [u8]> {
-    let address = Address::from_word(table.anchor(tuple).load(Ordering::Acquire));
+    let address = Anchor::load(table.anchor(tuple)).newest();
     if address.is_none() {
         return None;
     }

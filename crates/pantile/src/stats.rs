@@ -76,7 +76,7 @@ pub(crate) struct Counters {
 
 impl Default for Counters {
     fn default() -> Self {
-        Self { slots: (0..TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect() }
+        Self { slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect() }
     }
 }
 
@@ -96,10 +96,12 @@ impl Counters {
         add(&counters.live_bytes, change.live_bytes as u64);
     }
 
-    /// What recovery has found.
-    pub fn recovered(&self, change: Change) {
-        add(&self.slots[0].tuples, change.tuples as u64);
-        add(&self.slots[0].live_bytes, change.live_bytes as u64);
+    /// What recovery has found, and what goes with a dropped table. One
+    /// thread at a time: it has counters of its own behind the slots'.
+    pub fn adjust(&self, change: Change) {
+        let counters = &self.slots[TRANSACTION_SLOTS];
+        add(&counters.tuples, change.tuples as u64);
+        add(&counters.live_bytes, change.live_bytes as u64);
     }
 
     pub fn aborted(&self, slot: Slot) {

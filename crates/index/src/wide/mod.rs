@@ -21,9 +21,7 @@ use crate::arena::Class;
 use crate::batch::Batch;
 use crate::layout::{Content, Layout, Slot};
 use crate::node::{HEADER, Locked, Node, Side, prefetch};
-use crate::search::{
-    common_prefix, compare, copy_in, lower_bound, shift_down, shift_up, upper_bound,
-};
+use crate::search::{common_prefix, compare, copy_in, lower_bound, shift_down, shift_up, upper_bound};
 
 /// The longest keys, in words.
 pub(crate) const MAX_KEY_WORDS: usize = 384;
@@ -50,10 +48,7 @@ impl Wide {
     pub(crate) fn new(max_key_words: usize) -> Self {
         let wanted = HEADER + MAXIMAL_KEYS * (max_key_words + 3);
         let words = wanted.clamp(NODE_WORDS.0, NODE_WORDS.1);
-        Self {
-            class: Class::holding(words),
-            max_key_words,
-        }
+        Self { class: Class::holding(words), max_key_words }
     }
 
     fn reload(&self, node: Node<'_>) -> (Batch, [Option<Vec<u64>>; 2]) {
@@ -74,18 +69,9 @@ impl Wide {
         entries.insert(pos, key, value);
         let range = 0..entries.len();
         let (few, low, high) = (range.len() <= FEW, low.as_deref(), high.as_deref());
-        let content = Content {
-            entries: &entries,
-            range,
-            low,
-            high,
-        };
+        let content = Content { entries: &entries, range, low, high };
         // Leave some room: storing anew at every insert would be slow.
-        let budget = if few {
-            self.budget()
-        } else {
-            self.budget() / 16 * 15
-        };
+        let budget = if few { self.budget() } else { self.budget() / 16 * 15 };
         let fits = self.cost(&content) <= budget;
         if fits {
             self.store(**node, &content);
@@ -103,18 +89,12 @@ fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64])
         match compare(tail(node, shape, middle), rest) {
             Ordering::Less => low = middle + 1,
             Ordering::Equal => {
-                return Slot {
-                    pos: middle,
-                    found: true,
-                };
+                return Slot { pos: middle, found: true };
             }
             Ordering::Greater => high = middle,
         }
     }
-    Slot {
-        pos: low,
-        found: false,
-    }
+    Slot { pos: low, found: false }
 }
 
 /// How `key` compares with all keys of the node, as far as the prefix decides.
@@ -122,9 +102,7 @@ fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64])
 fn compare_prefix(node: Node<'_>, shape: Shape, key: &[u64]) -> Ordering {
     if key.len() <= shape.prefix {
         // A key that is the prefix, or part of it, is below all that are longer.
-        return compare(part(node, HEADER, shape.prefix), key)
-            .reverse()
-            .then(Ordering::Less);
+        return compare(part(node, HEADER, shape.prefix), key).reverse().then(Ordering::Less);
     }
     compare(part(node, HEADER, shape.prefix), &key[..shape.prefix]).reverse()
 }
@@ -159,40 +137,21 @@ impl Layout for Wide {
             match compare_prefix(node, shape, key) {
                 Ordering::Equal => {}
                 Ordering::Less => {
-                    return Slot {
-                        pos: 0,
-                        found: false,
-                    };
+                    return Slot { pos: 0, found: false };
                 }
                 Ordering::Greater => {
-                    return Slot {
-                        pos: shape.count,
-                        found: false,
-                    };
+                    return Slot { pos: shape.count, found: false };
                 }
             }
         }
         let (head, rest) = (key[shape.prefix], &key[shape.prefix + 1..]);
         let heads = part(node, shape.heads_at(), shape.count);
         let from = lower_bound(heads, head);
-        let same = |pos: usize| {
-            heads
-                .get(pos)
-                .is_some_and(|word| word.load(Relaxed) == head)
-        };
+        let same = |pos: usize| heads.get(pos).is_some_and(|word| word.load(Relaxed) == head);
         match (same(from), same(from + 1)) {
-            (false, _) => Slot {
-                pos: from,
-                found: false,
-            },
+            (false, _) => Slot { pos: from, found: false },
             (true, false) => find_tail(node, shape, from, from + 1, rest),
-            (true, true) => find_tail(
-                node,
-                shape,
-                from,
-                from + upper_bound(&heads[from..], head),
-                rest,
-            ),
+            (true, true) => find_tail(node, shape, from, from + upper_bound(&heads[from..], head), rest),
         }
     }
 
@@ -201,19 +160,12 @@ impl Layout for Wide {
         word(node, Shape::of(node).values_at() + pos)
     }
 
-    fn load(
-        &self,
-        node: Node<'_>,
-        positions: impl Iterator<Item = usize> + Clone,
-        out: &mut Batch,
-    ) {
+    fn load(&self, node: Node<'_>, positions: impl Iterator<Item = usize> + Clone, out: &mut Batch) {
         let shape = Shape::of(node);
         let prefix = part(node, HEADER, shape.prefix);
         for pos in positions {
             let head = word(node, shape.heads_at() + pos);
-            let key = load_words(prefix)
-                .chain([head])
-                .chain(load_words(tail(node, shape, pos)));
+            let key = load_words(prefix).chain([head]).chain(load_words(tail(node, shape, pos)));
             out.push_parts(key, word(node, shape.values_at() + pos));
         }
     }
@@ -226,12 +178,7 @@ impl Layout for Wide {
 
     fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
         let node_ref = **node;
-        let Shape {
-            count,
-            cap,
-            prefix,
-            top,
-        } = Shape::of(node_ref);
+        let Shape { count, cap, prefix, top } = Shape::of(node_ref);
         let fits = count > 0
             && count < cap
             && key.len() > prefix
@@ -240,12 +187,7 @@ impl Layout for Wide {
         if !fits {
             return self.insert_anew(node, pos, key, value);
         }
-        let shape = Shape {
-            count: count + 1,
-            cap,
-            prefix,
-            top,
-        };
+        let shape = Shape { count: count + 1, cap, prefix, top };
         let tail = &key[prefix + 1..];
         shift_up(part(node_ref, shape.heads_at() + pos, count + 1 - pos));
         shift_up(part(node_ref, shape.values_at() + pos, count + 1 - pos));
@@ -254,11 +196,7 @@ impl Layout for Wide {
         let places = part(node_ref, shape.tails_at(), cap.div_ceil(2));
         insert_half(places, pos, count, pack(top, tail.len()));
         copy_in(&node_ref.words()[top..], tail);
-        Shape {
-            top: top + tail.len(),
-            ..shape
-        }
-        .write(node_ref);
+        Shape { top: top + tail.len(), ..shape }.write(node_ref);
         true
     }
 
@@ -266,27 +204,14 @@ impl Layout for Wide {
         let (node, shape) = (**node, Shape::of(**node));
         shift_down(part(node, shape.heads_at() + pos, shape.count - pos));
         shift_down(part(node, shape.values_at() + pos, shape.count - pos));
-        remove_half(
-            part(node, shape.tails_at(), shape.cap.div_ceil(2)),
-            pos,
-            shape.count,
-        );
-        Shape {
-            count: shape.count - 1,
-            ..shape
-        }
-        .write(node);
+        remove_half(part(node, shape.tails_at(), shape.cap.div_ceil(2)), pos, shape.count);
+        Shape { count: shape.count - 1, ..shape }.write(node);
     }
 
     fn cost(&self, content: &Content<'_>) -> usize {
         let (count, prefix) = (content.range.len(), prefix_of(content));
-        let tails =
-            content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
-        let fences = [content.low, content.high]
-            .into_iter()
-            .flatten()
-            .map(<[u64]>::len)
-            .sum::<usize>();
+        let tails = content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
+        let fences = [content.low, content.high].into_iter().flatten().map(<[u64]>::len).sum::<usize>();
         HEADER + prefix + 2 * count + count.div_ceil(2) + tails + fences
     }
 
@@ -296,16 +221,8 @@ impl Layout for Wide {
 
     fn store(&self, node: Node<'_>, content: &Content<'_>) {
         let (count, prefix) = (content.range.len(), prefix_of(content));
-        let shape = Shape {
-            count,
-            cap: self.places(content),
-            prefix,
-            top: 0,
-        };
-        let mut heap = Heap {
-            node,
-            top: shape.heap_at(),
-        };
+        let shape = Shape { count, cap: self.places(content), prefix, top: 0 };
+        let mut heap = Heap { node, top: shape.heap_at() };
         for side in [Side::Low, Side::High] {
             let fence = content.fence(side);
             node.set_has_fence(side, fence.is_some());
@@ -323,11 +240,7 @@ impl Layout for Wide {
             let at = shape.tails_at() + i / 2;
             node.set(at, if i & 1 == 0 { pair >> 32 } else { pair });
         }
-        Shape {
-            top: heap.top,
-            ..shape
-        }
-        .write(node);
+        Shape { top: heap.top, ..shape }.write(node);
     }
 }
 
@@ -337,13 +250,8 @@ impl Wide {
     fn places(&self, content: &Content<'_>) -> usize {
         let (count, prefix) = (content.range.len(), prefix_of(content));
         let spare = self.budget() - self.cost(content);
-        let tails =
-            content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
-        let mean = if count == 0 {
-            self.max_key_words
-        } else {
-            tails.div_ceil(count)
-        };
+        let tails = content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
+        let mean = if count == 0 { self.max_key_words } else { tails.div_ceil(count) };
         // Half words: four for head and value, one for the place of the tail.
         count + 2 * spare / (5 + 2 * mean)
     }

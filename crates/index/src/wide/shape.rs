@@ -19,20 +19,12 @@ impl Shape {
     pub(super) fn of(node: Node<'_>) -> Self {
         let word = node.get(META);
         let part = |i: u32| (word >> (16 * i)) as u16 as usize;
-        Self {
-            count: part(0),
-            cap: part(1),
-            prefix: part(2),
-            top: part(3),
-        }
+        Self { count: part(0), cap: part(1), prefix: part(2), top: part(3) }
     }
 
     pub(super) fn write(self, node: Node<'_>) {
         let parts = [self.count, self.cap, self.prefix, self.top];
-        let word = parts
-            .iter()
-            .rev()
-            .fold(0, |word, &part| word << 16 | part as u64);
+        let word = parts.iter().rev().fold(0, |word, &part| word << 16 | part as u64);
         node.set(META, word);
     }
 

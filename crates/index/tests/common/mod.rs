@@ -50,10 +50,8 @@ pub fn scan_all(
     limit: usize,
     mark: Option<u64>,
 ) -> Vec<(Key, u64)> {
-    let (mut scan, mut batch) = (
-        Scan::new(as_slice(lower), as_slice(upper), direction),
-        Batch::with_limit(limit),
-    );
+    let (mut scan, mut batch) =
+        (Scan::new(as_slice(lower), as_slice(upper), direction), Batch::with_limit(limit));
     let mut found = Vec::new();
     while scan.next_batch(index, mark, &mut batch) {
         assert!(batch.len() <= limit);
@@ -81,10 +79,7 @@ pub fn expected(
         Bound::Excluded(bound) => key < bound,
     };
     let inside = |(key, _): &(&Key, &u64)| above(key) && below(key);
-    let entries = model
-        .iter()
-        .filter(inside)
-        .map(|(key, value)| (key.clone(), *value));
+    let entries = model.iter().filter(inside).map(|(key, value)| (key.clone(), *value));
     match direction {
         Direction::Forward => entries.collect(),
         Direction::Backward => entries.rev().collect(),

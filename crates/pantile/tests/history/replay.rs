@@ -19,7 +19,8 @@ pub fn by_timestamp(recorded: &Recorded) {
             _ => None,
         })
         .collect();
-    order.sort_by_key(|(ts, _)| *ts);
+    // A safe snapshot may be of a writer's timestamp, and then shows what it wrote.
+    order.sort_by_key(|(ts, txn)| (*ts, recorded.safe.contains(&txn.id)));
     let mut state = BTreeMap::new();
     for (ts, txn) in order {
         let strict = !recorded.late.contains(&txn.id);

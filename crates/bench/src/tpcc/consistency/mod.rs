@@ -1,7 +1,7 @@
 //! The consistency conditions of TPC-C, clauses 3.3.2.1 to 3.3.2.12.
 //!
-//! [`facts`](mod@facts) reads the database once, in one snapshot, and sums up
-//! what the conditions speak of; [`conditions`] holds each condition as a
+//! `facts` reads the database once, in one snapshot, and sums up
+//! what the conditions speak of; `conditions` holds each condition as a
 //! function of those facts. Condition 11 is stated for a database as loaded,
 //! of whose orders 2,100 a district have been delivered; here the deliveries
 //! since then, which customers count, are added to them.
