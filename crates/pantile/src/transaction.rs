@@ -197,7 +197,9 @@ impl std::fmt::Debug for Transaction {
 impl Transaction {
     pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
         core.check_open()?;
-        core.stage.pass();
+        if !options.safe_snapshot {
+            core.stage.pass();
+        }
         let how = match options {
             TransactionOptions { safe_snapshot: true, .. } => Begin::SafeReader,
             TransactionOptions { isolation: Isolation::Serializable, read_only: false, .. } => {
