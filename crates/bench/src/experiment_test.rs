@@ -126,20 +126,32 @@ fn a_second_command_goes_on_with_the_database_of_the_first() {
     assert!(error.to_string().contains("--warehouses 1"), "{error}");
 }
 
+/// Tells a run to stop once it has got somewhere.
+struct StopOnceRunning<'a> {
+    running: AtomicBool,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for StopOnceRunning<'_> {
+    fn begin(&self, what: &str, _: u64) {
+        self.running.store(what == "running", Ordering::Relaxed);
+    }
+    fn advance(&self, _: u64) {
+        self.stop.fetch_or(self.running.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    fn end(&self) {}
+    fn note(&self, _: &str) {}
+}
+
 #[test]
 fn a_run_that_is_stopped_gives_its_record_and_is_the_last() {
     let stop = AtomicBool::new(false);
-    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_secs(100), rate: 0.0 };
+    let observer = StopOnceRunning { running: AtomicBool::new(false), stop: &stop };
+    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_secs(2), rate: 0.0 };
     let settings = Settings { runs: 3, pace, ..settings(Medium::Dram) };
     let mut records = Vec::new();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(1000));
-            stop.store(true, Ordering::Relaxed);
-        });
-        let context = Context { stop: &stop, ..context() };
-        run_all(&tpcc(), &settings, &context, |record| records.push(record)).unwrap();
-    });
+    let context = Context { stop: &stop, observer: &observer, ..context() };
+    run_all(&tpcc(), &settings, &context, |record| records.push(record)).unwrap();
     assert_eq!(records.len(), 1);
     assert!(records[0].interrupted && records[0].transactions > 0);
     assert!(records[0].consistency.is_none());

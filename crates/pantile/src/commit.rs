@@ -144,11 +144,10 @@ impl Transaction {
         self.core.counters.committed(self.slot, change);
         if wrote {
             self.core.registry.await_passed(commit_ts);
-        }
-        self.finish();
-        if wrote {
+            // While the slot is ours, nothing that is looked at can go (T6).
             self.core.maintain(self.slot);
         }
+        self.finish();
         commit_ts
     }
 

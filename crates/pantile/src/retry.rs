@@ -84,7 +84,8 @@ impl Drop for OnStage<'_> {
 ///         outcome => break outcome,
 ///     }
 /// };
-/// # outcome
+/// outcome?;
+/// # Ok::<(), Error>(())
 /// ```
 pub struct Retry<'d> {
     core: &'d Core,

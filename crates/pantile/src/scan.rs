@@ -248,7 +248,7 @@ impl Transaction {
                     // timestamp of their commit: with everyone else we must
                     // wait and see.
                     if !serializable || bound < self.ts || late {
-                        self.wait_for(table, holder, || Anchor::load(cell) != anchor)?;
+                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
                         continue;
                     }
                 }

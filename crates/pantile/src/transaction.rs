@@ -380,23 +380,27 @@ impl Transaction {
                 if bound > at {
                     return Ok(true);
                 }
-                self.wait_for(table, slot, || Anchor::load(cell) != anchor)?;
+                self.wait_for(table, slot, bound, || Anchor::load(cell) != anchor)?;
                 Ok(false)
             }
         }
     }
 
-    /// Waits for another transaction as the policy says.
+    /// Waits for another transaction as the policy says: until `over`, or until
+    /// the holder's slot belongs to another transaction or has another bound.
     pub(crate) fn wait_for(
         &self,
         table: &TableInner,
         holder: Slot,
-        over: impl FnMut() -> bool,
+        bound: Timestamp,
+        over: impl Fn() -> bool,
     ) -> Result<()> {
         let ConflictPolicy::Wait(limit) = self.policy else {
             return Err(conflict(table, Conflict::Locked));
         };
-        match self.core.registry.wait(self.slot, holder, Instant::now() + limit, over) {
+        let registry = &self.core.registry;
+        let over = || over() || registry.pending(holder) != bound;
+        match registry.wait(self.slot, holder, Instant::now() + limit, over) {
             Some(true) => Ok(()),
             Some(false) => Err(conflict(table, Conflict::TimedOut)),
             None => Err(conflict(table, Conflict::Deadlock)),
@@ -512,8 +516,8 @@ impl Transaction {
         if !self.finished {
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
-            self.finish();
             self.core.clean(self.slot);
+            self.finish();
         }
     }
 

@@ -342,7 +342,7 @@ impl Transaction {
                             // It will publish above us; waiting cannot help.
                             return Err(conflict(table, Conflict::Locked));
                         }
-                        self.wait_for(table, holder, || Anchor::load(cell) != anchor)?;
+                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
                     }
                 }
                 Owner::Nobody | Owner::Cleaner => std::hint::spin_loop(),

@@ -300,8 +300,9 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        for number in 0..=self.allocator.get_mut().next_chunk {
-            if let Some(cell) = self.chunks.get(u64::from(number)) {
+        // All that recovery may have got to, also if it failed.
+        for number in 0..=(self.medium.len() / CHUNK_BYTES) {
+            if let Some(cell) = self.chunks.get(number) {
                 let chunk = cell.swap(std::ptr::null_mut(), Ordering::AcqRel);
                 if !chunk.is_null() {
                     // SAFETY: made by `add_chunk`; nobody else is left.
