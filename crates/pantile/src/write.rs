@@ -474,6 +474,9 @@ impl Transaction {
     ) -> Result<()> {
         match index.tree.insert(entry.words(), tuple.0, self.insert_ts()) {
             Insert::Inserted => self.entry_inserted(stale(table, index.number, tuple, entry)),
+            Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
+                return Err(conflict(table, Conflict::ReadByLater));
+            }
             Insert::Exists(_) => {}
             Insert::Forbidden(_) => return Err(conflict(table, Conflict::ReadByLater)),
         }
@@ -481,6 +484,21 @@ impl Transaction {
             self.check_unique(table, index, tuple, key)?;
         }
         Ok(())
+    }
+
+    /// Whether a later transaction may have found a new tuple and nothing in
+    /// it: an entry of another life of the tuple id can outlive it, and then
+    /// the mark of a reader is on the tuple and not in the gap (T8). Tuples
+    /// that are not new were validated when they were locked.
+    fn is_found_by_later(&self, table: &TableInner, tuple: TupleId) -> bool {
+        let is_new = self
+            .buffers
+            .by_tuple
+            .get(&(table.id, tuple))
+            .is_some_and(|write| self.buffers.writes[*write as usize].base.is_none());
+        is_new
+            && self.isolation == Isolation::Serializable
+            && self.core.marks.highest(table.id, tuple) > self.ts
     }
 
     fn entry_inserted(&mut self, entry: StaleEntry) {

@@ -1,8 +1,9 @@
 //! What this machine's DRAM can do, and what an emulated memory then does.
 
 use super::NvmMedium;
+use super::clock::RealClock;
 use super::config::NvmConfig;
-use super::model::Bandwidth;
+use super::model::{Bandwidth, Model};
 use crate::map::{Map, MapOptions};
 use crate::{Medium, MediumError};
 use pantile_base::limits::CHUNK_BYTES;
@@ -64,6 +65,22 @@ fn measure_dram() -> Result<Bandwidth, MediumError> {
         bandwidth.read = bandwidth.read.max(read);
     }
     Ok(bandwidth)
+}
+
+/// Picoseconds that accounting for the read of a unit takes by itself: the
+/// fastest of several runs of a device that owes nothing.
+pub(crate) fn bookkeeping(config: NvmConfig) -> u64 {
+    let like_dram = NvmConfig { read_share: 1.0, ..config };
+    let model = Model::new(&like_dram, Bandwidth { read: 1e9, write: 1e9 }, RealClock::new());
+    let units = CHUNK_BYTES / config.unit_bytes;
+    let run = |n: u64| {
+        let start = Instant::now();
+        for offset in offsets(PIECE_BYTES).take(CHUNK_BYTES as usize / PIECE_BYTES) {
+            hint::black_box(model.read(n * CHUNK_BYTES + offset as u64, PIECE_BYTES as u64));
+        }
+        start.elapsed().as_nanos() as u64
+    };
+    (0..RUNS as u64).map(run).min().unwrap_or(0) * 1000 / units
 }
 
 /// Bytes a second of a run over the area.

@@ -25,8 +25,8 @@ pub(crate) enum LineFlush {
 mod arch {
     use super::{LINE_BYTES, LineFlush};
     use std::arch::asm;
-    use std::arch::x86_64::{__cpuid, __cpuid_count, __m128i};
-    use std::arch::x86_64::{_mm_clflush, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    use std::arch::x86_64::{_mm_clflush, _mm_sfence};
 
     /// Leaf 7, register EBX.
     const CLFLUSHOPT_BIT: u32 = 23;
@@ -83,28 +83,6 @@ mod arch {
         // SAFETY: every x86-64 CPU has the instruction; it touches no memory.
         unsafe { _mm_sfence() }
     }
-
-    /// Stores whole lines past the cache. They are ordered, and seen by other
-    /// threads, only after a [`store_fence`].
-    ///
-    /// # Safety
-    /// `to` is on a line boundary, `len` a multiple of the line size, both
-    /// ranges are valid for `len` bytes and do not overlap.
-    pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
-        for at in (0..len).step_by(LINE_BYTES as usize) {
-            // SAFETY: the caller promises whole lines in range, so four
-            // 16-byte moves to aligned addresses stay inside both.
-            unsafe { stream_line(from.add(at).cast(), to.add(at).cast()) };
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn stream_line(from: *const __m128i, to: *mut __m128i) {
-        for quarter in 0..4 {
-            // SAFETY: the caller promises 64 bytes in both, and `to` aligned.
-            unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
-        }
-    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -129,15 +107,6 @@ mod arch {
     pub(crate) fn store_fence() {
         fence(Ordering::SeqCst);
     }
-
-    /// Stores bytes.
-    ///
-    /// # Safety
-    /// Both ranges are valid for `len` bytes and do not overlap.
-    pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: the caller promises it.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
-    }
 }
 
-pub(crate) use arch::{store_fence, stream};
+pub(crate) use arch::store_fence;

@@ -3,7 +3,7 @@
 use super::calibrate;
 use super::clock::RealClock;
 use super::config::NvmConfig;
-use super::flush::{LINE_BYTES, LineFlush, store_fence, stream};
+use super::flush::{LINE_BYTES, LineFlush, store_fence};
 use super::model::{Bandwidth, Lane, Model};
 use crate::ahead::{Ahead, Attach};
 use crate::directory::{Create, Directory, map_opened};
@@ -115,7 +115,8 @@ impl NvmMedium {
             directory,
             config,
             line_flush: LineFlush::detect(),
-            model: Model::new(&config, dram, RealClock::new()),
+            model: Model::new(&config, dram, RealClock::new())
+                .with_bookkeeping(calibrate::bookkeeping(config)),
             counters: Counters::new(),
             failure: Failure::default(),
         }
@@ -146,19 +147,14 @@ impl NvmMedium {
         });
     }
 
-    /// Stores whole lines past the cache, and what is left over into it.
+    /// Stores what a device would take past the CPU's cache. Here it is an
+    /// ordinary store, and flushing its lines is accounting only: real stores
+    /// past the cache would be limited by the DRAM that stands in for the
+    /// device, and not by the model.
     fn store_streamed(&self, offset: u64, bytes: &[u8]) {
         let start = offset.next_multiple_of(LINE_BYTES);
         let end = (offset + bytes.len() as u64) / LINE_BYTES * LINE_BYTES;
-        let (head, rest) = bytes.split_at((start - offset) as usize);
-        let (lines, tail) = rest.split_at((end - start) as usize);
-        self.store(offset, head);
-        // SAFETY: as for `store`; `start` is on a line boundary because the
-        // base is, and `lines` is whole lines long.
-        unsafe { stream(lines.as_ptr(), self.map.at(start).cast(), lines.len()) };
-        self.store(end, tail);
-        // Without this, readers could learn of the bytes before they can see them.
-        store_fence();
+        self.store(offset, bytes);
         self.model.with_lane(|lane| note_streamed(lane, start..end));
     }
 

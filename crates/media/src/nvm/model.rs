@@ -85,6 +85,13 @@ impl<C: Clock> Model<C> {
         }
     }
 
+    /// The same device, of whose extra time for reading a unit this much, in
+    /// picoseconds, already goes into the accounting.
+    pub(crate) fn with_bookkeeping(mut self, per_unit: u64) -> Self {
+        self.read_extra = self.read_extra.saturating_sub(per_unit);
+        self
+    }
+
     /// Calls `with` on the calling thread's lane; `with` must not come here again.
     #[inline]
     pub(crate) fn with_lane<R>(&self, with: impl FnOnce(&mut Lane) -> R) -> R {
