@@ -11,9 +11,10 @@
 //! process, when the first emulated memory is made.
 //!
 //! **Writes.** `write` stores through the CPU's cache and costs what that
-//! costs; long writes go past the cache line by line. `flush` writes the
-//! lines back with the best instruction the CPU has and hands them to the
-//! device. Lines flushed near each other merge into one write unit in a
+//! costs. `flush` writes the lines back with the best instruction the CPU has
+//! and hands them to the device; for writes of 2 KiB or more, which a device
+//! would take past the cache, it only does the accounting, or the DRAM that
+//! stands in for the device would be the limit. Lines flushed near each other merge into one write unit in a
 //! write-combining buffer of 16 KB (64 units of 256 B) in sets of eight with
 //! the least recent replaced first. There is a buffer for each flushing
 //! thread, so that it needs no lock; only threads beyond the 64th living one
