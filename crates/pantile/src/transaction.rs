@@ -44,6 +44,8 @@ pub(crate) struct Write {
     pub pending: Pending,
     /// Its primary entry was ours and has been taken back.
     pub gone: bool,
+    /// It is new, and a later reader had marked its id before.
+    pub found_by_later: bool,
 }
 
 /// A change that a savepoint can take back.

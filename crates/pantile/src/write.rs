@@ -278,6 +278,12 @@ impl Transaction {
         match table.primary.insert(key.words(), tuple.0, self.insert_ts()) {
             Insert::Inserted => {
                 let held = self.add_write(table, tuple, Address::NONE);
+                // An entry of another life of the tuple id can outlive it, and
+                // then the mark of a reader is on the tuple and not in the gap
+                // (T8). Who comes from here on finds the lock.
+                self.buffers.writes[held.write as usize].found_by_later = self.isolation
+                    == Isolation::Serializable
+                    && self.core.marks.highest(table.id, tuple) > self.ts;
                 self.entry_inserted(stale(table, PRIMARY, tuple, key));
                 Ok(Some(held))
             }
@@ -369,7 +375,14 @@ impl Transaction {
     fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address) -> Held {
         let used = self.use_table(table);
         let write = self.buffers.writes.len() as u32;
-        self.buffers.writes.push(Write { table: used, tuple, base, pending: Pending::Nothing, gone: false });
+        self.buffers.writes.push(Write {
+            table: used,
+            tuple,
+            base,
+            pending: Pending::Nothing,
+            gone: false,
+            found_by_later: false,
+        });
         self.buffers.by_tuple.insert((table.id, tuple), write);
         self.buffers.undo.push(Undo::Unlock);
         Held { write, fresh: true }
@@ -486,19 +499,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a later transaction may have found a new tuple and nothing in
-    /// it: an entry of another life of the tuple id can outlive it, and then
-    /// the mark of a reader is on the tuple and not in the gap (T8). Tuples
-    /// that are not new were validated when they were locked.
+    /// Whether a later transaction had found a new tuple, and nothing in it,
+    /// before it was made.
     fn is_found_by_later(&self, table: &TableInner, tuple: TupleId) -> bool {
-        let is_new = self
-            .buffers
-            .by_tuple
-            .get(&(table.id, tuple))
-            .is_some_and(|write| self.buffers.writes[*write as usize].base.is_none());
-        is_new
-            && self.isolation == Isolation::Serializable
-            && self.core.marks.highest(table.id, tuple) > self.ts
+        let write = self.buffers.by_tuple.get(&(table.id, tuple));
+        write.is_some_and(|write| self.buffers.writes[*write as usize].found_by_later)
     }
 
     fn entry_inserted(&mut self, entry: StaleEntry) {
