@@ -63,12 +63,12 @@ enum Outcome {
 
 impl Cleanup {
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
-        self.shards[slot.index() % SHARDS].lock().push_back((at, Task::Entry(entry)));
+        self.put(slot, at, Task::Entry(entry));
     }
 
     /// The tuple can be used again once all transactions that run now have ended.
     pub fn bury(&self, slot: Slot, at: Timestamp, table: TableId, tuple: TupleId) {
-        self.shards[slot.index() % SHARDS].lock().push_back((at, Task::Tuple(table, tuple)));
+        self.put(slot, at, Task::Tuple(table, tuple));
     }
 
     pub fn push_all(&self, slot: Slot, at: Timestamp, entries: impl ExactSizeIterator<Item = StaleEntry>) {
@@ -136,8 +136,11 @@ impl Cleanup {
     }
 
     fn later(&self, core: &Core, slot: Slot, task: Task) {
-        let now = core.registry.now();
-        self.shards[slot.index() % SHARDS].lock().push_back((now, task));
+        self.put(slot, core.registry.now(), task);
+    }
+
+    fn put(&self, slot: Slot, at: Timestamp, task: Task) {
+        self.shards[slot.index() % SHARDS].lock().push_back((at, task));
     }
 }
 
