@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -38,6 +39,15 @@ pub enum Error {
         what: &'static str,
         /// Its key.
         key: String,
+    },
+    /// A transaction that stays open has read a row again and seen another one.
+    Changed {
+        /// Which row.
+        row: String,
+        /// What is different.
+        how: String,
+        /// How long the transaction has been open.
+        after: Duration,
     },
     /// Opening the database again gave other data than it was closed with.
     Lost {
@@ -79,6 +89,11 @@ impl fmt::Display for Error {
             Error::OtherData { dir, detail } => write!(f, "{} {detail}", dir.display()),
             Error::Setting(reason) => f.write_str(reason),
             Error::Missing { what, key } => write!(f, "{what} {key} is not in the database"),
+            Error::Changed { row, how, after } => write!(
+                f,
+                "a long reader saw a row change that it had read before, {:.1} s after it began: {row}: {how}",
+                after.as_secs_f64()
+            ),
             Error::Lost { tuples, found } => {
                 write!(f, "the database was closed with {tuples} tuples and opened again with {found}")
             }

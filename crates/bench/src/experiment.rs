@@ -1,5 +1,7 @@
 //! One command's runs: each loads, warms up, measures, checks, reopens, checks again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pantile::{Database, Stats};
@@ -7,19 +9,28 @@ use pantile::{Database, Stats};
 use crate::baseline::{median, overwrite_and_sync};
 use crate::error::{Error, Result};
 use crate::load::Context;
+use crate::long_readers::LongReaders;
 use crate::machine;
 use crate::place::Place;
-use crate::record::{Baseline, Load, MediumIo, Record, Recovery, Reopened, Space};
-use crate::runner::{self, Measured, Moment};
+use crate::record::{
+    Baseline, Collector, Load, MediumIo, Record, Recovery, Reopened, Second, Space, TableSpace,
+};
+use crate::runner::{self, EndAll, Measured, Moment};
+use crate::sample::{Sampler, Samples, ratio_trend};
 use crate::settings::{Medium, Settings, Variant, durability_name, isolation_name};
 use crate::workload::{Found, Workload};
 
 /// Writes and syncs of the baseline, before the run and again after it.
 const SYNCS: usize = 2000;
 
-/// Runs every variant as often as the settings say, in turn, and hands each
-/// record over as soon as there is one. Told to stop, it stops after the
-/// record of the run that is on.
+/// A longer run has its trend told to people.
+const LONG: f64 = 60.0;
+
+/// Runs every variant as often as the settings say, in turn, every other round
+/// from the last to the first, so that what drifts meanwhile, the machine's
+/// temperature or the file system, favours none. Hands each record over as
+/// soon as there is one. Told to stop, it stops after the record of the run
+/// that is on.
 ///
 /// # Errors
 /// The first that occurs; records handed over before stand.
@@ -30,7 +41,11 @@ pub fn run_all<W: Workload>(
     mut each: impl FnMut(Record),
 ) -> Result<()> {
     for run in 1..=settings.runs {
-        for &variant in &settings.variants {
+        let mut round = settings.variants.clone();
+        if run.is_multiple_of(2) {
+            round.reverse();
+        }
+        for variant in round {
             let place = place(settings, variant, run)?;
             let experiment = Experiment { workload, settings, variant, place, context };
             let (record, verified) = experiment.run(run)?;
@@ -80,19 +95,14 @@ impl<W: Workload> Experiment<'_, W> {
         let mut syncs = self.measure_syncs()?;
         let Prepared { db, data, load, found } = self.prepare()?;
         let loaded = db.stats();
-        let clients = self.workload.clients(&db, &data, self.settings.threads, self.settings.isolation)?;
-        let (measured, [before, after]) = self.measure(&db, clients)?;
+        let (measured, samples) = self.measure(run, &db, &data)?;
         let resident_bytes = machine::resident_bytes();
         syncs.extend(self.measure_syncs()?);
-        let mut record = self.record(run, &measured, &before, &after);
-        record.space = Space {
-            medium_bytes: after.medium_bytes,
-            dram_bytes: after.dram_bytes,
-            live_bytes: after.live_bytes,
-            resident_bytes,
-            tuples: after.tuples,
-            dram_bytes_per_tuple: ratio(loaded.dram_bytes as f64, loaded.tuples as f64).unwrap_or(0.0),
-        };
+        let mut record = self.record(run, &measured, samples);
+        record.space.resident_bytes = resident_bytes;
+        record.space.dram_bytes_per_tuple =
+            ratio(loaded.dram_bytes as f64, loaded.tuples as f64).unwrap_or(0.0);
+        self.tell_trend(&record);
         record.baseline = median(&syncs).map(|file_sync_us| Baseline { file_sync_us });
         (record.load, record.found) = (load, found);
         let verified = match measured.interrupted {
@@ -106,24 +116,66 @@ impl<W: Workload> Experiment<'_, W> {
         Ok((record, verified))
     }
 
-    /// Runs the clients; gives the engine's figures at both ends of measuring too.
-    fn measure(&self, db: &Database, clients: Vec<W::Client>) -> Result<(Measured, [Stats; 2])> {
+    /// Runs the clients, beside transactions that stay open if that is wanted.
+    fn measure(&self, run: usize, db: &Database, data: &W::Data) -> Result<(Measured, Samples)> {
+        let Settings { threads, isolation, long_readers, seed, .. } = *self.settings;
+        let clients = self.workload.clients(db, data, threads, isolation)?;
+        let readers = LongReaders::begin(self.workload, db, data, long_readers, seed)?;
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let readers = scope.spawn(|| {
+                // When they fail, the run need not go on.
+                let _end = (long_readers > 0).then(|| EndAll(&over));
+                readers.run(|| over.load(Ordering::Relaxed))
+            });
+            let end = EndAll(&over);
+            let stop = || over.load(Ordering::Relaxed) || self.context.stop.load(Ordering::Relaxed);
+            let measured = self.run_clients(run, db, clients, stop);
+            drop(end);
+            readers.join().map_err(|_| Error::Panicked)??;
+            measured
+        })
+    }
+
+    fn run_clients(
+        &self,
+        run: usize,
+        db: &Database,
+        clients: Vec<W::Client>,
+        stop: impl Fn() -> bool,
+    ) -> Result<(Measured, Samples)> {
         let (kinds, pace, observer) =
             (self.workload.kinds().len(), self.settings.pace, self.context.observer);
         let millis = |time: Duration| time.as_millis() as u64;
-        observer.begin("running", millis(pace.warmup + pace.measure));
+        let which = if self.settings.runs > 1 { format!(", run {run}") } else { String::new() };
+        observer.begin(&format!("running {}{which}", self.variant), millis(pace.warmup + pace.measure));
         let mut passed = 0;
-        let mut ends = [Stats::default(); 2];
-        let measured = runner::run(clients, kinds, pace, self.context.stop, |moment| match moment {
-            Moment::Begin => ends[0] = db.stats(),
-            Moment::End => ends[1] = db.stats(),
+        let mut sampler = Sampler::new(db, observer);
+        let measured = runner::run(clients, kinds, pace, stop, |moment| match moment {
+            Moment::Begin => sampler.begin(),
+            Moment::Second(second) => sampler.second(second),
+            Moment::End => sampler.end(),
             Moment::Passed(time) => {
                 observer.advance(millis(time) - passed);
                 passed = millis(time);
             }
         });
         observer.end();
-        Ok((measured?, ends))
+        Ok((measured?, sampler.into_samples()))
+    }
+
+    /// Tells people whether the medium still grows when a long run ends.
+    fn tell_trend(&self, record: &Record) {
+        let last = record.per_second.last().and_then(Second::ratio);
+        if let (Some(ratio), Some(trend)) = (last, record.space.ratio_trend_percent_per_minute)
+            && record.seconds > LONG
+        {
+            self.context.observer.note(&format!(
+                "{}: medium/live is {ratio:.3}, {trend:+.2} % per minute over the last {:.0} s",
+                self.variant,
+                record.seconds / 2.0
+            ));
+        }
     }
 
     /// Opens the database of an earlier run, or loads one.
@@ -210,7 +262,12 @@ impl<W: Workload> Experiment<'_, W> {
         }
     }
 
-    fn record(&self, run: usize, measured: &Measured, before: &Stats, after: &Stats) -> Record {
+    fn record(&self, run: usize, measured: &Measured, samples: Samples) -> Record {
+        let Samples { before, after, chains, tables, seconds: mut per_second } = samples;
+        // The clients know exactly what ended when.
+        for (second, &transactions) in per_second.iter_mut().zip(&measured.per_second) {
+            second.transactions = transactions;
+        }
         let kinds = self.workload.kinds();
         let seconds = measured.seconds;
         let transactions = measured.transactions();
@@ -243,14 +300,28 @@ impl<W: Workload> Experiment<'_, W> {
                 .zip(summaries)
                 .filter_map(|(kind, s)| Some((kind, s?)))
                 .collect(),
-            medium_io: medium_io(self.variant.medium, before, after),
-            space: Space::default(),
+            medium_io: medium_io(self.variant.medium, &before, &after),
+            collector: Collector::between(&before.collector, &after.collector),
+            space: Space {
+                medium_bytes: after.medium_bytes,
+                dram_bytes: after.dram_bytes,
+                tile_bytes: after.tile_bytes,
+                obsolete_bytes: after.obsolete_bytes,
+                unfilled_bytes: after.unfilled_bytes,
+                free_bytes: after.free_bytes,
+                tables: tables.into_iter().map(TableSpace::from).collect(),
+                live_bytes: after.live_bytes,
+                tuples: after.tuples,
+                ratio_trend_percent_per_minute: ratio_trend(&per_second),
+                ..Space::default()
+            },
+            chains,
             load: None,
             found: None,
             baseline: None,
             recovery: None,
             consistency: None,
-            per_second: measured.per_second.clone(),
+            per_second,
         }
     }
 }

@@ -1,12 +1,14 @@
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pantile::{Collector, Durability, Isolation};
+use pantile::{Collector, Durability, GcOptions, Isolation};
 
 use super::*;
 use crate::load::{Observer, Silent};
-use crate::record::to_json;
+use crate::long_readers::LoadedRow;
+use crate::random::Random;
+use crate::record::{Consistency, to_json};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
 use crate::ycsb::{Mix, Ycsb};
@@ -21,7 +23,9 @@ fn settings(medium: Medium) -> Settings {
     Settings {
         variants: vec![Variant { medium, gc: Collector::None }],
         runs: 1,
+        gc: GcOptions::default(),
         threads: 2,
+        long_readers: 0,
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
         durability: Durability::Sync,
@@ -42,7 +46,7 @@ fn records<W: Workload>(workload: &W, settings: &Settings) -> Vec<Record> {
 
 #[test]
 fn a_record_of_tpcc_has_what_scripts_rely_on() {
-    let records = records(&tpcc(), &settings(Medium::Dram));
+    let records = records(&tpcc(), &Settings { long_readers: 2, ..settings(Medium::Dram) });
     let json: serde_json::Value = serde_json::from_str(&to_json(&records)).unwrap();
     assert_eq!(json["workload"], "tpcc");
     assert_eq!((&json["medium"], &json["gc"]), (&"dram".into(), &"none".into()));
@@ -63,7 +67,31 @@ fn a_record_of_tpcc_has_what_scripts_rely_on() {
     }
     assert!(json["recovery"]["contents_scanned"].as_u64().unwrap() > 1000);
     assert_eq!(json["consistency"], serde_json::json!({ "checked": 12, "failed": 0 }));
-    assert_eq!(json["per_second"][0], json["transactions"]);
+    for figure in ["blocks_reclaimed", "survivors_relocated", "versions_traversed", "pause_us_max"] {
+        assert!(json["collector"][figure].is_u64(), "{figure}");
+    }
+    for figure in ["mean", "max", "stored_mean", "accesses_per_tuple"] {
+        assert!(json["chains"][figure].is_number(), "{figure}");
+    }
+    assert!(json["space"]["tile_bytes"].is_u64());
+    assert!(json["space"].get("ratio_trend_percent_per_minute").is_none());
+    let seconds = json["per_second"].as_array().unwrap();
+    assert_eq!(seconds.len(), 1);
+    assert_eq!((&seconds[0]["second"], &seconds[0]["seconds"]), (&1.into(), &json["seconds"]));
+    assert_eq!(seconds[0]["transactions"], json["transactions"]);
+    for figure in ["medium_bytes", "live_bytes", "dram_bytes"] {
+        assert!(seconds[0][figure].as_u64().unwrap() > 0, "{figure}");
+    }
+    for figure in ["tile_bytes", "queued_blocks", "queue_capacity", "kept_tiles", "chain_mean"] {
+        assert!(seconds[0][figure].is_number(), "{figure}");
+    }
+    assert_eq!(json["config"]["long_readers"], 2);
+    assert_eq!((&json["config"]["gc_theta"], &json["config"]["gc_queue_share"]), (&0.9.into(), &0.15.into()));
+    assert_eq!(
+        (&json["config"]["gc_epoch_ms"], &json["config"]["gc_pacing"]),
+        (&40.0.into(), &"adaptive".into())
+    );
+    assert_eq!(json["config"]["gc_pass_over"], true);
     assert_eq!(json["config"]["warehouses"], 1);
     assert_eq!(json["config"]["seed"], 1);
     assert!(json.get("baseline").is_none() && json.get("interrupted").is_none());
@@ -83,7 +111,7 @@ fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     };
     let records = records(&ycsb, &settings);
     let order: Vec<_> = records.iter().map(|record| (record.run, record.medium.as_str())).collect();
-    assert_eq!(order, [(1, "file"), (1, "dram"), (2, "file"), (2, "dram")]);
+    assert_eq!(order, [(1, "file"), (1, "dram"), (2, "dram"), (2, "file")]);
     assert!(records[0].baseline.is_some_and(|baseline| baseline.file_sync_us > 0.0));
     assert!(records[1].baseline.is_none());
     assert!(serde_json::from_str::<serde_json::Value>(&to_json(&records)).unwrap().is_array());
@@ -134,7 +162,7 @@ struct StopOnceRunning<'a> {
 
 impl Observer for StopOnceRunning<'_> {
     fn begin(&self, what: &str, _: u64) {
-        self.running.store(what == "running", Ordering::Relaxed);
+        self.running.store(what.starts_with("running"), Ordering::Relaxed);
     }
     fn advance(&self, _: u64) {
         self.stop.fetch_or(self.running.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -155,4 +183,61 @@ fn a_run_that_is_stopped_gives_its_record_and_is_the_last() {
     assert_eq!(records.len(), 1);
     assert!(records[0].interrupted && records[0].transactions > 0);
     assert!(records[0].consistency.is_none());
+}
+
+/// YCSB whose long readers find, a while after they have begun, that a row is not there.
+struct Faulty {
+    ycsb: Ycsb,
+    rows: AtomicU64,
+}
+
+impl Workload for Faulty {
+    type Client = <Ycsb as Workload>::Client;
+    type Data = <Ycsb as Workload>::Data;
+
+    fn name(&self) -> &'static str {
+        self.ycsb.name()
+    }
+    fn config(&self) -> serde_json::Value {
+        self.ycsb.config()
+    }
+    fn kinds(&self) -> &'static [&'static str] {
+        self.ycsb.kinds()
+    }
+    fn find(&self, db: &Database) -> Result<Found<Self::Data>> {
+        self.ycsb.find(db)
+    }
+    fn load(&self, db: &Database, context: &Context<'_>) -> Result<Self::Data> {
+        self.ycsb.load(db, context)
+    }
+    fn clients(
+        &self,
+        db: &Database,
+        data: &Self::Data,
+        count: usize,
+        isolation: Isolation,
+    ) -> Result<Vec<Self::Client>> {
+        self.ycsb.clients(db, data, count, isolation)
+    }
+    fn random_row<'d>(&self, data: &'d Self::Data, random: &mut Random) -> LoadedRow<'d> {
+        let row = self.ycsb.random_row(data, random);
+        match self.rows.fetch_add(1, Ordering::Relaxed) {
+            ..66 => row,
+            _ => LoadedRow { key: vec![u64::MAX.into()], ..row },
+        }
+    }
+    fn check(&self, db: &Database, data: &Self::Data, context: &Context<'_>) -> Result<Option<Consistency>> {
+        self.ycsb.check(db, data, context)
+    }
+}
+
+#[test]
+fn a_long_reader_that_fails_ends_the_run() {
+    let mix = Mix { updates: 50, ..Mix::default() };
+    let ycsb = Ycsb { tuples: 500, tuple_bytes: 100, ops: 4, mix, theta: 0.9, latest: false, seed: 1 };
+    let faulty = Faulty { ycsb, rows: AtomicU64::new(0) };
+    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_secs(600), rate: 0.0 };
+    let settings = Settings { long_readers: 1, pace, ..settings(Medium::Dram) };
+    let error = run_all(&faulty, &settings, &context(), |_| ()).unwrap_err();
+    assert!(error.to_string().contains("long reader, ycsb"), "{error}");
 }

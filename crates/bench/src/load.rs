@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use crate::error::{Error, Result};
+use crate::record::Second;
 
 /// Hears how far long work has come.
 pub trait Observer: Sync {
@@ -16,6 +17,8 @@ pub trait Observer: Sync {
     fn end(&self);
     /// Something worth telling, in one line.
     fn note(&self, line: &str);
+    /// A second of measuring is over.
+    fn second(&self, _: &Second) {}
 }
 
 /// An observer that says nothing.

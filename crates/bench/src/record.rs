@@ -2,6 +2,7 @@
 //!
 //! Units are in the names; what means nothing in a run is absent.
 
+use pantile::CollectorStats;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -56,8 +57,12 @@ pub struct Record {
     pub latency_us: Vec<(&'static str, LatencySummary)>,
     /// What the medium did while measuring.
     pub medium_io: MediumIo,
+    /// What the collector did while measuring.
+    pub collector: Collector,
     /// What the data takes.
     pub space: Space,
+    /// How many versions a tuple has when measuring ends.
+    pub chains: Chains,
     /// Loading, where the data was not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
@@ -73,8 +78,99 @@ pub struct Record {
     /// Whether the data is what it should be, after the run and after opening it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consistency: Option<Consistency>,
-    /// Transactions that ended in each second.
-    pub per_second: Vec<u64>,
+    /// The seconds of measuring, one by one.
+    pub per_second: Vec<Second>,
+}
+
+/// One second of measuring: counts of what happened in it, and gauges as they
+/// are at its end.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Second {
+    /// Its number, from 1.
+    pub second: usize,
+    /// How long it was: the last one may be shorter than a second.
+    pub seconds: f64,
+    /// Transactions that ended.
+    pub transactions: u64,
+    /// Bytes of the medium that are taken.
+    pub medium_bytes: u64,
+    /// Bytes of the newest versions of all tuples.
+    pub live_bytes: u64,
+    /// DRAM for control data.
+    pub dram_bytes: u64,
+    /// The part of it in tiles.
+    pub tile_bytes: u64,
+    /// Blocks freed.
+    pub blocks_reclaimed: u64,
+    /// Live versions copied out of blocks.
+    pub survivors_relocated: u64,
+    /// Blocks that are obsolete for the most part.
+    pub pending_blocks: u64,
+    /// Blocks that nobody can see into.
+    pub queued_blocks: u64,
+    /// Blocks being emptied and freed.
+    pub frozen_blocks: u64,
+    /// Blocks that wait for a long transaction.
+    pub long_tx_blocks: u64,
+    /// Tiles kept for chains that long transactions walk.
+    pub kept_tiles: u64,
+    /// Blocks that a queue may hold before it is worked off.
+    pub queue_capacity: u64,
+    /// Mean length of the chains of some tuples.
+    pub chain_mean: f64,
+}
+
+impl Second {
+    /// How many times the bytes of live versions the medium holds.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.live_bytes > 0).then(|| self.medium_bytes as f64 / self.live_bytes as f64)
+    }
+}
+
+macro_rules! collector {
+    (counters $($counter:ident)+; gauges $($gauge:ident)+) => {
+        /// What the collector did: its counters as differences over the time
+        /// measured, its gauges and the longest pause as at the end.
+        #[derive(Clone, Copy, Debug, Default, Serialize)]
+        #[expect(missing_docs, reason = "the fields are those of CollectorStats")]
+        pub struct Collector {
+            $(pub $counter: u64,)+
+            $(pub $gauge: u64,)+
+        }
+
+        impl Collector {
+            /// What it did between the two.
+            pub fn between(before: &CollectorStats, after: &CollectorStats) -> Self {
+                Self {
+                    $($counter: after.$counter.saturating_sub(before.$counter),)+
+                    $($gauge: after.$gauge,)+
+                }
+            }
+        }
+    };
+}
+
+collector! {
+    counters
+    blocks_reclaimed blocks_passed_over blocks_compacted versions_reclaimed survivors_relocated
+    versions_traversed tombstones_dropped tiles_dropped headers_written steps;
+    gauges
+    pause_us_max pending_blocks queued_blocks frozen_blocks long_tx_blocks kept_tiles queue_capacity
+    waiting_tombstones
+}
+
+/// How many versions a tuple has when measuring ends, as a sample shows.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Chains {
+    /// Mean number of versions that a walk from the newest can reach.
+    pub mean: f64,
+    /// The most.
+    pub max: u64,
+    /// Versions of a tuple that take space on the medium, on average.
+    pub stored_mean: f64,
+    /// Versions that transactions and the collector looked at while
+    /// measuring, per tuple.
+    pub accesses_per_tuple: f64,
 }
 
 /// What the medium did while measuring.
@@ -106,15 +202,56 @@ pub struct MediumIo {
     pub write_amplification: Option<f64>,
 }
 
+/// What a table takes on the medium.
+#[derive(Clone, Debug, Serialize)]
+pub struct TableSpace {
+    /// Its name.
+    pub table: String,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Those that are not full.
+    pub open_blocks: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Contents, superseded ones included.
+    pub contents: u64,
+    /// Superseded contents.
+    pub obsolete: u64,
+    /// Their bytes.
+    pub obsolete_bytes: u64,
+}
+
+impl From<pantile::TableSpace> for TableSpace {
+    fn from(space: pantile::TableSpace) -> Self {
+        let pantile::TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } =
+            space;
+        Self { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
+    }
+}
+
 /// What the data takes when measuring ends.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Space {
     /// Of the medium.
     pub medium_bytes: u64,
     /// Of DRAM, for control data.
     pub dram_bytes: u64,
+    /// The part of `dram_bytes` in tiles.
+    pub tile_bytes: u64,
+    /// Of the medium: slots of superseded versions.
+    pub obsolete_bytes: u64,
+    /// Of the medium: slots that are not written yet, of blocks in use.
+    pub unfilled_bytes: u64,
+    /// Of the medium: blocks and chunks that nothing is in.
+    pub free_bytes: u64,
+    /// Of the medium, by table.
+    pub tables: Vec<TableSpace>,
     /// The newest versions of all tuples.
     pub live_bytes: u64,
+    /// How fast `medium_bytes` grows against `live_bytes` in the last half of
+    /// measuring, in percent of itself; not of runs under ten seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_trend_percent_per_minute: Option<f64>,
     /// Memory of the process, mapped files included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,
@@ -219,6 +356,32 @@ pub fn to_json(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_field_of_the_collector_is_told() {
+        let told = serde_json::to_value(Collector::default()).unwrap();
+        let all = format!("{:?}", CollectorStats::default());
+        let all = all.trim_start_matches("CollectorStats { ").trim_end_matches(" }");
+        let names: Vec<_> = all.split(", ").map(|field| field.split(':').next().unwrap()).collect();
+        assert!(names.len() >= 17, "{names:?}");
+        for name in &names {
+            assert!(told[name].is_u64(), "{name}");
+        }
+        assert_eq!(told.as_object().unwrap().len(), names.len());
+    }
+
+    #[test]
+    fn counters_are_differences_and_gauges_are_not() {
+        let before = CollectorStats {
+            blocks_reclaimed: 5,
+            pause_us_max: 7,
+            queued_blocks: 9,
+            ..CollectorStats::default()
+        };
+        let after = CollectorStats { blocks_reclaimed: 8, queued_blocks: 4, ..before };
+        let told = Collector::between(&before, &after);
+        assert_eq!((told.blocks_reclaimed, told.pause_us_max, told.queued_blocks), (3, 7, 4));
+    }
 
     #[test]
     fn two_checks_become_the_worse_of_both() {

@@ -1,6 +1,6 @@
 //! Runs clients against a database for a while and measures them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -97,14 +97,43 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 const SLEEP_IS_LATE: Duration = Duration::from_micros(150);
 
 /// What [`run`] tells while clients run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Moment {
     /// Measuring begins.
     Begin,
     /// Some time has passed, in all.
     Passed(Duration),
+    /// A second of measuring is over, or what is left of one at the end.
+    Second(Second),
     /// Measuring ends.
     End,
+}
+
+/// A second of measuring.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Second {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How long it was.
+    pub seconds: f64,
+    /// Transactions that ended in it, as far as is known at its end.
+    pub transactions: u64,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Transactions that one client has ended while measuring, for whoever wants
+/// to know before the end; on a line of its own.
+#[repr(align(64))]
+#[derive(Default)]
+struct Count(AtomicU64);
+
+impl Count {
+    /// The client is the only one that writes.
+    #[inline]
+    fn increment(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
 }
 
 /// A quarter of how long a client waits at most after its second abort.
@@ -134,7 +163,8 @@ struct Schedule {
 
 /// Lets every client run transactions on a thread of its own, and measures.
 ///
-/// `tell` is called while the clients run. `stop` ends the run early.
+/// `tell` is called while the clients run, but for the last second and the
+/// end, when they have been told to stop. `stop` ends the run early.
 ///
 /// # Errors
 /// The first error of a client after which it makes no sense to retry;
@@ -143,7 +173,7 @@ pub fn run<C: Client>(
     clients: Vec<C>,
     kinds: usize,
     pace: Pace,
-    stop: &AtomicBool,
+    stop: impl Fn() -> bool,
     mut tell: impl FnMut(Moment),
 ) -> Result<Measured> {
     let count = clients.len().max(1);
@@ -158,36 +188,29 @@ pub fn run<C: Client>(
         spin: count <= crate::machine::cores(),
     };
     let ended = AtomicBool::new(false);
+    let counts: Vec<Count> = clients.iter().map(|_| Count::default()).collect();
     thread::scope(|scope| {
         let threads: Vec<_> = clients
             .into_iter()
+            .zip(&counts)
             .enumerate()
-            .map(|(n, client)| {
+            .map(|(n, (client, ended_so_far))| {
                 let offset = schedule.interval.unwrap_or_default().mul_f64(n as f64 / count as f64);
                 let (own, ended) = (Measured::new(kinds, pace.measure), &ended);
                 scope.spawn(move || {
-                    Loop { client, schedule, own, random: Random::new(n as u64, 0), ended }
+                    Loop { client, schedule, own, ended_so_far, random: Random::new(n as u64, 0), ended }
                         .run(schedule.start + offset)
                 })
             })
             .collect();
-        let sleep_until = |time: Instant, tell: &mut dyn FnMut(Moment)| {
-            loop {
-                let left = time.saturating_duration_since(Instant::now());
-                if left.is_zero() || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed) {
-                    return left.is_zero();
-                }
-                thread::sleep(left.min(LONGEST_SLEEP));
-                tell(Moment::Passed(start.elapsed()));
-            }
-        };
-        let reached = sleep_until(measure_from, &mut tell);
+        let watch = Watch { start, stop: &stop, ended: &ended, counts: &counts };
+        let reached = watch.sleep_until(measure_from, &mut tell);
+        let mut seconds = 0.0;
         if reached {
             tell(Moment::Begin);
-            sleep_until(schedule.measure_to, &mut tell);
+            seconds = watch.measure(measure_from, pace.measure, &mut tell).as_secs_f64();
             tell(Moment::End);
         }
-        let seconds = measure_from.elapsed().min(pace.measure).as_secs_f64();
         ended.store(true, Ordering::Relaxed);
         let mut all = Measured::new(kinds, pace.measure);
         for thread in threads {
@@ -197,10 +220,53 @@ pub fn run<C: Client>(
             return Err(Error::Interrupted { during: "warming up" });
         }
         all.seconds = seconds;
-        all.interrupted = stop.load(Ordering::Relaxed);
+        all.interrupted = stop();
         all.per_second.truncate(seconds.ceil() as usize);
         Ok(all)
     })
+}
+
+/// What the thread does that measures.
+struct Watch<'a> {
+    start: Instant,
+    stop: &'a dyn Fn() -> bool,
+    ended: &'a AtomicBool,
+    counts: &'a [Count],
+}
+
+impl Watch<'_> {
+    /// Whether the time was reached; if not, the run has ended before.
+    fn sleep_until(&self, time: Instant, tell: &mut dyn FnMut(Moment)) -> bool {
+        loop {
+            let left = time.saturating_duration_since(Instant::now());
+            if left.is_zero() || (self.stop)() || self.ended.load(Ordering::Relaxed) {
+                return left.is_zero();
+            }
+            thread::sleep(left.min(LONGEST_SLEEP));
+            tell(Moment::Passed(self.start.elapsed()));
+        }
+    }
+
+    /// Tells the seconds one by one; gives how long measuring was.
+    fn measure(&self, from: Instant, measure: Duration, tell: &mut dyn FnMut(Moment)) -> Duration {
+        let (mut passed, mut transactions) = (Duration::ZERO, 0);
+        for number in 1.. {
+            let end = (passed + SECOND).min(measure);
+            let reached = self.sleep_until(from + end, tell);
+            let now = if reached { end } else { from.elapsed().clamp(passed, end) };
+            let over = !reached || end == measure;
+            // What is told at the end takes time, and nothing of it is measured.
+            self.ended.fetch_or(over, Ordering::Relaxed);
+            let so_far = self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum::<u64>();
+            let seconds = (now - passed).as_secs_f64();
+            tell(Moment::Second(Second { number, seconds, transactions: so_far - transactions }));
+            (passed, transactions) = (now, so_far);
+            if over {
+                break;
+            }
+        }
+        passed
+    }
 }
 
 /// A client's thread.
@@ -208,6 +274,7 @@ struct Loop<'a, C> {
     client: C,
     schedule: Schedule,
     own: Measured,
+    ended_so_far: &'a Count,
     random: Random,
     ended: &'a AtomicBool,
 }
@@ -274,6 +341,7 @@ impl<C: Client> Loop<'_, C> {
         own.kinds[kind].latencies.record(now - began);
         own.kinds[kind].rolled_back += u64::from(outcome == Outcome::RolledBack);
         own.aborts += u64::from(aborts);
+        self.ended_so_far.increment();
         if let Some(second) = own.per_second.get_mut(since.as_secs() as usize) {
             *second += 1;
         }
@@ -294,8 +362,8 @@ impl<C: Client> Loop<'_, C> {
     }
 }
 
-/// Raises the flag when dropped.
-struct EndAll<'a>(&'a AtomicBool);
+/// Raises the flag when dropped, by a panic too.
+pub(crate) struct EndAll<'a>(pub &'a AtomicBool);
 
 impl Drop for EndAll<'_> {
     fn drop(&mut self) {

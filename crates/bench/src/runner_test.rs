@@ -38,13 +38,7 @@ fn fakes(attempts: &AtomicU64, n: usize) -> Vec<Fake<'_>> {
 #[test]
 fn conflicts_are_retried_and_counted() {
     let attempts = AtomicU64::new(0);
-    let mut edges = Vec::new();
-    let never = AtomicBool::new(false);
-    let measured = run(fakes(&attempts, 3), 2, pace(0.0), &never, |moment| {
-        edges.extend((!matches!(moment, Moment::Passed(_))).then_some(moment))
-    })
-    .unwrap();
-    assert_eq!(edges, [Moment::Begin, Moment::End]);
+    let measured = run(fakes(&attempts, 3), 2, pace(0.0), || false, |_| ()).unwrap();
     let done = measured.transactions();
     assert!(done > 50, "{done}");
     assert_eq!(measured.kinds[0].latencies.count(), 0);
@@ -57,10 +51,33 @@ fn conflicts_are_retried_and_counted() {
 }
 
 #[test]
+fn seconds_are_told_one_by_one_between_begin_and_end() {
+    let attempts = AtomicU64::new(0);
+    let mut told = Vec::new();
+    let pace = Pace { measure: Duration::from_millis(1300), ..pace(100.0) };
+    let measured = run(
+        fakes(&attempts, 2),
+        2,
+        pace,
+        || false,
+        |moment| told.extend((!matches!(moment, Moment::Passed(_))).then_some(moment)),
+    )
+    .unwrap();
+    let [Moment::Begin, Moment::Second(first), Moment::Second(last), Moment::End] = told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!((first.number, last.number), (1, 2));
+    assert!((first.seconds - 1.0).abs() < 1e-9 && (last.seconds - 0.3).abs() < 1e-9, "{told:?}");
+    assert!(first.transactions > 0);
+    assert!(first.transactions + last.transactions <= measured.transactions());
+    assert_eq!(measured.per_second.len(), 2);
+    assert_eq!(measured.per_second.iter().sum::<u64>(), measured.transactions());
+}
+
+#[test]
 fn an_open_loop_keeps_its_rate() {
     let attempts = AtomicU64::new(0);
-    let never = AtomicBool::new(false);
-    let measured = run(fakes(&attempts, 2), 2, pace(100.0), &never, |_| ()).unwrap();
+    let measured = run(fakes(&attempts, 2), 2, pace(100.0), || false, |_| ()).unwrap();
     let done = measured.transactions();
     assert!((20..=31).contains(&done), "{done}");
 }
@@ -68,9 +85,8 @@ fn an_open_loop_keeps_its_rate() {
 #[test]
 fn an_open_loop_counts_waiting_for_the_client() {
     let attempts = AtomicU64::new(0);
-    let never = AtomicBool::new(false);
     // One client can do 1,000 a second at most; the queue only grows.
-    let measured = run(fakes(&attempts, 1), 2, pace(5_000.0), &never, |_| ()).unwrap();
+    let measured = run(fakes(&attempts, 1), 2, pace(5_000.0), || false, |_| ()).unwrap();
     assert!(measured.kinds[1].latencies.summary().unwrap().max > 100_000.0);
 }
 
@@ -80,9 +96,8 @@ fn the_first_error_ends_the_run() {
     let mut clients = fakes(&attempts, 2);
     clients[0].fails_at = 20;
     clients[1].fails_at = 20;
-    let never = AtomicBool::new(false);
     let long = Pace { measure: Duration::from_secs(60), ..pace(0.0) };
-    let error = run(clients, 2, long, &never, |_| ()).unwrap_err();
+    let error = run(clients, 2, long, || false, |_| ()).unwrap_err();
     assert!(matches!(error, Error::Engine(pantile::Error::ReadOnly)), "{error}");
 }
 
@@ -96,7 +111,7 @@ fn stopping_early_keeps_what_was_measured() {
             thread::sleep(Duration::from_millis(250));
             stop.store(true, Ordering::Relaxed);
         });
-        run(fakes(&attempts, 2), 2, long, &stop, |_| ()).unwrap()
+        run(fakes(&attempts, 2), 2, long, || stop.load(Ordering::Relaxed), |_| ()).unwrap()
     });
     assert!(measured.interrupted);
     assert!((0.1..5.0).contains(&measured.seconds));
@@ -107,7 +122,6 @@ fn stopping_early_keeps_what_was_measured() {
 #[test]
 fn stopping_before_measuring_is_an_error() {
     let attempts = AtomicU64::new(0);
-    let stop = AtomicBool::new(true);
-    let error = run(fakes(&attempts, 2), 2, pace(0.0), &stop, |_| ()).unwrap_err();
+    let error = run(fakes(&attempts, 2), 2, pace(0.0), || true, |_| ()).unwrap_err();
     assert!(matches!(error, Error::Interrupted { .. }));
 }

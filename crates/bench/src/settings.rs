@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pantile::{Collector, Durability, Isolation, MediumKind, NvmConfig, Options};
+use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, NvmConfig, Options};
 use serde::Serialize;
 
 use crate::machine;
@@ -99,8 +99,12 @@ pub struct Settings {
     pub variants: Vec<Variant>,
     /// How often to run each.
     pub runs: usize,
+    /// How collectors go about their work.
+    pub gc: GcOptions,
     /// Clients.
     pub threads: usize,
+    /// Transactions that only read and stay open for the whole run.
+    pub long_readers: usize,
     /// How long and how fast.
     pub pace: Pace,
     /// How strictly transactions are kept apart.
@@ -116,6 +120,9 @@ pub struct Settings {
 /// What a client on a core of its own writes in a second, roughly.
 const BYTES_PER_SECOND: f64 = 150e6;
 
+/// What a transaction writes at most, roughly: five times what TPC-C's do on average.
+const BYTES_PER_TRANSACTION: f64 = 16e3;
+
 /// Most memory that is taken ahead.
 const MOST_PREALLOCATED: u64 = 2 << 30;
 
@@ -129,6 +136,13 @@ struct Told<'a> {
     runs: usize,
     dir: Option<&'a PathBuf>,
     preallocated_bytes: u64,
+    long_readers: usize,
+    gc_theta: f64,
+    gc_queue_share: f64,
+    gc_space_target: f64,
+    gc_epoch_ms: f64,
+    gc_pacing: &'static str,
+    gc_pass_over: bool,
 }
 
 impl Settings {
@@ -137,6 +151,7 @@ impl Settings {
         Options::new()
             .medium(variant.medium.kind())
             .collector(variant.gc)
+            .gc(self.gc)
             .durability(self.durability)
             .preallocate(self.preallocated(variant))
     }
@@ -148,8 +163,12 @@ impl Settings {
         if matches!(variant.medium, Medium::File) {
             return 0;
         }
-        let seconds = self.pace.warmup + self.pace.measure;
-        let wanted = seconds.as_secs_f64() * self.threads.min(machine::cores()) as f64 * BYTES_PER_SECOND;
+        let most = self.threads.min(machine::cores()) as f64 * BYTES_PER_SECOND;
+        let bytes_per_second = match self.pace.rate {
+            0.0 => most,
+            rate => most.min(rate * BYTES_PER_TRANSACTION),
+        };
+        let wanted = (self.pace.warmup + self.pace.measure).as_secs_f64() * bytes_per_second;
         (wanted as u64).min(MOST_PREALLOCATED).min(machine::available_memory() / 4)
     }
 
@@ -163,6 +182,13 @@ impl Settings {
             runs: self.runs,
             dir: self.dir.as_ref(),
             preallocated_bytes: self.preallocated(variant),
+            long_readers: self.long_readers,
+            gc_theta: self.gc.theta,
+            gc_queue_share: self.gc.queue_share,
+            gc_space_target: self.gc.space_target,
+            gc_epoch_ms: self.gc.epoch.as_secs_f64() * 1e3,
+            gc_pacing: self.gc.pacing.name(),
+            gc_pass_over: self.gc.pass_over,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
         if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {
@@ -192,7 +218,33 @@ pub fn durability_name(durability: Durability) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_rate_limits_what_is_taken_ahead() {
+        let taken = |seconds, rate| {
+            let measure = Duration::from_secs(seconds);
+            let variant = Variant { medium: Medium::Dram, gc: Collector::TbCollect };
+            let settings = Settings {
+                variants: vec![variant],
+                runs: 1,
+                gc: GcOptions::default(),
+                threads: 1,
+                long_readers: 0,
+                pace: Pace { warmup: Duration::ZERO, measure, rate },
+                isolation: Isolation::Serializable,
+                durability: Durability::Sync,
+                seed: 1,
+                dir: None,
+            };
+            settings.preallocated(variant)
+        };
+        assert_eq!(taken(2, 100.0), 3_200_000);
+        assert!(taken(600, 1000.0) <= MOST_PREALLOCATED);
+        assert!(taken(1, 0.0) <= 150_000_000 && taken(1, 1e9) == taken(1, 0.0));
+    }
 
     #[test]
     fn media_have_their_names() {

@@ -4,6 +4,8 @@ use pantile::{Database, Isolation};
 
 use crate::error::Result;
 use crate::load::Context;
+use crate::long_readers::LoadedRow;
+use crate::random::Random;
 use crate::record::Consistency;
 use crate::runner::Client;
 
@@ -62,6 +64,9 @@ pub trait Workload: Sync {
         count: usize,
         isolation: Isolation,
     ) -> Result<Vec<Self::Client>>;
+
+    /// Any of the rows that were loaded, those that are written often among them.
+    fn random_row<'d>(&self, data: &'d Self::Data, random: &mut Random) -> LoadedRow<'d>;
 
     /// Checks that the data is what it should be, where that can be told.
     ///

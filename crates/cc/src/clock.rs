@@ -129,6 +129,11 @@ impl Clock {
     pub fn duration(ticks: u64) -> Duration {
         Duration::from_nanos(ticks.saturating_mul(TICK_NS))
     }
+
+    /// The number of ticks of a length of time.
+    pub fn ticks(length: Duration) -> u64 {
+        length.as_nanos() as u64 / TICK_NS
+    }
 }
 
 #[cfg(test)]

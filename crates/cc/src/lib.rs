@@ -6,10 +6,14 @@
 #![allow(unsafe_code)] // reading the CPU's clock and pinning threads for the trust test
 
 mod clock;
+mod epoch;
 mod marks;
+mod pin;
 mod registry;
 mod trust;
 
 pub use clock::{Clock, ClockSource};
+pub use epoch::{Epoch, EpochManager, RunningEpochs, RunningSet, Sight};
 pub use marks::ReadMarks;
-pub use registry::{Begin, Full, Registry, Slot};
+pub use pin::{Grace, Pin};
+pub use registry::{Begin, CommitsUnderWay, Full, Registry, Slot};

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use pantile_base::Timestamp;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 
 use crate::clock::Clock;
+use crate::epoch::RunningSet;
 
 /// `active` of a slot that is free.
 const FREE: u64 = 0;
@@ -19,6 +21,12 @@ const ENTERING: u64 = 1;
 /// `waits_for` of a transaction that does not wait.
 const NOBODY: u64 = 0;
 
+/// How often all slots are looked at to learn who runs. A safe reader that
+/// claims a slot which has been looked at takes its timestamp from a writer
+/// that may have ended before the look reaches its slot; then an earlier look
+/// at all slots has found the writer, or the writer began after it.
+const LOOKS: usize = 2;
+
 /// How a transaction reads and writes, as far as others must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
@@ -26,9 +34,15 @@ pub enum Begin {
     WriterAtBegin,
     /// Reads at its timestamp; if it writes, then at a timestamp drawn at commit.
     ReaderOrLateWriter,
+    /// Reads at a new timestamp in each statement; writes as a late writer.
+    ByStatement,
     /// Reads at the newest safe snapshot.
     SafeReader,
 }
+
+/// Transactions that were committing at some time, by slot and timestamp.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CommitsUnderWay(Vec<(usize, u64)>);
 
 /// All transaction slots are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +50,7 @@ pub struct Full;
 
 #[repr(align(128))]
 #[derive(Debug)]
-struct SlotState {
+pub(crate) struct SlotState {
     /// FREE, ENTERING, or the timestamp at which the transaction reads.
     active: AtomicU64,
     /// The lowest timestamp at which the transaction may yet publish a
@@ -44,6 +58,10 @@ struct SlotState {
     pending: AtomicU64,
     /// The last tick drawn in this slot; ticks of a slot only rise.
     last_tick: AtomicU64,
+    /// The transaction may read at any timestamp from `active` on.
+    by_statement: AtomicBool,
+    /// Odd while the transaction looks at versions that it may not see.
+    pub(crate) pin: AtomicU64,
     committing: AtomicBool,
     /// `active` of the transaction that this one waits for.
     waits_for: AtomicU64,
@@ -56,7 +74,7 @@ struct SlotState {
 #[derive(Debug)]
 pub struct Registry {
     clock: Clock,
-    slots: Box<[SlotState]>,
+    pub(crate) slots: Box<[SlotState]>,
     /// Slots ever used at once: scans stop here (T19).
     used: AtomicUsize,
     watermark: AtomicU64,
@@ -92,6 +110,8 @@ impl Registry {
                 active: AtomicU64::new(FREE),
                 pending: AtomicU64::new(u64::MAX),
                 last_tick: AtomicU64::new(0),
+                by_statement: AtomicBool::new(false),
+                pin: AtomicU64::new(0),
                 committing: AtomicBool::new(false),
                 waits_for: AtomicU64::new(NOBODY),
                 waiters: AtomicU32::new(0),
@@ -125,8 +145,11 @@ impl Registry {
         let state = &self.slots[slot.index()];
         let ts = match how {
             Begin::SafeReader => Timestamp::from_raw(self.safe_watermark(slot).get() - 1),
-            Begin::WriterAtBegin | Begin::ReaderOrLateWriter => self.draw(slot),
+            Begin::WriterAtBegin | Begin::ReaderOrLateWriter | Begin::ByStatement => self.draw(slot),
         };
+        if (how == Begin::ByStatement) != state.by_statement.load(Ordering::Relaxed) {
+            state.by_statement.store(how == Begin::ByStatement, Ordering::Relaxed);
+        }
         if how == Begin::WriterAtBegin {
             state.pending.store(ts.get(), Ordering::SeqCst);
         }
@@ -163,13 +186,6 @@ impl Registry {
     /// The time now, as a timestamp that no transaction has.
     pub fn now(&self) -> Timestamp {
         Timestamp::new(self.tick(), 0)
-    }
-
-    /// Lets a transaction that reads at `ts` by statement move on to a later one.
-    pub fn move_snapshot(&self, slot: Slot) -> Timestamp {
-        let ts = self.draw(slot);
-        self.slots[slot.index()].active.store(ts.get(), Ordering::SeqCst);
-        ts
     }
 
     /// Draws the timestamp at which a late writer commits, with all its locks
@@ -276,7 +292,8 @@ impl Registry {
             return self.watermark();
         }
         self.clock.raise_floor(now);
-        if let Some(lowest) = self.lowest(None, |_, active| active) {
+        let look = || self.lowest(None, |_, active| active);
+        if let Some(lowest) = (0..LOOKS).map(|_| look()).min().flatten() {
             self.watermark.fetch_max(lowest, Ordering::AcqRel);
         }
         self.watermark()
@@ -289,23 +306,49 @@ impl Registry {
         // read at or above the watermark stays.
         let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
         let lowest = lowest.unwrap_or(0).max(self.watermark().get());
-        Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::AcqRel).max(lowest))
+        Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::SeqCst).max(lowest))
     }
 
-    /// Everything below this timestamp has been published or never will be,
-    /// or `None` if a transaction is just beginning.
-    pub fn settled(&self) -> Option<Timestamp> {
-        self.lowest(None, |s, _| s.pending.load(Ordering::SeqCst)).map(Timestamp::from_raw)
+    /// The transactions at or below `ts` that may yet commit, all of which
+    /// write at their begin: late writers draw a timestamp above the present.
+    /// All others at or below `ts`, which must be in the past, have ended if
+    /// those have that were committing at `ts` or later. `None` if one is just
+    /// beginning.
+    pub fn undecided(&self, ts: Timestamp) -> Option<Vec<Timestamp>> {
+        fence(Ordering::SeqCst);
+        let mut undecided = Vec::new();
+        for state in self.slots_used() {
+            match state.active.load(Ordering::SeqCst) {
+                FREE => continue,
+                ENTERING => return None,
+                _ => {}
+            }
+            let pending = Timestamp::from_raw(state.pending.load(Ordering::SeqCst));
+            if pending <= ts {
+                undecided.push(pending);
+            }
+        }
+        Some(undecided)
+    }
+
+    /// The transactions that are committing now. What others append they
+    /// append later.
+    pub fn commits_under_way(&self) -> CommitsUnderWay {
+        fence(Ordering::SeqCst);
+        let slots = self.slots_used().iter().enumerate();
+        let committing = slots.filter(|(_, state)| state.committing.load(Ordering::SeqCst));
+        CommitsUnderWay(committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst))).collect())
+    }
+
+    /// Whether all of them have ended.
+    pub fn are_over(&self, commits: &CommitsUnderWay) -> bool {
+        commits.0.iter().all(|&(n, active)| self.slots[n].active.load(Ordering::SeqCst) != active)
     }
 
     /// The least of `of` over all slots in use and of the time before the
-    /// first was looked at. `None` if one is ENTERING.
+    /// first was looked at (I-4). `None` if one is ENTERING.
     fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
-        // Whoever claims a slot after we looked at it draws a tick that is not
-        // below this one by more than the skew (I-4).
-        let before = self.tick().saturating_sub(self.clock.skew() + 1);
-        fence(Ordering::SeqCst);
-        let mut lowest = Timestamp::new(before, 0).get();
+        let mut lowest = self.horizon().get();
         for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
             if except.is_some_and(|slot| slot.index() == index) {
                 continue;
@@ -317,6 +360,65 @@ impl Registry {
             }
         }
         Some(lowest)
+    }
+
+    /// Where the running transactions read, or `None` if one is just beginning,
+    /// or just about to say where it will write: ask again soon.
+    ///
+    /// Writers count twice: where they read, and just below where they may
+    /// yet publish, since a safe reader that begins later reads there.
+    pub fn running_set(&self) -> Option<RunningSet> {
+        let horizon = self.horizon();
+        let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon };
+        for _ in 0..LOOKS {
+            let open = self.add_running(&mut set)?;
+            // A safe reader that finds somebody beginning takes the highest
+            // snapshot so far. It must not be older than what we have seen.
+            self.safe.fetch_max(open.min(horizon).get(), Ordering::SeqCst);
+        }
+        set.points.sort_unstable();
+        set.points.dedup();
+        Some(set)
+    }
+
+    /// Gives the lowest timestamp at which somebody may yet publish.
+    fn add_running(&self, set: &mut RunningSet) -> Option<Timestamp> {
+        let mut open = Timestamp::MAX;
+        for state in self.slots_used() {
+            let active = match state.active.load(Ordering::SeqCst) {
+                FREE => continue,
+                ENTERING => return None,
+                active => Timestamp::from_raw(active),
+            };
+            set.points.push(active);
+            if state.by_statement.load(Ordering::Relaxed) {
+                set.open_from = set.open_from.min(active);
+            }
+            match state.pending.load(Ordering::SeqCst) {
+                // It may have drawn the bound that it is about to announce, and
+                // a safe reader that begins later would read just below.
+                u64::MAX if state.committing.load(Ordering::SeqCst) => return None,
+                u64::MAX => {}
+                pending => {
+                    open = open.min(Timestamp::from_raw(pending));
+                    set.points.push(Timestamp::from_raw(pending - 1));
+                }
+            }
+        }
+        Some(open)
+    }
+
+    /// Whoever claims a slot from here on reads at a timestamp that is not
+    /// below, unless at one that a writer who runs now holds open.
+    fn horizon(&self) -> Timestamp {
+        let before = self.tick().saturating_sub(self.clock.skew() + 2);
+        fence(Ordering::SeqCst);
+        Timestamp::new(before, 0)
+    }
+
+    /// The slots that have ever been used.
+    pub(crate) fn slots_used(&self) -> &[SlotState] {
+        &self.slots[..self.used.load(Ordering::SeqCst)]
     }
 
     /// Waits until `unblocked` or the deadline; false at the deadline, `None`

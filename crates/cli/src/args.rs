@@ -1,9 +1,10 @@
 //! What the command line can say.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pantile::{Collector, Durability, Isolation};
+use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
 use pantile_bench::settings::Medium;
 
 /// A transactional storage engine: benchmarks.
@@ -52,11 +53,14 @@ pub enum Bench {
 const YCSB_EXAMPLES: &str = "Examples:
   pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9 --threads 2 --medium dram
   pantile bench ycsb --workload B --medium file,nvm:optane --runs 3 --json records.json
+  pantile bench ycsb --gc all --theta 0.9 --rate 2000 --seconds 60 --runs 3    (chains at a fixed rate)
   pantile bench ycsb --threads 1 --ops 1 --updates 100    (latency of a durable update of one row)";
 
 const TPCC_EXAMPLES: &str = "Examples:
   pantile bench tpcc --warehouses 1 --threads 2 --seconds 10 --medium nvm:optane
-  pantile bench tpcc --warehouses 4 --threads 16 --rate 5000 --dir /data/tpcc --json -";
+  pantile bench tpcc --warehouses 4 --threads 16 --rate 5000 --dir /data/tpcc --json -
+  pantile bench tpcc --medium nvm:optane --gc none,tb-collect --runs 5 --long-readers 2
+  pantile bench tpcc --rate 1000 --seconds 600 --gc-pacing fixed --gc-queue 0.05    (does space stay put?)";
 
 /// Settings of YCSB.
 #[derive(Args, Debug)]
@@ -120,9 +124,32 @@ pub struct Common {
     /// latencies count; 0 for as fast as it goes.
     #[arg(long, value_name = "TXN_PER_S", default_value = "0", value_parser = |text: &str| number(text, 0.0))]
     pub rate: f64,
-    /// Collectors of old versions, several with commas, or all.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "none", value_parser = collectors)]
+    /// Collectors of old versions, several with commas, or all: none, tb-collect-eager, tb-collect.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "tb-collect", value_parser = collectors)]
     pub gc: Vec<Collectors>,
+    /// Share of a block that must be obsolete before it is reclaimed, from 0.5 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = GcOptions::default().theta, value_parser = gc_theta)]
+    pub gc_theta: f64,
+    /// Share of the data that blocks waiting to be reclaimed may hold, from 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = GcOptions::default().queue_share, value_parser = gc_queue)]
+    pub gc_queue: f64,
+    /// Bytes stored for each live byte beyond which half-empty blocks are compacted.
+    #[arg(long, value_name = "RATIO", default_value_t = GcOptions::default().space_target, value_parser = gc_target)]
+    pub gc_space_target: f64,
+    /// Length of a collector's epoch in milliseconds, from 0.1 to 10000.
+    #[arg(long, value_name = "MS", default_value = "40", value_parser = gc_epoch)]
+    pub gc_epoch_ms: Duration,
+    /// When blocks that wait are reclaimed: fixed (when they hold their share) or adaptive (also
+    /// when chains grow, much is written or space is short).
+    #[arg(long, value_name = "PACING", default_value = "adaptive", value_parser = gc_pacing)]
+    pub gc_pacing: Pacing,
+    /// Leave blocks that a long transaction has been passed over by alone until it ends, for comparison.
+    #[arg(long)]
+    pub gc_no_pass_over: bool,
+    /// Transactions that only read and stay open for the whole run; each reads about ten times a
+    /// second and checks that nothing it has read changes.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub long_readers: u16,
     /// Where the data lives, several with commas: file, dram, nvm:optane (or nvm), nvm:A to nvm:E.
     #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
     pub medium: Vec<Medium>,
@@ -145,6 +172,13 @@ pub struct Common {
     /// Write the record, an array of several runs, to this file; - for stdout.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write a line to this file for everything that happens to a block: opened, sealed, pending,
+    /// queued or passed over, frozen, relocated, released, freed.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Neither a line for each second nor a progress bar on stderr.
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// One name of `--gc`.
@@ -170,6 +204,18 @@ impl Common {
             }
         }
         each
+    }
+
+    /// How they go about their work.
+    pub fn gc_options(&self) -> GcOptions {
+        GcOptions {
+            theta: self.gc_theta,
+            queue_share: self.gc_queue,
+            space_target: self.gc_space_target,
+            epoch: self.gc_epoch_ms,
+            pacing: self.gc_pacing,
+            pass_over: !self.gc_no_pass_over,
+        }
     }
 }
 
@@ -248,6 +294,41 @@ fn collectors(text: &str) -> Result<Collectors, String> {
     Collector::by_name(text).map(Collectors::One).ok_or_else(|| {
         let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
         format!("there is no collector of this name; there are {} (or all)", known.join(", "))
+    })
+}
+
+/// A number that the engine takes for one of its options.
+fn gc_number<T: Copy>(
+    text: &str,
+    read: impl FnOnce(f64) -> Option<T>,
+    with: impl FnOnce(T) -> GcOptions,
+) -> Result<T, String> {
+    let number = text.parse().ok().and_then(read).ok_or("it is not a number that makes sense")?;
+    with(number).check().map(|()| number)
+}
+
+fn gc_theta(text: &str) -> Result<f64, String> {
+    gc_number(text, Some, |theta| GcOptions { theta, ..GcOptions::default() })
+}
+
+fn gc_target(text: &str) -> Result<f64, String> {
+    gc_number(text, Some, |space_target| GcOptions { space_target, ..GcOptions::default() })
+}
+
+fn gc_queue(text: &str) -> Result<f64, String> {
+    gc_number(text, Some, |queue_share| GcOptions { queue_share, ..GcOptions::default() })
+}
+
+fn gc_epoch(text: &str) -> Result<Duration, String> {
+    let read = |millis: f64| Duration::try_from_secs_f64(millis / 1e3).ok();
+    gc_number(text, read, |epoch| GcOptions { epoch, ..GcOptions::default() })
+}
+
+fn gc_pacing(text: &str) -> Result<Pacing, String> {
+    let known = Pacing::ALL.iter().copied();
+    known.clone().find(|pacing| pacing.name() == text).ok_or_else(|| {
+        let names: Vec<_> = known.map(Pacing::name).collect();
+        format!("there is no pacing of this name; there are {}", names.join(" and "))
     })
 }
 

@@ -32,7 +32,9 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!((common.seconds, common.warmup, common.rate), (10.0, 2.0, 0.0));
     assert_eq!((common.runs, common.threads), (1, None));
     assert_eq!(common.medium, [Medium::File]);
-    assert_eq!(common.collectors(), [Collector::None]);
+    assert_eq!(common.collectors(), [Collector::TbCollect]);
+    assert_eq!(common.gc_options(), GcOptions::default());
+    assert_eq!((common.long_readers, common.quiet), (0, false));
     assert_eq!(Durability::from(common.durability), Durability::Sync);
     assert_eq!(Isolation::from(common.isolation), Isolation::Serializable);
 }
@@ -56,6 +58,19 @@ fn every_flag_of_the_contract_is_taken() {
     assert_eq!(args.common.json, Some(PathBuf::from("-")));
     assert_eq!(Isolation::from(args.common.isolation), Isolation::ReadCommitted);
     assert_eq!(Durability::from(args.common.durability), Durability::Group);
+    let line = "--gc-theta 0.75 --gc-queue 0.05 --gc-space-target 1.5 --gc-epoch-ms 2.5 --gc-pacing fixed --gc-no-pass-over \
+                --long-readers 3 --quiet";
+    let common = ycsb(line).common;
+    let gc = GcOptions {
+        theta: 0.75,
+        queue_share: 0.05,
+        space_target: 1.5,
+        epoch: Duration::from_micros(2500),
+        pacing: Pacing::Fixed,
+        pass_over: false,
+    };
+    assert_eq!(common.gc_options(), gc);
+    assert_eq!((common.long_readers, common.quiet), (3, true));
     assert_eq!(ycsb("--workload f --theta 0.5").workload, Some('F'));
 }
 
@@ -72,6 +87,17 @@ fn wrong_arguments_are_told_in_one_line() {
         ("bench ycsb --medium dax", "not supported by this build yet"),
         ("bench ycsb --medium tape", "there is no medium \"tape\""),
         ("bench ycsb --gc tape", "there is no collector"),
+        ("bench ycsb --gc-theta 0.2", "from 0.5 to 1"),
+        ("bench ycsb --gc-theta nan", "--gc-theta"),
+        ("bench ycsb --gc-queue 1.5", "from 0 to 1"),
+        ("bench ycsb --gc-space-target 0.9", "1 or more"),
+        ("bench ycsb --gc-queue=-1", "from 0 to 1"),
+        ("bench ycsb --gc-epoch-ms 0", "from 100 us to 10 s"),
+        ("bench ycsb --gc-epoch-ms=-5", "--gc-epoch-ms"),
+        ("bench ycsb --gc-epoch-ms inf", "not a number"),
+        ("bench ycsb --gc-pacing slow", "fixed and adaptive"),
+        ("bench tpcc --long-readers 1001", "--long-readers"),
+        ("bench tpcc --long-writers 1", "--long-"),
         ("bench ycsb --seconds 0", "above 0"),
         ("bench ycsb --seconds nan", "above 0"),
         ("bench ycsb --isolation none", "read-committed"),

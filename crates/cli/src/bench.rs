@@ -1,8 +1,9 @@
 //! `pantile bench`: from arguments to runs, from records to tables and JSON.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, LineWriter, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -65,16 +66,29 @@ pub fn tpcc(args: &TpccArgs, stop: &AtomicBool) -> Result<(), Failure> {
     run(&workload, &args.common, stop)
 }
 
-fn settings(common: &Common) -> Settings {
+/// Clients and long readers that the engine has room for together.
+const MOST_TRANSACTIONS: usize = 1000;
+
+fn settings(common: &Common) -> Result<Settings, Failure> {
+    let threads = common.threads.map_or_else(machine::cores, usize::from);
+    let long_readers = common.long_readers.into();
+    if threads + long_readers > MOST_TRANSACTIONS {
+        return Err(Failure::Misuse(format!(
+            "--threads and --long-readers are {} together; {MOST_TRANSACTIONS} are possible",
+            threads + long_readers
+        )));
+    }
     let variants = common
         .medium
         .iter()
         .flat_map(|&medium| common.collectors().into_iter().map(move |gc| Variant { medium, gc }))
         .collect();
-    Settings {
+    Ok(Settings {
         variants,
         runs: common.runs.into(),
-        threads: common.threads.map_or_else(machine::cores, usize::from),
+        gc: common.gc_options(),
+        threads,
+        long_readers,
         pace: Pace {
             warmup: Duration::from_secs_f64(common.warmup),
             measure: Duration::from_secs_f64(common.seconds),
@@ -84,13 +98,16 @@ fn settings(common: &Common) -> Settings {
         durability: common.durability.into(),
         seed: common.seed,
         dir: common.dir.clone(),
-    }
+    })
 }
 
 fn run<W: Workload>(workload: &W, common: &Common, stop: &AtomicBool) -> Result<(), Failure> {
+    let settings = settings(common)?;
     let mut output = Output::open(common.json.as_deref())?;
-    let settings = settings(common);
-    let bars = Bars::default();
+    if let Some(path) = &common.trace {
+        trace_to(path)?;
+    }
+    let bars = Bars::new(common.quiet);
     let context = Context { threads: machine::cores().max(settings.threads.min(8)), stop, observer: &bars };
     let mut records: Vec<Record> = Vec::new();
     let done = run_all(workload, &settings, &context, |record| records.push(record));
@@ -107,6 +124,18 @@ fn run<W: Workload>(workload: &W, common: &Common, stop: &AtomicBool) -> Result<
             found.failures.first().map_or("", String::as_str)
         ))),
     }
+}
+
+/// Has the life of every block written to a file.
+fn trace_to(path: &Path) -> Result<(), Failure> {
+    let file = File::create(path).map_err(|e| cannot_write(path, &e))?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_level(false)
+        .with_writer(Mutex::new(LineWriter::new(file)))
+        .finish();
+    tracing::subscriber::set_global_default(subscriber).map_err(|e| Failure::Failed(e.to_string()))
 }
 
 /// Where records go.

@@ -2,6 +2,8 @@
 
 mod args;
 mod bench;
+mod figures;
+mod live;
 mod progress;
 mod table;
 

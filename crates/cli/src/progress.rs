@@ -1,4 +1,4 @@
-//! Progress on a terminal, silence in a pipe.
+//! Progress: a bar on a terminal and none in a pipe, and a line for each second measured in both.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
@@ -6,20 +6,31 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pantile_bench::load::Observer;
+use pantile_bench::record::Second;
 
-/// Shows progress bars where stderr is a terminal.
+use crate::live;
+
+/// Shows on stderr how far things are.
 pub struct Bars {
+    /// Whether there are bars.
     visible: bool,
+    quiet: bool,
     bar: Mutex<ProgressBar>,
-}
-
-impl Default for Bars {
-    fn default() -> Self {
-        Self { visible: stderr().is_terminal(), bar: Mutex::new(ProgressBar::hidden()) }
-    }
+    /// What the seconds belong to.
+    running: Mutex<String>,
 }
 
 impl Bars {
+    /// Bars where stderr is a terminal; neither bars nor seconds if `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        Self {
+            visible: !quiet && stderr().is_terminal(),
+            quiet,
+            bar: Mutex::new(ProgressBar::hidden()),
+            running: Mutex::default(),
+        }
+    }
+
     fn with(&self, action: impl FnOnce(&mut ProgressBar)) {
         if let Ok(mut bar) = self.bar.lock() {
             action(&mut bar);
@@ -29,6 +40,9 @@ impl Bars {
 
 impl Observer for Bars {
     fn begin(&self, what: &str, steps: u64) {
+        if let Ok(mut running) = self.running.lock() {
+            what.clone_into(&mut running);
+        }
         if !self.visible {
             return;
         }
@@ -52,5 +66,17 @@ impl Observer for Bars {
 
     fn note(&self, line: &str) {
         self.with(|bar| bar.suspend(|| eprintln!("{line}")));
+    }
+
+    fn second(&self, second: &Second) {
+        if self.quiet {
+            return;
+        }
+        if second.second == 1
+            && let Ok(running) = self.running.lock()
+        {
+            self.note(&format!("{running}\n{}", live::head()));
+        }
+        self.note(&live::line(second));
     }
 }

@@ -5,6 +5,8 @@ use pantile_bench::baseline::median;
 use pantile_bench::latency::LatencySummary;
 use pantile_bench::record::Record;
 
+use crate::figures::{decimals, whole};
+
 /// A table whose columns are as wide as they must be.
 struct Table {
     /// Columns that hold text, at the left.
@@ -82,6 +84,8 @@ pub fn render(records: &[Record]) -> String {
     let mut text = heading(first, records);
     text += &throughput(&groups);
     text.push('\n');
+    text += &collectors(&groups);
+    text.push('\n');
     text += &space(&groups);
     text.push('\n');
     text += &latencies(&groups);
@@ -133,6 +137,71 @@ fn throughput(groups: &[Group<'_>]) -> String {
         ]);
     }
     table.without_empty_columns().render()
+}
+
+/// What the collectors did, and what that cost compared with the one named
+/// first, which is the first on every medium.
+fn collectors(groups: &[Group<'_>]) -> String {
+    let head = [
+        "medium",
+        "gc",
+        "txn/s",
+        "mean",
+        "p99",
+        "ratio",
+        "chain",
+        "accesses",
+        "blocks/s",
+        "relocated/s",
+        "pause us",
+    ];
+    let kind = groups[0].records[0].latency_us.first().map_or("", |(kind, _)| kind);
+    let mut explained = "ratio: medium to live; chain and accesses: versions per tuple\n".to_owned();
+    let mut table = Table::new(2, &head);
+    for group in groups {
+        let mut on_medium = groups.iter().filter(|other| other.name()[0] == group.name()[0]);
+        // One alone is compared with nothing.
+        let first = on_medium.next().zip(on_medium.next()).map(|(first, _)| first);
+        let mut line = group.name().to_vec();
+        line.extend(first.map_or_else(Default::default, |first| shares(group, first, kind)));
+        line.extend(collected(group));
+        table.lines.push(line);
+    }
+    if table.lines.iter().any(|line| line[2].ends_with('%')) {
+        explained.insert_str(0, &format!("percent of the first (mean and p99 of {kind}); "));
+    }
+    explained + &table.without_empty_columns().render()
+}
+
+/// Throughput and latencies of one kind of transaction as shares of those of the first collector.
+fn shares(group: &Group<'_>, first: &Group<'_>, kind: &str) -> [String; 3] {
+    let share = |figure: &dyn Fn(&Record) -> Option<f64>| {
+        let of_first = first.median(figure).filter(|&figure| figure > 0.0);
+        let share = of_first.zip(group.median(figure)).map(|(first, own)| own / first * 100.0);
+        share.map_or(String::new(), |share| format!("{share:.1} %"))
+    };
+    let latency = |figure: fn(&LatencySummary) -> f64| {
+        share(&|r| r.latency_us.iter().find(|(name, _)| *name == kind).map(|(_, s)| figure(s)))
+    };
+    [share(&|r| Some(r.txn_per_s)), latency(|s| s.mean), latency(|s| s.p99)]
+}
+
+fn collected(group: &Group<'_>) -> [String; 6] {
+    let ratio = |r: &Record| {
+        (r.space.live_bytes > 0).then(|| r.space.medium_bytes as f64 / r.space.live_bytes as f64)
+    };
+    let per_second = |figure: fn(&Record) -> u64| {
+        group.median(|r| (r.gc != "none" && r.seconds > 0.0).then(|| figure(r) as f64 / r.seconds))
+    };
+    let pause = group.median(|r| (r.gc != "none").then_some(r.collector.pause_us_max as f64));
+    [
+        decimals(group.median(ratio), 2),
+        decimals(group.median(|r| Some(r.chains.mean)), 2),
+        decimals(group.median(|r| Some(r.chains.accesses_per_tuple)), 2),
+        whole(per_second(|r| r.collector.blocks_reclaimed)),
+        whole(per_second(|r| r.collector.survivors_relocated)),
+        whole(pause),
+    ]
 }
 
 fn space(groups: &[Group<'_>]) -> String {
@@ -226,36 +295,9 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
     text
 }
 
-fn decimals(figure: Option<f64>, digits: usize) -> String {
-    figure.map_or(String::new(), |figure| format!("{figure:.digits$}"))
-}
-
-/// A whole number in groups of three digits.
-fn whole(figure: Option<f64>) -> String {
-    let Some(figure) = figure else { return String::new() };
-    let digits = format!("{figure:.0}");
-    let mut grouped = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn whole_numbers_are_grouped() {
-        assert_eq!(whole(Some(7.4)), "7");
-        assert_eq!(whole(Some(123.0)), "123");
-        assert_eq!(whole(Some(1234.0)), "1,234");
-        assert_eq!(whole(Some(1_234_567.0)), "1,234,567");
-        assert_eq!(whole(None), "");
-    }
 
     #[test]
     fn columns_are_aligned_and_empty_ones_left_out() {

@@ -39,7 +39,49 @@ fn a_record_on_stdout_is_json_and_nothing_else() {
     assert_eq!((&record["workload"], &record["engine"]), (&"ycsb".into(), &"pantile".into()));
     assert!(record["txn_per_s"].as_f64().unwrap() > 0.0);
     assert_eq!(record["debug_build"].as_bool().unwrap_or(false), cfg!(debug_assertions));
-    assert!(text(&output.stderr).contains("txn/s"));
+    let told = text(&output.stderr);
+    assert!(told.contains("running dram, tb-collect\n") && told.contains("reclaimed/s"), "{told}");
+}
+
+#[test]
+fn the_life_of_blocks_can_be_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace");
+    let output = quick(&["--medium", "dram", "--quiet", "--trace", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let trace = std::fs::read_to_string(file).unwrap();
+    assert!(trace.lines().all(|line| line.contains("pantile::block")), "{trace}");
+    for event in ["Opened", "Sealed"] {
+        assert!(trace.contains(&format!("event={event} chunk=")), "{trace}");
+    }
+}
+
+#[test]
+fn a_quiet_run_tells_no_seconds() {
+    let output = quick(&["--medium", "dram", "--quiet"]);
+    assert!(output.status.success());
+    assert_eq!(complaint(&output), "");
+    assert!(text(&output.stdout).contains("txn/s"));
+}
+
+#[test]
+fn collectors_are_compared_with_the_one_named_first() {
+    let output =
+        quick(&["--medium", "dram", "--gc", "tb-collect,none", "--long-readers", "2", "--json", "-"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let table = text(&output.stderr);
+    let line = |gc: &str| {
+        let mut lines = table.lines().skip_while(|line| !line.contains("mean and p99 of transaction"));
+        lines.find(|line| line.starts_with(&format!("dram    {gc} "))).expect(table)
+    };
+    assert_eq!(line("tb-collect").matches("100.0 %").count(), 3, "{table}");
+    assert_eq!(line("none").matches(" %").count(), 3, "{table}");
+    let records: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for record in records.as_array().unwrap() {
+        assert_eq!(record["config"]["long_readers"], 2);
+        assert_eq!(record["per_second"][0]["transactions"], record["transactions"]);
+        assert!(record["chains"]["accesses_per_tuple"].is_number());
+    }
 }
 
 #[test]
@@ -50,7 +92,7 @@ fn several_runs_make_an_array_in_the_file_and_one_line_of_medians() {
     assert!(output.status.success(), "{}", complaint(&output));
     let records: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let media: Vec<_> = records.as_array().unwrap().iter().map(|record| record["medium"].clone()).collect();
-    assert_eq!(media, ["dram", "nvm:E", "dram", "nvm:E"]);
+    assert_eq!(media, ["dram", "nvm:E", "nvm:E", "dram"]);
     let table = text(&output.stdout);
     assert!(table.contains("medians of 2 runs"), "{table}");
     assert_eq!(table.matches("transaction").count(), 2, "{table}");
@@ -83,9 +125,14 @@ fn a_directory_of_other_data_is_a_failure_and_left_alone() {
 
 #[test]
 fn wrong_arguments_are_one_line_and_status_2() {
-    for wrong in
-        [&["bench", "ycsb", "--medium", "dax"][..], &["bench", "ycsb", "--inserts", "80"], &["bunch"], &[]]
-    {
+    for wrong in [
+        &["bench", "ycsb", "--medium", "dax"][..],
+        &["bench", "ycsb", "--inserts", "80"],
+        &["bench", "tpcc", "--gc-theta", "0.1"],
+        &["bench", "tpcc", "--threads", "600", "--long-readers", "600"],
+        &["bunch"],
+        &[],
+    ] {
         let output = pantile(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(output.stdout.is_empty());

@@ -3,7 +3,7 @@
 use crate::ahead::Ahead;
 use crate::map::{Map, MapOptions};
 use crate::stats::{Count, Counters};
-use crate::{Medium, MediumError, MediumStats};
+use crate::{Medium, MediumError, MediumStats, SyncPoint};
 use std::ptr;
 use std::sync::Arc;
 
@@ -82,6 +82,27 @@ impl Medium for DramMedium {
         Ok(())
     }
 
+    fn sync_point(&self) -> SyncPoint {
+        SyncPoint::new(0)
+    }
+
+    fn is_durable(&self, _point: SyncPoint) -> bool {
+        true
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.map.check_chunks(offset, len)?;
+        self.map.discard_memory(offset, len);
+        self.counters.add(Count::BytesDiscarded, len);
+        Ok(())
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.map.check_chunks(offset, len)?;
+        self.counters.add(Count::BytesRestored, len);
+        Ok(())
+    }
+
     fn stats(&self) -> MediumStats {
         self.counters.snapshot()
     }
@@ -94,3 +115,7 @@ impl Medium for DramMedium {
         None
     }
 }
+
+#[cfg(test)]
+#[path = "dram_test.rs"]
+mod tests;

@@ -9,10 +9,12 @@ use crate::directory::{Create, Directory, map_opened};
 use crate::failure::Failure;
 use crate::group_sync::{GroupSync, SyncCall};
 use crate::map::{DEFAULT_RESERVE_BYTES, Map, MapOptions, Protection};
-use crate::prefill::{Prefill, allocate};
+use crate::prefill::Prefill;
+use crate::space::{self, allocate};
 use crate::stats::{Count, Counters};
-use crate::{Medium, MediumError, MediumStats};
+use crate::{Medium, MediumError, MediumStats, SyncPoint};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -146,6 +148,13 @@ impl FileMedium {
         self.map.attach_file(self.directory.data(), Protection::ReadOnly, from, to)
     }
 
+    fn prepare(&self, offset: u64, len: u64) -> io::Result<()> {
+        match &self.prefill {
+            Some(prefill) => prefill.refill(offset, len),
+            None => Ok(()),
+        }
+    }
+
     fn shared_sync(&self) -> Result<(), MediumError> {
         if self.sync.sync()? {
             self.counters.add(Count::Syncs, 1);
@@ -214,6 +223,32 @@ impl Medium for FileMedium {
 
     fn sync_all(&self) -> Result<(), MediumError> {
         self.shared_sync()
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        SyncPoint::new(self.sync.next())
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        self.sync.is_done(point.number())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.failure.check()?;
+        self.map.check_chunks(offset, len)?;
+        space::discard(self.directory.data(), self.data_path(), offset, len)?;
+        self.counters.add(Count::BytesDiscarded, len);
+        Ok(())
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.failure.check()?;
+        self.map.check_chunks(offset, len)?;
+        let prepare = || self.prepare(offset, len);
+        space::restore(self.directory.data(), self.data_path(), offset, len, prepare)?;
+        self.failure.check()?;
+        self.counters.add(Count::BytesRestored, len);
+        Ok(())
     }
 
     fn stats(&self) -> MediumStats {

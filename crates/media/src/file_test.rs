@@ -2,6 +2,9 @@ use super::*;
 use crate::DATA_FILE;
 use pantile_base::limits::CHUNK_BYTES;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn with(durability: Durability) -> FileOptions {
@@ -207,4 +210,162 @@ fn what_is_not_a_database_directory_is_refused() {
 #[test]
 fn units_are_pages() {
     assert_eq!([pages(0, 0), pages(0, 1), pages(4095, 2), pages(4096, 8192)], [0, 1, 2, 2]);
+}
+
+/// A limit that keeps the prefiller from adding to the blocks that are counted.
+fn limited(durability: Durability) -> FileOptions {
+    FileOptions { max_bytes: Some(4 * CHUNK_BYTES), ..with(durability) }
+}
+
+/// Bytes that a file takes on its device.
+fn taken(path: &Path) -> u64 {
+    std::fs::metadata(path).expect("file").blocks() * 512
+}
+
+/// Whether each chunk is full of its byte.
+fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
+    let mut found = vec![0; 4 * CHUNK_BYTES as usize];
+    medium.read(0, &mut found).expect("read");
+    let mut chunks = found.chunks_exact(CHUNK_BYTES as usize).zip(bytes);
+    chunks.all(|(chunk, byte)| chunk.iter().all(|&found| found == byte))
+}
+
+#[test]
+fn discarded_chunks_take_no_space_until_they_are_restored() {
+    for durability in ALL {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
+        medium.grow(4 * CHUNK_BYTES).expect("grow");
+        (0..4).for_each(|n| {
+            medium.write(n * CHUNK_BYTES, &vec![n as u8 + 1; CHUNK_BYTES as usize]).expect("write")
+        });
+        medium.sync_all().expect("sync");
+        let full = taken(medium.data_path());
+        medium.discard(CHUNK_BYTES, 2 * CHUNK_BYTES).expect("discard");
+        let less = taken(medium.data_path());
+        assert!(less + 2 * CHUNK_BYTES <= full, "{durability:?}: {full} before, {less} after");
+        assert_eq!(medium.len(), 4 * CHUNK_BYTES);
+        medium.sync_all().expect("sync");
+        drop(medium);
+        let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
+        // Before anything is read: on a RAM disk that takes memory again.
+        assert!(taken(medium.data_path()) <= less);
+        assert!(are_filled(&medium, [1, 0, 0, 4]));
+        medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
+        assert!(are_filled(&medium, [1, 0, 0, 4]));
+        assert!(taken(medium.data_path()) >= less + CHUNK_BYTES, "space was found");
+        medium.write(2 * CHUNK_BYTES, &vec![9; CHUNK_BYTES as usize]).expect("write");
+        medium.fence().expect("fence");
+        drop(medium);
+        let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
+        assert!(are_filled(&medium, [1, 0, 9, 4]));
+    }
+}
+
+/// Whether the first bytes of a file were ever written. Space that was only
+/// promised counts as a hole, unless it is cached.
+fn starts_with_data(file: &File) -> bool {
+    let descriptor = file.as_raw_fd();
+    // SAFETY: the descriptor is open; neither call changes a byte.
+    unsafe {
+        libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
+        libc::lseek(descriptor, 0, libc::SEEK_DATA) == 0
+    }
+}
+
+#[test]
+fn restored_space_has_been_written_where_fences_sync() {
+    for (durability, written) in
+        [(Durability::Sync, true), (Durability::Group, true), (Durability::None, false)]
+    {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
+        medium.grow(CHUNK_BYTES).expect("grow");
+        medium.discard(0, CHUNK_BYTES).expect("discard");
+        medium.restore(0, CHUNK_BYTES).expect("restore");
+        let file = File::open(medium.data_path()).expect("open");
+        drop(medium);
+        assert_eq!(starts_with_data(&file), written, "{durability:?}");
+    }
+}
+
+#[test]
+fn a_failed_medium_discards_nothing() {
+    let place = tempfile::tempdir().expect("directory");
+    let (medium, broken, _) = failing(place.path(), Durability::Sync);
+    medium.grow(1).expect("grow");
+    medium.write(0, b"kept").expect("write");
+    broken.store(true, Ordering::SeqCst);
+    medium.fence().expect_err("failed sync");
+    for result in [medium.discard(0, CHUNK_BYTES), medium.restore(0, CHUNK_BYTES)] {
+        assert!(matches!(result, Err(MediumError::Failed { .. })), "{result:?}");
+    }
+    let mut out = [0; 4];
+    medium.read(0, &mut out).expect("read");
+    assert_eq!(&out, b"kept");
+    let stats = medium.stats();
+    assert_eq!((stats.bytes_discarded, stats.bytes_restored), (0, 0));
+}
+
+#[test]
+fn a_point_becomes_durable_by_anybodys_sync() {
+    for durability in ALL {
+        let place = tempfile::tempdir().expect("directory");
+        let (medium, broken, calls) = failing(place.path(), durability);
+        medium.grow(1).expect("grow");
+        medium.write(0, b"first").expect("write");
+        let first = medium.sync_point();
+        assert!(!medium.is_durable(first));
+        let promises = durability != Durability::None;
+        std::thread::scope(|scope| scope.spawn(|| medium.fence().expect("fence")).join().expect("thread"));
+        assert_eq!(medium.is_durable(first), promises, "{durability:?}");
+        assert_eq!(calls.load(Ordering::SeqCst), u64::from(promises), "asking causes no sync");
+        medium.sync_all().expect("sync");
+        assert!(medium.is_durable(first));
+        let lost = medium.sync_point();
+        broken.store(true, Ordering::SeqCst);
+        medium.sync_all().expect_err("failed sync");
+        broken.store(false, Ordering::SeqCst);
+        medium.sync_all().expect_err("latched");
+        assert!(medium.is_durable(first) && !medium.is_durable(lost));
+        assert!(!medium.is_durable(medium.sync_point()));
+    }
+}
+
+#[test]
+fn a_sync_that_started_before_a_point_does_not_count_for_it() {
+    let place = tempfile::tempdir().expect("directory");
+    let steps = Arc::new(Barrier::new(2));
+    let inside = Arc::clone(&steps);
+    let slow = move || {
+        inside.wait();
+        inside.wait();
+        Ok(())
+    };
+    let medium =
+        FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow)).expect("open");
+    medium.grow(1).expect("grow");
+    let point = medium.sync_point();
+    let (early, late) = during_a_fence(&medium, &steps, || {
+        let early = medium.is_durable(point);
+        medium.write(0, b"too late").expect("write");
+        (early, medium.sync_point())
+    });
+    assert!(!early, "the sync had not ended");
+    assert!(medium.is_durable(point));
+    assert!(!medium.is_durable(late), "written after the sync had started");
+    during_a_fence(&medium, &steps, || ());
+    assert!(medium.is_durable(late));
+}
+
+/// Calls `during` while another thread's sync is between two `steps`.
+fn during_a_fence<R>(medium: &FileMedium, steps: &Barrier, during: impl FnOnce() -> R) -> R {
+    std::thread::scope(|scope| {
+        let fence = scope.spawn(|| medium.fence().expect("fence"));
+        steps.wait();
+        let result = during();
+        steps.wait();
+        fence.join().expect("fence");
+        result
+    })
 }

@@ -89,6 +89,16 @@ impl GroupSync {
         }
     }
 
+    /// Number of the first sync that will cover all that was written before this call.
+    pub(crate) fn next(&self) -> u64 {
+        self.state.lock().started + 1
+    }
+
+    /// Whether sync `number`, or one after it, has ended well.
+    pub(crate) fn is_done(&self, number: u64) -> bool {
+        self.state.lock().done >= number
+    }
+
     fn lead(&self, mut state: MutexGuard<'_, State>) -> Result<(), MediumError> {
         state.led = true;
         self.gather(&mut state);

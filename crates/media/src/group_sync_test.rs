@@ -112,6 +112,48 @@ fn a_failed_sync_fails_its_group_and_everything_after_without_a_retry() {
 }
 
 #[test]
+fn a_point_is_done_by_a_sync_that_starts_after_it_and_by_no_other() {
+    let (call, starts, end) = stepped();
+    let sync = sharing(call, Duration::ZERO);
+    let start = || {
+        let sync = Arc::clone(&sync);
+        thread::spawn(move || sync.sync())
+    };
+    let before = sync.next();
+    assert!(!sync.is_done(before), "nothing was synced yet");
+    let first = start();
+    starts.recv().expect("the first leads");
+    let during = sync.next();
+    assert!(!sync.is_done(before), "the sync is still under way");
+    end.send(Ok(())).expect("end of the first");
+    first.join().expect("first").expect("sync");
+    assert!(sync.is_done(before));
+    assert!(!sync.is_done(during), "that sync had started before");
+    let second = start();
+    starts.recv().expect("the second leads");
+    let after = sync.next();
+    end.send(Ok(())).expect("end of the second");
+    second.join().expect("second").expect("sync");
+    assert!(sync.is_done(during) && !sync.is_done(after));
+}
+
+#[test]
+fn a_point_before_a_failed_sync_is_never_done() {
+    let (call, starts, end) = stepped();
+    let sync = sharing(call, Duration::ZERO);
+    let point = sync.next();
+    end.send(Ok(())).expect("end of the first");
+    sync.sync().expect("sync");
+    let lost = sync.next();
+    end.send(Err(io::Error::other("lost power"))).expect("failure");
+    sync.sync().expect_err("failed");
+    sync.sync().expect_err("latched");
+    assert!(sync.is_done(point), "what was durable stays so");
+    assert!(!sync.is_done(lost) && !sync.is_done(sync.next()));
+    assert_eq!(starts.try_iter().count(), 2, "nothing was tried again");
+}
+
+#[test]
 fn a_leader_waits_for_the_companions_it_saw() {
     let (call, starts, end) = stepped();
     // A window that never ends: the test ends only if companions end the wait.

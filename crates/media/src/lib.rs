@@ -23,6 +23,7 @@ mod medium;
 mod nvm;
 mod prefill;
 mod shard;
+mod space;
 mod stats;
 
 pub use directory::{Create, DATA_FILE, LOCK_FILE};
@@ -30,6 +31,6 @@ pub use dram::DramMedium;
 pub use error::{FullReason, MediumError};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::Medium;
+pub use medium::{Medium, SyncPoint};
 pub use nvm::{Measured, NvmConfig, NvmMedium, NvmOptions, measure};
 pub use stats::MediumStats;

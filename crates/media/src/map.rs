@@ -120,6 +120,13 @@ impl Map {
         }
     }
 
+    /// Fails unless `len` bytes at `offset`, which must be whole chunks, are attached.
+    pub(crate) fn check_chunks(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let whole = offset.is_multiple_of(CHUNK_BYTES) && len.is_multiple_of(CHUNK_BYTES);
+        assert!(whole, "{len} bytes at {offset} are not whole chunks");
+        self.check(offset, len)
+    }
+
     /// Grows to at least `len` bytes: `attach(from, to)` must make the bytes
     /// between readable. One thread grows at a time.
     ///
@@ -169,6 +176,19 @@ impl Map {
             return Err(MediumError::growing("get", None, to, source));
         }
         Ok(())
+    }
+
+    /// Lets go of the memory behind attached bytes, which then read as zero
+    /// and get new memory when they are stored to.
+    pub(crate) fn discard_memory(&self, offset: u64, len: u64) {
+        // SAFETY: the caller of `discard` promises that nobody uses these
+        // bytes. They are private to this process, so that they become zero.
+        let status = unsafe { libc::madvise(self.at(offset), len as usize, libc::MADV_DONTNEED) };
+        if status != 0 {
+            // Memory that the process has locked (`mlockall`) stays.
+            // SAFETY: as before; the bytes are attached and writable.
+            unsafe { ptr::write_bytes(self.at(offset).cast::<u8>(), 0, len as usize) };
+        }
     }
 
     /// Puts bytes `from..to` of `file` behind the same bytes of the reservation.

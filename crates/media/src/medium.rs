@@ -4,6 +4,23 @@ use crate::{MediumError, MediumStats};
 use std::fmt::Debug;
 use std::ptr;
 
+/// A moment in what a thread has written, see [`Medium::sync_point`]. It means
+/// nothing to any other medium than the one that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncPoint(u64);
+
+impl SyncPoint {
+    /// For media: a point known to them by this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number it was made with.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A medium: where contents survive.
 ///
 /// Every medium is mapped: reads go through [`base`](Medium::base), writes go
@@ -89,6 +106,55 @@ pub trait Medium: Send + Sync + Debug {
     /// # Errors
     /// As for [`fence`](Medium::fence).
     fn sync_all(&self) -> Result<(), MediumError>;
+
+    /// A point after everything this thread wrote and flushed so far, for
+    /// those who do not wait for it to become durable. On persistent memory
+    /// this is a fence.
+    fn sync_point(&self) -> SyncPoint;
+
+    /// Whether everything before `point` is durable by now, by whatever fence
+    /// or sync of any thread; neither waits nor brings it about. Once true it
+    /// stays true. What was not durable when the medium failed never becomes so.
+    fn is_durable(&self, point: SyncPoint) -> bool;
+
+    /// Gives the storage behind whole chunks back to the system. `len` stays
+    /// as it is; the range then reads as zero, and must not be written until
+    /// [`restore`](Medium::restore).
+    ///
+    /// The caller promises that nobody reads or writes the range meanwhile.
+    /// To a crash a discard is a write of zeros that has been flushed: any part of
+    /// the old bytes may be lost at once, and until it is durable any part
+    /// may be back. So whatever makes them dispensable has to be durable before.
+    ///
+    /// A system that cannot take the storage back leaves it where it is; the
+    /// range is then filled with zeros. In a file on a RAM disk, reading a
+    /// discarded page takes memory for it again.
+    ///
+    /// # Errors
+    /// [`MediumError::OutOfRange`] beyond `len()`, and
+    /// [`MediumError::Failed`] once the medium has failed, with nothing
+    /// changed; [`MediumError::Io`] otherwise, when any part of the range may
+    /// read as zero. The medium goes on, and the call may be repeated.
+    ///
+    /// # Panics
+    /// If the range does not consist of whole chunks.
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+
+    /// Has the system find storage for chunks that were discarded, so that
+    /// they can be written again; they still read as zero. May take as long
+    /// as growing by as much. Chunks that were not discarded may lose their
+    /// contents. The caller promises what it promises for
+    /// [`discard`](Medium::discard).
+    ///
+    /// # Errors
+    /// [`MediumError::Full`] on a full device and [`MediumError::Io`]: the
+    /// range is still discarded, and the medium goes on.
+    /// [`MediumError::OutOfRange`] and [`MediumError::Failed`] as for
+    /// [`discard`](Medium::discard).
+    ///
+    /// # Panics
+    /// If the range does not consist of whole chunks.
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
     /// Whether [`charge_read`](Medium::charge_read) does anything.
     fn charges_reads(&self) -> bool {

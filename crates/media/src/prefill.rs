@@ -98,6 +98,21 @@ impl Prefill {
         Ok(())
     }
 
+    /// Writes zeros over chunks within what [`Prefill::ensure`] was given, for
+    /// which storage has been found anew, and syncs: they are then as good
+    /// as new space. A failed sync is latched.
+    ///
+    /// # Errors
+    /// What the system says about the write.
+    pub(crate) fn refill(&self, offset: u64, len: u64) -> io::Result<()> {
+        for at in (offset..offset + len).step_by(CHUNK_BYTES as usize) {
+            self.shared.zeros.write_zeros(at)?;
+            self.shared.zeros.fetch(at);
+        }
+        self.shared.settle();
+        Ok(())
+    }
+
     /// A system that refuses a thread costs speed only: growth fills for itself.
     fn start_thread(&self) {
         let mut thread = self.thread.lock();
@@ -252,32 +267,5 @@ impl ZeroWriter {
             },
             None => self.buffered.write_all_at(&ZEROS.0, at),
         }
-    }
-}
-
-/// Makes the file `to` bytes long with space behind bytes `from..to` where the
-/// file system can promise that, and a hole where it cannot.
-///
-/// # Errors
-/// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
-pub(crate) fn allocate(file: &File, path: &Path, from: u64, to: u64) -> Result<(), MediumError> {
-    let grown = file.set_len(to).and_then(|()| reserve_space(file, from, to));
-    grown.map_err(|error| {
-        // Best effort: what stays is whole chunks that read as zero.
-        let _ = file.set_len(from);
-        MediumError::growing("extend", Some(path.to_path_buf()), to, error)
-    })
-}
-
-fn reserve_space(file: &File, from: u64, to: u64) -> io::Result<()> {
-    let (offset, len) = (from as libc::off_t, (to - from) as libc::off_t);
-    // SAFETY: the descriptor is open; mode 0 changes no bytes that exist.
-    let status = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, len) };
-    match status {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
-            error => Err(error),
-        },
     }
 }

@@ -22,6 +22,10 @@ pub struct MediumStats {
     pub bytes_read: u64,
     /// Units that missed the estimated CPU cache (nvm only).
     pub units_read: u64,
+    /// Bytes given to `discard`.
+    pub bytes_discarded: u64,
+    /// Bytes given to `restore`.
+    pub bytes_restored: u64,
 }
 
 impl Sub for MediumStats {
@@ -37,6 +41,8 @@ impl Sub for MediumStats {
             syncs: self.syncs - earlier.syncs,
             bytes_read: self.bytes_read - earlier.bytes_read,
             units_read: self.units_read - earlier.units_read,
+            bytes_discarded: self.bytes_discarded - earlier.bytes_discarded,
+            bytes_restored: self.bytes_restored - earlier.bytes_restored,
         }
     }
 }
@@ -51,9 +57,11 @@ pub(crate) enum Count {
     Syncs,
     BytesRead,
     UnitsRead,
+    BytesDiscarded,
+    BytesRestored,
 }
 
-const COUNTS: usize = Count::UnitsRead as usize + 1;
+const COUNTS: usize = Count::BytesRestored as usize + 1;
 
 type Shard = Padded<[AtomicU64; COUNTS]>;
 
@@ -99,6 +107,8 @@ impl Counters {
             syncs: self.total(Count::Syncs),
             bytes_read: self.total(Count::BytesRead),
             units_read: self.total(Count::UnitsRead),
+            bytes_discarded: self.total(Count::BytesDiscarded),
+            bytes_restored: self.total(Count::BytesRestored),
         }
     }
 }

@@ -73,6 +73,74 @@ fn nothing_is_stored_out_of_range() {
 }
 
 #[test]
+fn discarded_chunks_read_as_zero_and_can_be_written_once_restored() {
+    for_each(|medium| {
+        medium.grow(4 * CHUNK).expect("grow");
+        let before = medium.stats();
+        medium.write(0, &vec![7; 4 * CHUNK as usize]).expect("write");
+        medium.discard(CHUNK, 2 * CHUNK).expect("discard");
+        medium.discard(CHUNK, 0).expect("nothing");
+        let mut out = vec![1; 4 * CHUNK as usize];
+        medium.read(0, &mut out).expect("read");
+        let discarded = CHUNK as usize..3 * CHUNK as usize;
+        assert!(out[discarded.clone()].iter().all(|&byte| byte == 0), "{}", medium.name());
+        let around = out[..discarded.start].iter().chain(&out[discarded.end..]);
+        assert!(around.clone().all(|&byte| byte == 7), "{}", medium.name());
+        assert_eq!(medium.len(), 4 * CHUNK);
+        medium.restore(CHUNK, CHUNK).expect("restore");
+        medium.restore(CHUNK, 0).expect("nothing");
+        medium.write(2 * CHUNK - 4, b"back").expect("write");
+        medium.flush(2 * CHUNK - 4, 4);
+        medium.fence().expect("fence");
+        let mut out = [1; 9];
+        medium.read(2 * CHUNK - 5, &mut out).expect("read");
+        assert_eq!(&out, b"\0back\0\0\0\0", "{}", medium.name());
+        let delta = medium.stats() - before;
+        assert_eq!((delta.bytes_discarded, delta.bytes_restored), (2 * CHUNK, CHUNK));
+    });
+}
+
+#[test]
+fn only_chunks_that_are_there_are_discarded_and_restored() {
+    for_each(|medium| {
+        medium.grow(2 * CHUNK).expect("grow");
+        medium.write(CHUNK, b"kept").expect("write");
+        for (offset, len) in [(CHUNK, 2 * CHUNK), (3 * CHUNK, CHUNK), (u64::MAX - CHUNK + 1, CHUNK)] {
+            for result in [medium.discard(offset, len), medium.restore(offset, len)] {
+                assert!(matches!(result, Err(MediumError::OutOfRange { .. })), "{result:?}");
+            }
+        }
+        let refused = |call: &dyn Fn() -> Result<(), MediumError>| {
+            let call = std::panic::AssertUnwindSafe(call);
+            std::panic::catch_unwind(move || (*call)()).expect_err("not whole chunks");
+        };
+        for (offset, len) in [(CHUNK / 2, CHUNK), (0, CHUNK + 4096)] {
+            refused(&|| medium.discard(offset, len));
+            refused(&|| medium.restore(offset, len));
+        }
+        let mut out = [0; 4];
+        medium.read(CHUNK, &mut out).expect("read");
+        assert_eq!(&out, b"kept");
+        assert!(!medium.is_failed());
+    });
+}
+
+#[test]
+fn a_point_is_durable_once_a_fence_followed_it() {
+    for_each(|medium| {
+        medium.grow(1).expect("grow");
+        medium.write(0, &[1; 64]).expect("write");
+        medium.flush(0, 64);
+        let point = medium.sync_point();
+        std::thread::scope(|scope| {
+            let fence = scope.spawn(|| medium.fence().expect("fence"));
+            fence.join().expect("another thread");
+        });
+        assert!(medium.is_durable(point), "{}", medium.name());
+    });
+}
+
+#[test]
 fn statistics_only_grow() {
     for_each(|medium| {
         medium.grow(1).expect("grow");

@@ -3,23 +3,12 @@
 //! In a process of its own, because the limit on file sizes that stands in
 //! for a full device holds for all of it.
 
-// Only system calls can set such a limit.
-#![allow(unsafe_code)]
+mod limit;
 
+use limit::limit_files;
 use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError};
 
 const CHUNK: u64 = 2 << 20;
-
-/// Lets no file of this process grow beyond `bytes`.
-fn limit_files(bytes: u64) {
-    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: both calls get valid arguments; ignoring the signal makes the
-    // system return an error instead.
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
-    }
-}
 
 #[test]
 fn a_full_device_changes_nothing_and_is_no_failure() {

@@ -13,8 +13,8 @@ const OWNER_SHIFT: u32 = Address::BITS;
 const ADDRESS_MASK: u64 = (1 << OWNER_SHIFT) - 1;
 /// Owner of a tuple whose index entries are being cleaned up.
 const CLEANER: u64 = 0xffff;
-/// Address of a tuple whose primary entry is gone; its id will be used again.
-const DEAD: u64 = ADDRESS_MASK;
+/// Owner of a tuple whose primary entry is gone; its id will be used again.
+const DEAD: u64 = 0xfffe;
 
 /// Who has locked a tuple.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl Anchor {
     pub fn owner(self) -> Owner {
         match self.0 >> OWNER_SHIFT {
             0 => Owner::Nobody,
-            CLEANER => Owner::Cleaner,
+            CLEANER | DEAD => Owner::Cleaner,
             owner => Owner::Transaction(Slot::from_index(owner as usize - 1)),
         }
     }
@@ -48,13 +48,26 @@ impl Anchor {
     /// The newest committed version; none for a tuple that never had one.
     #[inline]
     pub fn newest(self) -> Address {
-        let word = self.0 & ADDRESS_MASK;
-        if word == DEAD { Address::NONE } else { Address::from_word(word) }
+        Address::from_word(self.0 & ADDRESS_MASK)
     }
 
     #[inline]
     pub fn is_dead(self) -> bool {
-        self.0 & ADDRESS_MASK == DEAD
+        self.0 >> OWNER_SHIFT == DEAD
+    }
+
+    /// Whether nobody keeps the version from being moved.
+    #[inline]
+    pub fn is_at_rest(self) -> bool {
+        matches!(self.0 >> OWNER_SHIFT, 0 | DEAD)
+    }
+
+    /// Has everybody find the version at `to` from now on, if nothing has
+    /// changed since `self` was loaded. The one change to an anchor that does
+    /// not take its lock.
+    pub fn try_move(self, cell: &AtomicU64, to: Address) -> bool {
+        let moved = (self.0 & !ADDRESS_MASK) | to.word();
+        cell.compare_exchange(self.0, moved, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
@@ -78,9 +91,11 @@ impl Anchor {
         cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// A new tuple, locked by its inserter, without a version.
-    pub fn create_locked(cell: &AtomicU64, slot: Slot) {
-        cell.store((slot.index() as u64 + 1) << OWNER_SHIFT, Ordering::SeqCst);
+    /// A new tuple, locked by its inserter, without a version. Its id is
+    /// nobody else's, but a collector may be moving its tombstone.
+    pub fn try_create(self, cell: &AtomicU64, slot: Slot) -> bool {
+        let locked = (slot.index() as u64 + 1) << OWNER_SHIFT;
+        cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// Unlocks the tuple and makes `newest` its newest version: **this is
@@ -90,8 +105,9 @@ impl Anchor {
         cell.store(newest.word(), Ordering::Release);
     }
 
-    /// Unlocks a tuple that the cleaner has locked and found gone for good.
-    pub fn bury(cell: &AtomicU64) {
-        cell.store(DEAD, Ordering::Release);
+    /// Unlocks a tuple that has been found gone for good. Its last version, a
+    /// tombstone, is remembered until the id is used again.
+    pub fn bury(cell: &AtomicU64, tombstone: Address) {
+        cell.store(tombstone.word() | (DEAD << OWNER_SHIFT), Ordering::Release);
     }
 }

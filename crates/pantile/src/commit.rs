@@ -2,7 +2,9 @@
 //! Publish, Retire.
 
 use pantile_base::Timestamp;
-use pantile_store::{Appended, ContentFlags, HEADER_BYTES, Link, MAX_CONTENTS_PER_TRANSACTION, NewContent};
+use pantile_store::{
+    Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,
+};
 
 use crate::anchor::Anchor;
 use crate::error::{Error, Result};
@@ -65,7 +67,7 @@ impl Transaction {
     }
 
     fn append(&mut self, commit_ts: Timestamp) -> Result<Appended<'_>> {
-        let Self { core, buffers, slot, .. } = self;
+        let Self { core, buffers, slot, starved, .. } = self;
         let Buffers { appends, addresses, writes, tables, rows, .. } = &mut **buffers;
         let contents = appends.iter().map(|&n| {
             let write = &writes[n as usize];
@@ -73,12 +75,25 @@ impl Transaction {
                 Pending::Row { start, len } => (ContentFlags::ROW, &rows[start..start + len]),
                 Pending::Nothing | Pending::Tombstone => (ContentFlags::TOMBSTONE, &rows[..0]),
             };
-            NewContent { table: tables[write.table as usize].table.id, tuple: write.tuple, flags, row }
+            NewContent {
+                table: tables[write.table as usize].table.id,
+                tuple: write.tuple,
+                flags,
+                age: if write.base.is_none() || write.is_new { Age::First } else { Age::Later },
+                txn_id: commit_ts,
+                transaction_contents: appends.len() as u64,
+                row,
+            }
         });
+        let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
+        let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
         let registry = &core.registry;
-        core.store
-            .append(slot.index(), commit_ts, contents, || registry.draw(*slot), addresses)
-            .map_err(|e| core.store_error(e))
+        let appended = core.store.append(slot.index(), urgency, contents, || registry.draw(*slot), addresses);
+        appended.map_err(|e| {
+            let error = core.store_error(e);
+            *starved = matches!(error, Error::StorageFull { .. });
+            error
+        })
     }
 
     /// Makes the new versions visible, one tuple after the other. Whoever
@@ -96,7 +111,9 @@ impl Transaction {
             if !write.base.is_none() {
                 let old = store.content(write.base);
                 debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
-                store.set_link(address, Link { address: write.base, begin_ts: old.txn_id() });
+                if !write.is_new {
+                    store.set_link(address, write.base, old.txn_id());
+                }
                 if !old.flags().is_tombstone() {
                     change.tuples -= 1;
                     change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
@@ -129,12 +146,17 @@ impl Transaction {
     /// Hands what has been superseded to the collector and to the cleaner.
     fn retire(&mut self, commit_ts: Timestamp) {
         let buffers = &mut *self.buffers;
-        for &n in &buffers.appends {
-            let base = buffers.writes[n as usize].base;
-            if !base.is_none() {
-                self.core.reclaimer.superseded(base, commit_ts);
+        // What is durable is counted by when it was done, not by timestamps.
+        let now = self.core.registry.now().max(commit_ts);
+        self.core.with_collector(self.slot, |collector, context| {
+            for &n in &buffers.appends {
+                let base = buffers.writes[n as usize].base;
+                if !base.is_none() {
+                    collector.superseded(context, base, now)?;
+                }
             }
-        }
+            Ok(())
+        });
         self.core.cleanup.push_all(self.slot, commit_ts, buffers.stale.drain(..));
     }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use pantile_base::limits::TRANSACTION_SLOTS;
-use pantile_base::{TableId, Timestamp};
-use pantile_cc::{Clock, ReadMarks, Registry, Slot};
+use pantile_base::{Address, TableId, Timestamp};
+use pantile_cc::{Begin, Clock, CommitsUnderWay, ReadMarks, Registry, RunningSet, Slot};
 use pantile_index::NodeArena;
 use pantile_media::MediumError;
-use pantile_reclaim::Reclaimer;
+use pantile_reclaim::{Context, Reclaimer};
 use pantile_store::{StateSample, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
 
@@ -22,12 +22,19 @@ use crate::retry::Stage;
 use crate::stats::{Counters, Recovery};
 use crate::table::{Table, TableInner};
 use crate::transaction::Buffers;
+use crate::view::View;
 
 /// How often the watermark is computed, at most.
 const WATERMARK_AGE: Duration = Duration::from_millis(1);
-/// A new state record is due after this many appended bytes or this time.
-const STATE_BYTES: u64 = 64 << 20;
-const STATE_AGE: Duration = Duration::from_secs(1);
+/// A new state record is due when this share of what is used has been
+/// appended, within bounds in bytes, or after so many epochs (half a second).
+const STATE_SHARE: u64 = 16;
+const LEAST_STATE_BYTES: u64 = 4 << 20;
+const MOST_STATE_BYTES: u64 = 64 << 20;
+const STATE_EPOCHS: u32 = 12;
+
+/// How long a transaction that has found no space looks for some for others.
+const ROOM_TIME: Duration = Duration::from_millis(160);
 
 /// A table that has been dropped, at this time.
 pub(crate) struct Dropped {
@@ -64,7 +71,8 @@ pub(crate) struct Core {
 }
 
 struct Upkeep {
-    sample: Option<StateSample>,
+    /// With the commits that were under way when it was taken.
+    sample: Option<(StateSample, CommitsUnderWay)>,
     last: Instant,
 }
 
@@ -154,8 +162,46 @@ impl Core {
     /// What committing threads do for the database, in bounded steps.
     pub fn maintain(&self, slot: Slot) {
         self.clean(slot);
-        if self.store.appended_since_sample() >= STATE_BYTES || self.is_upkeep_due() {
+        self.with_collector(slot, |collector, context| collector.step(context));
+        if self.store.appended_since_sample() >= self.state_bytes() || self.is_upkeep_due() {
             self.advance_state();
+        }
+    }
+
+    /// A new state record is due after so many appended bytes: the collector
+    /// can free nothing that is younger than the last.
+    fn state_bytes(&self) -> u64 {
+        (self.store.used_bytes() / STATE_SHARE).clamp(LEAST_STATE_BYTES, MOST_STATE_BYTES)
+    }
+
+    /// Lets the collector do something. If the medium fails meanwhile, that
+    /// latches in the medium and shows at the next commit.
+    #[inline]
+    pub fn with_collector(
+        &self,
+        slot: Slot,
+        work: impl FnOnce(&dyn Reclaimer, &Context<'_>) -> Result<(), StoreError>,
+    ) {
+        let tuples = View::new(self, slot);
+        let context = Context { store: &self.store, registry: &self.registry, tuples: &tuples, slot };
+        let _ = work(&*self.reclaimer, &context);
+    }
+
+    /// Frees what can be freed, for a transaction that found no space and has
+    /// ended. Takes some epochs: what has been moved must be out of sight.
+    pub fn make_room(&self) {
+        let until = Instant::now() + ROOM_TIME.max(self.options.gc.epoch * 4);
+        let before = self.store.room();
+        while self.store.room() <= before && Instant::now() < until {
+            let Ok((slot, _)) = self.registry.begin(Begin::WriterAtBegin) else { return };
+            // What the collector copies must be durable before a state record
+            // speaks of it, and that waits for commits.
+            self.registry.set_committing(slot);
+            self.registry.refresh_watermark(Duration::ZERO);
+            self.with_collector(slot, |collector, context| collector.make_room(context));
+            self.registry.release(slot);
+            self.advance_state();
+            std::thread::sleep(ROOM_TIME / 32);
         }
     }
 
@@ -166,24 +212,32 @@ impl Core {
     }
 
     fn is_upkeep_due(&self) -> bool {
-        self.cleanup.is_tick() && self.upkeep.try_lock().is_some_and(|u| u.last.elapsed() >= STATE_AGE)
+        let interval = self.options.gc.epoch * STATE_EPOCHS;
+        let is_due =
+            |u: parking_lot::MutexGuard<'_, Upkeep>| u.sample.is_some() || u.last.elapsed() >= interval;
+        self.cleanup.is_tick() && self.upkeep.try_lock().is_some_and(is_due)
     }
 
-    /// Moves the durable watermark on: a sample is written once everything
-    /// that had begun when it was taken has ended (I-9).
+    /// Moves the durable watermark on, in two steps: a sample is taken, and
+    /// written once everything that was committing then has ended (I-9).
     fn advance_state(&self) {
         let Some(mut upkeep) = self.upkeep.try_lock() else { return };
-        if let Some(sample) = upkeep.sample.take() {
-            if self.registry.settled().is_none_or(|settled| settled <= sample.taken_at()) {
-                upkeep.sample = Some(sample);
+        if let Some((sample, commits)) = upkeep.sample.take() {
+            // Nobody waits for a long transaction: what it has yet to write is
+            // evidence to be counted, like what is written later.
+            let undecided = self.registry.undecided(sample.taken_at());
+            let Some(undecided) = undecided.filter(|_| self.registry.are_over(&commits)) else {
+                upkeep.sample = Some((sample, commits));
                 return;
-            }
+            };
             // A failure latches in the medium and shows at the next commit.
-            let _ = self.store.record_state(sample, false);
+            let _ = self.store.record_state(sample, false, &undecided);
             self.release_dropped();
+            return;
         }
         upkeep.last = Instant::now();
-        upkeep.sample = Some(self.store.sample(self.sample_time()));
+        let sample = self.store.sample(self.sample_time());
+        upkeep.sample = Some((sample, self.registry.commits_under_way()));
     }
 
     /// Below the timestamp of every block that is opened from now on.
@@ -197,7 +251,7 @@ impl Core {
         let mut upkeep = self.upkeep.lock();
         let sample = self.store.sample(self.sample_time());
         upkeep.sample = None;
-        self.store.record_state(sample, closed).map_err(|e| self.store_error(e))
+        self.store.record_state(sample, closed, &[]).map_err(|e| self.store_error(e))
     }
 
     /// Gives back the blocks of dropped tables that nobody can see into and
@@ -212,7 +266,10 @@ impl Core {
                 d.unused_since = Some(now);
             }
             let is_free = d.unused_since.is_some_and(|since| since < durable);
-            !is_free || self.store.release_table(d.table).is_err()
+            if is_free {
+                self.reclaimer.forget(&self.store, d.table);
+            }
+            !is_free || self.store.release_table(d.table, now).is_err()
         });
     }
 
@@ -221,24 +278,22 @@ impl Core {
         from_store(error, std::path::Path::new(&self.store.medium().name()))
     }
 
-    /// Whether a version may be needed by anyone: the first at or below the
-    /// watermark is the oldest that is.
-    pub fn reachable_versions(
-        &self,
-        newest: pantile_base::Address,
-        watermark: Timestamp,
-    ) -> Vec<pantile_base::Address> {
+    /// The versions that somebody may see, from the newest on. The caller has
+    /// pinned a slot before it asked who runs.
+    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> Vec<Address> {
         let mut versions = Vec::new();
-        let mut at = newest;
-        let mut begin = (!at.is_none()).then(|| self.store.content(at).txn_id());
-        while let Some(ts) = begin {
-            versions.push(at);
-            if ts < watermark {
-                break;
+        if newest.is_none() {
+            return versions;
+        }
+        versions.push(newest);
+        let mut end = self.store.content(newest).txn_id();
+        let mut next = self.store.link(newest);
+        while let Some(link) = next.filter(|_| running.min() < end) {
+            if running.may_see(link.begin_ts, end) {
+                versions.push(link.address);
             }
-            let link = self.store.link(at);
-            begin = link.map(|l| l.begin_ts);
-            at = link.map_or(at, |l| l.address);
+            end = link.begin_ts;
+            next = self.store.older(link);
         }
         versions
     }

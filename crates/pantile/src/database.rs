@@ -5,24 +5,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::limits::{BLOCK_SLOTS, TRANSACTION_SLOTS};
 use pantile_cc::Clock;
 use pantile_media::{
     Create, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium, NvmMedium, NvmOptions,
 };
-use pantile_reclaim::NoGc;
-use pantile_store::{Store, StoreOptions};
+use pantile_reclaim::{NoGc, Reclaimer, TbCollect};
+use pantile_store::{Store, StoreOptions, TableBlocks};
 
 use crate::core::{Core, Parts, from_medium, from_store};
 use crate::error::{Error, Result};
 use crate::options::{Collector, MediumKind, Options, TransactionOptions};
 use crate::recovery;
-use crate::stats::{Recovery, Stats};
+use crate::stats::{Chains, Recovery, Stats, TableSpace};
 use crate::table::Table;
 use crate::transaction::Transaction;
 
 /// Tries that [`Database::run`] makes before it gives up.
 const RUN_TRIES: u32 = 1000;
+
+/// Tries after there was no space.
+const FULL_TRIES: u32 = 3;
 
 /// An open database. Handles are cheap to clone; the last one closes it.
 ///
@@ -71,6 +74,7 @@ impl Database {
             streams: options
                 .streams
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+            block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
             boot: boot_id(),
             relaxed: options.durability == Durability::None && medium.survives_exit(),
         };
@@ -78,7 +82,9 @@ impl Database {
         let store = Store::open(medium, store_options, identity()).map_err(in_path)?;
         let (found, summary) = recovery::scan(&store, &options).map_err(in_path)?;
         let reclaimer = match options.collector {
-            Collector::None => Box::new(NoGc),
+            Collector::None => Box::new(NoGc) as Box<dyn Reclaimer>,
+            Collector::TbCollectEager => Box::new(TbCollect::eager(options.gc, store_options.streams)),
+            Collector::TbCollect => Box::new(TbCollect::new(options.gc, store_options.streams)),
         };
         // Timestamps go on above everything on the medium (T5).
         let clock = Clock::new(summary.highest.tick());
@@ -89,6 +95,7 @@ impl Database {
         // What recovery has decided is durable before anything is added.
         core.record_state(false)?;
         core.release_dropped();
+        core.reclaimer.resume(&core.store);
         Ok(Self { core: Arc::new(core) })
     }
 
@@ -158,6 +165,7 @@ impl Database {
         mut body: impl FnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
         let mut retry = self.retry();
+        let mut full_tries = 0;
         loop {
             let outcome = self.begin_with(options).and_then(|mut txn| {
                 let value = body(&mut txn)?;
@@ -165,6 +173,8 @@ impl Database {
             });
             match outcome {
                 Err(error) if retry.tries() < RUN_TRIES && retry.again(&error) => {}
+                // The collector has been at work since.
+                Err(Error::StorageFull { .. }) if full_tries < FULL_TRIES => full_tries += 1,
                 other => return other,
             }
         }
@@ -213,15 +223,52 @@ impl Database {
             payload_bytes: space.payload_bytes,
             medium: core.store.medium().stats(),
             medium_bytes: space.medium_bytes,
+            obsolete_bytes: space.obsolete_bytes,
+            unfilled_bytes: space.unfilled_bytes,
+            free_bytes: space.free_block_bytes + space.free_chunk_bytes,
             dram_bytes: index_bytes + anchor_bytes + space.tile_bytes + core.marks.bytes(),
             index_bytes,
             anchor_bytes,
             tile_bytes: space.tile_bytes,
             stale_entries: core.cleanup.len() as u64,
+            collector: core.reclaimer.stats(&core.store),
             ..Stats::default()
         };
         core.counters.add_to(&mut stats);
         stats
+    }
+
+    /// What each table takes on the medium, hidden ones included. Looks at
+    /// every block.
+    pub fn space_by_table(&self) -> Vec<TableSpace> {
+        let tables = self.core.store.space_by_table();
+        let named = tables.into_iter().filter_map(|(id, blocks)| {
+            let table = self.core.table_by_id(id)?.schema.name.clone();
+            let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
+            Some(TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes })
+        });
+        named.collect()
+    }
+
+    /// How long the chains of versions are, from about `samples` tuples of
+    /// each table.
+    pub fn chains(&self, samples: u64) -> Chains {
+        let core = &self.core;
+        let space = core.store.space();
+        let mut stats = Stats::default();
+        core.counters.add_to(&mut stats);
+        let mut chains = Chains {
+            stored_mean: space.contents_stored as f64 / stats.tuples.max(1) as f64,
+            ..Chains::default()
+        };
+        let tables: Vec<_> = core.by_id.read().values().cloned().collect();
+        if let Ok(visitor) = core.visitor() {
+            for table in tables {
+                visitor.measure_chains(&table, (table.tuples_end() / samples.max(1)).max(1), &mut chains);
+            }
+        }
+        chains.mean /= chains.tuples.max(1) as f64;
+        chains
     }
 
     /// Closes the database: later calls on any handle fail with
@@ -301,4 +348,4 @@ fn identity() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-const _: () = assert!(TRANSACTION_SLOTS < 0xffff, "an anchor's owner has 16 bits");
+const _: () = assert!(TRANSACTION_SLOTS < 0xfffe, "an anchor's owner has 16 bits, and two names are taken");

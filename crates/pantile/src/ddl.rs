@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use pantile_base::{TableId, Timestamp, TupleId};
+use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Insert, Scan};
 
-use crate::anchor::{Anchor, Owner};
 use crate::catalog;
 use crate::core::{Core, Dropped};
 use crate::database::Database;
@@ -19,10 +18,11 @@ use crate::schema::{IndexDef, Schema, TableDef};
 use crate::table::{Index, IndexInner, Table, TableInner};
 use crate::transaction::Transaction;
 use crate::value::Value;
+use crate::visitor::Visitor;
 use crate::write::duplicate;
 
 /// How long building an index waits for a commit that is on its way.
-const BUILD_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const BUILD_WAIT: Duration = Duration::from_secs(10);
 
 impl Database {
     /// Makes a table. It is durable when the call returns.
@@ -58,6 +58,7 @@ impl Database {
         let core = &self.core;
         let _ddl = core.ddl.lock();
         let table = core.table(name)?;
+        let visitor = core.visitor()?;
         let mut txn = self.catalog_transaction()?;
         txn.delete(&core.catalog()?, &catalog::key(table.0.id))?;
         txn.commit()?;
@@ -67,7 +68,7 @@ impl Database {
         let in_use = Some(Arc::clone(&table.0));
         core.dropped.lock().push(Dropped { at, unused_since: None, table: id, in_use });
         core.by_id.write().remove(&id);
-        core.forget_rows(&table.0);
+        visitor.forget_rows(&table.0);
         core.forget_buffers();
         Ok(())
     }
@@ -162,55 +163,31 @@ impl Core {
 
     /// Enters the keys of every version that somebody may see.
     fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
+        let visitor = self.visitor()?;
         let deadline = Instant::now() + BUILD_WAIT;
         for tuple in (0..table.tuples_end()).map(TupleId) {
-            let newest = self.settled_version(table, tuple, deadline)?;
-            self.enter_versions(table, index, tuple, newest);
+            visitor
+                .settled(table, tuple, deadline, |newest| self.enter_versions(table, index, tuple, newest))?;
         }
         if index.def.unique {
             // Writers that have looked for duplicates in the unfinished index
             // and not begun to commit look again; we wait for the others.
             table.change_indexes(|_| {});
-            self.check_built(table, index, deadline)?;
+            self.check_built(&visitor, table, index, deadline)?;
         }
         Ok(())
     }
 
-    /// The newest committed version of a tuple, once nobody who has missed
-    /// the new index can still publish one. Writers that look at the table's
-    /// definition later enter their keys themselves.
-    fn settled_version(
-        &self,
-        table: &TableInner,
-        tuple: TupleId,
-        deadline: Instant,
-    ) -> Result<pantile_base::Address> {
-        let cell = table.anchor(tuple);
-        loop {
-            let anchor = Anchor::load(cell);
-            let blocked = match anchor.owner() {
-                Owner::Nobody => false,
-                Owner::Cleaner => true,
-                Owner::Transaction(slot) => self.registry.is_committing(slot) || Anchor::load(cell) != anchor,
-            };
-            if !blocked {
-                return Ok(anchor.newest());
-            }
-            if Instant::now() >= deadline {
-                return Err(Error::Timeout(BUILD_WAIT));
-            }
-            std::thread::yield_now();
-        }
-    }
-
+    /// `None` if it cannot be told just now who may see what.
     fn enter_versions(
         &self,
         table: &TableInner,
         index: &IndexInner,
         tuple: TupleId,
-        newest: pantile_base::Address,
-    ) {
-        for address in self.reachable_versions(newest, self.registry.watermark()) {
+        newest: Address,
+    ) -> Option<()> {
+        let running = self.registry.running_set()?;
+        for address in self.needed_versions(newest, &running) {
             let content = self.store.content(address);
             if content.flags().is_tombstone() {
                 continue;
@@ -221,27 +198,26 @@ impl Core {
             let inserted = index.tree.insert(key.words(), tuple.0, Timestamp::MAX.get());
             debug_assert!(!matches!(inserted, Insert::Forbidden(_)));
         }
+        Some(())
     }
 
     /// Whether no two rows have the same key.
-    fn check_built(&self, table: &TableInner, index: &IndexInner, deadline: Instant) -> Result<()> {
+    fn check_built(
+        &self,
+        visitor: &Visitor<'_>,
+        table: &TableInner,
+        index: &IndexInner,
+        deadline: Instant,
+    ) -> Result<()> {
         let mut scan = Scan::new(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded, Direction::Forward);
         let mut batch = Batch::new();
         let mut last = Key::default();
         while scan.next_batch(&index.tree, None, &mut batch) {
             for (entry, tuple) in batch.iter() {
-                let newest = self.settled_version(table, TupleId(tuple), deadline)?;
-                if newest.is_none() || self.store.content(newest).flags().is_tombstone() {
-                    continue;
-                }
-                let mut key = Key::default();
-                let row = Encoded { schema: &table.schema, bytes: self.store.content(newest).row() };
-                key.set_row(&row, &index.columns);
-                let mut whole = key.clone();
-                whole.push_tuple(tuple);
-                if whole.words() != entry || key.has_null {
-                    continue;
-                }
+                let key = visitor.settled(table, TupleId(tuple), deadline, |newest| {
+                    Some(self.key_of(table, index, TupleId(tuple), newest, entry))
+                })?;
+                let Some(key) = key else { continue };
                 if last.words() == key.words() {
                     return Err(duplicate(table, &index.def.name));
                 }
@@ -249,5 +225,26 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// The key of a tuple's newest version, if it is the one of the entry and
+    /// must be unique.
+    fn key_of(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        tuple: TupleId,
+        newest: Address,
+        entry: &[u64],
+    ) -> Option<Key> {
+        let content = (!newest.is_none()).then(|| self.store.content(newest))?;
+        if content.flags().is_tombstone() {
+            return None;
+        }
+        let mut key = Key::default();
+        key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+        let mut whole = key.clone();
+        whole.push_tuple(tuple.0);
+        (whole.words() == entry && !key.has_null).then_some(key)
     }
 }

@@ -25,6 +25,8 @@ mod stats;
 mod table;
 mod transaction;
 mod value;
+mod view;
+mod visitor;
 mod write;
 
 pub use database::Database;
@@ -35,12 +37,13 @@ pub use options::{
 pub use pantile_base::Timestamp;
 pub use pantile_cc::ClockSource;
 pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
+pub use pantile_reclaim::{CollectorStats, GcOptions, Pacing};
 pub use retry::Retry;
 pub use row::{ColumnRef, FromValue, Micros, Row};
 pub use row_edit::RowEdit;
 pub use scan::{Range, Scan};
 pub use schema::{ColumnDef, IndexDef, TableDef, Type};
-pub use stats::{Recovery, Stats};
+pub use stats::{Chains, Recovery, Stats, TableSpace};
 pub use table::{Index, Table};
 pub use transaction::{Savepoint, Transaction};
 pub use value::{Decimal, Value};

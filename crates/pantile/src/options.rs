@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile_base::limits::BLOCK_SLOTS;
 use pantile_media::{Durability, Medium, NvmConfig};
+use pantile_reclaim::GcOptions;
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -26,25 +28,32 @@ pub enum MediumKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Collector {
     /// None: space of old versions is never used again.
-    #[default]
     None,
+    /// TB-Collect as it was published: a block's header goes to the medium
+    /// with every update of one of its versions.
+    TbCollectEager,
+    /// TB-Collect: whole blocks, without walking a chain.
+    #[default]
+    TbCollect,
 }
 
 impl Collector {
     /// All collectors.
-    pub const ALL: &'static [Collector] = &[Collector::None];
+    pub const ALL: &'static [Collector] = &[Collector::None, Collector::TbCollectEager, Collector::TbCollect];
 
     /// The name by which commands and records know it.
     pub fn name(self) -> &'static str {
         match self {
             Collector::None => "none",
+            Collector::TbCollectEager => "tb-collect-eager",
+            Collector::TbCollect => "tb-collect",
         }
     }
 
     /// The collector of this name.
     ///
     /// ```
-    /// assert_eq!(pantile::Collector::by_name("none"), Some(pantile::Collector::None));
+    /// assert_eq!(pantile::Collector::by_name("tb-collect"), Some(pantile::Collector::TbCollect));
     /// ```
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|c| c.name() == name)
@@ -103,10 +112,12 @@ pub struct Options {
     pub(crate) on_medium: Option<Arc<dyn Medium>>,
     pub(crate) durability: Durability,
     pub(crate) collector: Collector,
+    pub(crate) gc: GcOptions,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) must_exist: bool,
     pub(crate) recovery_threads: Option<usize>,
     pub(crate) streams: Option<usize>,
+    pub(crate) block_slots: Option<u32>,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) preallocate: u64,
     pub(crate) progress: Option<ProgressCall>,
@@ -158,6 +169,21 @@ impl Options {
         self
     }
 
+    /// How the collector goes about its work.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pantile::{GcOptions, MediumKind, Options};
+    /// let gc = GcOptions { epoch: Duration::from_millis(10), ..GcOptions::default() };
+    /// let db = Options::new().medium(MediumKind::Dram).gc(gc).open("unused")?;
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn gc(mut self, gc: GcOptions) -> Self {
+        self.gc = gc;
+        self
+    }
+
     /// What transactions do on conflicts, unless they say otherwise.
     #[must_use]
     pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
@@ -183,6 +209,15 @@ impl Options {
     #[must_use]
     pub fn streams(mut self, streams: usize) -> Self {
         self.streams = Some(streams);
+        self
+    }
+
+    /// Contents in a block: 1,920 by default and at most, down to 1. Small
+    /// blocks are reclaimed sooner and waste more space; tests use them to
+    /// see much reclaimed in a short time.
+    #[must_use]
+    pub fn block_slots(mut self, contents: u32) -> Self {
+        self.block_slots = Some(contents);
         self
     }
 
@@ -224,7 +259,10 @@ impl Options {
         if self.recovery_threads == Some(0) || self.streams == Some(0) {
             return Err(Error::InvalidOption("recovery_threads and streams are at least 1".into()));
         }
-        Ok(())
+        if self.block_slots.is_some_and(|slots| !(1..=BLOCK_SLOTS as u32).contains(&slots)) {
+            return Err(Error::InvalidOption(format!("block_slots is from 1 to {BLOCK_SLOTS}")));
+        }
+        self.gc.check().map_err(Error::InvalidOption)
     }
 
     pub(crate) fn report(&self, progress: Progress) {

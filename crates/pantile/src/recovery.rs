@@ -77,16 +77,25 @@ impl FoundTable {
         for one in found {
             let cell = self.anchors.get_or_grow(one.content.tuple().0);
             let mut known = cell.load(Ordering::Acquire);
-            while known == 0 || store.content(Address::from_word(known)).txn_id() < one.content.txn_id() {
-                match cell.compare_exchange_weak(
-                    known,
-                    one.address.word(),
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                ) {
-                    Ok(_) => break,
-                    Err(now) => known = now,
+            let begin = one.content.txn_id();
+            loop {
+                let other = Address::from_word(known);
+                let other_begin = (known != 0).then(|| store.content(other).txn_id());
+                // Of two copies of one version, either will do (T12).
+                if let Some(newer) = other_begin.filter(|&other| other >= begin) {
+                    store.supersede(one.address, newer);
+                    break;
                 }
+                let word = one.address.word();
+                match cell.compare_exchange_weak(known, word, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) if known != 0 => drop(store.supersede(other, begin)),
+                    Ok(_) => {}
+                    Err(now) => {
+                        known = now;
+                        continue;
+                    }
+                }
+                break;
             }
         }
     }
@@ -184,9 +193,20 @@ impl Core {
         });
         for part in &parts {
             self.counters.adjust(part.change);
-            part.dead.iter().for_each(|&tuple| table.return_tuple(tuple.0 as usize, tuple));
+            self.bury(table, &part.dead);
         }
         parts
+    }
+
+    /// Ids of tuples that are gone can be used again.
+    fn bury(&self, table: &TableInner, dead: &[TupleId]) {
+        for &tuple in dead {
+            let cell = table.anchor(tuple);
+            let tombstone = Anchor::load(cell).newest();
+            Anchor::bury(cell, tombstone);
+            self.counters.found_buried(u64::from(!tombstone.is_none()));
+            table.return_tuple(tuple.0 as usize, tuple);
+        }
     }
 
     /// The primary tree and the indexes', built side by side from sorted keys.
@@ -216,22 +236,8 @@ impl Core {
     }
 }
 
-impl Core {
-    /// Takes the rows of a table that has been dropped off the gauges.
-    pub fn forget_rows(&self, table: &TableInner) {
-        let mut change = Change::default();
-        for tuple in (0..table.tuples_end()).map(TupleId) {
-            if let Some(row) = live_row(&self.store, table, tuple) {
-                change.tuples -= 1;
-                change.live_bytes -= (row.len() + HEADER_BYTES) as i64;
-            }
-        }
-        self.counters.adjust(change);
-    }
-}
-
 /// The newest version of a tuple, if it is a row.
-fn live_row<'s>(store: &'s Store, table: &TableInner, tuple: TupleId) -> Option<&'s [u8]> {
+pub(crate) fn live_row<'s>(store: &'s Store, table: &TableInner, tuple: TupleId) -> Option<&'s [u8]> {
     let address = Anchor::load(table.anchor(tuple)).newest();
     if address.is_none() {
         return None;

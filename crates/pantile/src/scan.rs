@@ -227,14 +227,16 @@ impl Transaction {
         let cell = table.anchor(tuple);
         self.core.marks.raise(table.id, tuple, at);
         loop {
+            // The newest version may be too new for our timestamp to protect it.
+            let pin = self.core.registry.pin(self.slot);
             let anchor = Anchor::load(cell);
             if anchor.is_dead() {
                 return Ok(false);
             }
-            if anchor.is_owned_by(self.slot)
-                && let Seen::Row(bytes) = self.read_tuple(table, tuple, Timestamp::MAX)?
-            {
-                return Ok(has_key(table, index, bytes, key));
+            if anchor.is_owned_by(self.slot) {
+                let own = self.own_version(table, tuple);
+                let own = own.unwrap_or_else(|| self.version_at(anchor.newest(), Timestamp::MAX));
+                return Ok(matches!(own, Seen::Row(bytes) if has_key(table, index, bytes, key)));
             }
             match anchor.owner() {
                 Owner::Transaction(holder) if holder != self.slot => {
@@ -248,6 +250,7 @@ impl Transaction {
                     // timestamp of their commit: with everyone else we must
                     // wait and see.
                     if !serializable || bound < self.ts || late {
+                        drop(pin);
                         self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
                         continue;
                     }

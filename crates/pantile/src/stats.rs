@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pantile_base::Address;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_cc::Slot;
 use pantile_media::MediumStats;
+use pantile_reclaim::CollectorStats;
 
 /// What a database has done since it was opened, and what it holds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +25,13 @@ pub struct Stats {
     pub medium: MediumStats,
     /// Bytes of the medium that are taken.
     pub medium_bytes: u64,
+    /// The part of `medium_bytes` in slots of superseded versions.
+    pub obsolete_bytes: u64,
+    /// The part of `medium_bytes` in slots not written yet of blocks in use.
+    pub unfilled_bytes: u64,
+    /// The part of `medium_bytes` in blocks and chunks that nothing is in, the
+    /// reserve included.
+    pub free_bytes: u64,
     /// DRAM for control data, in bytes: indexes, anchors, tiles, read marks.
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in indexes.
@@ -37,6 +46,42 @@ pub struct Stats {
     pub tuples: u64,
     /// Index entries that wait to be cleaned up.
     pub stale_entries: u64,
+    /// Versions looked at by transactions, those passed on the way included.
+    pub versions_read: u64,
+    /// What the collector has done.
+    pub collector: CollectorStats,
+}
+
+/// What a table takes on the medium.
+#[derive(Clone, Debug, Default)]
+pub struct TableSpace {
+    /// Its name.
+    pub table: String,
+    /// Blocks of it.
+    pub blocks: u64,
+    /// Those that are not full yet.
+    pub open_blocks: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Contents in them, superseded ones included.
+    pub contents: u64,
+    /// Superseded contents, and void slots.
+    pub obsolete: u64,
+    /// Bytes of these.
+    pub obsolete_bytes: u64,
+}
+
+/// How long the chains of versions are, measured on some tuples.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Chains {
+    /// Tuples looked at.
+    pub tuples: u64,
+    /// Mean number of versions that a walk from the newest can reach.
+    pub mean: f64,
+    /// The most.
+    pub max: u64,
+    /// Versions of a tuple that take space on the medium, on average over all tuples.
+    pub stored_mean: f64,
 }
 
 /// What opening the database took.
@@ -66,6 +111,9 @@ struct SlotCounters {
     aborts: AtomicU64,
     tuples: AtomicU64,
     live_bytes: AtomicU64,
+    versions_read: AtomicU64,
+    /// Tombstones of tuples whose ids are free.
+    buried: AtomicU64,
 }
 
 /// Counters that a transaction adds to when it ends, by slot. Gauges are sums
@@ -104,6 +152,40 @@ impl Counters {
         add(&counters.live_bytes, change.live_bytes as u64);
     }
 
+    pub fn read(&self, slot: Slot, versions: u64) {
+        add(&self.slots[slot.index()].versions_read, versions);
+    }
+
+    /// A tuple id has been given back and remembers this tombstone, if any.
+    pub fn buried(&self, slot: Slot, tombstone: Address) {
+        add(&self.slots[slot.index()].buried, u64::from(!tombstone.is_none()));
+    }
+
+    /// The opposite of [`Counters::buried`].
+    pub fn exhumed(&self, slot: Slot, tombstone: Address) {
+        add(&self.slots[slot.index()].buried, u64::from(!tombstone.is_none()).wrapping_neg());
+    }
+
+    /// Recovery has found this many.
+    pub fn found_buried(&self, tombstones: u64) {
+        add(&self.slots[TRANSACTION_SLOTS].buried, tombstones);
+    }
+
+    pub fn waiting_tombstones(&self) -> u64 {
+        self.sum(|c| &c.buried)
+    }
+
+    pub fn live_bytes(&self) -> u64 {
+        self.sum(|c| &c.live_bytes)
+    }
+
+    /// Slots are looked at one after the other, so a sum may be seen before
+    /// what it is the difference of, and be below zero for a moment.
+    fn sum(&self, of: impl Fn(&SlotCounters) -> &AtomicU64) -> u64 {
+        let sum = self.slots.iter().fold(0, |sum: u64, c| sum.wrapping_add(of(c).load(Ordering::Relaxed)));
+        sum.cast_signed().max(0).cast_unsigned()
+    }
+
     pub fn aborted(&self, slot: Slot) {
         add(&self.slots[slot.index()].aborts, 1);
     }
@@ -113,8 +195,10 @@ impl Counters {
             stats.commits += counters.commits.load(Ordering::Relaxed);
             stats.aborts += counters.aborts.load(Ordering::Relaxed);
             stats.tuples = stats.tuples.wrapping_add(counters.tuples.load(Ordering::Relaxed));
+            stats.versions_read += counters.versions_read.load(Ordering::Relaxed);
             stats.live_bytes = stats.live_bytes.wrapping_add(counters.live_bytes.load(Ordering::Relaxed));
         }
+        stats.collector.waiting_tombstones = self.waiting_tombstones();
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Writes are in `write.rs`, scans in `scan.rs`, the commit path in `commit.rs`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -44,6 +45,8 @@ pub(crate) struct Write {
     pub pending: Pending,
     /// Its primary entry was ours and has been taken back.
     pub gone: bool,
+    /// The tuple is new; its base, if any, is the tombstone of an earlier life of its id.
+    pub is_new: bool,
     /// It is new, and a later reader had marked its id before.
     pub found_by_later: bool,
 }
@@ -167,6 +170,10 @@ pub struct Transaction {
     /// Numbers of the savepoints that can be gone back to, in order.
     savepoints: Vec<u64>,
     savepoints_taken: u64,
+    /// Also keeps two threads from using, and pinning, one slot.
+    versions_read: Cell<u64>,
+    /// There was no space for what it wrote.
+    pub(crate) starved: bool,
 }
 
 /// A point in a transaction to which it can go back.
@@ -184,6 +191,15 @@ pub(crate) enum Seen<'t> {
     /// The tuple's primary entry is being or has been removed.
     Gone,
     Row(&'t [u8]),
+}
+
+/// What a reader finds at an anchor.
+enum Passage {
+    Free,
+    /// It is about to change: look again.
+    Changing,
+    /// Locked by a transaction that may publish at or above this timestamp.
+    Held(Slot, Timestamp),
 }
 
 impl std::fmt::Debug for Transaction {
@@ -207,6 +223,7 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::Serializable, read_only: false, .. } => {
                 Begin::WriterAtBegin
             }
+            TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
             _ => Begin::ReaderOrLateWriter,
         };
         let limit = pantile_base::limits::TRANSACTION_SLOTS;
@@ -222,6 +239,8 @@ impl Transaction {
             finished: false,
             savepoints: Vec::new(),
             savepoints_taken: 0,
+            versions_read: Cell::new(0),
+            starved: false,
             core,
         })
     }
@@ -336,6 +355,9 @@ impl Transaction {
             self.core.marks.raise(table.id, tuple, at);
         }
         loop {
+            // What the anchor names may be too new for us, and then only the
+            // pin keeps it; what we see our timestamp keeps (T6).
+            let pin = self.core.registry.pin(self.slot);
             let anchor = Anchor::load(cell);
             if anchor.is_owned_by(self.slot)
                 && let Some(own) = self.own_version(table, tuple)
@@ -345,14 +367,19 @@ impl Transaction {
             if anchor.is_dead() {
                 return Ok(Seen::Gone);
             }
-            if self.may_pass(table, cell, anchor, at)? {
-                return Ok(self.version_at(anchor.newest(), at));
+            match self.passage(cell, anchor, at) {
+                Passage::Free => return Ok(self.version_at(anchor.newest(), at)),
+                Passage::Changing => std::hint::spin_loop(),
+                Passage::Held(holder, bound) => {
+                    drop(pin);
+                    self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                }
             }
         }
     }
 
     /// What this transaction has made of a tuple, or `None` if it has only locked it.
-    fn own_version(&self, table: &TableInner, tuple: TupleId) -> Option<Seen<'_>> {
+    pub(crate) fn own_version(&self, table: &TableInner, tuple: TupleId) -> Option<Seen<'_>> {
         let write = self.buffers.by_tuple.get(&(table.id, tuple))?;
         match self.buffers.writes[*write as usize].pending {
             Pending::Nothing => None,
@@ -361,29 +388,24 @@ impl Transaction {
         }
     }
 
-    /// Whether what the anchor says holds for a reader at `at`; if not, it has
-    /// changed and must be loaded again.
+    /// Whether what the anchor says holds for a reader at `at`.
     #[inline]
-    fn may_pass(&self, table: &TableInner, cell: &AtomicU64, anchor: Anchor, at: Timestamp) -> Result<bool> {
+    fn passage(&self, cell: &AtomicU64, anchor: Anchor, at: Timestamp) -> Passage {
         match anchor.owner() {
-            Owner::Nobody => Ok(true),
-            _ if self.safe => Ok(true),
-            Owner::Cleaner => {
-                std::hint::spin_loop();
-                Ok(false)
-            }
-            Owner::Transaction(slot) if slot == self.slot => Ok(true),
+            Owner::Nobody => Passage::Free,
+            _ if self.safe => Passage::Free,
+            Owner::Cleaner => Passage::Changing,
+            Owner::Transaction(slot) if slot == self.slot => Passage::Free,
             Owner::Transaction(slot) => {
                 // The bound belongs to the holder only if the anchor still says so.
                 let bound = self.core.registry.pending(slot);
                 if Anchor::load(cell) != anchor {
-                    return Ok(false);
+                    Passage::Changing
+                } else if bound > at {
+                    Passage::Free
+                } else {
+                    Passage::Held(slot, bound)
                 }
-                if bound > at {
-                    return Ok(true);
-                }
-                self.wait_for(table, slot, bound, || Anchor::load(cell) != anchor)?;
-                Ok(false)
             }
         }
     }
@@ -409,7 +431,8 @@ impl Transaction {
         }
     }
 
-    /// The version that is visible at `at`, from the newest on.
+    /// The version that is visible at `at`, from the newest on. The caller has
+    /// pinned its slot, or holds the tuple.
     #[inline]
     pub(crate) fn version_at(&self, newest: Address, at: Timestamp) -> Seen<'_> {
         if newest.is_none() {
@@ -417,20 +440,25 @@ impl Transaction {
         }
         self.core.store.prefetch(newest);
         let content = self.core.store.content(newest);
+        self.versions_read.set(self.versions_read.get() + 1);
         if content.txn_id() <= at {
             return seen(content);
         }
         self.older_version(newest, at)
     }
 
+    /// Goes by what links say, and touches the content only of the version
+    /// that is visible: those of others may be gone (T13).
     #[cold]
     fn older_version(&self, newest: Address, at: Timestamp) -> Seen<'_> {
-        let mut address = newest;
-        while let Some(link) = self.core.store.link(address) {
+        let store = &self.core.store;
+        let mut next = store.link(newest);
+        while let Some(link) = next {
+            self.versions_read.set(self.versions_read.get() + 1);
             if link.begin_ts <= at {
-                return seen(self.core.store.content(link.address));
+                return seen(store.content(link.address));
             }
-            address = link.address;
+            next = store.older(link);
         }
         Seen::Absent
     }
@@ -486,7 +514,7 @@ impl Transaction {
         let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
         let table = self.core.table_by_id(entry.table);
         match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {
-            (Some(write), Some(table)) if write.base.is_none() => {
+            (Some(write), Some(table)) if write.is_new || write.base.is_none() => {
                 self.core.marks.raise(table.id, entry.tuple, self.ts);
                 write.gone |= cleanup::remove_entry(&self.core, &table, &entry);
             }
@@ -502,7 +530,8 @@ impl Transaction {
         // What was read under the lock stays read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
         if write.gone {
-            Anchor::bury(table.anchor(write.tuple));
+            Anchor::bury(table.anchor(write.tuple), write.base);
+            self.core.counters.buried(self.slot, write.base);
             self.core.cleanup.bury(self.slot, self.core.registry.now(), table.id, write.tuple);
         } else {
             Anchor::publish(table.anchor(write.tuple), write.base);
@@ -520,6 +549,9 @@ impl Transaction {
             self.core.counters.aborted(self.slot);
             self.core.clean(self.slot);
             self.finish();
+            if self.starved {
+                self.core.make_room();
+            }
         }
     }
 
@@ -530,6 +562,7 @@ impl Transaction {
             buffers.clear();
             self.core.keep_buffers(self.slot, buffers);
         }
+        self.core.counters.read(self.slot, self.versions_read.get());
         self.core.registry.release(self.slot);
     }
 }

@@ -274,21 +274,23 @@ impl Transaction {
     /// Makes a tuple for a key that has none; `None` if it has one by now.
     fn hold_new(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
         let tuple = table.take_tuple(self.slot.index());
-        Anchor::create_locked(table.anchor(tuple), self.slot);
+        let buried = self.create_locked(table, tuple);
         match table.primary.insert(key.words(), tuple.0, self.insert_ts()) {
             Insert::Inserted => {
-                let held = self.add_write(table, tuple, Address::NONE);
+                let held = self.add_write(table, tuple, buried);
                 // An entry of another life of the tuple id can outlive it, and
                 // then the mark of a reader is on the tuple and not in the gap
                 // (T8). Who comes from here on finds the lock.
-                self.buffers.writes[held.write as usize].found_by_later = self.isolation
-                    == Isolation::Serializable
+                let write = &mut self.buffers.writes[held.write as usize];
+                write.is_new = true;
+                write.found_by_later = self.isolation == Isolation::Serializable
                     && self.core.marks.highest(table.id, tuple) > self.ts;
                 self.entry_inserted(stale(table, PRIMARY, tuple, key));
                 Ok(Some(held))
             }
             other => {
-                Anchor::publish(table.anchor(tuple), Address::NONE);
+                Anchor::bury(table.anchor(tuple), buried);
+                self.core.counters.buried(self.slot, buried);
                 table.return_tuple(self.slot.index(), tuple);
                 match other {
                     Insert::Forbidden(_) => Err(conflict(table, Conflict::ReadByLater)),
@@ -296,6 +298,18 @@ impl Transaction {
                 }
             }
         }
+    }
+
+    /// Locks a new tuple; gives the tombstone that is remembered under its id.
+    fn create_locked(&self, table: &TableInner, tuple: TupleId) -> Address {
+        let cell = table.anchor(tuple);
+        let mut anchor = Anchor::load(cell);
+        while !anchor.try_create(cell, self.slot) {
+            anchor = Anchor::load(cell);
+        }
+        let buried = anchor.newest();
+        self.core.counters.exhumed(self.slot, buried);
+        buried
     }
 
     /// The timestamp against which the marks of gaps are checked. Late
@@ -379,6 +393,7 @@ impl Transaction {
             table: used,
             tuple,
             base,
+            is_new: false,
             pending: Pending::Nothing,
             gone: false,
             found_by_later: false,

@@ -8,6 +8,7 @@
 //! `PANTILE_CRASH_ROUNDS` and `PANTILE_CRASH_SEED` give more rounds and others.
 
 mod crash_support;
+mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -22,9 +23,18 @@ use pantile::{Database, Durability, IndexDef, MediumKind, NvmConfig, Options, Re
 
 const KIND: &str = "PANTILE_CRASH_KIND";
 const PLACE: &str = "PANTILE_CRASH_PLACE";
+/// Ends kinds in which the collector is as eager as it goes.
+const EAGER: &str = "+eager";
 
 fn open(kind: &str, place: &Path) -> Result<Database> {
     let options = Options::new().streams(3);
+    let (kind, options) = match kind.strip_suffix(EAGER) {
+        // Other settings with each opening.
+        Some(kind) => {
+            (kind, support::eager(options, fs::metadata(log_path(place)).map_or(0, |log| log.len())))
+        }
+        None => (kind, options),
+    };
     let options = match kind {
         "sync" => options,
         "group" => options.durability(Durability::Group),
@@ -67,6 +77,10 @@ fn work(db: &Database, tables: &Tables, client: u64, mut log: File) -> Result<()
     // One call of the system for a line: it is there or not.
     let mut acknowledge = |line: String| log.write_all(line.as_bytes()).expect("log");
     for seq in tables.last_of(db, client)? + 1.. {
+        if seq.is_multiple_of(8) {
+            let done = db.stats().collector;
+            acknowledge(format!("collected {} {}\n", done.blocks_reclaimed, done.survivors_relocated));
+        }
         let extra = extra(client, seq);
         if let Some(name) = &extra {
             if !db.tables().contains(name) {
@@ -156,6 +170,8 @@ fn rounds(kind: &str) {
         }
     }
     println!("{kind}: {:?} transactions, {} tables made", acknowledged.last, acknowledged.made.len());
+    println!("{kind}: {} blocks freed, {} survivors moved", acknowledged.freed, acknowledged.moved);
+    assert!(!kind.ends_with(EAGER) || acknowledged.freed > 0, "nothing was collected");
     assert!(acknowledged.last.iter().all(|&last| last > 0), "{acknowledged:?}");
     assert_eq!(unclean, rounds, "each round ended with a kill");
 }
@@ -178,4 +194,11 @@ fn a_killed_process_loses_nothing_even_without_syncs() {
 #[test]
 fn a_killed_process_loses_nothing_on_emulated_memory() {
     rounds("nvm");
+}
+
+#[test]
+fn a_killed_process_loses_nothing_beside_an_eager_collector() {
+    for kind in ["group+eager", "none+eager", "nvm+eager"] {
+        rounds(kind);
+    }
 }

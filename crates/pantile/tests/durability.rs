@@ -5,9 +5,11 @@
 //! `PANTILE_CUT_SEED` and `PANTILE_CUT_LIVES` give another seed and more lives.
 
 mod crash_support;
+mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crash_support::cut_medium::{CutMedium, Honesty, Image, KEEP, Keep};
 use crash_support::{Random, from_env};
@@ -32,13 +34,15 @@ struct Client {
     steps: Vec<Step>,
     /// Above what earlier lives have acknowledged timestamps go on.
     floor: Timestamp,
+    /// Changes the same few small rows again and again, and hardly a table.
+    churns: bool,
 }
 
 impl Client {
     fn new(name: &str, seed: u64) -> Self {
         let (random, floor) = (Random::new(seed), Timestamp::ZERO);
         let (states, steps) = (vec![State::new()], Vec::new());
-        Self { name: name.into(), random, tables_made: 0, states, steps, floor }
+        Self { name: name.into(), random, tables_made: 0, states, steps, floor, churns: false }
     }
 
     /// Runs one step and notes its acknowledgement.
@@ -46,7 +50,8 @@ impl Client {
         let mut state = self.states.last().expect("a state").clone();
         let began = events();
         let mut ts = Timestamp::ZERO;
-        match (state.len(), self.random.below(8)) {
+        let dice = self.random.below(if self.churns { 600 } else { 8 });
+        match (state.len(), dice) {
             (0 | 1, _) | (2 | 3, 0) => {
                 self.tables_made += 1;
                 let fresh = format!("{}{}", self.name, self.tables_made);
@@ -77,12 +82,17 @@ impl Client {
                 let at = random.below(edited.len() as u64) as usize;
                 let (name, rows) = edited.iter_mut().nth(at).expect("a table");
                 let table = db.table(name)?;
-                let key = random.below(12);
+                // Some rows stay for long among others that do not.
+                let key = if self.churns && random.below(8) > 0 { random.below(3) } else { random.below(12) };
                 if random.below(4) == 0 {
                     assert_eq!(txn.delete(&table, &[key.into()])?, rows.remove(&key).is_some());
                     continue;
                 }
-                let len = if random.below(40) == 0 { 66_000 } else { 4 + random.below(300) };
+                let len = match random.below(40) {
+                    0 if !self.churns => 66_000,
+                    _ if self.churns => 4 + random.below(30),
+                    _ => 4 + random.below(300),
+                };
                 let row = (random.below(5), vec![random.below(250) as u8 + 1; len as usize]);
                 txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
                 rows.insert(key, row);
@@ -115,8 +125,12 @@ impl Client {
 }
 
 fn open(medium: &Arc<CutMedium>) -> Result<Database, String> {
+    open_with(medium, Options::new().streams(2))
+}
+
+fn open_with(medium: &Arc<CutMedium>, options: Options) -> Result<Database, String> {
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
-    let options = Options::new().on_medium(medium).streams(2).recovery_threads(1);
+    let options = options.on_medium(medium).recovery_threads(1);
     options.open("nowhere").map_err(|error| error.to_string())
 }
 
@@ -178,6 +192,47 @@ fn work(medium: &Arc<CutMedium>, clients: &mut [Client], sessions: usize, steps:
     }
 }
 
+/// Clients that churn beside a collector that is as eager as it goes, until it
+/// has emptied and freed enough blocks for the same ones to have come round
+/// again, some while a reader is passed over. Gives how many.
+fn churn(medium: &Arc<CutMedium>, clients: &mut [Client], seed: u64, blocks: u64) -> (u64, u64) {
+    // Blocks of two have no survivors.
+    let options = support::eager(Options::new(), seed).block_slots(4 + 2 * (seed % 3) as u32);
+    let db = open_with(medium, options).expect("open");
+    let until = Instant::now() + Duration::from_millis(10 * blocks);
+    clients.iter_mut().for_each(|client| client.churns = true);
+    std::thread::scope(|scope| {
+        for client in &mut *clients {
+            let (db, medium) = (db.clone(), Arc::clone(medium));
+            scope.spawn(move || {
+                let mut reader = None;
+                loop {
+                    (0..48).for_each(|_| client.step(&db, || medium.events()));
+                    let done = db.stats().collector;
+                    let enough = done.blocks_reclaimed >= blocks && done.survivors_relocated >= blocks / 10;
+                    if Instant::now() > until || enough {
+                        return;
+                    }
+                    // Long readers come and go.
+                    reader = match reader {
+                        Some(_) => None,
+                        None => client.random.below(3).eq(&0).then(|| db.begin_read().expect("begin")),
+                    };
+                }
+            });
+        }
+    });
+    let done = db.stats().collector;
+    println!(
+        "{} blocks, {} survivors, {} events",
+        done.blocks_reclaimed,
+        done.survivors_relocated,
+        medium.events()
+    );
+    // Not closed: what is under way at a cut is more than what closing leaves.
+    (done.blocks_reclaimed, done.survivors_relocated)
+}
+
 fn one_client(honesty: Honesty, steps: usize) -> (Arc<CutMedium>, [Client; 1]) {
     let seed = from_env("PANTILE_CUT_SEED", 7);
     println!("PANTILE_CUT_SEED={seed}");
@@ -205,6 +260,70 @@ fn every_moment_of_a_run_can_be_the_last() {
     }
     println!("{tried} images of {} events, {} fences", medium.events(), fences.len());
     assert!(tried > 200);
+}
+
+/// Moments of a run, every one of the first few after a fence that made
+/// something durable in the page of a chunk, and others at random.
+fn moments(medium: &CutMedium, random: &mut Random, most: usize) -> Vec<usize> {
+    let mut moments = medium.changes_of_pages();
+    let surplus = moments.len().saturating_sub(most / 2);
+    (0..surplus).for_each(|_| _ = moments.swap_remove(random.below(moments.len() as u64) as usize));
+    let others = most - moments.len();
+    moments.extend((0..others).map(|_| random.below(medium.events() as u64 + 1) as usize));
+    moments.sort_unstable();
+    moments
+}
+
+/// The same where blocks are emptied, freed and used again all the time (T1
+/// to T4, T12), with recoveries that are cut as well.
+#[test]
+fn every_moment_of_collecting_can_be_the_last() {
+    let seed = from_env("PANTILE_CUT_SEED", 5);
+    let rounds = from_env("PANTILE_CUT_ROUNDS", 3);
+    println!("PANTILE_CUT_SEED={seed} PANTILE_CUT_ROUNDS={rounds}");
+    for seed in seed..seed + rounds {
+        let mut random = Random::new(seed);
+        let medium = CutMedium::new(&Image::default(), Honesty::Honest);
+        let mut clients = [Client::new("a", random.next()), Client::new("b", random.next())];
+        let clients = &mut clients[..1 + seed as usize % 2];
+        let (reclaimed, relocated) = churn(&medium, clients, seed, 200);
+        assert!(reclaimed > 20 && relocated > 5, "the collector has hardly worked: {reclaimed}, {relocated}");
+        for cut in moments(&medium, &mut random, 120) {
+            let keep = KEEP[random.below(5) as usize];
+            let image = medium.cut(cut, keep, random.next());
+            let first = CutMedium::new(&image, Honesty::Honest);
+            let found = check(&first, clients, cut);
+            let found = found.unwrap_or_else(|why| panic!("seed {seed}, cut at {cut}, {keep:?}: {why}"));
+            if random.below(8) == 0 {
+                let again = random.below(first.events() as u64 + 1) as usize;
+                let second = CutMedium::new(&first.cut(again, keep, random.next()), Honesty::Honest);
+                assert_eq!(check(&second, clients, cut), Ok(found), "seed {seed}, cut at {cut} and {again}");
+            }
+        }
+    }
+}
+
+/// What is left of the collector's work goes on in the next life.
+#[test]
+fn one_collecting_life_after_the_other() {
+    let seed = from_env("PANTILE_CUT_SEED", 11);
+    let lives = from_env("PANTILE_CUT_LIVES", 12);
+    println!("PANTILE_CUT_SEED={seed} PANTILE_CUT_LIVES={lives}");
+    let mut random = Random::new(seed);
+    let mut image = Image::default();
+    let mut clients = [Client::new("a", random.next()), Client::new("b", random.next())];
+    let mut reclaimed = 0;
+    for life in 0..lives {
+        let medium = CutMedium::new(&image, Honesty::Honest);
+        reclaimed += churn(&medium, &mut clients, seed + life / 4, 1 + random.below(60)).0;
+        let cut = random.below(medium.events() as u64 + 1) as usize;
+        let keep = KEEP[random.below(5) as usize];
+        image = medium.cut(cut, keep, random.next());
+        let outcome = check(&CutMedium::new(&image, Honesty::Honest), &clients, cut)
+            .unwrap_or_else(|why| panic!("life {life}, cut at {cut}, {keep:?}: {why}"));
+        clients.iter_mut().zip(outcome).for_each(|(client, state)| client.go_on(state, cut));
+    }
+    assert!(reclaimed > 5 * lives, "{reclaimed} blocks in {lives} lives");
 }
 
 #[test]

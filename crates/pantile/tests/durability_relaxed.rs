@@ -12,12 +12,12 @@ use crash_support::cut_medium::{CutMedium, Honesty, Image, KEEP};
 use crash_support::{Random, from_env};
 use pantile::{Medium, Timestamp};
 use pantile_base::{TableId, TupleId};
-use pantile_store::{ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions};
+use pantile_store::{Age, ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
 
 type Found = BTreeSet<(u32, u64)>;
 
 fn open(medium: Arc<dyn Medium>, boot: u64) -> Result<(Store, Found), StoreError> {
-    let store = Store::open(medium, StoreOptions { streams: 1, boot, relaxed: true }, 99)?;
+    let store = Store::open(medium, StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: true }, 99)?;
     let tuples = Mutex::new(Found::new());
     store.recover(&Scan {
         threads: 1,
@@ -39,14 +39,17 @@ fn contents(n: u64) -> Vec<(u32, usize)> {
 
 fn append(store: &Store, n: u64) {
     let rows: Vec<_> = contents(n).into_iter().map(|(table, len)| (table, vec![7; len])).collect();
+    let ts = Timestamp::from_raw(1000 + n);
     let new = rows.iter().map(|(table, row)| NewContent {
         table: TableId(*table),
         tuple: TupleId(n),
         flags: ContentFlags::ROW,
+        age: Age::First,
+        txn_id: ts,
+        transaction_contents: rows.len() as u64,
         row,
     });
-    let ts = Timestamp::from_raw(1000 + n);
-    store.append(0, ts, new, || ts, &mut Vec::new()).and_then(|a| a.persist()).expect("append");
+    store.append(0, Urgency::Write, new, || ts, &mut Vec::new()).and_then(|a| a.persist()).expect("append");
 }
 
 #[test]
@@ -56,14 +59,14 @@ fn another_boot_finds_the_state_of_a_record() {
     let medium = CutMedium::new(&Image::default(), Honesty::OnlySyncs);
     let (store, _) = open(medium.clone(), 1).expect("open");
     // Opening a database ends with this; it says that commits are relaxed from here on.
-    store.record_state(store.sample(Timestamp::from_raw(1000)), false).expect("record");
+    store.record_state(store.sample(Timestamp::from_raw(1000)), false, &[]).expect("record");
     // How many transactions each record covers, and when it began and ended.
     let mut records = vec![(0, 0, medium.events())];
     for n in 1..=60 {
         append(&store, n);
         if n % 12 == 0 {
             let began = medium.events();
-            store.record_state(store.sample(Timestamp::from_raw(1000 + n)), false).expect("record");
+            store.record_state(store.sample(Timestamp::from_raw(1000 + n)), false, &[]).expect("record");
             records.push((n, began, medium.events()));
         }
     }

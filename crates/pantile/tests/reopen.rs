@@ -1,9 +1,11 @@
-//! Timestamps go on after a database is opened again.
+//! Timestamps go on after a database is opened again, and what is deleted stays so.
 
 mod support;
 
+use std::time::Duration;
+
 use pantile::{Durability, Range, TableDef, Timestamp, Type};
-use support::{Bed, Home, LEVELS, abort_at};
+use support::{Bed, Home, LEVELS, PULSE, SeedNote, abort_at, let_collect, seeds};
 
 #[test]
 fn timestamps_continue() {
@@ -35,5 +37,39 @@ fn timestamps_continue() {
             let safe = db.begin_safe_snapshot().expect("a snapshot");
             assert!(Some(safe.timestamp()) >= last, "a safe snapshot shows what was there, {bed:?}");
         }
+    }
+}
+
+/// Tombstones stay while there is something left for them to hide (T3): here
+/// in blocks of which too little is obsolete for them ever to be emptied.
+#[test]
+fn what_is_deleted_stays_deleted() {
+    const ROWS: u64 = 2_000;
+    for seed in seeds(1, 3) {
+        let _note = SeedNote(seed);
+        let mut home = Home::new(Bed::Dram).eager(seed);
+        let db = home.open();
+        let numbers =
+            |name| TableDef::new(name).column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+        let table = db.create_table(numbers("rows")).expect("a table");
+        let pulse = db.create_table(numbers(PULSE)).expect("a table");
+        for id in 0..ROWS {
+            db.run(|txn| txn.insert(&table, &[id.into(), id.into()])).expect("nobody has it");
+        }
+        for id in (0..ROWS).step_by(5) {
+            assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("nobody is in the way"));
+        }
+        let_collect(&db, &pulse, Duration::from_millis(150));
+        println!("{:?}", db.stats().collector);
+        drop((table, pulse));
+        home.kill(db, Vec::new());
+        let db = home.open();
+        let table = db.table("rows").expect("the table");
+        let txn = db.begin_read().expect("a transaction");
+        let ids: Vec<u64> = txn
+            .scan(&table, Range::all())
+            .and_then(|rows| rows.map(|row| row?.get(0)).collect())
+            .expect("nobody is in the way");
+        assert!(ids.into_iter().eq((0..ROWS).filter(|id| id % 5 > 0)), "a deleted row is back");
     }
 }

@@ -1,15 +1,64 @@
 //! Reclamation: what happens to versions that nobody can see any more.
 //!
 //! Collectors stand behind one seam, [`Reclaimer`]. The engine tells them
-//! what has been superseded; they decide what to free. They cannot lose data:
-//! the store frees a block only where the watermark and the durable state
-//! allow it.
+//! what has been superseded and lets them work a little after each commit;
+//! they decide what to free. They cannot lose data: the store frees a block
+//! only where everything in it has a successor or a copy that is durable.
 
 mod none;
+mod options;
+mod stats;
+mod tb_collect;
 
 pub use none::NoGc;
+pub use options::{GcOptions, Pacing};
+pub use stats::CollectorStats;
+pub use tb_collect::TbCollect;
 
-use pantile_base::{Address, Timestamp};
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_cc::{Registry, Slot};
+use pantile_store::{Store, StoreError};
+
+/// The engine's tuples, as far as collectors must know them.
+pub trait Tuples {
+    /// Whether the table is there; dropped tables are seen to elsewhere.
+    fn exists(&self, table: TableId) -> bool;
+
+    /// Asks the CPU to fetch what the calls below look at.
+    fn prefetch(&self, table: TableId, tuple: TupleId);
+
+    /// Whether the tuple's newest version is the one at `address` and nobody
+    /// has locked it.
+    fn is_newest(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
+
+    /// Has everybody find the copy at `to` instead of the version at `from`,
+    /// if that is still the newest and not locked; tells whether.
+    fn relocate(&self, table: TableId, tuple: TupleId, from: Address, to: Address) -> bool;
+
+    /// Forgets where the tombstone of a tuple is whose id is free; tells
+    /// whether it was at `address`.
+    fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
+
+    /// Tuples whose ids are free and that have a tombstone.
+    fn waiting_tombstones(&self) -> u64;
+
+    /// Bytes of the newest versions of all tuples.
+    fn live_bytes(&self) -> u64;
+}
+
+/// What a collector works with. The slot is that of a running transaction of
+/// the calling thread.
+#[derive(Clone, Copy)]
+pub struct Context<'c> {
+    /// Where versions are.
+    pub store: &'c Store,
+    /// Who runs.
+    pub registry: &'c Registry,
+    /// Who is found where.
+    pub tuples: &'c dyn Tuples,
+    /// The caller's.
+    pub slot: Slot,
+}
 
 /// A collector.
 pub trait Reclaimer: Send + Sync {
@@ -18,5 +67,31 @@ pub trait Reclaimer: Send + Sync {
 
     /// A committed transaction has superseded the version at `old` at `at`:
     /// transactions from `at` on do not see it.
-    fn superseded(&self, old: Address, at: Timestamp);
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed.
+    fn superseded(&self, context: &Context<'_>, old: Address, at: Timestamp) -> Result<(), StoreError>;
+
+    /// Does a little of what there is to do; called after each commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed.
+    fn step(&self, context: &Context<'_>) -> Result<(), StoreError>;
+
+    /// Does all it can to free space, since there is none left.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed.
+    fn make_room(&self, context: &Context<'_>) -> Result<(), StoreError>;
+
+    /// The database has been opened: goes on where work was interrupted
+    /// (TB-Collect 4.5, Algorithm 3). Nothing runs yet.
+    fn resume(&self, store: &Store);
+
+    /// The table has been dropped and nobody uses it; its blocks are not the
+    /// collector's any more.
+    fn forget(&self, store: &Store, table: TableId);
+
+    /// What it has done and what waits.
+    fn stats(&self, store: &Store) -> CollectorStats;
 }

@@ -1,6 +1,7 @@
-use pantile_base::{Address, Timestamp};
+use pantile_base::{Address, TableId, Timestamp};
+use pantile_store::{Store, StoreError};
 
-use crate::Reclaimer;
+use crate::{CollectorStats, Context, Reclaimer};
 
 /// No collector: the baseline of every comparison (TB-Collect 5.1, "NoGC").
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,5 +12,23 @@ impl Reclaimer for NoGc {
         "none"
     }
 
-    fn superseded(&self, _old: Address, _at: Timestamp) {}
+    fn superseded(&self, _: &Context<'_>, _: Address, _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn step(&self, _: &Context<'_>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn make_room(&self, _: &Context<'_>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn resume(&self, _: &Store) {}
+
+    fn forget(&self, _: &Store, _: TableId) {}
+
+    fn stats(&self, _: &Store) -> CollectorStats {
+        CollectorStats::default()
+    }
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::Ordering;
 
 use foldhash::fast::RandomState;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::MediumError;
-use parking_lot::MutexGuard;
+use pantile_media::{MediumError, SyncPoint};
+use parking_lot::{Mutex, MutexGuard};
 
-use crate::block::{BlockId, BlockState};
+use crate::block::{BlockId, BlockRef, BlockState};
 use crate::content::{ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
-use crate::format::{DESCRIPTOR_BYTES, Descriptor};
+use crate::event::{BlockEvent, emit};
+use crate::format::{Descriptor, ENTRY_BYTES};
 use crate::geometry::stride_for;
 use crate::store::Store;
 
@@ -30,14 +31,42 @@ pub struct NewContent<'a> {
     pub tuple: TupleId,
     /// What it is.
     pub flags: ContentFlags,
+    /// How long it is likely to live.
+    pub age: Age,
+    /// The transaction that writes or wrote it.
+    pub txn_id: Timestamp,
+    /// How many contents that transaction writes or wrote.
+    pub transaction_contents: u64,
     /// The row.
     pub row: &'a [u8],
+}
+
+/// Versions that are likely to die together go to blocks of their own (T23): a
+/// row that is written twice, like an order line that is delivered, would
+/// otherwise keep what it was and what it is in one block for ever.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Age {
+    /// The first version of a tuple.
+    First,
+    /// A version that has superseded another.
+    Later,
+}
+
+/// Who appends, when there is hardly any space left (T14).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Urgency {
+    /// A writer.
+    Write,
+    /// A transaction that only deletes.
+    Delete,
+    /// A collector.
+    Collect,
 }
 
 /// The blocks that one stream appends to.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    by_key: HashMap<u64, usize, RandomState>,
+    by_key: HashMap<(u64, Age), usize, RandomState>,
     lanes: Vec<Lane>,
     /// The lane of each content of the append in progress.
     plan: Vec<u32>,
@@ -50,11 +79,14 @@ pub(crate) struct Stream {
 struct Lane {
     table: TableId,
     stride: u32,
+    age: Age,
     open: Option<OpenBlock>,
     /// Opened for the append in progress, to be filled after `open`.
     spare: Vec<BlockId>,
     /// Slots that the append in progress needs.
     wanted: u32,
+    /// How often idle lanes have been looked for since something was appended.
+    idle: u32,
     staging: Vec<u8>,
 }
 
@@ -67,19 +99,33 @@ struct OpenBlock {
     slots: u32,
     /// First slot that is staged and not yet on the medium.
     staged_from: u32,
+    /// The first and last `begin_ts` of what is staged.
+    staged_begins: (u64, u64),
 }
 
+/// The first and last `begin_ts` of nothing.
+const NO_BEGINS: (u64, u64) = (u64::MAX, 0);
+
 /// Names a table's size class.
-pub(crate) fn resume_key(table: TableId, stride: u32) -> u64 {
+pub(crate) fn class_key(table: TableId, stride: u32) -> u64 {
     (u64::from(table.0) << 32) | u64::from(stride)
 }
 
 impl Stream {
     #[inline]
-    fn lane(&mut self, table: TableId, stride: u32) -> usize {
+    fn lane(&mut self, table: TableId, stride: u32, age: Age) -> usize {
         let lanes = &mut self.lanes;
-        *self.by_key.entry(resume_key(table, stride)).or_insert_with(|| {
-            lanes.push(Lane { table, stride, open: None, spare: Vec::new(), wanted: 0, staging: Vec::new() });
+        *self.by_key.entry((class_key(table, stride), age)).or_insert_with(|| {
+            lanes.push(Lane {
+                table,
+                stride,
+                age,
+                open: None,
+                spare: Vec::new(),
+                wanted: 0,
+                idle: 0,
+                staging: Vec::new(),
+            });
             lanes.len() - 1
         })
     }
@@ -89,18 +135,35 @@ impl Stream {
         open.map(|b| (b.id, b.next)).collect()
     }
 
+    /// Takes the blocks of lanes that have not been appended to for some rounds.
+    fn take_idle(&mut self, rounds: u32) -> Vec<(u64, BlockId)> {
+        let mut idle = Vec::new();
+        for lane in self.lanes.iter_mut().filter(|lane| lane.open.is_some()) {
+            lane.idle += 1;
+            if lane.idle > rounds {
+                let class = lane.class();
+                idle.extend(lane.open.take().map(|open| (class, open.id)));
+            }
+        }
+        idle
+    }
+
     /// Stops appending to a table's blocks.
     pub fn forget(&mut self, table: TableId) {
         let lanes = std::mem::take(&mut self.lanes);
         self.by_key.clear();
         for lane in lanes.into_iter().filter(|lane| lane.table != table) {
-            self.by_key.insert(resume_key(lane.table, lane.stride), self.lanes.len());
+            self.by_key.insert((lane.class(), lane.age), self.lanes.len());
             self.lanes.push(lane);
         }
     }
 }
 
 impl Lane {
+    fn class(&self) -> u64 {
+        class_key(self.table, self.stride)
+    }
+
     fn room(&self) -> u32 {
         self.open.as_ref().map_or(0, |b| b.slots - b.next)
     }
@@ -134,6 +197,19 @@ impl Appended<'_> {
         drop(self.stream);
         Ok(())
     }
+
+    /// Leaves it to somebody's later sync to make the contents durable.
+    fn persist_later(self) -> SyncPoint {
+        let point = self.store.medium.sync_point();
+        if !self.carved.is_empty() {
+            let mut allocator = self.store.allocator.lock();
+            for id in self.carved {
+                let stride = self.store.block(id).0.geometry.stride;
+                allocator.give_later(point, stride, id);
+            }
+        }
+        point
+    }
 }
 
 impl Store {
@@ -147,43 +223,65 @@ impl Store {
     pub fn append<'s, 'c>(
         &'s self,
         hint: usize,
-        txn_id: Timestamp,
+        urgency: Urgency,
         contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
-        let mut guard = self.take_stream(hint);
+        self.append_to(&self.streams, hint, urgency, contents, now, addresses)
+    }
+
+    /// Appends copies to blocks that only copies go to.
+    pub(crate) fn append_survivors<'c>(
+        &self,
+        hint: usize,
+        contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
+        now: impl Fn() -> Timestamp,
+        addresses: &mut Vec<Address>,
+    ) -> Result<SyncPoint, StoreError> {
+        let appended =
+            self.append_to(&self.survivor_streams, hint, Urgency::Collect, contents, now, addresses)?;
+        Ok(appended.persist_later())
+    }
+
+    fn append_to<'s, 'c>(
+        &'s self,
+        streams: &'s [Mutex<Stream>],
+        hint: usize,
+        urgency: Urgency,
+        contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
+        now: impl Fn() -> Timestamp,
+        addresses: &mut Vec<Address>,
+    ) -> Result<Appended<'s>, StoreError> {
+        let mut guard = take_stream(streams, hint);
+        // With the stream's lock held: a sample is of before or of after all this.
+        let at = now();
         let stream = guard.deref_mut();
-        let mut opened = Opened::default();
+        let mut opened = Opened { urgency, any: false, carved: Vec::new() };
         self.reserve(stream, contents.clone(), &now, &mut opened)?;
         let count = contents.len() as u64;
         let mut payload = 0;
         for (n, content) in contents.enumerate() {
             payload += (content.row.len() + HEADER_BYTES) as u64;
             let lane = &mut stream.lanes[stream.plan[n] as usize];
-            let header =
-                Header { txn_id, tuple: content.tuple, transaction_contents: count, flags: content.flags };
-            addresses.push(self.stage(lane, header, content.row)?);
+            let header = Header {
+                txn_id: content.txn_id,
+                tuple: content.tuple,
+                transaction_contents: content.transaction_contents,
+                flags: content.flags,
+            };
+            addresses.push(self.stage(lane, header, content.row, at)?);
         }
         for n in 0..stream.plan.len() {
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             if !lane.staging.is_empty() {
-                self.write_staged(lane)?;
+                self.write_staged(lane, at)?;
             }
         }
         stream.payload_bytes += payload;
         stream.contents += count;
         self.appended.fetch_add(payload, Ordering::Relaxed);
         Ok(Appended { store: self, stream: opened.any.then_some(guard), carved: opened.carved })
-    }
-
-    fn take_stream(&self, hint: usize) -> MutexGuard<'_, Stream> {
-        let own = hint % self.streams.len();
-        let others = (0..self.streams.len()).map(|n| (own + n) % self.streams.len());
-        others
-            .into_iter()
-            .find_map(|n| self.streams[n].try_lock())
-            .unwrap_or_else(|| self.streams[own].lock())
     }
 
     /// Makes sure that the stream has room for all contents, before any is written.
@@ -196,7 +294,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         stream.plan.clear();
         for content in contents {
-            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES));
+            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES), content.age);
             stream.lanes[lane].wanted += 1;
             stream.plan.push(lane as u32);
         }
@@ -236,14 +334,28 @@ impl Store {
         Ok(())
     }
 
-    /// A partly filled block from before the database was opened.
+    /// Lets every lane of the class have the blocks of lanes that have been
+    /// idle for so many calls, so that they become full and can be collected.
+    pub fn give_up_idle(&self, rounds: u32) {
+        for stream in self.streams.iter().chain(&self.survivor_streams) {
+            let Some(mut stream) = stream.try_lock() else { continue };
+            let mut resumable = self.resumable.lock();
+            for (class, block) in stream.take_idle(rounds) {
+                resumable.entry(class).or_default().push(block);
+            }
+        }
+    }
+
+    /// A partly filled block of an idle lane, or from before the database was
+    /// opened. Its versions may be of another age; it is one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
-        self.resumable.lock().get_mut(&resume_key(lane.table, lane.stride))?.pop()
+        self.resumable.lock().get_mut(&lane.class())?.pop()
     }
 
     fn open_block(&self, lane: &Lane, now: Timestamp, opened: &mut Opened) -> Result<BlockId, MediumError> {
         let id = {
             let mut allocator = self.allocator.lock();
+            allocator.settle(|point| self.medium.is_durable(point));
             match allocator.take(lane.stride) {
                 Some(id) => id,
                 None => {
@@ -253,7 +365,7 @@ impl Store {
                         Some(at) => opened.carved.swap_remove(at),
                         None => {
                             opened.any = true;
-                            let mut blocks = self.carve(&mut allocator, lane.stride)?;
+                            let mut blocks = self.carve(&mut allocator, lane.stride, opened.urgency)?;
                             let first = blocks.remove(0);
                             opened.carved.append(&mut blocks);
                             first
@@ -265,10 +377,12 @@ impl Store {
         opened.any = true;
         let (chunk, block) = self.block(id);
         block.open(lane.table, now.get(), 0);
+        self.used_bytes.fetch_add(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get() };
         let offset = chunk.descriptor_offset(id.index);
         self.medium.write(offset, &descriptor.encode(self.identity ^ offset))?;
-        self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+        self.medium.flush(offset, ENTRY_BYTES as u64);
+        emit(BlockEvent::Opened, BlockRef { id, opened_at: now.get() }, lane.table);
         Ok(id)
     }
 
@@ -280,7 +394,7 @@ impl Store {
         let _ = self.medium.fence();
         let mut resumable = self.resumable.lock();
         for lane in &mut stream.lanes {
-            resumable.entry(resume_key(lane.table, lane.stride)).or_default().append(&mut lane.spare);
+            resumable.entry(lane.class()).or_default().append(&mut lane.spare);
         }
         let mut allocator = self.allocator.lock();
         for id in carved {
@@ -290,24 +404,33 @@ impl Store {
     }
 
     #[inline]
-    fn stage(&self, lane: &mut Lane, header: Header, row: &[u8]) -> Result<Address, MediumError> {
+    fn stage(
+        &self,
+        lane: &mut Lane,
+        header: Header,
+        row: &[u8],
+        at: Timestamp,
+    ) -> Result<Address, MediumError> {
         if lane.room() == 0 {
-            self.next_block(lane)?;
+            self.next_block(lane, at)?;
         }
         let stride = lane.stride as usize;
         let open = lane.open.as_mut().expect("the reservation made room");
         let address = Address::from_offset(open.first.offset() + u64::from(open.next) * stride as u64);
+        lane.idle = 0;
         let end = lane.staging.len() + stride;
         encode(header, row, open.seed, address, &mut lane.staging);
         lane.staging.resize(end, 0);
         open.next += 1;
+        let begin = header.txn_id.get();
+        open.staged_begins = (open.staged_begins.0.min(begin), open.staged_begins.1.max(begin));
         Ok(address)
     }
 
     #[cold]
-    fn next_block(&self, lane: &mut Lane) -> Result<(), MediumError> {
+    fn next_block(&self, lane: &mut Lane, at: Timestamp) -> Result<(), MediumError> {
         if lane.open.is_some() {
-            self.write_staged(lane)?;
+            self.write_staged(lane, at)?;
         }
         let id = lane.spare.pop().expect("the reservation made room");
         let (chunk, block) = self.block(id);
@@ -318,12 +441,13 @@ impl Store {
             next: block.fill(),
             slots: chunk.geometry.slots,
             staged_from: block.fill(),
+            staged_begins: NO_BEGINS,
         });
         Ok(())
     }
 
     /// Writes what is staged: one write for contents that lie side by side.
-    fn write_staged(&self, lane: &mut Lane) -> Result<(), MediumError> {
+    fn write_staged(&self, lane: &mut Lane, at: Timestamp) -> Result<(), MediumError> {
         let Some(open) = lane.open.as_mut() else { return Ok(()) };
         let offset = open.first.offset() + u64::from(open.staged_from) * u64::from(lane.stride);
         self.medium.write(offset, &lane.staging)?;
@@ -331,18 +455,29 @@ impl Store {
         lane.staging.clear();
         open.staged_from = open.next;
         let (_, block) = self.block(open.id);
+        let (first, last) = std::mem::replace(&mut open.staged_begins, NO_BEGINS);
+        block.note_begins(first, last, at.get());
         block.set_fill(open.next);
         if open.next == open.slots {
             block.become_(BlockState::Sealed);
+            emit(BlockEvent::Sealed, BlockRef { id: open.id, opened_at: block.opened_at() }, lane.table);
             lane.open = None;
         }
         Ok(())
     }
 }
 
+/// Any stream that is free, or else the caller's own.
+fn take_stream(streams: &[Mutex<Stream>], hint: usize) -> MutexGuard<'_, Stream> {
+    let own = hint % streams.len();
+    let mut each = (0..streams.len()).map(|n| (own + n) % streams.len());
+    each.find_map(|n| streams[n].try_lock()).unwrap_or_else(|| streams[own].lock())
+}
+
 /// What a reservation opened.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Opened {
+    urgency: Urgency,
     any: bool,
     /// Blocks of freshly carved chunks that nobody took.
     carved: Vec<BlockId>,

@@ -1,18 +1,19 @@
 //! Blocks and chunks as DRAM knows them, and the life cycle of a block.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::{Address, TableId};
+use pantile_base::{Address, TableId, Timestamp};
 
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES};
 use crate::geometry::Geometry;
 use crate::tile::TileCell;
+use crate::update_map::UpdateMap;
 
 /// Where a block is in its life.
 ///
-/// `Free -> Open -> Sealed -> Released -> Free`, and `Open -> Released` when
-/// a table is dropped.
+/// `Free -> Open -> Sealed -> Frozen -> Released -> Free`; when a table is
+/// dropped its blocks go to `Released` from wherever they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum BlockState {
@@ -22,15 +23,24 @@ pub enum BlockState {
     Open = 1,
     /// Full: every slot has been written.
     Sealed = 2,
+    /// A collector moves out what lives; this is known on the medium.
+    Frozen = 3,
     /// No transaction can see into it; it becomes free once that is durable.
-    Released = 3,
+    Released = 4,
 }
 
 impl BlockState {
     /// The one table of transitions.
     fn may_become(self, next: Self) -> bool {
-        use BlockState::{Free, Open, Released, Sealed};
-        matches!((self, next), (Free, Open) | (Open, Sealed) | (Open | Sealed, Released) | (Released, Free))
+        use BlockState::{Free, Frozen, Open, Released, Sealed};
+        matches!(
+            (self, next),
+            (Free, Open)
+                | (Open, Sealed)
+                | (Sealed, Frozen)
+                | (Open | Sealed | Frozen, Released)
+                | (Released, Free)
+        )
     }
 
     fn from_raw(raw: u8) -> Self {
@@ -38,6 +48,7 @@ impl BlockState {
             0 => Self::Free,
             1 => Self::Open,
             2 => Self::Sealed,
+            3 => Self::Frozen,
             _ => Self::Released,
         }
     }
@@ -50,14 +61,46 @@ pub(crate) struct BlockId {
     pub index: u32,
 }
 
+/// One life of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BlockRef {
+    pub(crate) id: BlockId,
+    pub(crate) opened_at: u64,
+}
+
+impl BlockRef {
+    /// A number that spreads blocks over a few places.
+    pub(crate) fn spread(self) -> usize {
+        self.id.chunk.wrapping_mul(61).wrapping_add(self.id.index) as usize
+    }
+}
+
+/// What each update of one of its versions needs comes first, on few lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Block {
+    /// Rises when a life ends: links to versions of earlier lives are told by it.
+    life: AtomicU16,
     state: AtomicU8,
+    /// The medium says that the block is frozen.
+    frozen_on_medium: AtomicBool,
     table: AtomicU32,
     opened_at: AtomicU64,
+    pub tile: TileCell,
+    /// When a version of it was last superseded (`max_txnid`).
+    max_txnid: AtomicU64,
+    pub map: UpdateMap,
+    /// When a survivor last left it; until then it could be found there.
+    left_at: AtomicU64,
+    /// The first `begin_ts` of its versions (`min_txnid`), and the last.
+    min_txnid: AtomicU64,
+    last_begin: AtomicU64,
+    /// When a version was last appended, which may be long after it began.
+    last_append: AtomicU64,
+    /// Since when half of it or more has been known to be obsolete, or 0.
+    half_since: AtomicU64,
     /// Slots written in this life.
     fill: AtomicU32,
-    pub tile: TileCell,
 }
 
 impl Block {
@@ -67,6 +110,15 @@ impl Block {
             table: AtomicU32::new(0),
             opened_at: AtomicU64::new(0),
             fill: AtomicU32::new(0),
+            life: AtomicU16::new(0),
+            frozen_on_medium: AtomicBool::new(false),
+            min_txnid: AtomicU64::new(u64::MAX),
+            last_begin: AtomicU64::new(0),
+            last_append: AtomicU64::new(0),
+            max_txnid: AtomicU64::new(0),
+            left_at: AtomicU64::new(0),
+            half_since: AtomicU64::new(0),
+            map: UpdateMap::default(),
             tile: TileCell::new(slots as usize),
         }
     }
@@ -93,12 +145,25 @@ impl Block {
         self.become_(BlockState::Open);
     }
 
+    /// Nothing of the life that ends is left; the caller has seen to the tile.
+    pub fn free(&self) {
+        self.map.clear();
+        self.frozen_on_medium.store(false, Ordering::Relaxed);
+        self.min_txnid.store(u64::MAX, Ordering::Relaxed);
+        self.last_begin.store(0, Ordering::Relaxed);
+        self.last_append.store(0, Ordering::Relaxed);
+        self.max_txnid.store(0, Ordering::Relaxed);
+        self.left_at.store(0, Ordering::Relaxed);
+        self.half_since.store(0, Ordering::Relaxed);
+        self.become_(BlockState::Free);
+    }
+
     pub fn table(&self) -> TableId {
         TableId(self.table.load(Ordering::Relaxed))
     }
 
     pub fn opened_at(&self) -> u64 {
-        self.opened_at.load(Ordering::Relaxed)
+        self.opened_at.load(Ordering::Acquire)
     }
 
     pub fn fill(&self) -> u32 {
@@ -108,6 +173,79 @@ impl Block {
     pub fn set_fill(&self, fill: u32) {
         self.fill.store(fill, Ordering::Relaxed);
     }
+
+    #[inline]
+    pub fn life(&self) -> u16 {
+        self.life.load(Ordering::Acquire)
+    }
+
+    pub fn end_life(&self) {
+        self.life.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn is_frozen_on_medium(&self) -> bool {
+        self.frozen_on_medium.load(Ordering::Relaxed)
+    }
+
+    pub fn set_frozen_on_medium(&self) {
+        self.frozen_on_medium.store(true, Ordering::Relaxed);
+    }
+
+    /// Versions with `begin_ts` between these have been appended at this time.
+    pub fn note_begins(&self, first: u64, last: u64, at: u64) {
+        self.last_append.fetch_max(at, Ordering::AcqRel);
+        self.min_txnid.fetch_min(first, Ordering::AcqRel);
+        self.last_begin.fetch_max(last, Ordering::AcqRel);
+    }
+
+    pub fn min_txnid(&self) -> u64 {
+        self.min_txnid.load(Ordering::Acquire)
+    }
+
+    pub fn last_begin(&self) -> u64 {
+        self.last_begin.load(Ordering::Acquire)
+    }
+
+    pub fn last_append(&self) -> u64 {
+        self.last_append.load(Ordering::Acquire)
+    }
+
+    /// What was done to it up to here must be durable before it goes (T1).
+    pub fn evidence(&self) -> u64 {
+        self.max_txnid().max(self.last_append())
+    }
+
+    pub fn max_txnid(&self) -> u64 {
+        self.max_txnid.load(Ordering::Acquire)
+    }
+
+    pub fn left_at(&self) -> u64 {
+        self.left_at.load(Ordering::Acquire)
+    }
+
+    pub fn half_since(&self) -> Option<Timestamp> {
+        let since = self.half_since.load(Ordering::Relaxed);
+        (since > 0).then(|| Timestamp::from_raw(since))
+    }
+
+    pub fn note_half(&self, now: Timestamp) {
+        self.half_since.store(now.get(), Ordering::Relaxed);
+    }
+
+    /// The version in a slot has a successor from `at` on. Gives the number
+    /// of superseded versions, or `None` if it was known to be one.
+    #[inline]
+    pub fn supersede(&self, slot: u32, at: u64) -> Option<u32> {
+        // Before the bit: who finds the bit finds the time.
+        self.max_txnid.fetch_max(at, Ordering::AcqRel);
+        self.map.set(slot)
+    }
+
+    /// The version in a slot has a copy elsewhere, found since `at` at the latest.
+    pub fn leave(&self, slot: u32, at: u64) -> Option<u32> {
+        self.left_at.fetch_max(at, Ordering::AcqRel);
+        self.map.set(slot)
+    }
 }
 
 /// A chunk that has been carved into blocks.
@@ -116,11 +254,18 @@ pub(crate) struct Chunk {
     pub number: u32,
     pub geometry: Geometry,
     pub blocks: Box<[Block]>,
+    /// Tiles kept without their blocks.
+    pub kept_tiles: AtomicU32,
 }
 
 impl Chunk {
     pub fn new(number: u32, geometry: Geometry) -> Self {
-        Self { number, geometry, blocks: (0..geometry.blocks).map(|_| Block::new(geometry.slots)).collect() }
+        Self {
+            number,
+            geometry,
+            blocks: (0..geometry.blocks).map(|_| Block::new(geometry.slots)).collect(),
+            kept_tiles: AtomicU32::new(0),
+        }
     }
 
     pub fn offset(&self) -> u64 {
@@ -132,21 +277,25 @@ impl Chunk {
         self.offset() + (u64::from(index) + 1) * DESCRIPTOR_BYTES as u64
     }
 
+    /// Where the header of a block lies.
+    pub fn header_offset(&self, index: u32) -> u64 {
+        self.offset() + CHUNK_HEADER_BYTES as u64 + u64::from(index) * u64::from(self.geometry.block_bytes)
+    }
+
     /// Where a slot's content lies.
     pub fn address(&self, index: u32, slot: u32) -> Address {
-        let block = CHUNK_HEADER_BYTES as u64 + u64::from(index) * u64::from(self.geometry.block_bytes);
         let slot = BLOCK_HEADER_BYTES as u64 + u64::from(slot) * u64::from(self.geometry.stride);
-        Address::from_offset(self.offset() + block + slot)
+        Address::from_offset(self.header_offset(index) + slot)
     }
 
     /// The block and slot of an address in this chunk.
     #[inline]
-    pub fn locate(&self, address: Address) -> (&Block, usize) {
+    pub fn locate(&self, address: Address) -> (u32, u32) {
         let inside = (address.offset() % CHUNK_BYTES) as u32 - CHUNK_HEADER_BYTES as u32;
         let index = inside / self.geometry.block_bytes;
         let slot =
             (inside - index * self.geometry.block_bytes - BLOCK_HEADER_BYTES as u32) / self.geometry.stride;
-        (&self.blocks[index as usize], slot as usize)
+        (index, slot)
     }
 }
 

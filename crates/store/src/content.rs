@@ -22,6 +22,21 @@ impl ContentFlags {
     /// Nothing: recovery filled a slot whose transaction did not commit.
     pub const VOID: Self = Self(2);
 
+    /// A copy: its transaction has committed, and was durably known to have
+    /// when the copy was made, whatever other contents of it there are (T1).
+    const RELOCATED: Self = Self(4);
+
+    /// The same, of a copy.
+    pub(crate) fn relocated(self) -> Self {
+        Self(self.0 | Self::RELOCATED.0)
+    }
+
+    /// Whether it is a copy made by a collector.
+    #[inline]
+    pub fn is_relocated(self) -> bool {
+        self.0 & Self::RELOCATED.0 != 0
+    }
+
     /// Whether the tuple was deleted.
     #[inline]
     pub fn is_tombstone(self) -> bool {

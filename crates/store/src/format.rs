@@ -15,7 +15,9 @@ const CHUNK_MAGIC: u64 = u64::from_le_bytes(*b"PANCHUNK");
 
 pub(crate) const CHUNK_HEADER_BYTES: usize = 4096;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 256;
+/// A block's line in the page of its chunk: two entries.
 pub(crate) const DESCRIPTOR_BYTES: usize = 64;
+pub(crate) const ENTRY_BYTES: usize = DESCRIPTOR_BYTES / 2;
 pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_BYTES - 1;
 
 /// Where the two state records lie in chunk 0, and how long each may be.
@@ -111,7 +113,7 @@ pub(crate) struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    pub fn encode(&self, seed: u64) -> [u8; DESCRIPTOR_BYTES] {
+    pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
         let low = u64::from(self.stride) | (u64::from(self.slots) << 32);
         let high = u64::from(self.block_bytes) | (u64::from(self.blocks) << 32);
         sealed([CHUNK_MAGIC, low, high], seed)
@@ -122,7 +124,8 @@ impl ChunkHeader {
         if is_unwritten(bytes) {
             return Ok(None);
         }
-        if u64_at(bytes, 0) != CHUNK_MAGIC || !is_sealed(bytes, seed) {
+        let rest = &bytes[ENTRY_BYTES..DESCRIPTOR_BYTES];
+        if u64_at(bytes, 0) != CHUNK_MAGIC || !is_sealed(bytes, seed) || rest.iter().any(|&b| b != 0) {
             return Err("the chunk header's checksum does not fit");
         }
         Ok(Some(Self {
@@ -134,8 +137,8 @@ impl ChunkHeader {
     }
 }
 
-/// What a block is used for. Written when it is opened for a table and when
-/// it is released: one line each.
+/// What a block is used for: the first half of its line. Written when it is
+/// opened for a table; the whole line is zeroed when it is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Descriptor {
     pub table: u32,
@@ -145,7 +148,7 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
-    pub fn encode(&self, seed: u64) -> [u8; DESCRIPTOR_BYTES] {
+    pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
         // Inverted: a time has few bits, and must not become zero by losing one.
         sealed([!self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN], seed)
     }
@@ -162,15 +165,42 @@ impl Descriptor {
     }
 }
 
+/// That a block is frozen: the second half of its line. The durable
+/// `local_gc_queue_frozen` is the set of these (TB-Collect 4.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FrozenMark {
+    /// When the life began to which the mark belongs.
+    pub opened_at: u64,
+    /// When a version of the block was last superseded.
+    pub max_txnid: u64,
+}
+
+impl FrozenMark {
+    pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
+        sealed([!self.opened_at, !self.max_txnid, WRITTEN], !seed)
+    }
+
+    /// `None` if the block is not frozen, an error if the mark is damaged.
+    pub fn decode(bytes: &[u8], seed: u64) -> Result<Option<Self>, &'static str> {
+        if is_unwritten(bytes) {
+            return Ok(None);
+        }
+        if !is_sealed(bytes, !seed) {
+            return Err("the checksum of the block's frozen mark does not fit");
+        }
+        Ok(Some(Self { opened_at: !u64_at(bytes, 0), max_txnid: !u64_at(bytes, 8) }))
+    }
+}
+
 /// Bits that keep a word that has been written from being zero, even with
 /// one of its bits flipped.
 const WRITTEN: u64 = 0b11 << 62;
 
-/// Words of a line that carry something: three fields and the checksum.
+/// Words of an entry: three fields and the checksum.
 const LINE_WORDS: [usize; 4] = [0, 8, 16, 24];
 
-fn sealed(fields: [u64; 3], seed: u64) -> [u8; DESCRIPTOR_BYTES] {
-    let mut bytes = [0; DESCRIPTOR_BYTES];
+fn sealed(fields: [u64; 3], seed: u64) -> [u8; ENTRY_BYTES] {
+    let mut bytes = [0; ENTRY_BYTES];
     for (at, field) in LINE_WORDS.into_iter().zip(fields) {
         bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
     }
@@ -180,14 +210,12 @@ fn sealed(fields: [u64; 3], seed: u64) -> [u8; DESCRIPTOR_BYTES] {
 }
 
 fn is_sealed(bytes: &[u8], seed: u64) -> bool {
-    checksum(seed, &bytes[..24]) == u32_at(bytes, 24)
-        && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
-        && bytes[32..DESCRIPTOR_BYTES].iter().all(|&b| b == 0)
+    checksum(seed, &bytes[..24]) == u32_at(bytes, 24) && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
 }
 
-/// Lines are written over zeros and zeroed again (recovery zeroes those that
-/// it finds cut off), and words are atomic on every medium, so a line that was
-/// cut off by a power failure has a word that is zero; a line with a flipped
+/// Entries are written over zeros and zeroed again (recovery zeroes those that
+/// it finds cut off), and words are atomic on every medium, so an entry that was
+/// cut off by a power failure has a word that is zero; one with a flipped
 /// bit has not.
 fn is_unwritten(bytes: &[u8]) -> bool {
     LINE_WORDS.into_iter().any(|at| u64_at(bytes, at) == 0)

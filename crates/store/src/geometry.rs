@@ -25,20 +25,37 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Blocks of 1,920 slots where the chunk divides well into them, else
-    /// the largest blocks below that which fill it evenly.
-    pub fn of_stride(stride: u32) -> Self {
+    /// Blocks of so many slots where the chunk divides well into them, or if
+    /// they are meant to be small; else the largest blocks below that which
+    /// fill it evenly.
+    pub fn new(stride: u32, most_slots: u32) -> Self {
         let usable = CHUNK_BYTES as u32 - CHUNK_HEADER_BYTES as u32;
         let header = BLOCK_HEADER_BYTES as u32;
-        let full = align64(header + stride * BLOCK_SLOTS as u32);
+        let full = align64(header + stride * most_slots);
         let whole = (usable / full).min(MAX_BLOCKS_PER_CHUNK as u32);
-        if whole > 0 && usable - whole * full <= usable / 8 {
-            return Self { stride, slots: BLOCK_SLOTS as u32, block_bytes: full, blocks: whole };
+        let is_small = most_slots < BLOCK_SLOTS as u32;
+        if whole > 0 && (is_small || usable - whole * full <= usable / 8) {
+            return Self { stride, slots: most_slots, block_bytes: full, blocks: whole };
         }
         let blocks = usable.div_ceil(full);
         let block_bytes = (usable / blocks) & !63;
-        let slots = ((block_bytes - header) / stride).min(BLOCK_SLOTS as u32);
+        let slots = ((block_bytes - header) / stride).min(most_slots);
         Self { stride, slots, block_bytes, blocks }
+    }
+
+    /// Whether a chunk can be divided so.
+    pub fn is_sound(&self) -> bool {
+        let contents = u64::from(self.stride) * u64::from(self.slots);
+        self.stride as usize >= HEADER_BYTES
+            && (1..=BLOCK_SLOTS as u32).contains(&self.slots)
+            && (1..=MAX_BLOCKS_PER_CHUNK as u32).contains(&self.blocks)
+            && contents + BLOCK_HEADER_BYTES as u64 <= u64::from(self.block_bytes)
+            && CHUNK_HEADER_BYTES as u64 + u64::from(self.blocks) * u64::from(self.block_bytes) <= CHUNK_BYTES
+    }
+
+    /// Whether only tombstones are this small: no row is empty.
+    pub fn is_of_tombstones(&self) -> bool {
+        self.stride as usize == HEADER_BYTES
     }
 }
 
@@ -54,7 +71,8 @@ mod tests {
     fn no_row_wastes_more_than_a_quarter() {
         for row in (8..=65_535).step_by(3).chain([8, 100, 65_535]) {
             let content = row + HEADER_BYTES;
-            let geometry = Geometry::of_stride(stride_for(content));
+            let geometry = Geometry::new(stride_for(content), BLOCK_SLOTS as u32);
+            assert!(geometry.is_sound() && Geometry::new(stride_for(content), 8).is_sound());
             let used = u64::from(geometry.slots * geometry.blocks) * content as u64;
             assert!(used * 4 >= CHUNK_BYTES * 3, "rows of {row} bytes use {used} of a chunk: {geometry:?}");
             let blocks = geometry.blocks * geometry.block_bytes;

@@ -14,12 +14,12 @@ use foldhash::fast::RandomState;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 
-use crate::append::resume_key;
+use crate::append::class_key;
 use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK, u32_at,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, u32_at,
 };
 use crate::geometry::Geometry;
 use crate::state_record::PartlyFilled;
@@ -82,17 +82,27 @@ struct Seen {
     holes: Vec<Uncertain>,
     damage: Vec<String>,
     free_chunks: Vec<u32>,
-    /// Lines of headers and descriptors that were cut off, by offset.
+    /// Entries of chunk pages that were cut off, by offset.
     torn: Vec<u64>,
 }
 
 /// What must be found in a block (I-9).
 struct Expectation {
     taken_at: u64,
+    /// Contents of transactions at or below count by themselves,
+    watermark: u64,
+    /// but for these.
+    undecided: Vec<u64>,
     listed: HashMap<BlockId, PartlyFilled, RandomState>,
 }
 
 impl Expectation {
+    /// Whether a content is known to be of a transaction that has committed.
+    fn is_decided(&self, content: &Content<'_>) -> bool {
+        let begin = content.txn_id().get();
+        content.flags().is_relocated() || begin <= self.watermark && !self.undecided.contains(&begin)
+    }
+
     fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
         match self.listed.get(&id) {
             Some(listed) if listed.opened_at == opened_at => listed.fill,
@@ -112,9 +122,14 @@ impl Store {
         let state = self.state.lock().clone();
         let listed =
             state.partly_filled.iter().map(|p| (BlockId { chunk: p.chunk, index: p.index }, *p)).collect();
-        let expectation = Expectation { taken_at: state.taken_at, listed };
+        let expectation = Expectation {
+            taken_at: state.taken_at,
+            watermark: state.watermark,
+            undecided: state.undecided,
+            listed,
+        };
         let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
-        let seen = self.scan_chunks(scan, chunks, state.watermark, &expectation);
+        let seen = self.scan_chunks(scan, chunks, &expectation);
         let mut all = Seen::default();
         for part in seen {
             all.merge(part);
@@ -143,7 +158,7 @@ impl Store {
         Ok(all.summary)
     }
 
-    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, watermark: u64, expect: &Expectation) -> Vec<Seen> {
+    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Vec<Seen> {
         let next = AtomicU32::new(1);
         let done = AtomicU64::new(0);
         let total = u64::from(chunks) * CHUNK_BYTES;
@@ -154,7 +169,7 @@ impl Store {
                 if number >= chunks {
                     return seen;
                 }
-                self.scan_chunk(number, scan, watermark, expect, &mut seen);
+                self.scan_chunk(number, scan, expect, &mut seen);
                 let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
                 (scan.progress)(ScanProgress { done, total });
             }
@@ -167,20 +182,13 @@ impl Store {
         })
     }
 
-    fn scan_chunk(
-        &self,
-        number: u32,
-        scan: &Scan<'_>,
-        watermark: u64,
-        expect: &Expectation,
-        seen: &mut Seen,
-    ) {
+    fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
         let offset = u64::from(number) * CHUNK_BYTES;
         let page = self.bytes(offset, CHUNK_HEADER_BYTES);
         let header = match ChunkHeader::decode(page, self.identity ^ offset) {
             Ok(Some(header)) => header,
             Ok(None) => {
-                seen.torn_lines(page, offset);
+                seen.torn_entries(page, offset);
                 return seen.free_chunks.push(number);
             }
             Err(why) => return seen.damage.push(format!("offset {offset}: {why}")),
@@ -191,39 +199,39 @@ impl Store {
             block_bytes: header.block_bytes,
             blocks: header.blocks,
         };
-        if geometry.blocks as usize > MAX_BLOCKS_PER_CHUNK
-            || geometry != Geometry::of_stride(geometry.stride.max(24))
-        {
+        if !geometry.is_sound() {
             return seen.damage.push(format!("offset {offset}: the chunk header makes no sense"));
         }
         self.add_chunk(Chunk::new(number, geometry));
         let chunk = self.chunk(number).expect("just added");
         for index in 0..geometry.blocks {
             let at = chunk.descriptor_offset(index);
-            match Descriptor::decode(&page[(at - offset) as usize..], self.identity ^ at) {
+            let line = &page[(at - offset) as usize..][..DESCRIPTOR_BYTES];
+            match Descriptor::decode(line, self.identity ^ at) {
                 Ok(Some(descriptor)) => {
                     let id = BlockId { chunk: number, index };
-                    chunk.blocks[index as usize].open(TableId(descriptor.table), descriptor.opened_at, 0);
-                    self.scan_block(chunk, id, scan, watermark, expect, seen);
+                    let block = &chunk.blocks[index as usize];
+                    block.open(TableId(descriptor.table), descriptor.opened_at, 0);
+                    self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
+                    self.scan_frozen_mark(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
+                    self.scan_block(chunk, id, scan, expect, seen);
                 }
-                Ok(None) => {
-                    let line = (at - offset) as usize;
-                    seen.torn_lines(&page[line..line + DESCRIPTOR_BYTES], at);
-                }
+                Ok(None) => seen.torn_entries(line, at),
                 Err(why) => seen.damage.push(format!("offset {at}, block {number}.{index}: {why}")),
             }
         }
     }
 
-    fn scan_block(
-        &self,
-        chunk: &Chunk,
-        id: BlockId,
-        scan: &Scan<'_>,
-        watermark: u64,
-        expect: &Expectation,
-        seen: &mut Seen,
-    ) {
+    fn scan_frozen_mark(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
+        match FrozenMark::decode(entry, self.identity ^ at) {
+            Ok(Some(mark)) if mark.opened_at == block.opened_at() => block.set_frozen_on_medium(),
+            Ok(Some(_)) => seen.damage.push(format!("offset {at}: a frozen mark of another life")),
+            Ok(None) => seen.torn_entries(entry, at),
+            Err(why) => seen.damage.push(format!("offset {at}: {why}")),
+        }
+    }
+
+    fn scan_block(&self, chunk: &Chunk, id: BlockId, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
         let block = &chunk.blocks[id.index as usize];
         let seed = self.content_seed(block.opened_at());
         let expected = expect.of(id, block.opened_at(), chunk.geometry.slots);
@@ -242,10 +250,13 @@ impl Store {
             };
             fill = fill.max(slot + 1);
             if content.flags().is_void() {
+                block.map.set(slot);
                 continue;
             }
             seen.summary.highest = seen.summary.highest.max(content.txn_id());
-            if content.txn_id().get() <= watermark {
+            let begin = content.txn_id().get();
+            block.note_begins(begin, begin, begin);
+            if expect.is_decided(&content) {
                 committed.push(Found { address, content });
             } else {
                 seen.uncertain.push(Uncertain { block: id, slot });
@@ -298,14 +309,14 @@ impl Store {
         self.make_void(&void)
     }
 
-    /// Zeroes lines that were cut off, so that what is written over them can
+    /// Zeroes entries that were cut off, so that what is written over them can
     /// be cut off in turn without the two being mixed.
-    fn clear(&self, lines: &[u64]) -> Result<(), StoreError> {
-        for &offset in lines {
-            self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
-            self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+    fn clear(&self, entries: &[u64]) -> Result<(), StoreError> {
+        for &offset in entries {
+            self.medium.write(offset, &[0; ENTRY_BYTES])?;
+            self.medium.flush(offset, ENTRY_BYTES as u64);
         }
-        if !lines.is_empty() {
+        if !entries.is_empty() {
             self.medium.fence()?;
             self.medium.sync_all()?;
         }
@@ -323,6 +334,7 @@ impl Store {
         for one in slots {
             let (chunk, block) = self.block(one.block);
             let address = chunk.address(one.block.index, one.slot);
+            block.map.set(one.slot);
             bytes.clear();
             encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
             self.medium.write(address.offset(), &bytes)?;
@@ -342,20 +354,25 @@ impl Store {
         free_chunks.sort_unstable_by(|a, b| b.cmp(a));
         let mut resumable = self.resumable.lock();
         let mut allocator = self.allocator.lock();
-        allocator.free_chunks = free_chunks;
+        // Whether there is space behind them is not known.
+        allocator.discarded = free_chunks;
         allocator.next_chunk = used;
         for number in 1..used {
             let Some(chunk) = self.chunk(number) else { continue };
+            allocator.carved += 1;
+            allocator.count_blocks(&chunk.geometry);
             for (index, block) in chunk.blocks.iter().enumerate() {
                 let id = BlockId { chunk: number, index: index as u32 };
                 match block.state() {
                     BlockState::Free => allocator.give(chunk.geometry.stride, id),
                     _ if block.fill() == chunk.geometry.slots => block.become_(BlockState::Sealed),
-                    _ => resumable
-                        .entry(resume_key(block.table(), chunk.geometry.stride))
-                        .or_default()
-                        .push(id),
+                    _ => {
+                        resumable.entry(class_key(block.table(), chunk.geometry.stride)).or_default().push(id)
+                    }
                 }
+            }
+            if allocator.free_in(chunk) == chunk.geometry.blocks {
+                allocator.empty.push_back((number, Timestamp::ZERO));
             }
         }
     }
@@ -369,10 +386,10 @@ impl Seen {
         (scan.found)(table, found);
     }
 
-    fn torn_lines(&mut self, bytes: &[u8], offset: u64) {
-        let lines =
-            bytes.chunks(DESCRIPTOR_BYTES).enumerate().filter(|(_, line)| line.iter().any(|&b| b != 0));
-        self.torn.extend(lines.map(|(n, _)| offset + (n * DESCRIPTOR_BYTES) as u64));
+    fn torn_entries(&mut self, bytes: &[u8], offset: u64) {
+        let entries =
+            bytes.chunks(ENTRY_BYTES).enumerate().filter(|(_, entry)| entry.iter().any(|&b| b != 0));
+        self.torn.extend(entries.map(|(n, _)| offset + (n * ENTRY_BYTES) as u64));
     }
 
     fn merge(&mut self, mut other: Self) {

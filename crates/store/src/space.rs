@@ -1,5 +1,8 @@
 //! Where the space goes.
 
+use std::collections::BTreeMap;
+
+use pantile_base::TableId;
 use pantile_base::limits::CHUNK_BYTES;
 
 use crate::block::BlockState;
@@ -9,7 +12,7 @@ use crate::tile::tile_bytes;
 /// Space by use. Bytes unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Space {
-    /// The medium, as far as it is taken in chunks.
+    /// The medium, as far as it is taken in chunks and has not been handed back.
     pub medium_bytes: u64,
     /// DRAM of tiles.
     pub tile_bytes: u64,
@@ -21,11 +24,62 @@ pub struct Space {
     pub open_blocks: u64,
     /// Number of full blocks.
     pub sealed_blocks: u64,
+    /// Number of blocks that are being emptied.
+    pub frozen_blocks: u64,
     /// Number of blocks that belong to no table.
     pub free_blocks: u64,
+    /// Contents in the blocks that are not free, superseded ones included.
+    pub contents_stored: u64,
+    /// Slots of superseded versions, and those that are void.
+    pub obsolete_bytes: u64,
+    /// Slots of open blocks that are not written yet.
+    pub unfilled_bytes: u64,
+    /// Blocks that belong to no table.
+    pub free_block_bytes: u64,
+    /// Chunks that are not divided into blocks, the reserve included.
+    pub free_chunk_bytes: u64,
+}
+
+/// Space of one table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TableBlocks {
+    /// Its blocks.
+    pub blocks: u64,
+    /// Those that are not full.
+    pub open_blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Contents in them.
+    pub contents: u64,
+    /// Those that have been superseded or are void.
+    pub obsolete: u64,
+    /// Bytes of the slots of these.
+    pub obsolete_bytes: u64,
 }
 
 impl Store {
+    /// Adds up the space of each table; looks at every block.
+    pub fn space_by_table(&self) -> BTreeMap<TableId, TableBlocks> {
+        let mut tables = BTreeMap::<_, TableBlocks>::new();
+        let _chunks = self.chunks_lock.read();
+        for chunk in self.all_chunks() {
+            for block in &chunk.blocks {
+                let state = block.state();
+                if matches!(state, BlockState::Free | BlockState::Released) {
+                    continue;
+                }
+                let table = tables.entry(block.table()).or_default();
+                table.blocks += 1;
+                table.open_blocks += u64::from(state == BlockState::Open);
+                table.bytes += u64::from(chunk.geometry.block_bytes);
+                table.contents += u64::from(block.fill());
+                table.obsolete += u64::from(block.map.count());
+                table.obsolete_bytes += u64::from(block.map.count()) * u64::from(chunk.geometry.stride);
+            }
+        }
+        tables
+    }
+
     /// Adds up where the space goes; looks at every block.
     pub fn space(&self) -> Space {
         let mut space = Space::default();
@@ -34,11 +88,21 @@ impl Store {
             space.payload_bytes += stream.payload_bytes;
             space.contents_appended += stream.contents;
         }
+        let _chunks = self.chunks_lock.read();
         for chunk in self.all_chunks() {
             for block in &chunk.blocks {
+                let stride = u64::from(chunk.geometry.stride);
+                if matches!(block.state(), BlockState::Free | BlockState::Released) {
+                    space.free_block_bytes += u64::from(chunk.geometry.block_bytes);
+                } else {
+                    space.contents_stored += u64::from(block.fill());
+                    space.obsolete_bytes += u64::from(block.map.count()) * stride;
+                    space.unfilled_bytes += u64::from(chunk.geometry.slots - block.fill()) * stride;
+                }
                 match block.state() {
                     BlockState::Open => space.open_blocks += 1,
                     BlockState::Sealed => space.sealed_blocks += 1,
+                    BlockState::Frozen => space.frozen_blocks += 1,
                     BlockState::Free | BlockState::Released => space.free_blocks += 1,
                 }
                 if block.tile.exists() {
@@ -46,7 +110,11 @@ impl Store {
                 }
             }
         }
-        space.medium_bytes = u64::from(self.allocator.lock().next_chunk) * CHUNK_BYTES;
+        space.tile_bytes += self.kept.bytes();
+        let allocator = self.allocator.lock();
+        space.medium_bytes =
+            (u64::from(allocator.next_chunk) - allocator.discarded.len() as u64) * CHUNK_BYTES;
+        space.free_chunk_bytes = (allocator.free_chunks.len() + allocator.reserve.len()) as u64 * CHUNK_BYTES;
         space
     }
 }

@@ -3,7 +3,7 @@
 //! Two places in chunk 0 take turns, so one of them is always whole; each holds
 //! its record twice, so a record that was written whole outlives a flipped bit.
 //! A record says: every transaction at or below `watermark` has been decided and is
-//! durable; every block opened by `taken_at` is full, but for the listed ones,
+//! durable, but for the listed ones; every block opened by `taken_at` is full, but for the listed ones,
 //! which are filled as listed (I-9). It is a bounded control record, a few
 //! bytes per open block, not a checkpoint of data.
 
@@ -38,17 +38,23 @@ pub(crate) struct StateRecord {
     /// Chunks that had been carved: there are never fewer.
     pub carved: u64,
     pub partly_filled: Vec<PartlyFilled>,
+    /// Transactions at or below `watermark` that had not been decided after all.
+    pub undecided: Vec<u64>,
 }
 
 impl StateRecord {
+    /// Bytes before the checksum.
+    fn len(&self) -> usize {
+        HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES + self.undecided.len() * 8
+    }
+
     /// Whether the record is short enough to be stored.
     pub fn fits(&self) -> bool {
-        (HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES + 8) as u64 <= STATE_COPY_BYTES
+        (self.len() + 8) as u64 <= STATE_COPY_BYTES
     }
 
     pub fn encode(&self, seed: u64) -> Vec<u8> {
-        let len = HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES;
-        let mut out = Vec::with_capacity(len + 8);
+        let mut out = Vec::with_capacity(self.len() + 8);
         for word in [self.sequence, self.watermark, self.taken_at, self.boot] {
             out.extend_from_slice(&word.to_le_bytes());
         }
@@ -56,12 +62,14 @@ impl StateRecord {
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
         out.extend_from_slice(&self.carved.to_le_bytes());
+        out.extend_from_slice(&(self.undecided.len() as u64).to_le_bytes());
         out.resize(HEAD_BYTES, 0);
         for entry in &self.partly_filled {
             out.extend_from_slice(&entry.chunk.to_le_bytes());
             out.extend_from_slice(&(entry.index | (entry.fill << 16)).to_le_bytes());
             out.extend_from_slice(&entry.opened_at.to_le_bytes());
         }
+        self.undecided.iter().for_each(|txn_id| out.extend_from_slice(&txn_id.to_le_bytes()));
         let sum = checksum(seed, &out);
         out.extend_from_slice(&u64::from(sum).to_le_bytes());
         out
@@ -70,11 +78,13 @@ impl StateRecord {
     /// The record in `place`, or `None` if there is no whole one.
     pub fn decode(place: &[u8], seed: u64) -> Option<Self> {
         let entries = usize::try_from(u64_at(place, 40)).ok()?;
-        let len = entries.checked_mul(ENTRY_BYTES)?.checked_add(HEAD_BYTES)?;
+        let undecided = usize::try_from(u64_at(place, 56)).ok()?;
+        let filled_end = entries.checked_mul(ENTRY_BYTES)?.checked_add(HEAD_BYTES)?;
+        let len = undecided.checked_mul(8)?.checked_add(filled_end)?;
         if len.checked_add(8)? > place.len() || checksum(seed, &place[..len]) != u32_at(place, len) {
             return None;
         }
-        let partly_filled = place[HEAD_BYTES..len]
+        let partly_filled = place[HEAD_BYTES..filled_end]
             .chunks_exact(ENTRY_BYTES)
             .map(|e| PartlyFilled {
                 chunk: u32_at(e, 0),
@@ -93,6 +103,7 @@ impl StateRecord {
             relaxed: flags & 2 != 0,
             carved: u64_at(place, 48),
             partly_filled,
+            undecided: place[filled_end..len].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
         })
     }
 }

@@ -1,23 +1,24 @@
 //! The store itself: finding contents and links, opening and closing.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, Segments, TableId, Timestamp};
 use pantile_media::{Medium, MediumError};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::allocator::Allocator;
-use crate::append::{Stream, resume_key};
-use crate::block::{Block, BlockId, BlockState, Chunk};
+use crate::append::{Stream, class_key};
+use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
+    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
     STATE_RECORDS, Superblock, Unreadable,
 };
-use crate::geometry::Geometry;
+use crate::kept_tiles::KeptTiles;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::tile::Link;
 
@@ -26,6 +27,8 @@ use crate::tile::Link;
 pub struct StoreOptions {
     /// Append streams: commits that can append at the same time.
     pub streams: usize,
+    /// Contents of a block, at most (1 to 1,920).
+    pub block_slots: u32,
     /// Identifies this boot of the machine.
     pub boot: u64,
     /// Commits will be acknowledged before they are durable.
@@ -43,11 +46,27 @@ pub struct Store {
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
     pub(crate) streams: Box<[Mutex<Stream>]>,
-    /// Partly filled blocks found at opening, which streams take up first.
+    /// For copies that collectors make: fewer, since each has blocks of its
+    /// own that are not full.
+    pub(crate) survivor_streams: Box<[Mutex<Stream>]>,
+    /// Partly filled blocks that no lane appends to, by class; lanes take them
+    /// up before they open others.
     pub(crate) resumable: Mutex<std::collections::HashMap<u64, Vec<BlockId>>>,
     pub(crate) state: Mutex<StateRecord>,
+    /// The durable watermark of `state`.
+    durable: AtomicU64,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
+    /// Bytes of the blocks that are in use.
+    pub(crate) used_bytes: AtomicU64,
+    /// Tiles of blocks that are gone.
+    pub(crate) kept: KeptTiles,
+    /// Blocks whose tiles have come into being.
+    pub(crate) tiled: Mutex<VecDeque<BlockRef>>,
+    /// Taken, by block, to write a header.
+    pub(crate) header_locks: [Mutex<()>; 64],
+    /// Held by who goes over all chunks: none goes away meanwhile.
+    pub(crate) chunks_lock: RwLock<()>,
 }
 
 impl Store {
@@ -79,9 +98,16 @@ impl Store {
             chunks: Segments::default(),
             allocator: Mutex::default(),
             streams: (0..options.streams.max(1)).map(|_| Mutex::default()).collect(),
+            survivor_streams: (0..options.streams.div_ceil(4).max(1)).map(|_| Mutex::default()).collect(),
             resumable: Mutex::default(),
+            durable: AtomicU64::new(state.watermark),
             state: Mutex::new(state),
             appended: AtomicU64::new(0),
+            used_bytes: AtomicU64::new(0),
+            kept: KeptTiles::default(),
+            tiled: Mutex::default(),
+            header_locks: [const { Mutex::new(()) }; 64],
+            chunks_lock: RwLock::default(),
         })
     }
 
@@ -110,6 +136,16 @@ impl Store {
         }
     }
 
+    /// As [`Store::content`] for who needs only the header: the content has no row.
+    pub fn content_header(&self, address: Address) -> Content<'_> {
+        let start = (self.base + address.offset() as usize) as *const u8;
+        if self.medium.charges_reads() {
+            self.medium.charge_read(address.offset(), HEADER_BYTES as u64);
+        }
+        // SAFETY: as for `content`.
+        Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
+    }
+
     /// Asks the CPU to fetch a content that will be read soon.
     #[inline]
     pub fn prefetch(&self, address: Address) {
@@ -125,22 +161,88 @@ impl Store {
         let _ = address;
     }
 
-    /// The link from the version at `address` to the one before it.
+    /// The link from the version at `address`, which an anchor has named just
+    /// now, to the one before it.
     #[inline]
     pub fn link(&self, address: Address) -> Option<Link> {
-        let (block, slot) = self.chunk_of(address).locate(address);
-        block.tile.link(slot)
+        let chunk = self.chunk_of(address);
+        let (index, slot) = chunk.locate(address);
+        chunk.blocks[index as usize].tile.link(slot)
     }
 
-    /// Sets the link of a version that has been appended but not published.
+    /// The link from the version that `link` leads to, whose block may be gone,
+    /// to the one before it. The caller must have begun before the version.
     #[inline]
-    pub fn set_link(&self, address: Address, link: Link) {
-        let (block, slot) = self.chunk_of(address).locate(address);
-        block.tile.set(slot, link);
+    pub fn older(&self, link: Link) -> Option<Link> {
+        let chunk = self.chunk_of(link.address);
+        let (index, slot) = chunk.locate(link.address);
+        let block = &chunk.blocks[index as usize];
+        if block.life() == link.life
+            && let Some(found) = block.tile.link(slot)
+            && block.life() == link.life
+        {
+            return Some(found);
+        }
+        self.kept.link(BlockId { chunk: chunk.number, index }, block, link.life, slot)
+    }
+
+    /// How many versions can be reached from the one at `newest`, which an
+    /// anchor has named just now, by links that are still there. Unlike a
+    /// transaction it goes on to versions that nobody sees; what has become
+    /// of them it must not rely on.
+    pub fn chain_length(&self, newest: Address) -> u64 {
+        let mut length = 1;
+        let mut next = self.link(newest);
+        while let Some(link) = next {
+            length += 1;
+            next = if self.is_place(link.address) { self.older(link) } else { None };
+            // A place that is used again leads anywhere but back in time.
+            next = next.filter(|older| older.begin_ts < link.begin_ts);
+        }
+        length
+    }
+
+    /// Whether the chunk is divided so that a content can lie there.
+    fn is_place(&self, address: Address) -> bool {
+        let Some(chunk) = self.chunk((address.offset() / CHUNK_BYTES) as u32) else { return false };
+        let inside = address.offset() % CHUNK_BYTES;
+        let first = (CHUNK_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
+        let end = CHUNK_HEADER_BYTES as u64
+            + u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes);
+        if !(first..end).contains(&inside) {
+            return false;
+        }
+        let in_block = (inside - CHUNK_HEADER_BYTES as u64) % u64::from(chunk.geometry.block_bytes);
+        let slots = u64::from(chunk.geometry.slots) * u64::from(chunk.geometry.stride);
+        (BLOCK_HEADER_BYTES as u64..BLOCK_HEADER_BYTES as u64 + slots).contains(&in_block)
+    }
+
+    /// Links a version that has been appended but not published to the one
+    /// before it, which the caller keeps from going away.
+    #[inline]
+    pub fn set_link(&self, address: Address, older: Address, begin_ts: Timestamp) {
+        let chunk = self.chunk_of(older);
+        let (index, slot) = chunk.locate(older);
+        let block = &chunk.blocks[index as usize];
+        // It will be superseded in a moment.
+        block.map.prefetch(slot);
+        self.copy_link(address, Link { address: older, begin_ts, life: block.life() });
+    }
+
+    /// Gives the copy of a version, not yet found by anyone, the version's link.
+    #[inline]
+    pub fn copy_link(&self, address: Address, link: Link) {
+        let chunk = self.chunk_of(address);
+        let (index, slot) = chunk.locate(address);
+        let block = &chunk.blocks[index as usize];
+        if block.tile.set(slot, link) {
+            let id = BlockId { chunk: chunk.number, index };
+            self.tiled.lock().push_back(BlockRef { id, opened_at: block.opened_at() });
+        }
     }
 
     #[inline]
-    fn chunk_of(&self, address: Address) -> &Chunk {
+    pub(crate) fn chunk_of(&self, address: Address) -> &Chunk {
         self.chunk((address.offset() / CHUNK_BYTES) as u32).expect("addresses lie in carved chunks")
     }
 
@@ -157,12 +259,25 @@ impl Store {
         assert!(old.is_null(), "a chunk is carved once");
     }
 
+    /// Takes a chunk out; threads may still be looking at it.
+    pub(crate) fn remove_chunk(&self, number: u32) -> Option<Box<Chunk>> {
+        let old = self.chunks.get(u64::from(number))?.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: made by `add_chunk` and not in the table any more.
+        (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
+    }
+
+    /// Keeps chunks from being taken apart, for who looks at blocks and has
+    /// not pinned a slot.
+    pub fn hold_chunks(&self) -> impl Drop + '_ {
+        self.chunks_lock.read()
+    }
+
     pub(crate) fn block(&self, id: BlockId) -> (&Chunk, &Block) {
         let chunk = self.chunk(id.chunk).expect("a block lies in a carved chunk");
         (chunk, &chunk.blocks[id.index as usize])
     }
 
-    /// All carved chunks.
+    /// All carved chunks; the caller holds `chunks_lock`.
     pub(crate) fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
         let end = self.allocator.lock().next_chunk;
         (1..end).filter_map(|number| self.chunk(number))
@@ -179,65 +294,33 @@ impl Store {
         mapped(&*self.medium, offset, len)
     }
 
-    /// Takes a new chunk and divides it. The blocks are not yet durable and
-    /// must be given out only after the caller's fence.
-    pub(crate) fn carve(&self, allocator: &mut Allocator, stride: u32) -> Result<Vec<BlockId>, MediumError> {
-        let number = match allocator.free_chunks.last() {
-            Some(&number) => number,
-            None => allocator.next_chunk,
-        };
-        let end = (u64::from(number) + 1) * CHUNK_BYTES;
-        self.medium.grow(end)?;
-        let geometry = Geometry::of_stride(stride);
-        let header = ChunkHeader {
-            stride,
-            slots: geometry.slots,
-            block_bytes: geometry.block_bytes,
-            blocks: geometry.blocks,
-        };
-        let chunk = Chunk::new(number, geometry);
-        let mut page = vec![0; CHUNK_HEADER_BYTES];
-        page[..DESCRIPTOR_BYTES].copy_from_slice(&header.encode(self.identity ^ chunk.offset()));
-        self.medium.write(chunk.offset(), &page)?;
-        self.medium.flush(chunk.offset(), DESCRIPTOR_BYTES as u64);
-        if allocator.free_chunks.pop().is_none() {
-            allocator.next_chunk += 1;
-        }
-        self.add_chunk(chunk);
-        Ok((0..geometry.blocks).map(|index| BlockId { chunk: number, index }).collect())
-    }
-
     /// Gives back every block of a dropped table.
     ///
     /// No transaction may be able to see into the table any more, and a state
     /// record whose watermark covers all its transactions must be durable (T1).
-    pub fn release_table(&self, table: TableId) -> Result<(), StoreError> {
-        for stream in &self.streams {
+    pub fn release_table(&self, table: TableId, now: Timestamp) -> Result<(), StoreError> {
+        for stream in self.streams.iter().chain(&self.survivor_streams) {
             stream.lock().forget(table);
         }
-        self.resumable.lock().retain(|key, _| resume_key(table, 0) >> 32 != key >> 32);
+        self.resumable.lock().retain(|key, _| class_key(table, 0) >> 32 != key >> 32);
+        let _chunks = self.chunks_lock.read();
         let mut released = Vec::new();
         for chunk in self.all_chunks() {
-            for (index, block) in chunk.blocks.iter().enumerate() {
-                let used = matches!(block.state(), BlockState::Open | BlockState::Sealed);
+            for (index, block) in (0u32..).zip(&chunk.blocks) {
+                let used = !matches!(block.state(), BlockState::Free | BlockState::Released);
                 if used && block.table() == table {
                     block.become_(BlockState::Released);
-                    let offset = chunk.descriptor_offset(index as u32);
-                    self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
-                    self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
-                    released.push((chunk, BlockId { chunk: chunk.number, index: index as u32 }, block));
+                    block.end_life();
+                    self.zero_descriptor(chunk, index)?;
+                    released.push((chunk, BlockId { chunk: chunk.number, index }));
                 }
             }
         }
         self.medium.fence()?;
-        // Even where fences promise nothing: bytes of the blocks' next life
-        // must not be there before the end of this one is.
         self.medium.sync_all()?;
-        let mut allocator = self.allocator.lock();
-        for (chunk, id, block) in released {
-            block.tile.clear();
-            block.become_(BlockState::Free);
-            allocator.give(chunk.geometry.stride, id);
+        for (chunk, id) in released {
+            drop(self.block(id).1.tile.take());
+            self.free_block(chunk, id, now);
         }
         Ok(())
     }
@@ -246,7 +329,8 @@ impl Store {
     /// state record. Every block opened by `taken_at` is among them or full.
     pub fn sample(&self, taken_at: Timestamp) -> StateSample {
         // All at once, or a block that is taken up meanwhile would be missed.
-        let streams: Vec<_> = self.streams.iter().map(|stream| stream.lock()).collect();
+        let streams: Vec<_> =
+            self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
         let resumable = self.resumable.lock();
         let open = streams.iter().flat_map(|stream| stream.partly_filled());
         let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));
@@ -255,8 +339,13 @@ impl Store {
             PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
         });
         self.appended.store(0, Ordering::Relaxed);
-        let carved = self.all_chunks().count() as u64;
+        let carved = self.allocator.lock().carved as u64;
         StateSample { taken_at, carved, partly_filled: partly_filled.collect() }
+    }
+
+    /// Bytes of the blocks that are in use.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes appended since the last sample.
@@ -265,12 +354,17 @@ impl Store {
     }
 
     /// Writes a state record from a sample. Every transaction at or below the
-    /// sample's `taken_at` must have been decided, and every one that had
-    /// appended when the sample was taken.
+    /// sample's `taken_at` must have been decided, but for the `undecided`
+    /// ones, and every one that had appended when the sample was taken.
     ///
     /// # Errors
     /// [`StoreError::Medium`]; the previous record stays valid.
-    pub fn record_state(&self, sample: StateSample, closed: bool) -> Result<(), StoreError> {
+    pub fn record_state(
+        &self,
+        sample: StateSample,
+        closed: bool,
+        undecided: &[Timestamp],
+    ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         let next = StateRecord {
             sequence: state.sequence + 1,
@@ -281,6 +375,7 @@ impl Store {
             relaxed: self.options.relaxed,
             carved: sample.carved,
             partly_filled: sample.partly_filled,
+            undecided: undecided.iter().map(|txn_id| txn_id.get()).collect(),
         };
         if !next.fits() {
             return Ok(());
@@ -288,13 +383,14 @@ impl Store {
         self.medium.sync_all()?;
         write_state(&*self.medium, &next, self.identity)?;
         self.medium.sync_all()?;
+        self.durable.store(next.watermark, Ordering::Release);
         *state = next;
         Ok(())
     }
 
     /// The durable watermark: transactions at or below it need no evidence.
     pub fn durable_watermark(&self) -> Timestamp {
-        Timestamp::from_raw(self.state.lock().watermark)
+        Timestamp::from_raw(self.durable.load(Ordering::Acquire))
     }
 }
 

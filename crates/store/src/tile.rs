@@ -14,17 +14,42 @@ use pantile_base::{Address, Timestamp};
 /// The way to an older version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Where the older version's content lies.
+    /// Where the older version's content lies, or lay.
     pub address: Address,
     /// The older version's `begin_ts`.
     pub begin_ts: Timestamp,
+    /// The life of the block that it lies in.
+    pub(crate) life: u16,
 }
 
 #[derive(Debug, Default)]
-struct Header {
+pub(crate) struct Header {
+    /// The address, and the life above it.
     address: AtomicU64,
     begin_ts: AtomicU64,
 }
+
+const LIFE_SHIFT: u32 = Address::BITS;
+const _: () = assert!(LIFE_SHIFT + u16::BITS == u64::BITS);
+
+impl Header {
+    fn set(&self, link: Link) {
+        self.begin_ts.store(link.begin_ts.get(), Ordering::Relaxed);
+        let word = link.address.word() | (u64::from(link.life) << LIFE_SHIFT);
+        self.address.store(word, Ordering::Release);
+    }
+
+    pub fn link(&self) -> Option<Link> {
+        let word = self.address.load(Ordering::Acquire);
+        let address = Address::from_word(word & ((1 << LIFE_SHIFT) - 1));
+        let begin_ts = Timestamp::from_raw(self.begin_ts.load(Ordering::Relaxed));
+        (!address.is_none()).then_some(Link { address, begin_ts, life: (word >> LIFE_SHIFT) as u16 })
+    }
+}
+
+/// The headers of a block, apart from it.
+#[derive(Debug)]
+pub struct Tile(pub(crate) Box<[Header]>);
 
 /// A tile that comes into being with its first link.
 #[derive(Debug)]
@@ -43,59 +68,57 @@ impl TileCell {
         Self { headers: AtomicPtr::default(), slots }
     }
 
+    #[inline]
     fn get(&self) -> Option<&[Header]> {
         let start = self.headers.load(Ordering::Acquire);
-        // SAFETY: published whole with this length, freed with the cell.
+        // SAFETY: published whole with this length; who takes it out of the
+        // cell drops it only when nobody can be looking any more (T6).
         (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, self.slots) })
     }
 
-    fn get_or_make(&self) -> &[Header] {
+    /// Sets the link of a version that is not published yet; tells whether
+    /// the tile had to be made for it.
+    pub fn set(&self, slot: u32, link: Link) -> bool {
         if let Some(headers) = self.get() {
-            return headers;
+            headers[slot as usize].set(link);
+            return false;
         }
         let fresh: Box<[Header]> = (0..self.slots).map(|_| Header::default()).collect();
         let fresh = Box::into_raw(fresh).cast::<Header>();
         let null = std::ptr::null_mut();
-        if self.headers.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            self.free(fresh);
+        let made = self.headers.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if !made {
+            drop(self.own(fresh));
         }
-        self.get().unwrap_or_default()
+        if let Some(headers) = self.get() {
+            headers[slot as usize].set(link);
+        }
+        made
     }
 
-    /// Frees the tile. No transaction may be able to reach a version of the block.
-    pub fn clear(&self) {
-        self.free(self.headers.swap(std::ptr::null_mut(), Ordering::AcqRel));
+    #[inline]
+    pub fn link(&self, slot: u32) -> Option<Link> {
+        self.get()?.get(slot as usize)?.link()
     }
 
-    fn free(&self, start: *mut Header) {
-        if !start.is_null() {
-            // SAFETY: made by `get_or_make` with this length and taken out of
-            // the cell; by the caller's contract nobody else is left.
-            unsafe { drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, self.slots))) };
-        }
+    /// Takes the tile out of the cell. Threads may still be looking at it.
+    pub fn take(&self) -> Option<Tile> {
+        self.own(self.headers.swap(std::ptr::null_mut(), Ordering::AcqRel))
+    }
+
+    fn own(&self, start: *mut Header) -> Option<Tile> {
+        // SAFETY: made by `set` with this length and not in the cell any more.
+        (!start.is_null())
+            .then(|| Tile(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, self.slots)) }))
     }
 
     pub fn exists(&self) -> bool {
         !self.headers.load(Ordering::Relaxed).is_null()
     }
-
-    /// Sets the link of a version that is not published yet.
-    pub fn set(&self, slot: usize, link: Link) {
-        let header = &self.get_or_make()[slot];
-        header.begin_ts.store(link.begin_ts.get(), Ordering::Relaxed);
-        header.address.store(link.address.word(), Ordering::Release);
-    }
-
-    pub fn link(&self, slot: usize) -> Option<Link> {
-        let header = self.get()?.get(slot)?;
-        let address = Address::from_word(header.address.load(Ordering::Acquire));
-        let begin_ts = Timestamp::from_raw(header.begin_ts.load(Ordering::Relaxed));
-        (!address.is_none()).then_some(Link { address, begin_ts })
-    }
 }
 
 impl Drop for TileCell {
     fn drop(&mut self) {
-        self.clear();
+        drop(self.take());
     }
 }

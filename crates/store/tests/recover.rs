@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
-use pantile_store::{ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions};
+use pantile_store::{
+    Age, ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
+};
 
 const CHUNK: u64 = 2 << 20;
 const A: TableId = TableId(20);
@@ -26,7 +28,8 @@ struct Opened {
 
 fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened, StoreError> {
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
-    let store = Store::open(medium, StoreOptions { streams: 1, boot, relaxed }, 0x1234_5678)?;
+    let store =
+        Store::open(medium, StoreOptions { streams: 1, block_slots: 1920, boot, relaxed }, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     let summary = store.recover(&Scan {
         threads: 2,
@@ -56,17 +59,33 @@ fn try_append(
     ts: u64,
     contents: &[(TableId, u64, &[u8])],
 ) -> Result<Vec<Address>, StoreError> {
-    let flags = ContentFlags::ROW;
-    let new =
-        contents.iter().map(|&(table, tuple, row)| NewContent { table, tuple: TupleId(tuple), flags, row });
+    append_at(store, ts, ts, contents)
+}
+
+/// As [`try_append`], by a transaction that began long before `now`.
+fn append_at(
+    store: &Store,
+    ts: u64,
+    now: u64,
+    contents: &[(TableId, u64, &[u8])],
+) -> Result<Vec<Address>, StoreError> {
+    let (ts, now) = (Timestamp::from_raw(ts), Timestamp::from_raw(now));
+    let new = contents.iter().map(|&(table, tuple, row)| NewContent {
+        table,
+        tuple: TupleId(tuple),
+        flags: ContentFlags::ROW,
+        age: Age::First,
+        txn_id: ts,
+        transaction_contents: contents.len() as u64,
+        row,
+    });
     let mut addresses = Vec::new();
-    let ts = Timestamp::from_raw(ts);
-    store.append(0, ts, new, || ts, &mut addresses)?.persist()?;
+    store.append(0, Urgency::Write, new, || now, &mut addresses)?.persist()?;
     Ok(addresses)
 }
 
 fn record(store: &Store, taken_at: u64) {
-    store.record_state(store.sample(Timestamp::from_raw(taken_at)), false).expect("record");
+    store.record_state(store.sample(Timestamp::from_raw(taken_at)), false, &[]).expect("record");
 }
 
 fn expect(rows: &Rows, expected: &[(TableId, u64, u64, &[u8])]) {
@@ -117,6 +136,26 @@ fn a_transaction_counts_only_if_all_of_it_is_there() {
 }
 
 #[test]
+fn an_undecided_transaction_counts_only_if_all_of_it_is_there() {
+    for whole in [true, false] {
+        let medium = memory(8);
+        let store = open(&medium).store;
+        append(&store, 1000, &[(A, 1, b"decided")]);
+        let sample = store.sample(Timestamp::from_raw(5000));
+        store.record_state(sample, false, &[Timestamp::from_raw(2000)]).expect("record");
+        let late = append_at(&store, 2000, 6000, &[(A, 2, b"late"), (B, 2, b"late")]).expect("append");
+        drop(store);
+        if !whole {
+            medium.write(late[1].offset(), &[0; 24]).expect("write");
+        }
+        let rows = open(&medium).rows;
+        let decided = (A, 1, 1000, &b"decided"[..]);
+        let late = [decided, (A, 2, 2000, b"late"), (B, 2, 2000, b"late")];
+        expect(&rows, if whole { &late } else { &late[..1] });
+    }
+}
+
+#[test]
 fn what_was_durable_and_does_not_fit_is_damage() {
     let medium = memory(8);
     let store = open(&medium).store;
@@ -148,7 +187,7 @@ fn released_blocks_begin_a_new_life() {
     }
     // The record lists the block with 50 slots filled.
     record(&store, 2000);
-    store.release_table(A).expect("release");
+    store.release_table(A, Timestamp::from_raw(2500)).expect("release");
     append(&store, 3000, &[(B, 1, b"of the second one")]);
     assert_eq!(store.space().open_blocks, 1);
     drop(store);
@@ -283,10 +322,12 @@ fn nobody_relies_on_a_block_that_is_not_durable() {
     let medium = memory(8);
     let store = open(&medium).store;
     let flags = ContentFlags::ROW;
-    let new = [NewContent { table: A, tuple: TupleId(1), flags, row: b"opens the block" }];
     let ts = Timestamp::from_raw(1000);
+    let (tuple, row) = (TupleId(1), &b"opens the block"[..]);
+    let new =
+        [NewContent { table: A, tuple, flags, age: Age::First, txn_id: ts, transaction_contents: 1, row }];
     let mut addresses = Vec::new();
-    let opening = store.append(0, ts, new.into_iter(), || ts, &mut addresses).expect("append");
+    let opening = store.append(0, Urgency::Write, new.into_iter(), || ts, &mut addresses).expect("append");
     std::thread::scope(|scope| {
         let other = scope.spawn(|| append(&store, 2000, &[(A, 2, b"opens the block")]));
         std::thread::sleep(std::time::Duration::from_millis(50));

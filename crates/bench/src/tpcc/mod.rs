@@ -22,13 +22,14 @@ pub mod schema;
 mod session;
 mod stock_level;
 
-use pantile::{Database, Isolation};
+use pantile::{Database, Isolation, Value};
 
 pub use scale::{DISTRICTS, Scale};
 pub use session::Session;
 
 use crate::error::Result;
 use crate::load::Context;
+use crate::long_readers::LoadedRow;
 use crate::random::Random;
 use crate::record::Consistency;
 use crate::runner::{self, Outcome};
@@ -103,6 +104,21 @@ impl Workload for Tpcc {
 
     fn clients(&self, db: &Database, data: &Data, count: usize, isolation: Isolation) -> Result<Vec<Client>> {
         (0..count).map(|n| Client::new(self, db, data, (n, count), isolation)).collect()
+    }
+
+    fn random_row<'d>(&self, data: &'d Data, random: &mut Random) -> LoadedRow<'d> {
+        let (tables, scale) = (&data.tables, self.scale);
+        let w = random.between(1, scale.warehouses.into());
+        let d = random.between(1, DISTRICTS.into());
+        let (table, key) = match random.below(100) {
+            0..3 => (&tables.warehouse, vec![w]),
+            3..15 => (&tables.district, vec![w, d]),
+            15..30 => (&tables.new_order, vec![w, d, random.between(scale.delivered() + 1, scale.customers)]),
+            30..65 => (&tables.customer, vec![w, d, random.between(1, scale.customers)]),
+            _ => (&tables.stock, vec![w, random.between(1, scale.items)]),
+        };
+        let key = key.into_iter().map(Value::from).collect();
+        LoadedRow { table, key, is_deleted: std::ptr::eq(table, &tables.new_order) }
     }
 
     fn check(&self, db: &Database, data: &Data, context: &Context<'_>) -> Result<Option<Consistency>> {

@@ -172,7 +172,7 @@ fn the_middle_customer_of_a_name_is_found() {
     let name = random::last_name(7);
     for (c, first) in [(1001u32, "B"), (1002, "A"), (1003, "~")] {
         db.run(|txn| {
-            let mut row: Vec<pantile::Value<'_>> = vec![0.into(); 21];
+            let mut row: Vec<Value<'_>> = vec![0.into(); 21];
             row[..3].copy_from_slice(&[1.into(), 1.into(), c.into()]);
             for text in [customer::C_STREET_1, customer::C_STREET_2, customer::C_CITY, customer::C_DATA] {
                 row[text] = "".into();
@@ -188,7 +188,7 @@ fn the_middle_customer_of_a_name_is_found() {
             }
             row[customer::C_FIRST] = first.into();
             row[customer::C_LAST] = name.as_str().into();
-            row[customer::C_SINCE] = pantile::Value::Timestamp(0);
+            row[customer::C_SINCE] = Value::Timestamp(0);
             txn.insert(&t.customer, &row)
         })
         .unwrap();
@@ -226,7 +226,7 @@ fn many_clients_keep_the_database_consistent() {
         let (db, data) = loaded();
         let clients = tpcc().clients(&db, &data, 8, isolation).unwrap();
         let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(500), rate: 0.0 };
-        let measured = runner::run(clients, KINDS.len(), pace, &NEVER, |_| ()).unwrap();
+        let measured = runner::run(clients, KINDS.len(), pace, || false, |_| ()).unwrap();
         assert!(measured.transactions() > 100);
         assert_consistent(&db, &data);
     }

@@ -28,10 +28,11 @@ pub use client::Client;
 
 use crate::error::{Error, Result};
 use crate::load::Context;
+use crate::long_readers::LoadedRow;
 use crate::random::Random;
 use crate::record::Consistency;
 use crate::workload::{Found, Workload, remove_unfinished};
-use keys::Keys;
+use keys::{Keys, Scatter};
 
 /// Skew of the standard workloads.
 pub const STANDARD_THETA: f64 = 0.99;
@@ -44,6 +45,10 @@ const KEY_BYTES: u32 = 8;
 
 /// Tuples inserted by one transaction when loading.
 const BATCH: u64 = 1000;
+
+/// Of the most frequent keys so many are half of what long readers read: what
+/// skewed updates leave behind is found there.
+const FREQUENT: u64 = 1000;
 
 const TABLE: &str = "ycsb";
 const LOADED: &str = "ycsb_loaded";
@@ -205,6 +210,14 @@ impl Workload for Ycsb {
     fn clients(&self, db: &Database, data: &Data, count: usize, isolation: Isolation) -> Result<Vec<Client>> {
         let keys = Arc::new(Keys::new(self.tuples, self.theta, self.latest));
         Ok((0..count).map(|n| Client::new(self, db, data, &keys, n, isolation)).collect())
+    }
+
+    fn random_row<'d>(&self, data: &'d Data, random: &mut Random) -> LoadedRow<'d> {
+        let key = match random.percent(50) {
+            true => Scatter::new(self.tuples).key(random.below(self.tuples.min(FREQUENT))),
+            false => random.below(self.tuples),
+        };
+        LoadedRow { table: &data.table, key: vec![key.into()], is_deleted: false }
     }
 
     fn check(&self, _: &Database, _: &Data, _: &Context<'_>) -> Result<Option<Consistency>> {

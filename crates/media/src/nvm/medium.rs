@@ -10,9 +10,9 @@ use crate::directory::{Create, Directory, map_opened};
 use crate::failure::Failure;
 use crate::file::clone_of;
 use crate::map::{Map, MapOptions, Protection};
-use crate::prefill::allocate;
+use crate::space::{self, allocate};
 use crate::stats::{Count, Counters};
-use crate::{Medium, MediumError, MediumStats};
+use crate::{Medium, MediumError, MediumStats, SyncPoint};
 use std::ops::Range;
 use std::path::Path;
 use std::ptr;
@@ -271,6 +271,37 @@ impl Medium for NvmMedium {
             Some(directory) => self.sync_file(directory),
             None => Ok(()),
         }
+    }
+
+    /// A fence: the point's number says how many fences are still missing
+    /// before it, which is one for ever if this one failed.
+    fn sync_point(&self) -> SyncPoint {
+        SyncPoint::new(u64::from(self.fence().is_err()))
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        point.number() == 0
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.failure.check()?;
+        self.map.check_chunks(offset, len)?;
+        match &self.directory {
+            Some(directory) => space::discard(directory.data(), directory.data_path(), offset, len)?,
+            None => self.map.discard_memory(offset, len),
+        }
+        self.counters.add(Count::BytesDiscarded, len);
+        Ok(())
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.failure.check()?;
+        self.map.check_chunks(offset, len)?;
+        if let Some(directory) = &self.directory {
+            space::restore(directory.data(), directory.data_path(), offset, len, || Ok(()))?;
+        }
+        self.counters.add(Count::BytesRestored, len);
+        Ok(())
     }
 
     fn charges_reads(&self) -> bool {

@@ -50,6 +50,8 @@ fn statistics_count_bytes_lines_and_units() {
         syncs: 0,
         bytes_read: 300,
         units_read: 2,
+        bytes_discarded: 0,
+        bytes_restored: 0,
     };
     assert_eq!(medium.stats() - before, expected);
 }
@@ -105,4 +107,43 @@ fn the_best_flush_of_this_cpu_can_be_executed() {
     println!("{:?}", medium.line_flush);
     medium.flush(0, 4096);
     assert_eq!(medium.stats().flushes, 64);
+}
+
+#[test]
+fn a_discarded_chunk_in_a_directory_takes_no_space() {
+    use std::os::unix::fs::MetadataExt;
+    let place = tempfile::tempdir().expect("directory");
+    let open = || NvmMedium::open(place.path(), NvmConfig::E, NvmOptions::default()).expect("open");
+    let taken = || std::fs::metadata(place.path().join(crate::DATA_FILE)).expect("file").blocks() * 512;
+    let medium = open();
+    medium.grow(2 * CHUNK_BYTES).expect("grow");
+    medium.write(0, &vec![7; 2 * CHUNK_BYTES as usize]).expect("write");
+    let full = taken();
+    medium.discard(0, CHUNK_BYTES).expect("discard");
+    let less = taken();
+    assert!(less + CHUNK_BYTES <= full, "{full} before, {less} after");
+    assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
+    drop(medium);
+    let medium = open();
+    assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
+    medium.restore(0, CHUNK_BYTES).expect("restore");
+    assert!(taken() >= less + CHUNK_BYTES, "space was found");
+    medium.write(CHUNK_BYTES - 2, &[9; 2]).expect("write");
+    drop(medium);
+    assert_eq!(content(&open(), CHUNK_BYTES - 3, 4), [0, 9, 9, 7]);
+}
+
+#[test]
+fn a_point_is_a_fence_and_durable_unless_that_failed() {
+    let medium = grown(NvmConfig::OPTANE);
+    medium.write(0, &[1; 4096]).expect("write");
+    medium.flush(0, 4096);
+    let good = medium.sync_point();
+    assert_eq!(medium.stats().fences, 1);
+    medium.failure.latch("the device is gone");
+    let lost = medium.sync_point();
+    assert!(medium.is_durable(good) && !medium.is_durable(lost));
+    medium.discard(0, CHUNK_BYTES).expect_err("failed");
+    medium.restore(0, CHUNK_BYTES).expect_err("failed");
+    assert_eq!(content(&medium, 0, 1), [1]);
 }

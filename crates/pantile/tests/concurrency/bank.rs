@@ -5,7 +5,9 @@ use std::sync::mpsc;
 
 use pantile::{Database, Durability, Isolation, Result, Transaction};
 
-use crate::support::{Bed, Home, LEVELS, Rng, SeedNote, in_memory, is_conflict, seeds};
+use crate::support::{
+    Bed, Beside, LEVELS, Rng, SeedNote, check_worth, in_memory, is_conflict, read_for_long, seeds,
+};
 use crate::table::Things;
 
 const ACCOUNTS: u64 = 40;
@@ -35,9 +37,9 @@ fn transfer(bank: &Things, txn: &mut Transaction, rng: &mut Rng) -> Result<()> {
     add(to, amount).map(|_| ())
 }
 
-fn run(bed: Bed, threads: u64, transfers: u64, seed: u64) {
+fn run(bed: Bed, beside: Beside, threads: u64, transfers: u64, seed: u64) {
     let _note = SeedNote(seed);
-    let mut home = Home::new(bed).collect_by_seed(seed);
+    let mut home = beside.home(bed, seed);
     let db = home.open();
     let accounts = bank(&db);
     let done = AtomicBool::new(false);
@@ -60,6 +62,9 @@ fn run(bed: Bed, threads: u64, transfers: u64, seed: u64) {
             })
             .collect();
         let (bank, done) = (&accounts, &done);
+        if beside == Beside::Eager {
+            scope.spawn(move || read_for_long(&bank.db, done, seed));
+        }
         scope.spawn(move || {
             let mut last = None;
             let mut ends = false;
@@ -80,6 +85,7 @@ fn run(bed: Bed, threads: u64, transfers: u64, seed: u64) {
         tellers.into_iter().for_each(|t| t.join().expect("the teller ends"));
         done.store(true, Ordering::Relaxed);
     });
+    beside.note(&db);
     drop(accounts);
     home.kill(db, Vec::new());
     let db = home.open();
@@ -90,14 +96,22 @@ fn run(bed: Bed, threads: u64, transfers: u64, seed: u64) {
 
 #[test]
 fn transfers_of_16_threads_on_synced_file() {
-    seeds(1, 1).into_iter().for_each(|seed| run(Bed::File(Durability::Sync), 16, 25, seed));
-    seeds(2, 1).into_iter().for_each(|seed| run(Bed::File(Durability::Group), 16, 10, seed));
+    seeds(1, 1).into_iter().for_each(|seed| run(Bed::File(Durability::Sync), Beside::Any, 16, 25, seed));
+    seeds(2, 1).into_iter().for_each(|seed| run(Bed::File(Durability::Group), Beside::Any, 16, 10, seed));
 }
 
 #[test]
 fn transfers_on_dram_and_nvm() {
-    seeds(11, 2).into_iter().for_each(|seed| run(Bed::Dram, 4, 600, seed));
-    seeds(21, 1).into_iter().for_each(|seed| run(Bed::Nvm, 4, 150, seed));
+    seeds(11, 2).into_iter().for_each(|seed| run(Bed::Dram, Beside::Any, 4, 600, seed));
+    seeds(21, 1).into_iter().for_each(|seed| run(Bed::Nvm, Beside::Any, 4, 150, seed));
+}
+
+#[test]
+fn transfers_beside_an_eager_collector() {
+    seeds(31, 3).into_iter().for_each(|seed| run(Bed::Dram, Beside::Eager, 4, 3_000, seed));
+    seeds(41, 1).into_iter().for_each(|seed| run(Bed::Nvm, Beside::Eager, 4, 600, seed));
+    seeds(51, 1).into_iter().for_each(|seed| run(Bed::File(Durability::Group), Beside::Eager, 8, 150, seed));
+    check_worth();
 }
 
 /// A safe snapshot is of before every running writer, so the writers can

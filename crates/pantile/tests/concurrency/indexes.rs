@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pantile::{Durability, IndexDef, Isolation, Result, Transaction};
 
-use crate::support::{Bed, Home, LEVELS, Rng, SeedNote, is_conflict, seeds};
+use crate::support::{Bed, Beside, LEVELS, Rng, SeedNote, check_worth, is_conflict, read_for_long, seeds};
 use crate::table::Things;
 
 const IDS: u64 = 60;
@@ -27,9 +27,9 @@ fn change(things: &Things, txn: &mut Transaction, rng: &mut Rng) -> Result<()> {
     }
 }
 
-fn run(bed: Bed, levels: &[Isolation], seed: u64, transactions: u64) {
+fn run(bed: Bed, beside: Beside, levels: &[Isolation], seed: u64, transactions: u64) {
     let _note = SeedNote(seed);
-    let mut home = Home::new(bed).collect_by_seed(seed);
+    let mut home = beside.home(bed, seed);
     let db = home.open();
     let indexes = [IndexDef::new("by_name", ["name"]), IndexDef::new("by_size", ["size", "name"])];
     let things = Things::new(&db, &indexes);
@@ -57,6 +57,9 @@ fn run(bed: Bed, levels: &[Isolation], seed: u64, transactions: u64) {
             })
             .collect();
         let (things, done) = (&things, &done);
+        if beside == Beside::Eager {
+            scope.spawn(move || read_for_long(&things.db, done, seed));
+        }
         scope.spawn(move || {
             // One snapshot stays open for long.
             let old = things.db.begin_safe_snapshot().expect("a snapshot");
@@ -71,6 +74,7 @@ fn run(bed: Bed, levels: &[Isolation], seed: u64, transactions: u64) {
         writers.into_iter().for_each(|w| w.join().expect("the writer ends"));
         done.store(true, Ordering::Relaxed);
     });
+    beside.note(&db);
     let txn = db.begin().expect("a transaction");
     agree(&things, &txn).expect("nobody is in the way");
     let before = things.all(&txn).expect("nobody is in the way");
@@ -98,9 +102,21 @@ fn run(bed: Bed, levels: &[Isolation], seed: u64, transactions: u64) {
 #[test]
 fn indexes_agree_with_scans() {
     for seed in seeds(1, 2) {
-        run(Bed::Dram, &[Isolation::Serializable], seed, 2_000);
-        run(Bed::Dram, &LEVELS, seed, 2_000);
-        run(Bed::File(Durability::None), &LEVELS, seed, 500);
-        run(Bed::Nvm, &LEVELS, seed, 300);
+        run(Bed::Dram, Beside::Any, &[Isolation::Serializable], seed, 2_000);
+        run(Bed::Dram, Beside::Any, &LEVELS, seed, 2_000);
+        run(Bed::File(Durability::None), Beside::Any, &LEVELS, seed, 500);
+        run(Bed::Nvm, Beside::Any, &LEVELS, seed, 300);
     }
+}
+
+#[test]
+fn indexes_agree_with_scans_beside_an_eager_collector() {
+    for seed in seeds(11, 3) {
+        run(Bed::Dram, Beside::Eager, &[Isolation::Serializable], seed, 6_000);
+        run(Bed::Dram, Beside::Eager, &LEVELS, seed, 6_000);
+    }
+    for seed in seeds(21, 1) {
+        run(Bed::File(Durability::None), Beside::Eager, &LEVELS, seed, 2_000);
+    }
+    check_worth();
 }

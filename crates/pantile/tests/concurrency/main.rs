@@ -9,6 +9,7 @@ mod churn;
 mod ddl;
 mod indexes;
 mod own_writes;
+mod space;
 mod table;
 mod unique;
 mod waiting;

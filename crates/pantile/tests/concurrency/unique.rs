@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use pantile::{Durability, IndexDef, Isolation, Range, Result, Transaction};
 
-use crate::support::{Bed, Home, LEVELS, Rng, SeedNote, is_conflict, is_duplicate, seeds, wait_at};
+use crate::support::{
+    Bed, Beside, Home, LEVELS, Rng, SeedNote, check_worth, is_conflict, is_duplicate, read_for_long, seeds,
+    wait_at,
+};
 use crate::table::Things;
 
 const NAMES: u64 = 4;
@@ -61,9 +64,9 @@ fn is_unique(things: &Things, key: Key, txn: &Transaction) -> Result<()> {
     Ok(())
 }
 
-fn run(bed: Bed, key: Key, levels: &[Isolation], seed: u64, transactions: u64) {
+fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, transactions: u64) {
     let _note = SeedNote(seed);
-    let db = Home::new(bed).collect_by_seed(seed).open();
+    let db = beside.home(bed, seed).open();
     let indexes = if key == Key::Primary { vec![] } else { vec![IndexDef::unique("by_name", ["name"])] };
     let things = Things::new(&db, &indexes);
     let counts: Vec<AtomicI64> = (0..NAMES).map(|_| AtomicI64::new(0)).collect();
@@ -105,6 +108,9 @@ fn run(bed: Bed, key: Key, levels: &[Isolation], seed: u64, transactions: u64) {
             })
             .collect();
         let (things, done) = (&things, &done);
+        if beside == Beside::Eager {
+            scope.spawn(move || read_for_long(&things.db, done, seed));
+        }
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 let safe = things.db.begin_safe_snapshot().expect("a snapshot");
@@ -116,6 +122,7 @@ fn run(bed: Bed, key: Key, levels: &[Isolation], seed: u64, transactions: u64) {
         writers.into_iter().for_each(|w| w.join().expect("the writer ends"));
         done.store(true, Ordering::Relaxed);
     });
+    beside.note(&db);
     let txn = db.begin().expect("a transaction");
     is_unique(&things, key, &txn).expect("nobody is in the way");
     let names: Vec<u64> = things.all(&txn).expect("nobody is in the way").iter().map(|t| t.1).collect();
@@ -130,24 +137,30 @@ fn is_unique_to(things: &Things, key: Key, txn: &Transaction, level: Isolation) 
     if level == Isolation::ReadCommitted { Ok(()) } else { is_unique(things, key, txn) }
 }
 
-fn all_mixes(bed: Bed, first_seed: u64, transactions: u64) {
+fn all_mixes(bed: Bed, beside: Beside, first_seed: u64, transactions: u64) {
     let mixes = LEVELS.iter().map(std::slice::from_ref).chain([&LEVELS[..]]);
     for (n, mix) in mixes.enumerate() {
         for seed in seeds(first_seed + 100 * n as u64, 1) {
-            run(bed, Key::Primary, mix, seed, transactions);
-            run(bed, Key::Secondary, mix, seed, transactions);
+            run(bed, beside, Key::Primary, mix, seed, transactions);
+            run(bed, beside, Key::Secondary, mix, seed, transactions);
         }
     }
 }
 
 #[test]
 fn unique_keys_on_dram() {
-    all_mixes(Bed::Dram, 1, 1_500);
+    all_mixes(Bed::Dram, Beside::Any, 1, 1_500);
 }
 
 #[test]
 fn unique_keys_on_file() {
-    all_mixes(Bed::File(Durability::Sync), 2, 60);
+    all_mixes(Bed::File(Durability::Sync), Beside::Any, 2, 60);
+}
+
+#[test]
+fn unique_keys_beside_an_eager_collector() {
+    all_mixes(Bed::Dram, Beside::Eager, 3, 4_000);
+    check_worth();
 }
 
 /// A serializable transaction begins while a read-committed one is on its way

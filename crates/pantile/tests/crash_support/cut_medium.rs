@@ -5,11 +5,12 @@
 //! rest any part may be.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 use pantile::{Medium, MediumStats};
-use pantile_media::{DramMedium, MapOptions, MediumError};
+use pantile_media::{DramMedium, MapOptions, MediumError, SyncPoint};
 
 use super::mix;
 
@@ -28,6 +29,15 @@ impl Image {
         let line = self.lines.entry(offset / LINE).or_insert([0; LINE as usize]);
         let at = (offset % LINE) as usize;
         line[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Makes lines zero. They stay part of the medium.
+    fn clear(&mut self, lines: Range<u64>) {
+        let cleared: Vec<u64> = self.lines.range(lines).map(|(line, _)| *line).collect();
+        for line in cleared {
+            self.lines.remove(&line);
+            self.len = self.len.max(((line + 1) * LINE).next_multiple_of(CHUNK));
+        }
     }
 }
 
@@ -73,6 +83,13 @@ enum Event {
         end: u64,
         by: ThreadId,
     },
+    /// Chunks that become zero. Needs no flush.
+    Discard {
+        lines: Range<u64>,
+        by: ThreadId,
+    },
+    /// A sync point: what this thread flushed is durable with anybody's next fence.
+    Point(ThreadId),
     Fence(ThreadId),
     Sync,
     Grow(u64),
@@ -86,11 +103,13 @@ pub struct CutMedium {
     honesty: Honesty,
 }
 
-/// How far a piece is on its way.
+/// How far a piece or a discard is on its way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Written,
     Flushed,
+    /// Flushed, and a sync point of its writer followed.
+    Pointed,
     Durable,
 }
 
@@ -118,6 +137,17 @@ impl CutMedium {
         log.iter().enumerate().filter_map(of).collect()
     }
 
+    /// The moments just before and after something was written to the page
+    /// of a chunk: blocks were opened, frozen or released.
+    pub fn changes_of_pages(&self) -> Vec<usize> {
+        let log = self.log.lock().expect("log");
+        let of = |(n, event): (usize, &Event)| match event {
+            Event::Piece { offset, .. } if *offset >= CHUNK && offset % CHUNK < 4096 => Some([n, n + 1]),
+            _ => None,
+        };
+        log.iter().enumerate().filter_map(of).flatten().collect()
+    }
+
     /// What could be found if the power had been cut after `events` events.
     pub fn cut(&self, events: usize, keep: Keep, seed: u64) -> Image {
         let log = self.log.lock().expect("log");
@@ -129,6 +159,8 @@ impl CutMedium {
             match event {
                 Event::Piece { offset, bytes, .. } if ways[n] == Way::Durable => image.store(*offset, bytes),
                 Event::Piece { offset, bytes, .. } => choice.store(&mut image, n, *offset, bytes),
+                Event::Discard { lines, .. } if ways[n] == Way::Durable => image.clear(lines.clone()),
+                Event::Discard { lines, .. } => choice.discard(&mut image, n, lines.clone()),
                 // Growth that nothing durable relies on may be lost as well.
                 Event::Grow(len) if seed.is_multiple_of(2) => image.len = *len,
                 _ => {}
@@ -149,28 +181,42 @@ impl CutMedium {
     }
 }
 
-/// How far each piece is at the end of the log.
+/// How far each piece and each discard is at the end of the log.
 fn ways(log: &[Event]) -> Vec<Way> {
     let mut ways = vec![Way::Written; log.len()];
     let mut open = Vec::new();
     for (n, event) in log.iter().enumerate() {
-        let piece = |m: usize| match &log[m] {
-            Event::Piece { offset, by, .. } => (offset / LINE, *by),
-            _ => unreachable!("only pieces are open"),
+        let writer = |m: usize| match &log[m] {
+            Event::Piece { by, .. } | Event::Discard { by, .. } => *by,
+            _ => unreachable!("only pieces and discards are open"),
+        };
+        let lies_in = |m: usize, lines: Range<u64>| match &log[m] {
+            Event::Piece { offset, .. } => lines.contains(&(offset / LINE)),
+            _ => false,
         };
         match event {
             Event::Piece { .. } => open.push(n),
+            Event::Discard { .. } => {
+                open.push(n);
+                ways[n] = Way::Flushed;
+            }
             Event::Flush { first, end, by } => {
                 for &m in &open {
-                    let (line, writer) = piece(m);
-                    if writer == *by && (*first..*end).contains(&line) {
+                    if ways[m] == Way::Written && writer(m) == *by && lies_in(m, *first..*end) {
                         ways[m] = Way::Flushed;
                     }
                 }
             }
+            Event::Point(by) => {
+                for &m in &open {
+                    if ways[m] == Way::Flushed && writer(m) == *by {
+                        ways[m] = Way::Pointed;
+                    }
+                }
+            }
             Event::Fence(_) | Event::Sync => open.retain(|&m| {
-                let covered = !matches!(event, Event::Fence(by) if piece(m).1 != *by);
-                let durable = covered && ways[m] == Way::Flushed;
+                let own = !matches!(event, Event::Fence(by) if writer(m) != *by);
+                let durable = ways[m] == Way::Pointed || ways[m] == Way::Flushed && own;
                 if durable {
                     ways[m] = Way::Durable;
                 }
@@ -182,23 +228,24 @@ fn ways(log: &[Event]) -> Vec<Way> {
     ways
 }
 
-/// Decides what is left of pieces that are not durable.
+/// Decides what is left of pieces and discards that are not durable.
 struct Choice {
     keep: Keep,
     seed: u64,
-    /// Pieces of a line or sector that are still to be kept.
+    /// Pieces and discards of a line or sector that are still to be kept.
     left: HashMap<u64, u64>,
 }
 
 impl Choice {
     fn new(log: &[Event], ways: &[Way], keep: Keep, seed: u64) -> Self {
         let mut choice = Self { keep, seed, left: HashMap::new() };
-        for (event, way) in log.iter().zip(ways) {
-            if let Event::Piece { offset, .. } = event
-                && *way != Way::Durable
-            {
-                *choice.left.entry(choice.unit(*offset)).or_default() += 1;
-            }
+        for (event, _) in log.iter().zip(ways).filter(|(_, way)| **way != Way::Durable) {
+            let units = match event {
+                Event::Piece { offset, .. } => choice.unit(*offset)..choice.unit(*offset) + 1,
+                Event::Discard { lines, .. } => choice.units(lines),
+                _ => continue,
+            };
+            units.for_each(|unit| *choice.left.entry(unit).or_default() += 1);
         }
         for (unit, left) in &mut choice.left {
             *left = mix(seed ^ mix(*unit)) % (*left + 1);
@@ -206,8 +253,42 @@ impl Choice {
         choice
     }
 
+    fn unit_bytes(&self) -> u64 {
+        if self.keep == Keep::Sectors { 512 } else { LINE }
+    }
+
     fn unit(&self, offset: u64) -> u64 {
-        if self.keep == Keep::Sectors { offset / 512 } else { offset / LINE }
+        offset / self.unit_bytes()
+    }
+
+    /// The units of lines that make up whole chunks.
+    fn units(&self, lines: &Range<u64>) -> Range<u64> {
+        self.unit(lines.start * LINE)..self.unit(lines.end * LINE)
+    }
+
+    /// Whether the next piece or discard of a unit is kept.
+    fn take(&mut self, unit: u64) -> bool {
+        let left = self.left.get_mut(&unit).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    }
+
+    fn discard(&mut self, image: &mut Image, n: usize, lines: Range<u64>) {
+        match self.keep {
+            Keep::Nothing => {}
+            Keep::All => image.clear(lines),
+            Keep::Lines | Keep::Sectors => {
+                let lines_each = self.unit_bytes() / LINE;
+                for unit in self.units(&lines) {
+                    if self.take(unit) {
+                        image.clear(unit * lines_each..(unit + 1) * lines_each);
+                    }
+                }
+            }
+            Keep::Words => {
+                let found: Vec<u64> = image.lines.range(lines).map(|(line, _)| line * LINE).collect();
+                found.into_iter().for_each(|offset| self.store(image, n, offset, &[0; LINE as usize]));
+            }
+        }
     }
 
     fn store(&mut self, image: &mut Image, n: usize, offset: u64, bytes: &[u8]) {
@@ -215,9 +296,7 @@ impl Choice {
             Keep::Nothing => {}
             Keep::All => image.store(offset, bytes),
             Keep::Lines | Keep::Sectors => {
-                let unit = self.unit(offset);
-                if let Some(left) = self.left.get_mut(&unit).filter(|left| **left > 0) {
-                    *left -= 1;
+                if self.take(self.unit(offset)) {
                     image.store(offset, bytes);
                 }
             }
@@ -292,6 +371,30 @@ impl Medium for CutMedium {
             Honesty::FenceLies => Ok(()),
             _ => self.record([Event::Sync]),
         }
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        // A failure shows at the fence, which then never comes.
+        let _ = self.record([Event::Point(thread::current().id())]);
+        SyncPoint::new(self.events() as u64)
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        let log = self.log.lock().expect("log");
+        let fenced =
+            || log[point.number() as usize..].iter().any(|e| matches!(e, Event::Fence(_) | Event::Sync));
+        self.honesty == Honesty::FenceLies || fenced()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let lines = offset / LINE..(offset + len) / LINE;
+        self.record([Event::Discard { lines, by: thread::current().id() }])?;
+        self.memory.discard(offset, len)
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.record([])?;
+        self.memory.restore(offset, len)
     }
 
     fn stats(&self) -> MediumStats {

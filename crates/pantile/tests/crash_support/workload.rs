@@ -138,6 +138,9 @@ pub struct Acknowledged {
     /// Tables whose dropping had begun, and those where it had ended.
     pub dropping: BTreeSet<String>,
     pub dropped: BTreeSet<String>,
+    /// Blocks that the collector has freed in one life, and survivors that it has moved, at most.
+    pub freed: u64,
+    pub moved: u64,
 }
 
 impl Acknowledged {
@@ -153,6 +156,10 @@ impl Acknowledged {
                     let last = &mut self.last[number(1) as usize];
                     *last = (*last).max(number(2));
                     self.highest = self.highest.max(Timestamp::from_raw(number(3)));
+                }
+                "collected" => {
+                    self.freed = self.freed.max(number(1));
+                    self.moved = self.moved.max(number(2));
                 }
                 "made" => _ = self.made.insert(name()),
                 "indexed" => _ = self.indexed.insert(name()),

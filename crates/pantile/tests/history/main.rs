@@ -12,26 +12,49 @@ mod client;
 mod replay;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use client::{ITEMS, Load, NAMED, Recorded, Store, record};
 use pantile::{Durability, Isolation};
 use pantile_history::{Check, History, Kind};
-use support::{Bed, Home, SeedNote, seeds};
+use support::{Bed, Beside, SeedNote, check_worth, read_for_long, seeds};
 
 const SMALL: Load =
     Load { threads: 4, transactions: 60, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
 const FULL: Load =
     Load { threads: 6, transactions: 250, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
 
+const LONG: Load = Load { transactions: 500, ..FULL };
+
 /// Runs a load on a new database for each seed, and hands over what happened.
-fn runs(bed: Bed, load: Load, first_seed: u64, count: u64, mut judge: impl FnMut(Recorded)) {
+fn runs(bed: Bed, load: Load, first_seed: u64, count: u64, judge: impl FnMut(Recorded)) {
+    runs_beside(Beside::Any, bed, load, first_seed, count, judge);
+}
+
+fn runs_beside(
+    beside: Beside,
+    bed: Bed,
+    load: Load,
+    first_seed: u64,
+    count: u64,
+    mut judge: impl FnMut(Recorded),
+) {
     for seed in seeds(first_seed, count) {
         let _note = SeedNote(seed);
-        let mut home = Home::new(bed).collect_by_seed(seed);
+        let mut home = beside.home(bed, seed);
         let db = home.open();
         let store = Store::new(&db);
-        let recorded = record(&store, load, seed, Instant::now());
+        let done = AtomicBool::new(false);
+        let recorded = std::thread::scope(|scope| {
+            if beside == Beside::Eager {
+                scope.spawn(|| read_for_long(&db, &done, seed));
+            }
+            let recorded = record(&store, load, seed, Instant::now());
+            done.store(true, Ordering::Relaxed);
+            recorded
+        });
+        beside.note(&db);
         store.check_indexes();
         judge(recorded);
         drop(store);
@@ -66,6 +89,27 @@ fn serializable_on_file() {
 #[test]
 fn serializable_on_nvm() {
     runs(Bed::Nvm, SMALL, 301, 2, is_strictly_serializable);
+}
+
+#[test]
+fn serializable_beside_an_eager_collector() {
+    let runs = |bed, load, seed, count| {
+        runs_beside(Beside::Eager, bed, load, seed, count, is_strictly_serializable);
+    };
+    runs(Bed::Dram, LONG, 1001, 6);
+    runs(Bed::File(Durability::None), FULL, 1101, 1);
+    runs(Bed::Nvm, FULL, 1201, 1);
+    check_worth();
+}
+
+#[test]
+fn mixed_levels_beside_an_eager_collector() {
+    let load = Load { levels: &support::LEVELS, ..LONG };
+    runs_beside(Beside::Eager, Bed::Dram, load, 1301, 4, |recorded| {
+        replay::by_timestamp(&recorded);
+        found(&recorded.history);
+    });
+    check_worth();
 }
 
 fn found(history: &History) -> BTreeSet<Kind> {

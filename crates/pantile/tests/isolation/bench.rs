@@ -1,8 +1,10 @@
 //! Two rows, an index on their values, and transactions that begin in any order.
 
+use std::time::Duration;
+
 use pantile::{Database, Index, IndexDef, Isolation, Range, Result, Table, TableDef, Transaction, Type};
 
-use crate::support::{abort_at, in_memory};
+use crate::support::{Bed, Beside, PULSE, abort_at, let_collect};
 
 /// Whether an anomaly showed, or the conflict that prevented it.
 pub type Outcome = Result<bool>;
@@ -14,6 +16,8 @@ pub struct Bench {
     pub by_value: Index,
     level: Isolation,
     order: Vec<usize>,
+    /// For commits that let an eager collector work before every step.
+    pulse: Option<Table>,
 }
 
 /// All orders of `n` things.
@@ -35,8 +39,9 @@ pub fn orders(n: usize) -> Vec<Vec<usize>> {
 }
 
 impl Bench {
-    pub fn new(level: Isolation, order: Vec<usize>) -> Self {
-        let db = in_memory();
+    pub fn new(level: Isolation, order: Vec<usize>, beside: Beside) -> Self {
+        // Blocks of two contents, and others.
+        let db = beside.home(Bed::Dram, order.iter().sum::<usize>() as u64 + order[0] as u64).open();
         let def = TableDef::new("test")
             .column("id", Type::U32)
             .column("value", Type::I64)
@@ -44,9 +49,17 @@ impl Bench {
             .index(IndexDef::new("by_value", ["value"]));
         let table = db.create_table(def).expect("a table");
         let by_value = table.index("by_value").expect("its index");
-        let bench = Self { db, table, by_value, level, order };
+        let def = TableDef::new(PULSE).column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+        let pulse = (beside == Beside::Eager).then(|| db.create_table(def).expect("a table"));
+        let bench = Self { db, table, by_value, level, order, pulse };
         bench.fill(&[(1, 10), (2, 20)]);
         bench
+    }
+
+    fn let_collect(&self) {
+        if let Some(pulse) = &self.pulse {
+            let_collect(&self.db, pulse, Duration::from_micros(300));
+        }
     }
 
     pub fn fill(&self, rows: &[(u32, i64)]) {
@@ -67,6 +80,7 @@ impl Bench {
 
     /// One more transaction, begun now.
     pub fn actor(&self) -> Actor<'_> {
+        self.let_collect();
         Actor { bench: self, txn: self.db.begin_with(abort_at(self.level)).expect("a transaction") }
     }
 
@@ -87,28 +101,34 @@ pub struct Actor<'b> {
 
 impl Actor<'_> {
     pub fn read(&self, id: u32) -> Result<Option<i64>> {
+        self.bench.let_collect();
         self.txn.get(&self.bench.table, &[id.into()])?.map(|row| row.get(1)).transpose()
     }
 
     pub fn write(&mut self, id: u32, value: i64) -> Result<bool> {
+        self.bench.let_collect();
         self.txn.update(&self.bench.table, &[id.into()], &[(1, value.into())])
     }
 
     pub fn insert(&mut self, id: u32, value: i64) -> Result<()> {
+        self.bench.let_collect();
         self.txn.insert(&self.bench.table, &[id.into(), value.into()])
     }
 
     pub fn delete(&mut self, id: u32) -> Result<bool> {
+        self.bench.let_collect();
         self.txn.delete(&self.bench.table, &[id.into()])
     }
 
     /// The ids of the rows in a range.
     pub fn ids(&self, range: Range<'_>) -> Result<Vec<u32>> {
+        self.bench.let_collect();
         self.txn.scan(&self.bench.table, range)?.map(|row| row?.get(0)).collect()
     }
 
     /// The ids of the rows with values in a range.
     pub fn by_value(&self, range: Range<'_>) -> Result<Vec<u32>> {
+        self.bench.let_collect();
         self.txn.scan_index(&self.bench.by_value, range)?.map(|row| row?.get(0)).collect()
     }
 
@@ -130,6 +150,7 @@ impl Actor<'_> {
     }
 
     pub fn commit(self) -> Result<()> {
+        self.bench.let_collect();
         self.txn.commit().map(|_| ())
     }
 

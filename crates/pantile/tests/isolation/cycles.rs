@@ -1,7 +1,7 @@
 //! Lost updates, read skew, write skew, and the anomaly that a reader shows.
 
 use crate::bench::{Bench, Outcome};
-use crate::support::{LEVELS, in_memory};
+use crate::support::{Beside, LEVELS, in_memory};
 use pantile::{Isolation, Range};
 
 /// Two transactions add to what they have read; one addition is lost.
@@ -97,7 +97,7 @@ pub fn read_only(b: &Bench) -> Outcome {
 #[test]
 fn safe_snapshot_avoids_the_read_only_anomaly() {
     for fresh in [false, true] {
-        let b = Bench::new(Isolation::Serializable, vec![1, 0]);
+        let b = Bench::new(Isolation::Serializable, vec![1, 0], Beside::Any);
         let [mut deposit, mut withdrawal] = b.begin();
         assert_eq!(withdrawal.read(2).unwrap(), Some(20));
         deposit.write(2, 40).unwrap();
@@ -118,7 +118,7 @@ fn safe_snapshot_avoids_the_read_only_anomaly() {
 #[test]
 fn one_moment() {
     for level in LEVELS {
-        let b = Bench::new(level, vec![0]);
+        let b = Bench::new(level, vec![0], Beside::Any);
         let [reader] = b.begin();
         let before = reader.ids(Range::all()).unwrap();
         for n in 0..50 {

@@ -17,11 +17,24 @@ mod reads;
 
 use bench::{Outcome, orders};
 use pantile::Isolation;
+use support::Beside;
 
-/// Whether the anomaly shows at a level.
+/// Whether the anomaly shows at a level. The collector must not matter.
 fn shows(transactions: usize, scenario: fn(&bench::Bench) -> Outcome, level: Isolation) -> bool {
+    let [shown, eager] =
+        [Beside::Any, Beside::Eager].map(|beside| shows_beside(beside, transactions, scenario, level));
+    assert_eq!(shown, eager, "beside an eager collector");
+    shown
+}
+
+fn shows_beside(
+    beside: Beside,
+    transactions: usize,
+    scenario: fn(&bench::Bench) -> Outcome,
+    level: Isolation,
+) -> bool {
     orders(transactions).into_iter().any(|order| {
-        let bench = bench::Bench::new(level, order);
+        let bench = bench::Bench::new(level, order, beside);
         match scenario(&bench) {
             Ok(shown) => shown,
             Err(error) => {

@@ -11,18 +11,34 @@ mod runner;
 mod state;
 
 use pantile::Durability;
-use runner::Runner;
-use support::{Bed, SeedNote, seeds};
+use runner::{Collected, Runner};
+use support::{Bed, Home, SeedNote, seeds};
 
 fn run(bed: Bed, first_seed: u64, count: u64, steps: u64) {
     for seed in seeds(first_seed, count) {
         let _note = SeedNote(seed);
-        let mut runner = Runner::new(bed, seed);
+        let mut runner = Runner::new(Home::new(bed).collect_by_seed(seed), seed);
         for _ in 0..steps {
             runner.step();
         }
         runner.finish();
     }
+}
+
+/// The same beside a collector that frees blocks every few steps, and readers
+/// that stay open for long.
+fn run_eager(bed: Bed, first_seed: u64, count: u64, steps: u64) {
+    let mut done = Collected::default();
+    for seed in seeds(first_seed, count) {
+        let _note = SeedNote(seed);
+        let mut runner = Runner::new(Home::new(bed).eager(seed), seed).collecting();
+        for _ in 0..steps {
+            runner.step();
+        }
+        done += runner.finish();
+    }
+    println!("{done:?}");
+    assert!(done.reclaimed > 0, "nothing was collected: {done:?}");
 }
 
 #[test]
@@ -43,4 +59,24 @@ fn model_on_synced_file() {
 #[test]
 fn model_on_nvm() {
     run(Bed::Nvm, 301, 2, 2_000);
+}
+
+#[test]
+fn model_beside_an_eager_collector_on_dram() {
+    run_eager(Bed::Dram, 401, 8, 2_500);
+}
+
+#[test]
+fn model_beside_an_eager_collector_on_file() {
+    run_eager(Bed::File(Durability::None), 501, 2, 1_500);
+}
+
+#[test]
+fn model_beside_an_eager_collector_on_synced_file() {
+    run_eager(Bed::File(Durability::Sync), 601, 1, 400);
+}
+
+#[test]
+fn model_beside_an_eager_collector_on_nvm() {
+    run_eager(Bed::Nvm, 701, 1, 1_500);
 }

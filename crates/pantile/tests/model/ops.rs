@@ -54,7 +54,7 @@ impl Runner {
         if self.rng.percent(8) { LARGE } else { self.rng.index(LARGE) }
     }
 
-    fn random_query(&mut self) -> Query {
+    pub fn random_query(&mut self) -> Query {
         let table = self.random_table();
         let layout = LAYOUTS[table];
         if self.rng.percent(35) {

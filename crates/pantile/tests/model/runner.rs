@@ -1,15 +1,39 @@
 //! Transactions begin, end, and survive closing and killing.
 
 use std::rc::Rc;
+use std::time::Duration;
 
-use pantile::{Database, Error, Index, IndexDef, Isolation, Savepoint, Table, Transaction};
+use pantile::{Database, Error, Index, IndexDef, Isolation, Savepoint, Table, TableDef, Transaction, Type};
 
 use crate::rows::{EXTRA, LAYOUTS, definitions};
 use crate::state::{Model, Own, Query, Seen, Span};
-use crate::support::{Bed, Home, LEVELS, Rng, abort_at, is_conflict};
+use crate::support::{Home, LEVELS, PULSE, Rng, abort_at, is_conflict, let_collect};
 
 /// Transactions open at once.
 const MOST_OPEN: usize = 6;
+
+/// Long readers open at once.
+const MOST_LONG: usize = 3;
+
+/// What collectors have done, over all openings.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Collected {
+    pub reclaimed: u64,
+    pub passed_over: u64,
+    pub relocated: u64,
+    pub tiles_dropped: u64,
+    pub tombstones_dropped: u64,
+}
+
+impl std::ops::AddAssign for Collected {
+    fn add_assign(&mut self, more: Self) {
+        self.reclaimed += more.reclaimed;
+        self.passed_over += more.passed_over;
+        self.relocated += more.relocated;
+        self.tiles_dropped += more.tiles_dropped;
+        self.tombstones_dropped += more.tombstones_dropped;
+    }
+}
 
 /// How a transaction was begun.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -58,6 +82,11 @@ pub struct Runner {
     pub open: Vec<Open>,
     pub tables: Vec<Table>,
     pub extra: Option<Index>,
+    /// Readers that stay while collectors work, and what they have asked.
+    long: Vec<(Open, Vec<Query>)>,
+    /// For commits that let the collector work, if it is to.
+    pulse: Option<Table>,
+    collected: Collected,
     db: Option<Database>,
     home: Home,
     /// Rows of the catalog.
@@ -69,8 +98,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    pub fn new(bed: Bed, seed: u64) -> Self {
-        let mut home = Home::new(bed).collect_by_seed(seed);
+    pub fn new(mut home: Home, seed: u64) -> Self {
         let db = home.open();
         let tables = definitions().map(|def| db.create_table(def).expect("a table")).to_vec();
         Self {
@@ -79,6 +107,9 @@ impl Runner {
             open: Vec::new(),
             tables,
             extra: None,
+            long: Vec::new(),
+            pulse: None,
+            collected: Collected::default(),
             home,
             defined: db.stats().tuples,
             db: Some(db),
@@ -88,11 +119,24 @@ impl Runner {
         }
     }
 
+    /// Lets the collector work now and then, beside long readers.
+    pub fn collecting(mut self) -> Self {
+        let def = TableDef::new(PULSE).column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+        let pulse = self.db().create_table(def).expect("a table");
+        let_collect(self.db(), &pulse, Duration::ZERO);
+        self.pulse = Some(pulse);
+        self.defined = self.db().stats().tuples;
+        self
+    }
+
     fn db(&self) -> &Database {
         self.db.as_ref().expect("it is open")
     }
 
     pub fn step(&mut self) {
+        if self.pulse.is_some() && self.rng.percent(8) {
+            return self.collect_step();
+        }
         let few = self.open.len() < MOST_OPEN;
         match self.rng.below(1000) {
             0..4 => self.reopen(),
@@ -114,6 +158,111 @@ impl Runner {
         }
     }
 
+    fn collect_step(&mut self) {
+        match self.rng.below(100) {
+            0..35 => self.let_collect(),
+            35..50 if self.long.len() < MOST_LONG => self.begin_long(),
+            _ if self.long.is_empty() => {}
+            50..57 => {
+                let n = self.rng.index(self.long.len());
+                self.check_long(n);
+                let _ = self.long.swap_remove(n);
+            }
+            _ => {
+                let n = self.rng.index(self.long.len());
+                self.check_long(n);
+            }
+        }
+    }
+
+    /// Time for the collector, some of it without writers, which hold up the
+    /// durable watermark, and without old readers, which keep survivors.
+    fn let_collect(&mut self) {
+        let quiet = self.rng.below(100);
+        if quiet < 40 {
+            while let Some(n) = self.open.iter().position(|o| o.access == Access::ReadWrite || quiet < 25) {
+                self.rollback(n);
+            }
+        }
+        if quiet < 25 {
+            (0..self.long.len()).for_each(|n| self.check_long(n));
+            self.long.clear();
+        }
+        self.open.iter_mut().for_each(|o| o.alone = false);
+        let time = Duration::from_millis(self.rng.below(8));
+        let_collect(self.db(), self.pulse.as_ref().expect("it is made"), time);
+        if self.rng.percent(20) {
+            let chains = self.db().chains(1_000);
+            assert!(chains.mean >= 0.0, "{chains:?}");
+        }
+    }
+
+    fn begin_long(&mut self) {
+        let options = match self.rng.below(5) {
+            0 => abort_at(Isolation::Serializable).read_only(true),
+            1 => abort_at(Isolation::Serializable).safe_snapshot(),
+            2 => abort_at(Isolation::ReadCommitted),
+            3 => abort_at(Isolation::ReadCommitted).read_only(true),
+            _ => abort_at(Isolation::Snapshot),
+        };
+        let access = if options == options.safe_snapshot() { Access::Safe } else { Access::ReadOnly };
+        let txn = self.db().begin_with(options).expect("a transaction");
+        self.open.iter_mut().for_each(|o| o.alone = false);
+        let open = Open {
+            txn,
+            access,
+            own: Rc::default(),
+            saves: Vec::new(),
+            dead: Vec::new(),
+            seen: Vec::new(),
+            alone: false,
+            indexed: false,
+        };
+        self.long.push((open, Vec::new()));
+    }
+
+    /// Asks what the reader has asked before and something new, and all of a
+    /// table now and then.
+    fn check_long(&mut self, n: usize) {
+        self.open.iter_mut().for_each(|o| o.alone = false);
+        let new = if self.rng.percent(30) { self.whole_table() } else { self.random_query() };
+        self.long[n].1.push(new);
+        let (open, queries) = &self.long[n];
+        for query in queries.iter().rev().take(12) {
+            // An index that has been dropped since is not kept up.
+            if matches!(query, Query::Scan { index: Some(index), .. }
+                if index.name == EXTRA.name && self.extra.is_none())
+            {
+                continue;
+            }
+            match self.ask(&open.txn, query) {
+                Ok(got) => {
+                    let expected = self.model.answer(query, open.view(), &open.own);
+                    self.model.check(query, &expected, &got, &("long", &open.txn));
+                }
+                Err(error) => {
+                    assert!(is_conflict(&error) && open.access != Access::Safe, "{query:?}: {error}");
+                }
+            }
+        }
+    }
+
+    fn whole_table(&mut self) -> Query {
+        Query::Scan { table: self.rng.index(LAYOUTS.len()), index: None, range: Span::prefix(Vec::new()) }
+    }
+
+    /// Takes note of what the collector has done in this opening.
+    fn note_collected(&mut self) {
+        let stats = self.db().stats().collector;
+        self.collected += Collected {
+            reclaimed: stats.blocks_reclaimed,
+            passed_over: stats.blocks_passed_over,
+            relocated: stats.survivors_relocated,
+            tiles_dropped: stats.tiles_dropped,
+            tombstones_dropped: stats.tombstones_dropped,
+        };
+    }
+
     fn begin(&mut self) {
         let access = *self.rng.pick(&[
             Access::ReadWrite,
@@ -131,7 +280,7 @@ impl Runner {
             Access::Safe => abort_at(level).safe_snapshot(),
         };
         let txn = self.db().begin_with(options).expect("a transaction");
-        let alone = self.open.is_empty();
+        let alone = self.open.is_empty() && self.long.is_empty();
         if access == Access::Safe {
             let writers = self.open.iter().filter(|o| o.access == Access::ReadWrite && o.is_serializable());
             writers.for_each(|writer| assert!(txn.timestamp() < writer.txn.timestamp()));
@@ -220,9 +369,12 @@ impl Runner {
 
     fn reopen(&mut self) {
         self.verify();
+        self.note_collected();
         let clean = self.rng.percent(50);
-        let open = std::mem::take(&mut self.open);
+        let mut open = std::mem::take(&mut self.open);
+        open.extend(self.long.drain(..).map(|(open, _)| open));
         self.extra = None;
+        let pulse = self.pulse.take().is_some();
         self.tables.clear();
         let db = self.db.take().expect("it is open");
         if clean {
@@ -233,7 +385,9 @@ impl Runner {
         }
         let db = self.home.open();
         assert_eq!(db.recovery().was_closed, clean);
-        assert_eq!(db.tables(), ["large", "narrow", "wide"]);
+        let tables: Vec<String> = db.tables().into_iter().filter(|name| name != PULSE).collect();
+        assert_eq!(tables, ["large", "narrow", "wide"]);
+        self.pulse = pulse.then(|| db.table(PULSE).expect("the table is there"));
         self.tables = LAYOUTS.map(|l| db.table(l.name).expect("the table is there")).to_vec();
         self.extra = self.tables[0].index(EXTRA.name).ok();
         self.db = Some(db);
@@ -254,7 +408,7 @@ impl Runner {
     /// Everything committed is there, and nothing else.
     fn verify(&mut self) {
         // Beside others only a safe snapshot is sure not to meet a lock.
-        let quiet = self.open.is_empty();
+        let quiet = self.open.is_empty() && self.long.is_empty();
         let db = self.db();
         let txn = if quiet { db.begin() } else { db.begin_safe_snapshot() }.expect("a transaction");
         let (at, own) = (txn.timestamp().get(), Own::default());
@@ -275,11 +429,12 @@ impl Runner {
         assert_eq!(self.db().stats().tuples, self.defined + self.model.tuples(), "tuples");
     }
 
-    pub fn finish(mut self) {
+    pub fn finish(mut self) -> Collected {
         self.open.clear();
         self.reopen();
         self.reopen();
         assert_eq!(self.db().stats().running, 0);
         assert!(self.commits > 3, "{} commits, {} openings", self.commits, self.reopened);
+        self.collected
     }
 }

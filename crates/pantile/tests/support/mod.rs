@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pantile::{
-    Collector, ConflictPolicy, Database, Durability, Error, Isolation, Medium, MediumKind, NvmConfig,
-    Options, Transaction, TransactionOptions,
+    Collector, ConflictPolicy, Database, Durability, Error, GcOptions, Isolation, Medium, MediumKind,
+    NvmConfig, Options, Pacing, Range, Table, Transaction, TransactionOptions, Value,
 };
+use pantile_media::{DramMedium, MapOptions};
 
 /// Set to replay a random test: `PANTILE_SEED=17 cargo test -p pantile`.
 const SEED: &str = "PANTILE_SEED";
@@ -85,15 +87,19 @@ pub struct Home {
     bed: Bed,
     dirs: Vec<tempfile::TempDir>,
     medium: Option<Arc<dyn Medium>>,
-    /// Killed on a medium in memory: ended only with the home, since ending
-    /// writes to the medium.
-    killed: Vec<(Vec<Transaction>, Database)>,
     collector: Collector,
+    eager: Option<u64>,
 }
 
 impl Home {
     pub fn new(bed: Bed) -> Self {
-        Self { bed, dirs: vec![new_dir()], medium: None, killed: Vec::new(), collector: Collector::default() }
+        Self { bed, dirs: vec![new_dir()], medium: None, collector: Collector::default(), eager: None }
+    }
+
+    /// The collector works as eagerly as it goes; how exactly, the seed says.
+    pub fn eager(mut self, seed: u64) -> Self {
+        self.eager = Some(seed);
+        self
     }
 
     /// One of the collectors, a different one for each seed.
@@ -112,6 +118,10 @@ impl Home {
 
     pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2);
+        let options = match self.eager {
+            Some(seed) => eager(options, seed),
+            None => options,
+        };
         match self.bed {
             Bed::Dram => options.medium(MediumKind::Dram),
             Bed::File(durability) => options.medium(MediumKind::File).durability(durability),
@@ -140,8 +150,8 @@ impl Home {
     /// the next opening finds what was on the medium at this moment.
     pub fn kill(&mut self, db: Database, running: Vec<Transaction>) {
         if self.bed == Bed::Dram {
-            self.medium = Some(db.medium());
-            self.killed.push((running, db));
+            // What is ended after the kill still writes to the old medium.
+            self.medium = Some(copy_of(&*db.medium()));
             return;
         }
         let copy = new_dir();
@@ -151,6 +161,167 @@ impl Home {
         self.dirs.clear();
         self.dirs.push(copy);
     }
+}
+
+/// Which collector a test runs beside.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Beside {
+    /// One of them with its default options, a different one for each seed.
+    Any,
+    /// One that is as eager as it goes, and long readers.
+    Eager,
+}
+
+impl Beside {
+    pub fn home(self, bed: Bed, seed: u64) -> Home {
+        match self {
+            Beside::Any => Home::new(bed).collect_by_seed(seed),
+            Beside::Eager => Home::new(bed).eager(seed),
+        }
+    }
+
+    /// Takes note of what the collector has done in a run.
+    pub fn note(self, db: &Database) {
+        if self == Beside::Eager {
+            let done = db.stats().collector;
+            let (freed, over) = (done.blocks_reclaimed, done.blocks_passed_over);
+            println!("{freed} blocks, {over} passed over, {} survivors", done.survivors_relocated);
+            FREED.fetch_add(freed, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Blocks freed in this process, as far as was noted.
+static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// Runs beside an eager collector were worth it. A single run need not be: a
+/// reader that stays for all of it keeps everything.
+pub fn check_worth() {
+    assert!(FREED.load(Ordering::Relaxed) > 0 || std::env::var(SEED).is_ok(), "nothing was collected");
+}
+
+/// Everything in a database, by every index.
+type Everything = Vec<Vec<String>>;
+
+fn everything(db: &Database, txn: &Transaction) -> pantile::Result<Everything> {
+    let text = |row: pantile::Result<pantile::Row<'_>>| {
+        row.and_then(|row| {
+            let column = |n: usize| match row.get::<Value<'_>>(n) {
+                Err(Error::OutOfLine { .. }) => row.read(n).map(|long| format!("{long:?}")),
+                value => value.map(|value| format!("{value:?}")),
+            };
+            (0..row.len()).map(column).collect::<pantile::Result<Vec<_>>>().map(|columns| columns.join(" "))
+        })
+    };
+    let mut all = Vec::new();
+    for name in db.tables() {
+        let Ok(table) = db.table(&name) else { continue };
+        let rows: Vec<String> = txn.scan(&table, Range::all())?.map(text).collect::<pantile::Result<_>>()?;
+        let mut sorted = rows.clone();
+        sorted.sort_unstable();
+        for def in &table.definition().indexes {
+            let Ok(index) = table.index(&def.name) else { continue };
+            let mut found: Vec<String> =
+                txn.scan_index(&index, Range::all())?.map(text).collect::<pantile::Result<_>>()?;
+            found.sort_unstable();
+            let by_statement = txn.isolation() == Isolation::ReadCommitted && !txn.is_read_only();
+            assert!(
+                by_statement || found == sorted,
+                "{} of {name} for {txn:?}: {found:?} {sorted:?}",
+                def.name
+            );
+        }
+        all.push(rows);
+    }
+    Ok(all)
+}
+
+/// Opens readers of all kinds, keeps each for a while, and sees that those of
+/// one moment always read the same. Tables must not come or go meanwhile.
+pub fn read_for_long(db: &Database, done: &AtomicBool, seed: u64) {
+    let mut rng = Rng::new(seed ^ 0x10_46);
+    let mut readers: Vec<(Transaction, Everything)> = Vec::new();
+    let kinds = [
+        abort_at(Isolation::Serializable).read_only(true),
+        TransactionOptions::new().safe_snapshot(),
+        abort_at(Isolation::Snapshot),
+        abort_at(Isolation::ReadCommitted),
+    ];
+    while !done.load(Ordering::Relaxed) {
+        if readers.len() < 3 && rng.percent(40) {
+            let txn = db.begin_with(*rng.pick(&kinds)).expect("a transaction");
+            match everything(db, &txn) {
+                Ok(seen) => readers.push((txn, seen)),
+                Err(error) => assert!(is_conflict(&error), "{error}"),
+            }
+        }
+        for (txn, seen) in &readers {
+            match everything(db, txn) {
+                Ok(_) if txn.isolation() == Isolation::ReadCommitted => {}
+                Ok(now) => assert_eq!(&now, seen, "{txn:?}"),
+                Err(error) => assert!(is_conflict(&error), "{error}"),
+            }
+        }
+        if rng.percent(15) {
+            readers.pop();
+        } else if rng.percent(8) {
+            // Survivors leave their blocks when nobody has been reading for long.
+            readers.clear();
+            std::thread::sleep(Duration::from_millis(rng.below(8)));
+        }
+        std::thread::sleep(Duration::from_micros(rng.below(3_000)));
+    }
+}
+
+/// The collector as eager as it goes: blocks of a few contents, epochs in which
+/// hardly a transaction fits, and nothing waits for more of a block to die.
+/// The seed says which of many such settings.
+pub fn eager(options: Options, seed: u64) -> Options {
+    let mut rng = Rng::new(seed ^ 0xEA6E);
+    let gc = GcOptions {
+        theta: 0.5,
+        queue_share: 0.0,
+        epoch: Duration::from_micros(*rng.pick(&[100, 300, 1_000])),
+        pacing: *rng.pick(Pacing::ALL),
+        pass_over: rng.percent(75),
+        space_target: *rng.pick(&[1.0, 1.25]),
+    };
+    let collector = if rng.percent(75) { Collector::TbCollect } else { Collector::TbCollectEager };
+    let slots = *rng.pick(&[2, 4, 8, 16]);
+    options.collector(collector).gc(gc).block_slots(slots).streams(1 + rng.index(3))
+}
+
+/// The table whose commits let the collector work.
+pub const PULSE: &str = "pulse";
+
+const PULSE_ROWS: u64 = 37;
+
+/// Commits that say nothing, for some epochs' time: committing threads do the
+/// collector's work.
+pub fn let_collect(db: &Database, pulse: &Table, time: Duration) {
+    let until = std::time::Instant::now() + time;
+    let mut n = 0u64;
+    // What is done for the whole database comes once in 64 commits.
+    while n < 192 || std::time::Instant::now() < until {
+        // Some rows change seldom: they survive in blocks of others that do not.
+        let id = if n.is_multiple_of(5) { 3 + n / 5 % PULSE_ROWS } else { n % 3 };
+        let row = [Value::UInt(id), Value::UInt(n)];
+        db.run(|txn| txn.upsert(pulse, &row)).expect("nobody is in the way");
+        n += 1;
+    }
+}
+
+/// What a process that is killed now leaves in memory.
+#[allow(unsafe_code, reason = "media in memory are read through their mapping")]
+fn copy_of(medium: &dyn Medium) -> Arc<dyn Medium> {
+    let len = medium.len();
+    let copy =
+        DramMedium::new(MapOptions { reserve_bytes: medium.limit(), max_bytes: None }).expect("memory");
+    copy.grow(len).expect("memory");
+    // SAFETY: nobody else is at work, and all of `len` is mapped.
+    let bytes = unsafe { std::slice::from_raw_parts(medium.base(), len as usize) };
+    copy.write(0, bytes).expect("memory");
+    copy
 }
 
 fn new_dir() -> tempfile::TempDir {

@@ -1,0 +1,165 @@
+//! Transactions that stay open for a whole run and read now and then: the
+//! readers that every collector has to keep old versions for, and that notice
+//! when it does not.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pantile::{Database, Row, Table, Transaction, Value};
+
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::workload::Workload;
+
+/// Rows that each reads before clients write.
+const FIRST_ROWS: usize = 64;
+
+/// Between two reads of one reader.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether the readers are to end.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// Sets the readers' random numbers apart from those of clients and of loading.
+const STREAM: u64 = 1 << 48;
+
+/// Where a row is that was loaded.
+#[derive(Clone)]
+pub struct LoadedRow<'d> {
+    /// Its table.
+    pub table: &'d Table,
+    /// Its primary key.
+    pub key: Vec<Value<'static>>,
+    /// Whether transactions of the workload delete it.
+    pub is_deleted: bool,
+}
+
+/// Several transactions that only read.
+pub struct LongReaders<'d, W: Workload> {
+    workload: &'d W,
+    data: &'d W::Data,
+    began: Instant,
+    readers: Vec<Reader<'d>>,
+}
+
+struct Reader<'d> {
+    txn: Transaction,
+    random: Random,
+    rows: Vec<Seen<'d>>,
+}
+
+/// A row that was read, with a hash of each of its columns; none if it was not there.
+struct Seen<'d> {
+    row: LoadedRow<'d>,
+    columns: Option<Vec<u64>>,
+}
+
+impl<'d, W: Workload> LongReaders<'d, W> {
+    /// Begins so many transactions, each of which reads a few rows.
+    ///
+    /// # Errors
+    /// Those of the engine; [`Error::Missing`] for a row that was loaded and is not there.
+    pub fn begin(workload: &'d W, db: &Database, data: &'d W::Data, count: usize, seed: u64) -> Result<Self> {
+        let mut all = Self { workload, data, began: Instant::now(), readers: Vec::new() };
+        for n in 0..count {
+            let random = Random::new(seed, STREAM + n as u64);
+            let mut reader = Reader { txn: db.begin_read()?, random, rows: Vec::new() };
+            for _ in 0..FIRST_ROWS {
+                reader.read_another(workload, data)?;
+            }
+            all.readers.push(reader);
+        }
+        Ok(all)
+    }
+
+    /// Reads about ten times a second until it is told that it is `over`,
+    /// then what was read first once more, and ends the transactions.
+    ///
+    /// # Errors
+    /// Those of the engine; [`Error::Changed`] for a row that was something
+    /// else before, [`Error::Missing`] for one that is not there.
+    pub fn run(mut self, over: impl Fn() -> bool) -> Result<()> {
+        let mut again = false;
+        let mut next = Instant::now();
+        while !self.readers.is_empty() && !over() {
+            let now = Instant::now();
+            if now < next {
+                thread::sleep((next - now).min(LONGEST_SLEEP));
+                continue;
+            }
+            for reader in &mut self.readers {
+                match again {
+                    true => {
+                        let nth = reader.random.below(reader.rows.len() as u64) as usize;
+                        reader.read_again(nth, self.began)?;
+                    }
+                    false => reader.read_another(self.workload, self.data)?,
+                }
+            }
+            again = !again;
+            next = now + INTERVAL;
+        }
+        for reader in self.readers {
+            (0..FIRST_ROWS).try_for_each(|nth| reader.read_again(nth, self.began))?;
+            reader.txn.commit()?;
+        }
+        Ok(())
+    }
+}
+
+impl<'d> Reader<'d> {
+    fn read_another<W: Workload>(&mut self, workload: &W, data: &'d W::Data) -> Result<()> {
+        let row = workload.random_row(data, &mut self.random);
+        let columns = self.txn.get(row.table, &row.key)?.map(|row| hashes(&row)).transpose()?;
+        if columns.is_none() && !row.is_deleted {
+            return Err(Error::Missing { what: "a loaded row of a long reader,", key: name(&row) });
+        }
+        self.rows.push(Seen { row, columns });
+        Ok(())
+    }
+
+    fn read_again(&self, nth: usize, began: Instant) -> Result<()> {
+        let Seen { row, columns } = &self.rows[nth];
+        let found = self.txn.get(row.table, &row.key)?;
+        let now = found.as_ref().map(hashes).transpose()?;
+        if now == *columns {
+            return Ok(());
+        }
+        Err(Error::Changed {
+            row: name(row),
+            how: difference(row.table, columns.as_deref(), now.as_deref().zip(found)),
+            after: began.elapsed(),
+        })
+    }
+}
+
+fn name(row: &LoadedRow<'_>) -> String {
+    format!("{} {:?}", row.table.name(), row.key)
+}
+
+fn hashes(row: &Row<'_>) -> Result<Vec<u64>> {
+    let hash = |value: &Value<'_>| {
+        let mut hasher = DefaultHasher::new();
+        format!("{value:?}").hash(&mut hasher);
+        hasher.finish()
+    };
+    Ok(row.values()?.iter().map(hash).collect())
+}
+
+/// What is different, with the columns as they are now.
+fn difference(table: &Table, before: Option<&[u64]>, now: Option<(&[u64], Row<'_>)>) -> String {
+    let Some((hashes, row)) = now else { return "it is gone".into() };
+    let Some(before) = before else { return format!("it was not there before: {row:?}") };
+    let columns = table.definition().columns;
+    let changed = (0..hashes.len()).filter(|&n| before.get(n) != Some(&hashes[n]));
+    let told = changed.map(|n| match row.get::<Value<'_>>(n) {
+        Ok(value) => format!("{} is {value:?} now", columns[n].name),
+        Err(error) => format!("{} cannot be read: {error}", columns[n].name),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[path = "long_readers_test.rs"]
+mod tests;

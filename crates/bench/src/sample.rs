@@ -1,0 +1,156 @@
+//! What the engine tells of itself while a run is measured.
+
+use pantile::{Database, Stats, TableSpace};
+
+use crate::load::Observer;
+use crate::record::{Chains, Second};
+use crate::runner;
+
+/// Tuples of each table whose chains are measured every second: few, as that takes time.
+const CHAINS_OF_A_SECOND: u64 = 500;
+
+/// The same when measuring ends.
+const CHAINS_OF_A_RUN: u64 = 10_000;
+
+/// Below so many seconds a trend is noise.
+const SHORTEST_TREND: f64 = 10.0;
+
+/// What was sampled.
+#[derive(Default)]
+pub struct Samples {
+    /// When measuring began.
+    pub before: Stats,
+    /// When it ended.
+    pub after: Stats,
+    /// When it ended.
+    pub chains: Chains,
+    /// When it ended, by table.
+    pub tables: Vec<TableSpace>,
+    /// Between.
+    pub seconds: Vec<Second>,
+}
+
+/// Takes samples on the thread that measures, which has nothing else to do.
+pub struct Sampler<'a> {
+    db: &'a Database,
+    observer: &'a dyn Observer,
+    last: Stats,
+    taken: Samples,
+}
+
+impl<'a> Sampler<'a> {
+    pub fn new(db: &'a Database, observer: &'a dyn Observer) -> Self {
+        Self { db, observer, last: Stats::default(), taken: Samples::default() }
+    }
+
+    pub fn begin(&mut self) {
+        self.taken.before = self.db.stats();
+        self.last = self.taken.before;
+    }
+
+    pub fn second(&mut self, second: runner::Second) {
+        let stats = self.db.stats();
+        let (now, before) = (&stats.collector, &self.last.collector);
+        let sample = Second {
+            second: second.number,
+            seconds: second.seconds,
+            transactions: second.transactions,
+            medium_bytes: stats.medium_bytes,
+            live_bytes: stats.live_bytes,
+            dram_bytes: stats.dram_bytes,
+            tile_bytes: stats.tile_bytes,
+            blocks_reclaimed: now.blocks_reclaimed.saturating_sub(before.blocks_reclaimed),
+            survivors_relocated: now.survivors_relocated.saturating_sub(before.survivors_relocated),
+            pending_blocks: now.pending_blocks,
+            queued_blocks: now.queued_blocks,
+            frozen_blocks: now.frozen_blocks,
+            long_tx_blocks: now.long_tx_blocks,
+            kept_tiles: now.kept_tiles,
+            queue_capacity: now.queue_capacity,
+            chain_mean: self.db.chains(CHAINS_OF_A_SECOND).mean,
+        };
+        self.last = stats;
+        self.observer.second(&sample);
+        self.taken.seconds.push(sample);
+    }
+
+    pub fn end(&mut self) {
+        let (before, after) = (&self.taken.before, self.db.stats());
+        let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
+        let chains = self.db.chains(CHAINS_OF_A_RUN);
+        self.taken.chains = Chains {
+            mean: chains.mean,
+            max: chains.max,
+            stored_mean: chains.stored_mean,
+            accesses_per_tuple: accesses(&after).saturating_sub(accesses(before)) as f64
+                / after.tuples.max(1) as f64,
+        };
+        self.taken.after = after;
+        self.taken.tables = self.db.space_by_table();
+    }
+
+    pub fn into_samples(self) -> Samples {
+        self.taken
+    }
+}
+
+/// How fast the medium grows against the live data in the last half of the
+/// seconds, by least squares, in percent of the mean per minute; `None` where
+/// they are too few.
+pub fn ratio_trend(seconds: &[Second]) -> Option<f64> {
+    let mut at = 0.0;
+    let points: Vec<_> = seconds
+        .iter()
+        .map(|second| {
+            at += second.seconds;
+            second.ratio().map(|ratio| (at / 60.0, ratio))
+        })
+        .collect();
+    if at < SHORTEST_TREND {
+        return None;
+    }
+    let points: Vec<_> = points[points.len() / 2..].iter().flatten().copied().collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let (minute, ratio) = (mean(|point| point.0), mean(|point| point.1));
+    let sum =
+        |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| of(p.0 - minute, p.1 - ratio)).sum::<f64>();
+    let spread = sum(&|x, _| x * x);
+    (spread > 0.0).then(|| sum(&|x, y| x * y) / spread / ratio * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run whose medium holds as many times 1,000 live bytes as `ratio` says.
+    fn run(seconds: usize, ratio: impl Fn(f64) -> f64) -> Vec<Second> {
+        let second = |n: usize| Second {
+            second: n,
+            seconds: 1.0,
+            medium_bytes: (ratio(n as f64) * 1e6) as u64,
+            live_bytes: 1_000_000,
+            ..Second::default()
+        };
+        (1..=seconds).map(second).collect()
+    }
+
+    #[test]
+    fn a_trend_is_that_of_the_last_half() {
+        let grown = run(60, |second| 1.5 + (second - 30.0).min(0.0));
+        assert!(ratio_trend(&grown).unwrap().abs() < 1e-6);
+        // From 2.25 on average, by 0.01 a second.
+        let grows = run(100, |second| 1.5 + second * 0.01);
+        let trend = ratio_trend(&grows).unwrap();
+        assert!((trend - 100.0 * 0.6 / 2.255).abs() < 0.01, "{trend}");
+        let shrinks = run(10, |second| 2.0 - second * 0.01);
+        assert!(ratio_trend(&shrinks).unwrap() < 0.0);
+    }
+
+    #[test]
+    fn a_short_run_or_one_without_data_has_no_trend() {
+        assert_eq!(ratio_trend(&run(9, |second| second)), None);
+        let empty = vec![Second { seconds: 1.0, ..Second::default() }; 20];
+        assert_eq!(ratio_trend(&empty), None);
+        assert_eq!(ratio_trend(&[]), None);
+    }
+}

@@ -1,0 +1,57 @@
+use super::*;
+
+fn running(points: &[u64], open_from: Option<u64>, horizon: u64) -> RunningSet {
+    let at = |tick| Timestamp::new(tick, 0);
+    RunningSet {
+        points: points.iter().map(|&p| at(p)).collect(),
+        open_from: open_from.map_or(Timestamp::MAX, at),
+        horizon: at(horizon),
+    }
+}
+
+fn sight(set: &RunningSet, min: u64, max: u64) -> Sight {
+    // Epochs of ten ticks.
+    set.epochs(EpochManager { ticks: 10 }).sight(Epoch(min), Epoch(max))
+}
+
+#[test]
+fn the_three_cases() {
+    let set = running(&[50, 205, 300, 301], None, 400);
+    assert_eq!(set.epochs(EpochManager { ticks: 10 }).min(), Epoch(5));
+    assert_eq!(sight(&set, 1, 4), Sight::Obsolete);
+    assert_eq!(sight(&set, 6, 19), Sight::PassedOver);
+    assert_eq!(sight(&set, 21, 29), Sight::PassedOver, "two long transactions, and none between");
+    assert_eq!(sight(&set, 31, 39), Sight::PassedOver);
+    assert_eq!(sight(&set, 4, 5), Sight::InUse);
+    assert_eq!(sight(&set, 5, 19), Sight::InUse, "an epoch is judged as a whole");
+    assert_eq!(sight(&set, 6, 20), Sight::InUse);
+    assert_eq!(sight(&set, 31, 40), Sight::InUse, "one that begins now may be in this epoch");
+}
+
+#[test]
+fn nobody_runs() {
+    let set = running(&[], None, 400);
+    assert_eq!(sight(&set, 0, 39), Sight::Obsolete);
+    assert_eq!(sight(&set, 0, 40), Sight::InUse);
+}
+
+#[test]
+fn who_reads_by_statement_may_read_anywhere_from_its_begin_on() {
+    let set = running(&[50, 300], Some(100), 400);
+    assert_eq!(sight(&set, 1, 4), Sight::Obsolete);
+    assert_eq!(sight(&set, 6, 9), Sight::PassedOver);
+    assert_eq!(sight(&set, 6, 10), Sight::InUse);
+    assert_eq!(sight(&set, 11, 20), Sight::InUse);
+    assert_eq!(sight(&running(&[], Some(100), 400), 1, 9), Sight::Obsolete);
+}
+
+#[test]
+fn versions_are_judged_by_the_timestamp() {
+    let at = |tick| Timestamp::new(tick, 0);
+    let set = running(&[50, 205], Some(300), 400);
+    assert!(set.may_see(at(50), at(51)) && set.may_see(at(200), at(206)));
+    assert!(!set.may_see(at(51), at(205)), "an end is not seen");
+    assert!(!set.may_see(at(206), at(300)) && set.may_see(at(206), at(301)));
+    assert!(running(&[], None, 400).may_see(at(10), at(401)), "one that begins may be at the horizon");
+    assert!(!running(&[], None, 400).may_see(at(10), at(400)));
+}

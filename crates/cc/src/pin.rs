@@ -1,0 +1,67 @@
+//! Pins: a thread is looking at something that its timestamp does not protect.
+//!
+//! What a transaction may see stays because its timestamp stands in the
+//! registry. But on its way there it looks at more: the newest version of a
+//! tuple to find that it is too new, headers of versions whose contents are
+//! gone, tiles. For these few instructions it pins its slot, with one store
+//! of its own line; who frees waits until every slot has been seen unpinned
+//! once since what is freed could last be found (T6).
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use smallvec::SmallVec;
+
+use crate::registry::{Registry, Slot};
+
+/// While it lives, nothing that was reachable when it was made is freed.
+#[derive(Debug)]
+pub struct Pin<'r> {
+    cell: &'r AtomicU64,
+    odd: u64,
+}
+
+impl Drop for Pin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.cell.store(self.odd.wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl Registry {
+    /// Pins the slot, which must be the caller's and not be pinned. Keep it
+    /// short and wait for nobody meanwhile: space waits for it.
+    #[inline]
+    pub fn pin(&self, slot: Slot) -> Pin<'_> {
+        let cell = &self.slots[slot.index()].pin;
+        let odd = cell.load(Ordering::Relaxed).wrapping_add(1);
+        debug_assert!(odd % 2 == 1, "a slot is pinned once at a time");
+        // Ordered before the loads that it protects: either they find what
+        // replaced the freed, or the freer finds the pin.
+        cell.store(odd, Ordering::SeqCst);
+        Pin { cell, odd }
+    }
+
+    /// Begins to wait for the pins of this moment.
+    pub fn grace(&self) -> Grace {
+        fence(Ordering::SeqCst);
+        let pinned = self.slots_used().iter().enumerate().filter_map(|(n, state)| {
+            let pin = state.pin.load(Ordering::SeqCst);
+            (pin % 2 == 1).then_some((n as u32, pin))
+        });
+        Grace { waiting: pinned.collect() }
+    }
+}
+
+/// The pins of one moment, as far as they are still there.
+#[derive(Clone, Debug, Default)]
+pub struct Grace {
+    waiting: SmallVec<[(u32, u64); 4]>,
+}
+
+impl Grace {
+    /// Whether all of them are gone. Never waits.
+    pub fn is_over(&mut self, registry: &Registry) -> bool {
+        self.waiting.retain(|(n, pin)| registry.slots[*n as usize].pin.load(Ordering::SeqCst) == *pin);
+        self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,77 @@
+//! A line for each second while a run is measured.
+
+use pantile_bench::record::Second;
+
+use crate::figures::{decimals, whole};
+
+/// Columns, with widths that hold what a large machine does: lines are shown
+/// before the next is known.
+const COLUMNS: [(&str, usize); 9] = [
+    ("second", 6),
+    ("txn/s", 10),
+    ("medium MB", 11),
+    ("live MB", 11),
+    ("ratio", 6),
+    ("reclaimed/s", 11),
+    ("relocated/s", 11),
+    ("queued", 8),
+    ("chain", 7),
+];
+
+/// The names of the columns.
+pub fn head() -> String {
+    render(COLUMNS.map(|(name, _)| name.to_owned()))
+}
+
+/// What a second was like.
+pub fn line(second: &Second) -> String {
+    let per_second = |count: u64| whole(Some(count as f64 / second.seconds.max(1e-3)));
+    let megabytes = |bytes: u64| decimals(Some(bytes as f64 / 1e6), 1);
+    render([
+        second.second.to_string(),
+        per_second(second.transactions),
+        megabytes(second.medium_bytes),
+        megabytes(second.live_bytes),
+        decimals(second.ratio(), 2),
+        per_second(second.blocks_reclaimed),
+        per_second(second.survivors_relocated),
+        whole(Some(second.queued_blocks as f64)),
+        decimals(Some(second.chain_mean), 2),
+    ])
+}
+
+fn render(cells: [String; COLUMNS.len()]) -> String {
+    let cells = cells.iter().zip(COLUMNS).map(|(cell, (_, width))| format!("{cell:>width$}"));
+    cells.collect::<Vec<_>>().join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_aligned_with_their_head() {
+        let second = Second {
+            second: 7,
+            seconds: 0.5,
+            transactions: 10_000,
+            medium_bytes: 1_234_567_890,
+            live_bytes: 617_283_945,
+            blocks_reclaimed: 40,
+            survivors_relocated: 3,
+            queued_blocks: 12,
+            chain_mean: 1.25,
+            ..Second::default()
+        };
+        let (head, line) = (head(), line(&second));
+        assert_eq!(head.len(), line.len());
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words, ["7", "20,000", "1234.6", "617.3", "2.00", "80", "6", "12", "1.25"]);
+    }
+
+    #[test]
+    fn nothing_live_has_no_ratio() {
+        assert_eq!(line(&Second::default()).len(), head().len());
+        assert!(!line(&Second::default()).contains("NaN"));
+    }
+}

@@ -1,0 +1,25 @@
+//! Reclaiming blocks: a test or a few for each trap that has to do with it
+//! (`docs/design.md`, "Traps and answers"), named after the trap.
+//!
+//! Committing threads do the collector's work, so a test that waits for it
+//! keeps committing transactions that change nothing until it sees what it
+//! waits for. Nothing is decided by how long that takes.
+
+#[path = "../crash_support/mod.rs"]
+mod crash_support;
+
+mod crashes;
+mod events;
+mod evidence;
+mod full;
+mod indexes;
+mod long_readers;
+mod pacing;
+mod placement;
+mod readers;
+mod rows;
+mod space;
+mod threads;
+mod tiles;
+mod tombstones;
+mod uncommitted;

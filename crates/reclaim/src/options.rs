@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+/// How a collector goes about its work. The defaults are the published ones.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GcOptions {
+    /// Share of a block's contents, from 0 to 1, that must be superseded
+    /// before the block is reclaimed (theta, TB-Collect 4.3: 0.9).
+    pub theta: f64,
+    /// Share of the data, from 0 to 1, that blocks waiting to be reclaimed may
+    /// hold in all (TB-Collect 4.3: 0.15).
+    pub queue_share: f64,
+    /// Bytes that blocks may take for each live byte before space counts as
+    /// short: from then on blocks that have stayed between half and theta
+    /// obsolete for long are compacted. At least 1.
+    pub space_target: f64,
+    /// Length of an epoch (TB-Collect 4.2: 40 ms).
+    pub epoch: Duration,
+    /// When the queues are worked off.
+    pub pacing: Pacing,
+    /// Whether blocks that a long transaction has been passed over by are
+    /// reclaimed while it runs (TB-Collect 4.4, second case).
+    pub pass_over: bool,
+}
+
+impl Default for GcOptions {
+    fn default() -> Self {
+        Self {
+            theta: 0.9,
+            queue_share: 0.15,
+            space_target: 1.25,
+            epoch: Duration::from_millis(40),
+            pacing: Pacing::Adaptive,
+            pass_over: true,
+        }
+    }
+}
+
+impl GcOptions {
+    /// What is wrong with the options, if anything is.
+    ///
+    /// # Errors
+    /// A sentence that names the option and the values it can have.
+    pub fn check(&self) -> Result<(), String> {
+        if !(0.5..=1.0).contains(&self.theta) {
+            return Err(format!("theta is {}; it can be from 0.5 to 1", self.theta));
+        }
+        if !(0.0..=1.0).contains(&self.queue_share) {
+            return Err(format!("the queue share is {}; it can be from 0 to 1", self.queue_share));
+        }
+        if self.space_target.is_nan() || self.space_target < 1.0 {
+            return Err(format!("the space target is {}; it is 1 or more", self.space_target));
+        }
+        if self.epoch < Duration::from_micros(100) || self.epoch > Duration::from_secs(10) {
+            return Err(format!("an epoch of {:?}; it can be from 100 us to 10 s", self.epoch));
+        }
+        Ok(())
+    }
+}
+
+/// When a collector works off its queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Pacing {
+    /// When they hold their share of the data (TB-Collect 4.3).
+    Fixed,
+    /// Sooner the longer chains grow, the faster data is written and the less
+    /// space is left (what TB-Collect 6.2 leaves for later).
+    #[default]
+    Adaptive,
+}
+
+impl Pacing {
+    /// All of them.
+    pub const ALL: &'static [Pacing] = &[Pacing::Fixed, Pacing::Adaptive];
+
+    /// The name by which commands and records know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pacing::Fixed => "fixed",
+            Pacing::Adaptive => "adaptive",
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Compaction: blocks that are not obsolete enough, when space is short.
+//!
+//! Blocks that stay between half and theta for long hold space that will not
+//! come back by itself. They are emptied too, the best bargain first, but
+//! only when space is short (the hybrid of TB-Collect 6.2). What a bargain is
+//! follows the cost-benefit rule of log-structured file systems (Rosenblum
+//! and Ousterhout 1992, section 3.6): free space won, times how long the block
+//! has been left alone, by what it costs to move the rest.
+//!
+//! Waiting "for long" keeps this from getting in the way: where much is
+//! written, blocks pass from half to theta before it is over, and when it is
+//! over there is time for it.
+
+use pantile_base::Timestamp;
+use pantile_cc::Clock;
+use pantile_store::{BlockInfo, BlockRef, BlockState};
+
+use super::{TbCollect, all_blocks};
+use crate::Context;
+
+/// Epochs for which a block must have been obsolete for the most part.
+const LONG: u32 = 50;
+/// Blocks looked at in one step.
+const STEP: u32 = 128;
+/// Blocks chosen after having looked at all.
+const MOST: usize = 8;
+/// Share of a block that must be obsolete when there is no space at all.
+const LEAST_OBSOLETE: f64 = 0.125;
+
+/// How far a look at all blocks is.
+#[derive(Default)]
+pub(super) struct Survey {
+    chunk: u32,
+    index: u32,
+    bargains: Vec<(f64, BlockRef)>,
+}
+
+impl TbCollect {
+    /// Looks at some blocks, and chooses when all have been looked at.
+    pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
+        for _ in 0..STEP {
+            if survey.index < cx.store.blocks_in(survey.chunk) {
+                if let Some(block) = cx.store.block_at(survey.chunk, survey.index) {
+                    survey.bargains.extend(self.bargain(cx, block, now));
+                }
+                survey.index += 1;
+            } else if survey.chunk < cx.store.chunks_end() {
+                (survey.chunk, survey.index) = (survey.chunk + 1, 0);
+            } else {
+                let bargains = std::mem::take(&mut survey.bargains);
+                (survey.chunk, survey.index) = (0, 0);
+                if self.pacer.is_compaction_due() {
+                    self.choose(cx, bargains, MOST, now);
+                }
+                return;
+            }
+        }
+    }
+
+    fn bargain(&self, cx: &Context<'_>, block: BlockRef, now: Timestamp) -> Option<(f64, BlockRef)> {
+        let info = cx.store.block_info(block)?;
+        if !self.is_compactable(&info) || info.obsolete * 2 < info.slots {
+            return None;
+        }
+        let Some(since) = info.half_since else {
+            cx.store.note_half(block, now);
+            return None;
+        };
+        let age = Clock::duration(now.tick().saturating_sub(since.tick()));
+        (age >= self.options.epoch * LONG).then(|| (worth(&info, age.as_secs_f64()), block))
+    }
+
+    fn is_compactable(&self, info: &BlockInfo) -> bool {
+        info.state == BlockState::Sealed && info.obsolete < self.threshold(info.slots)
+    }
+
+    /// Chooses blocks to empty since there is no space at all.
+    pub(super) fn compact_now(&self, cx: &Context<'_>, now: Timestamp) {
+        let bargains = all_blocks(cx.store).filter_map(|block| {
+            let info = cx.store.block_info(block).filter(|info| self.is_compactable(info))?;
+            let enough = f64::from(info.obsolete) >= LEAST_OBSOLETE * f64::from(info.slots);
+            enough.then(|| (worth(&info, 1.0), block))
+        });
+        self.choose(cx, bargains.collect(), 2 * MOST, now);
+    }
+
+    fn choose(&self, cx: &Context<'_>, mut bargains: Vec<(f64, BlockRef)>, most: usize, now: Timestamp) {
+        let Some(running) = cx.registry.running_set() else { return };
+        let running = running.epochs(self.epochs);
+        bargains.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let mut left = most;
+        for (_, block) in bargains {
+            let info = cx.store.block_info(block).filter(|info| self.can_be_left(&running, info));
+            let Some(info) = info else { continue };
+            // If it has to wait it is not chosen again soon.
+            cx.store.note_half(block, now);
+            let shard = self.shard(cx.slot.index() + left);
+            shard.queues.lock().queue_for_compaction(block, &info);
+            shard.set_due(Timestamp::ZERO);
+            left -= 1;
+            if left == 0 {
+                return;
+            }
+        }
+    }
+}
+
+fn worth(info: &BlockInfo, age: f64) -> f64 {
+    let obsolete = f64::from(info.obsolete) / f64::from(info.slots);
+    obsolete * age / (2.0 - obsolete)
+}

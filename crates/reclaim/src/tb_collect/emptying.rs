@@ -1,0 +1,253 @@
+//! Emptying blocks and freeing them (TB-Collect 4.3, Algorithm 2).
+//!
+//! A survivor is copied, the copy gets its link, and one compare-and-swap of
+//! the tuple's anchor has everybody find the copy from then on; if a writer
+//! was faster the copy is garbage at once. No step needs another to have
+//! become durable: the block stays as it is until the copies are durable, and
+//! two contents of one version are as good as one for recovery (T12).
+
+use pantile_base::{TableId, Timestamp};
+use pantile_cc::{Grace, RunningEpochs, Sight};
+use pantile_media::SyncPoint;
+use pantile_store::{BlockEvent, BlockRef, Refused, StoreError, Survivor, emit};
+
+use super::TbCollect;
+use super::counters::add;
+use super::queues::Queues;
+use crate::Context;
+
+/// Survivors moved in one step, when few blocks wait and when many do.
+const LEAST_MOVED: usize = 8;
+const MOST_MOVED: usize = 64;
+
+/// A block whose survivors are moved.
+pub(super) struct Emptying {
+    pub block: BlockRef,
+    /// Where to go on; none if this pass over the block has not begun.
+    slot: Option<u32>,
+    is_frozen: bool,
+    /// Survivors were left behind in this pass.
+    left_behind: bool,
+    copies: Option<SyncPoint>,
+    moved: u32,
+}
+
+impl From<BlockRef> for Emptying {
+    fn from(block: BlockRef) -> Self {
+        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: 0 }
+    }
+}
+
+/// A block that is empty.
+pub(super) struct Leaving {
+    pub block: BlockRef,
+    copies: Option<SyncPoint>,
+    moved: u32,
+}
+
+/// An empty block that nobody can see into, and the threads that may be looking.
+pub(super) struct Parting {
+    pub leaving: Leaving,
+    grace: Grace,
+    sight: Sight,
+}
+
+/// A block that the medium is about to have forgotten.
+pub(super) struct Released {
+    block: BlockRef,
+    forgotten: SyncPoint,
+}
+
+impl TbCollect {
+    /// Moves some survivors of frozen blocks. The caller has pinned its slot.
+    pub(super) fn empty_frozen(
+        &self,
+        cx: &Context<'_>,
+        queues: &mut Queues,
+        urgent: bool,
+    ) -> Result<(), StoreError> {
+        let usual = queues.frozen.len().clamp(LEAST_MOVED, MOST_MOVED);
+        let mut budget = if urgent { usize::MAX } else { usual };
+        let mut blocks = if urgent { queues.frozen.len() } else { 1 };
+        while blocks > 0
+            && budget > 0
+            && let Some(mut emptying) = queues.frozen.pop_front()
+        {
+            let Some(info) = cx.store.block_info(emptying.block) else { continue };
+            if !cx.tuples.exists(info.table) || !self.begin_pass(cx, &mut emptying)? {
+                continue;
+            }
+            self.move_some(cx, &mut emptying, info.table, &mut budget)?;
+            if emptying.slot.is_some() {
+                queues.frozen.push_front(emptying);
+                break;
+            }
+            if std::mem::take(&mut emptying.left_behind) {
+                // Writers hold the tuples; they will be superseded, or can be
+                // moved later.
+                queues.held_up.push_back(emptying);
+            } else {
+                emit(BlockEvent::Relocated, emptying.block, info.table);
+                let Emptying { block, copies, moved, .. } = emptying;
+                queues.leaving.push_back(Leaving { block, copies, moved });
+            }
+            blocks -= 1;
+        }
+        Ok(())
+    }
+
+    /// Freezes a block that is next; false if it is not ours to empty.
+    fn begin_pass(&self, cx: &Context<'_>, emptying: &mut Emptying) -> Result<bool, StoreError> {
+        if !emptying.is_frozen {
+            // One that is frozen already has been queued twice.
+            if !cx.store.freeze(emptying.block)? {
+                return Ok(false);
+            }
+            self.counters.headers_written(1);
+            emptying.is_frozen = true;
+        }
+        emptying.slot.get_or_insert(0);
+        Ok(true)
+    }
+
+    fn move_some(
+        &self,
+        cx: &Context<'_>,
+        emptying: &mut Emptying,
+        table: TableId,
+        budget: &mut usize,
+    ) -> Result<(), StoreError> {
+        let mut survivors = Vec::new();
+        while let Some(slot) = emptying.slot.filter(|_| *budget > 0) {
+            let most = MOST_MOVED.min(*budget);
+            survivors.clear();
+            emptying.slot = cx.store.survivors(emptying.block, slot, most, &mut survivors);
+            *budget -= survivors.len().max(1).min(*budget);
+            let found = survivors.len();
+            survivors.iter().for_each(|s| cx.tuples.prefetch(table, s.content.tuple()));
+            survivors.retain(|s| cx.tuples.is_newest(table, s.content.tuple(), s.address));
+            emptying.left_behind |= survivors.len() < found;
+            self.move_survivors(cx, emptying, table, &survivors)?;
+        }
+        Ok(())
+    }
+
+    fn move_survivors(
+        &self,
+        cx: &Context<'_>,
+        emptying: &mut Emptying,
+        table: TableId,
+        survivors: &[Survivor<'_>],
+    ) -> Result<(), StoreError> {
+        if survivors.is_empty() {
+            return Ok(());
+        }
+        let copied: Vec<_> = survivors.iter().map(|&s| (table, s)).collect();
+        let mut addresses = Vec::with_capacity(copied.len());
+        let now = || cx.registry.draw(cx.slot);
+        let copies = match cx.store.copy_survivors(cx.slot.index(), &copied, now, &mut addresses) {
+            Err(StoreError::Medium(full)) if full.is_full() => {
+                // Other blocks may need less, or make room.
+                emptying.left_behind = true;
+                return Ok(());
+            }
+            other => other?,
+        };
+        emptying.copies = Some(copies);
+        let watermark = cx.registry.watermark();
+        for (survivor, &to) in survivors.iter().zip(&addresses) {
+            // Older versions are needed only by who does not see this one.
+            if survivor.content.txn_id() >= watermark
+                && let Some(link) = cx.store.link(survivor.address)
+            {
+                cx.store.copy_link(to, link);
+            }
+            if cx.tuples.relocate(table, survivor.content.tuple(), survivor.address, to) {
+                cx.store.leave(survivor.address, self.after_now(cx));
+                emptying.moved += 1;
+            } else {
+                self.note_superseded(cx.store, cx.slot.index(), to, self.after_now(cx));
+                emptying.left_behind = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// A time that nobody has read at who may have found what is no longer found.
+    fn after_now(&self, cx: &Context<'_>) -> Timestamp {
+        let now = cx.registry.now();
+        Timestamp::new(now.tick() + cx.registry.clock().skew() + 1, 0)
+    }
+
+    /// Empty blocks that nobody can see into begin to wait for the threads
+    /// that may be looking.
+    pub(super) fn let_leave(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
+        /// Blocks looked at in an epoch.
+        const MOST: usize = 256;
+        for _ in 0..queues.leaving.len().min(MOST) {
+            let Some(leaving) = queues.leaving.pop_front() else { return };
+            let Some(info) = cx.store.block_info(leaving.block) else { continue };
+            let sight = running.sight(self.epochs.of(info.min_txnid), self.epochs.of(info.seen_until));
+            if sight == Sight::Obsolete || sight == Sight::PassedOver && self.options.pass_over {
+                queues.parting.push_back(Parting { leaving, grace: cx.registry.grace(), sight });
+            } else {
+                queues.leaving.push_back(leaving);
+            }
+        }
+    }
+
+    /// Releases blocks that nobody is looking into any more.
+    pub(super) fn release_parting(&self, cx: &Context<'_>, queues: &mut Queues) -> Result<(), StoreError> {
+        /// Blocks released in one step.
+        const MOST: usize = 4;
+        let mut released = Vec::new();
+        while released.len() < MOST
+            && queues.parting.front_mut().is_some_and(|parting| parting.grace.is_over(cx.registry))
+            && let Some(Parting { leaving, sight, .. }) = queues.parting.pop_front()
+        {
+            match self.release(cx, &leaving, sight)? {
+                Ok(()) => released.push(leaving.block),
+                // A dropped table's, and not ours any more.
+                Err(Refused::NotFrozen) => {}
+                // Again in the next epoch.
+                Err(_) => queues.leaving.push_back(leaving),
+            }
+        }
+        if !released.is_empty() {
+            let forgotten = cx.store.medium().sync_point();
+            queues.released.extend(released.into_iter().map(|block| Released { block, forgotten }));
+        }
+        Ok(())
+    }
+
+    fn release(
+        &self,
+        cx: &Context<'_>,
+        leaving: &Leaving,
+        sight: Sight,
+    ) -> Result<Result<(), Refused>, StoreError> {
+        let Some(info) = cx.store.block_info(leaving.block) else { return Ok(Err(Refused::NotFrozen)) };
+        let keep = (sight == Sight::PassedOver).then_some(info.seen_until);
+        match cx.store.release(leaving.block, leaving.copies, keep)? {
+            Err(refused) => return Ok(Err(refused)),
+            // Nobody is looking at the tile any more.
+            Ok(tile) => drop(tile),
+        }
+        add(&self.counters.blocks_reclaimed, 1);
+        add(&self.counters.blocks_passed_over, u64::from(sight == Sight::PassedOver));
+        let threshold = self.threshold(info.slots);
+        add(&self.counters.blocks_compacted, u64::from(info.slots - leaving.moved < threshold));
+        add(&self.counters.versions_reclaimed, u64::from(info.slots - leaving.moved));
+        add(&self.counters.survivors_relocated, u64::from(leaving.moved));
+        Ok(Ok(()))
+    }
+
+    /// Frees what the medium durably has forgotten.
+    pub(super) fn free_released(&self, cx: &Context<'_>, queues: &mut Queues, now: Timestamp) {
+        while queues.released.front().is_some_and(|r| cx.store.medium().is_durable(r.forgotten)) {
+            if let Some(released) = queues.released.pop_front() {
+                cx.store.free(released.block, now);
+            }
+        }
+    }
+}

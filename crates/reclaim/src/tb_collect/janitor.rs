@@ -1,0 +1,116 @@
+//! What is done for the whole database, about once an epoch, by one thread at
+//! a time: tiles, kept tiles, tombstones, empty chunks, pacing.
+
+use pantile_base::Timestamp;
+use pantile_cc::{Epoch, Grace, RunningEpochs};
+use pantile_store::{BlockState, RetiredChunk, StoreError, Tile};
+
+use super::TbCollect;
+use super::compaction::Survey;
+use super::counters::add;
+use super::tombstones::Sweep;
+use crate::Context;
+
+/// Tiles looked at in one turn, at least.
+const TILES: usize = 64;
+
+/// Lanes are idle that nothing has been appended to for so many looks, each
+/// so many epochs after the last: some seconds.
+const IDLE_ROUNDS: u32 = 4;
+const IDLE_EPOCHS: u64 = 25;
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct Janitor {
+    done: Epoch,
+    idle_looked_for: Epoch,
+    /// Blocks with tiles when last looked at.
+    last_tiled: usize,
+    /// Taken from their blocks; threads may be looking at them.
+    tiles: Vec<(Grace, Vec<Tile>)>,
+    /// Taken apart; threads may be looking at their descriptions.
+    chunks: Vec<(Grace, RetiredChunk)>,
+    sweep: Sweep,
+    survey: Survey,
+}
+
+impl TbCollect {
+    /// A bounded part of the janitor's work, if it is due and nobody is at it.
+    pub(super) fn tidy(&self, cx: &Context<'_>, urgent: bool) -> Result<(), StoreError> {
+        let Some(mut janitor) = self.janitor.try_lock() else { return Ok(()) };
+        let _pin = cx.registry.pin(cx.slot);
+        let now = cx.registry.now();
+        let epoch = self.epochs.of(now);
+        if epoch <= janitor.done && !urgent {
+            self.timed(cx, now, || {
+                self.survey(cx, &mut janitor.survey, now);
+                self.sweep_tombstones(cx, &mut janitor.sweep, now);
+            });
+            return Ok(());
+        }
+        janitor.done = epoch;
+        self.timed(cx, now, || {
+            if epoch.0 >= janitor.idle_looked_for.0 + IDLE_EPOCHS {
+                janitor.idle_looked_for = epoch;
+                cx.store.give_up_idle(IDLE_ROUNDS);
+            }
+            self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
+            let kept = cx.store.take_kept_tiles(cx.registry.watermark());
+            if !kept.is_empty() {
+                janitor.tiles.push((cx.registry.grace(), kept));
+            }
+            if let Some(running) = cx.registry.running_set() {
+                let running = running.epochs(self.epochs);
+                self.drop_tiles(cx, &mut janitor, &running);
+                self.retire_chunks(cx, &mut janitor, &running, urgent)?;
+            }
+            self.sweep_tombstones(cx, &mut janitor.sweep, now);
+            Ok(())
+        })
+    }
+
+    /// Tiles go when every version of their block is visible to all: then no
+    /// walk begins there (T7: what was read is remembered elsewhere).
+    fn drop_tiles(&self, cx: &Context<'_>, janitor: &mut Janitor, running: &RunningEpochs) {
+        janitor.tiles.retain_mut(|(grace, _)| !grace.is_over(cx.registry));
+        let (mut stay, mut gone) = (Vec::new(), Vec::new());
+        for block in cx.store.take_tiled(TILES + janitor.last_tiled / 8) {
+            let Some(info) = cx.store.block_info(block) else { continue };
+            let is_full = matches!(info.state, BlockState::Sealed | BlockState::Frozen);
+            if is_full && self.epochs.of(info.last_begin) < running.min() {
+                gone.extend(cx.store.take_tile(block));
+            } else if info.state != BlockState::Released {
+                stay.push(block);
+            }
+        }
+        janitor.last_tiled = cx.store.put_tiled(stay);
+        if !gone.is_empty() {
+            add(&self.counters.tiles_dropped, gone.len() as u64);
+            janitor.tiles.push((cx.registry.grace(), gone));
+        }
+    }
+
+    fn retire_chunks(
+        &self,
+        cx: &Context<'_>,
+        janitor: &mut Janitor,
+        running: &RunningEpochs,
+        urgent: bool,
+    ) -> Result<(), StoreError> {
+        let all = urgent || self.pacer.is_short();
+        let is_over = |at: Timestamp| self.epochs.of(at) < running.min();
+        if let Some(chunk) = cx.store.retire_chunk(all, || cx.registry.now(), is_over) {
+            janitor.chunks.push((cx.registry.grace(), chunk));
+        }
+        let mut waiting = Vec::new();
+        for (mut grace, mut chunk) in janitor.chunks.drain(..) {
+            if grace.is_over(cx.registry) && cx.store.forget_chunk(&mut chunk)? {
+                cx.store.return_chunk(chunk)?;
+            } else {
+                waiting.push((grace, chunk));
+            }
+        }
+        janitor.chunks = waiting;
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! TB-Collect: whole blocks, without walking a chain.
+//!
+//! After Wei et al., "TB-Collect: Efficient Garbage Collection for
+//! Non-Volatile Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections
+//! 4.1 to 4.5, Algorithms 1 to 3. A block of which theta has been superseded
+//! waits in a `gc_pending_queue` until nobody can see what has been
+//! superseded, then in a `local_gc_queue`, or in a `long_tx_gc_queue` if a
+//! long transaction runs that has been passed over by it, until that is full;
+//! then it is frozen, its survivors move, and it is freed whole. Committing
+//! threads do the work, a little after each commit.
+//!
+//! Queues belong to shards of the database and not to threads: who commits
+//! works on the shard of its transaction slot and now and then on the others,
+//! so nothing is left behind by threads that stop (T18, T19).
+
+mod compaction;
+mod counters;
+mod emptying;
+mod janitor;
+mod pacing;
+mod queues;
+mod tombstones;
+
+use std::cell::Cell;
+
+use pantile_base::{Address, TableId, Timestamp};
+use pantile_cc::{Clock, EpochManager};
+use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, emit};
+use parking_lot::Mutex;
+
+use crate::options::GcOptions;
+use crate::stats::CollectorStats;
+use crate::{Context, Reclaimer};
+
+use counters::Counters;
+use janitor::Janitor;
+use pacing::Pacer;
+use queues::Shard;
+
+/// Calls of a thread between two in which it looks at all shards.
+const OFTEN: u32 = 64;
+
+thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+
+/// When headers of blocks go to the medium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Headers {
+    /// Once, when the block is frozen.
+    Lazily,
+    /// With each update of a version of the block, as published.
+    Eagerly,
+}
+
+/// The collector.
+pub struct TbCollect {
+    options: GcOptions,
+    headers: Headers,
+    epochs: EpochManager,
+    shards: Box<[Shard]>,
+    janitor: Mutex<Janitor>,
+    pacer: Pacer,
+    counters: Counters,
+}
+
+impl TbCollect {
+    /// The collector with `shards` sets of queues.
+    pub fn new(options: GcOptions, shards: usize) -> Self {
+        Self {
+            options,
+            headers: Headers::Lazily,
+            epochs: EpochManager::new(options.epoch),
+            shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
+            janitor: Mutex::default(),
+            pacer: Pacer::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// As published: the header of a block is written with each update of one
+    /// of its versions (TB-Collect 4.3, step 2).
+    pub fn eager(options: GcOptions, shards: usize) -> Self {
+        Self { headers: Headers::Eagerly, ..Self::new(options, shards) }
+    }
+
+    /// How many versions of a block must have been superseded.
+    fn threshold(&self, slots: u32) -> u32 {
+        ((self.options.theta * f64::from(slots)) as u32 + 1).min(slots)
+    }
+
+    fn shard(&self, of: usize) -> &Shard {
+        &self.shards[of % self.shards.len()]
+    }
+
+    /// Some of a shard's work, if it is due and nobody else is at it.
+    fn work(&self, cx: &Context<'_>, shard: &Shard) -> Result<(), StoreError> {
+        let now = cx.registry.now();
+        if !shard.is_due(now) {
+            return Ok(());
+        }
+        let Some(mut queues) = shard.queues.try_lock() else { return Ok(()) };
+        self.timed(cx, now, || self.turn(cx, &mut queues, now, false).map(|due| shard.set_due(due)))
+    }
+
+    fn timed<T>(&self, cx: &Context<'_>, began: Timestamp, work: impl FnOnce() -> T) -> T {
+        let done = work();
+        self.counters.step(Clock::duration(cx.registry.now().tick().saturating_sub(began.tick())));
+        done
+    }
+
+    fn enqueue(&self, store: &Store, of: usize, block: BlockRef, at: Timestamp) {
+        let shard = self.shard(of);
+        shard.queues.lock().pending.push_back((block, at));
+        shard.set_due(Timestamp::ZERO);
+        if let Some(info) = store.block_info(block) {
+            emit(BlockEvent::Pending, block, info.table);
+        }
+    }
+
+    /// Notes that the version at `old` is not needed from `at` on.
+    fn note_superseded(&self, store: &Store, of: usize, old: Address, at: Timestamp) -> BlockRef {
+        let superseded = store.supersede(old, at);
+        if superseded.count == Some(self.threshold(superseded.slots)) {
+            self.enqueue(store, of, superseded.block, at);
+        }
+        superseded.block
+    }
+}
+
+/// Every block that holds something.
+fn all_blocks(store: &Store) -> impl Iterator<Item = BlockRef> + '_ {
+    let blocks =
+        move |chunk| (0..store.blocks_in(chunk)).filter_map(move |index| store.block_at(chunk, index));
+    (1..store.chunks_end()).flat_map(blocks)
+}
+
+impl Reclaimer for TbCollect {
+    fn name(&self) -> &'static str {
+        match self.headers {
+            Headers::Lazily => "tb-collect",
+            Headers::Eagerly => "tb-collect-eager",
+        }
+    }
+
+    #[inline]
+    fn superseded(&self, cx: &Context<'_>, old: Address, at: Timestamp) -> Result<(), StoreError> {
+        let block = self.note_superseded(cx.store, cx.slot.index(), old, at);
+        if self.headers == Headers::Eagerly {
+            cx.store.write_header(block)?;
+            self.counters.headers_written(1);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        self.work(cx, self.shard(cx.slot.index()))?;
+        CALLS.set(CALLS.get().wrapping_add(1));
+        if CALLS.get().is_multiple_of(OFTEN) {
+            self.shards.iter().try_for_each(|shard| self.work(cx, shard))?;
+            self.tidy(cx, false)?;
+        }
+        Ok(())
+    }
+
+    fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        let now = cx.registry.now();
+        {
+            let _pin = cx.registry.pin(cx.slot);
+            self.compact_now(cx, now);
+        }
+        for shard in &self.shards {
+            let mut queues = shard.queues.lock();
+            shard.set_due(self.turn(cx, &mut queues, now, true)?);
+        }
+        self.tidy(cx, true)
+    }
+
+    fn resume(&self, store: &Store) {
+        for (of, block) in all_blocks(store).enumerate() {
+            let Some(info) = store.block_info(block) else { continue };
+            let mut queues = self.shard(of).queues.lock();
+            if info.state == BlockState::Sealed && store.frozen_on_medium(block) {
+                queues.frozen.push_back(block.into());
+            } else if info.obsolete >= self.threshold(info.slots) {
+                queues.pending.push_back((block, info.max_txnid));
+            }
+        }
+    }
+
+    fn forget(&self, store: &Store, table: TableId) {
+        let _chunks = store.hold_chunks();
+        for shard in &self.shards {
+            shard.queues.lock().retain(|block| store.block_info(block).is_some_and(|i| i.table != table));
+        }
+    }
+
+    fn stats(&self, store: &Store) -> CollectorStats {
+        let mut stats = self.counters.snapshot();
+        for shard in &self.shards {
+            shard.queues.lock().add_to(&mut stats);
+        }
+        stats.kept_tiles = store.kept_tiles();
+        stats.queue_capacity = self.pacer.capacity_blocks();
+        stats
+    }
+}

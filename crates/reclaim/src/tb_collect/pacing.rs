@@ -1,0 +1,114 @@
+//! How much may wait in the queues.
+//!
+//! Waiting is worth something: more of a block dies meanwhile, and less has
+//! to be moved. It costs space, and chains grow. The published collector lets
+//! a fixed share of the data wait (TB-Collect 4.3); this one, following
+//! section 6.2, lets less and less wait the more there is stored of each
+//! tuple, the sooner space will be used up and the less of it there is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pantile_base::Timestamp;
+use pantile_cc::Clock;
+use pantile_store::Store;
+
+use crate::options::{GcOptions, Pacing};
+
+/// Share of the medium that is left at which there is no hurry, and at which
+/// nothing may wait.
+const ROOM: (f64, f64) = (0.3, 0.1);
+/// Seconds in which what is left will be used up, likewise.
+const TIME: (f64, f64) = (20.0, 2.0);
+/// Space is short below this share of the medium.
+const SHORT: f64 = 0.1;
+/// Bytes beyond the target that do not matter.
+const SLACK: u64 = 16 << 20;
+
+/// Decides.
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    capacity_bytes: AtomicU64,
+    block_bytes: AtomicU64,
+    is_short: AtomicBool,
+    is_over_target: AtomicBool,
+    /// Bytes in use when last looked at, and when.
+    last: parking_lot::Mutex<(u64, Timestamp)>,
+}
+
+impl Pacer {
+    /// Bytes that one of so many queues may hold.
+    pub fn capacity(&self, queues: usize) -> u64 {
+        self.capacity_bytes.load(Ordering::Relaxed) / queues as u64
+    }
+
+    /// The same of all queues, in blocks of the usual size.
+    pub fn capacity_blocks(&self) -> u64 {
+        self.capacity_bytes.load(Ordering::Relaxed) / self.block_bytes.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Whether there is hardly any space left.
+    pub fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is, or the data takes more than it should.
+    pub fn is_compaction_due(&self) -> bool {
+        self.is_short() || self.is_over_target.load(Ordering::Relaxed)
+    }
+
+    /// Looks at how things are.
+    pub fn look(&self, options: &GcOptions, store: &Store, live_bytes: u64, now: Timestamp) {
+        let used = store.used_bytes();
+        let (room, limit) = store.room();
+        let room_share = room as f64 / limit.max(1) as f64;
+        self.is_short.store(room_share < SHORT, Ordering::Relaxed);
+        let target = (live_bytes as f64 * options.space_target) as u64;
+        self.is_over_target.store(used > target.saturating_add(SLACK), Ordering::Relaxed);
+        self.block_bytes.store(store.mean_block_bytes(), Ordering::Relaxed);
+        let share = match options.pacing {
+            Pacing::Fixed => options.queue_share,
+            Pacing::Adaptive => {
+                let growth = used as f64 / live_bytes.max(1) as f64;
+                let time_left = room as f64 / self.bytes_per_second(used, now).max(1.0);
+                // Half way to the target what is stored begins to count.
+                let target = options.space_target;
+                let pressure = between(((1.0 + target) / 2.0, target), growth)
+                    .max(between(ROOM, room_share))
+                    .max(between(TIME, time_left));
+                options.queue_share * (1.0 - pressure)
+            }
+        };
+        self.capacity_bytes.store((used as f64 * share) as u64, Ordering::Relaxed);
+    }
+
+    /// How fast the use of space has been growing, on average of late.
+    fn bytes_per_second(&self, used: u64, now: Timestamp) -> f64 {
+        let mut last = self.last.lock();
+        let seconds = Clock::duration(now.tick().saturating_sub(last.1.tick())).as_secs_f64();
+        let rate = used.saturating_sub(last.0) as f64 / seconds.max(1e-3);
+        if seconds > 1.0 {
+            *last = (used, now);
+        }
+        rate
+    }
+}
+
+/// 0 on the calm side of a range, 1 on the other, and in between between.
+fn between((calm, alarm): (f64, f64), value: f64) -> f64 {
+    ((value - calm) / (alarm - calm)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_rises_towards_the_alarm_from_either_side() {
+        let growth = |g: f64| (between((1.2, 1.8), g) * 100.0).round();
+        assert_eq!([1.0, 1.2, 1.5, 1.8, 9.0].map(growth), [0.0, 0.0, 50.0, 100.0, 100.0]);
+        assert_eq!(
+            [0.5, 0.3, 0.2, 0.1, 0.0].map(|r| (between(ROOM, r) * 100.0).round()),
+            [0.0, 0.0, 50.0, 100.0, 100.0]
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Chunks: taking them, dividing them, and giving them back.
+//!
+//! Some are held in reserve, since collecting needs space to make space (T14):
+//! writers are refused while there is still room for deletes, and deletes
+//! while there is still room for the collector.
+
+use std::sync::atomic::Ordering;
+
+use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_media::{MediumError, SyncPoint};
+
+use crate::allocator::Allocator;
+use crate::append::Urgency;
+use crate::block::{BlockId, Chunk};
+use crate::error::StoreError;
+use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
+use crate::geometry::Geometry;
+use crate::store::Store;
+
+/// Chunks held in reserve: one in so many, but at least (unless the medium is
+/// tiny) and at most so many.
+const RESERVE_SHARE: usize = 128;
+const LEAST_RESERVE: usize = 3;
+const MOST_RESERVE: usize = 8;
+/// Of these, for the collector alone, if there are as many.
+const FOR_COLLECTOR: usize = 2;
+
+/// A chunk that holds nothing and is being taken apart. Threads may still be
+/// looking at its description.
+#[derive(Debug)]
+pub struct RetiredChunk {
+    chunk: Box<Chunk>,
+    at: Timestamp,
+    forgotten: Option<SyncPoint>,
+}
+
+impl Store {
+    /// Takes a chunk and divides it. The blocks are not yet durable and must
+    /// be given out only after the caller's fence.
+    pub(crate) fn carve(
+        &self,
+        allocator: &mut Allocator,
+        stride: u32,
+        urgency: Urgency,
+    ) -> Result<Vec<BlockId>, MediumError> {
+        let number = self.take_chunk(allocator, urgency)?;
+        let geometry = Geometry::new(stride, self.options.block_slots);
+        let header = ChunkHeader {
+            stride,
+            slots: geometry.slots,
+            block_bytes: geometry.block_bytes,
+            blocks: geometry.blocks,
+        };
+        let chunk = Chunk::new(number, geometry);
+        let mut page = vec![0; CHUNK_HEADER_BYTES];
+        let header = header.encode(self.identity ^ chunk.offset());
+        page[..header.len()].copy_from_slice(&header);
+        self.medium.write(chunk.offset(), &page)?;
+        self.medium.flush(chunk.offset(), DESCRIPTOR_BYTES as u64);
+        self.add_chunk(chunk);
+        allocator.carved += 1;
+        allocator.count_blocks(&geometry);
+        Ok((0..geometry.blocks).map(|index| BlockId { chunk: number, index }).collect())
+    }
+
+    fn take_chunk(&self, allocator: &mut Allocator, urgency: Urgency) -> Result<u32, MediumError> {
+        let floor = match urgency {
+            Urgency::Write => usize::MAX,
+            Urgency::Delete => FOR_COLLECTOR.min(self.wanted_reserve(allocator).saturating_sub(1)),
+            Urgency::Collect => 0,
+        };
+        match self.fresh_chunk(allocator) {
+            Ok(number) => match self.fill_reserve(allocator) {
+                Err(error) if urgency == Urgency::Write => {
+                    allocator.free_chunks.push(number);
+                    Err(error)
+                }
+                _ => Ok(number),
+            },
+            Err(error) if allocator.reserve.len() <= floor => Err(error),
+            Err(error) => allocator.reserve.pop().ok_or(error),
+        }
+    }
+
+    /// A chunk that nothing is in, with space behind it.
+    fn fresh_chunk(&self, allocator: &mut Allocator) -> Result<u32, MediumError> {
+        if let Some(number) = allocator.free_chunks.pop() {
+            return Ok(number);
+        }
+        if let Some(&number) = allocator.discarded.last() {
+            self.medium.restore(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES)?;
+            allocator.discarded.pop();
+            return Ok(number);
+        }
+        let number = allocator.next_chunk;
+        self.medium.grow((u64::from(number) + 1) * CHUNK_BYTES)?;
+        allocator.next_chunk += 1;
+        Ok(number)
+    }
+
+    fn wanted_reserve(&self, allocator: &Allocator) -> usize {
+        let limit = (self.medium.limit() / CHUNK_BYTES) as usize;
+        let least = LEAST_RESERVE.min(limit / 8);
+        (allocator.carved / RESERVE_SHARE).clamp(least, MOST_RESERVE)
+    }
+
+    /// Brings the reserve to its size.
+    pub(crate) fn fill_reserve(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
+        let wanted = self.wanted_reserve(allocator);
+        while allocator.reserve.len() < wanted {
+            let number = self.fresh_chunk(allocator)?;
+            allocator.reserve.push(number);
+        }
+        Ok(())
+    }
+
+    /// Puts a block among the free ones, and notes a chunk that is empty with it.
+    pub(crate) fn free_block(&self, chunk: &Chunk, id: BlockId, now: Timestamp) {
+        let mut allocator = self.allocator.lock();
+        self.block(id).1.free();
+        self.used_bytes.fetch_sub(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
+        allocator.give(chunk.geometry.stride, id);
+        if allocator.free_in(chunk) == chunk.geometry.blocks {
+            // Since now, and not since it was empty for the last time.
+            allocator.empty.retain(|&(number, _)| number != chunk.number);
+            allocator.empty.push_back((chunk.number, now));
+        }
+    }
+
+    /// Takes apart a chunk that has been empty since before everything that
+    /// runs, if there are more than a few or `all` are to go; `is_over` tells
+    /// of a time whether all that ran then has ended.
+    pub fn retire_chunk(
+        &self,
+        all: bool,
+        now: impl Fn() -> Timestamp,
+        is_over: impl Fn(Timestamp) -> bool,
+    ) -> Option<RetiredChunk> {
+        let mut allocator = self.allocator.lock();
+        let spare = if all { 0 } else { 1 + allocator.carved / 128 };
+        if allocator.empty.len() <= spare || !allocator.empty.front().is_some_and(|&(_, at)| is_over(at)) {
+            return None;
+        }
+        let (number, at) = allocator.empty.pop_front()?;
+        let chunk = self.chunk(number)?;
+        if allocator.free_in(chunk) < chunk.geometry.blocks {
+            return None;
+        }
+        if chunk.kept_tiles.load(Ordering::Acquire) > 0 {
+            allocator.empty.push_back((number, at));
+            return None;
+        }
+        allocator.remove_chunk(chunk);
+        let chunk = self.remove_chunk(number)?;
+        // A state record that was sampled before does not know that there is
+        // one chunk less, so it must not count as later.
+        Some(RetiredChunk { chunk, at: now(), forgotten: None })
+    }
+
+    /// Has the medium forget how the chunk was divided; tells whether it
+    /// durably has. First a state record must say that there is one chunk
+    /// less, or the next recovery would miss it.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn forget_chunk(&self, retired: &mut RetiredChunk) -> Result<bool, StoreError> {
+        if let Some(forgotten) = retired.forgotten {
+            return Ok(self.medium.is_durable(forgotten));
+        }
+        if self.durable_watermark() > retired.at {
+            let offset = retired.chunk.offset();
+            self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
+            self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+            retired.forgotten = Some(self.medium.sync_point());
+        }
+        Ok(false)
+    }
+
+    /// Makes the chunk available again, or hands its space back to the system
+    /// if there is enough. No thread may be looking at its description.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn return_chunk(&self, retired: RetiredChunk) -> Result<(), StoreError> {
+        let number = retired.chunk.number;
+        {
+            let _chunks = self.chunks_lock.write();
+            drop(retired.chunk);
+        }
+        let mut allocator = self.allocator.lock();
+        if self.fill_reserve(&mut allocator).is_ok() && allocator.free_chunks.len() >= allocator.spare() {
+            self.medium.discard(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES)?;
+            allocator.discarded.push(number);
+        } else {
+            allocator.free_chunks.push(number);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a block, on average.
+    pub fn mean_block_bytes(&self) -> u64 {
+        let allocator = self.allocator.lock();
+        allocator.block_bytes / (allocator.blocks as u64).max(1)
+    }
+
+    /// Bytes that writers can still take, in whole chunks and blocks, and the
+    /// most that there can be.
+    pub fn room(&self) -> (u64, u64) {
+        let limit = self.medium.limit() / CHUNK_BYTES;
+        let allocator = self.allocator.lock();
+        let chunks = limit.saturating_sub(u64::from(allocator.next_chunk))
+            + (allocator.free_chunks.len() + allocator.discarded.len() + allocator.empty.len()) as u64;
+        (chunks * CHUNK_BYTES, limit * CHUNK_BYTES)
+    }
+}

@@ -1,0 +1,402 @@
+//! What collectors do to blocks. They say which; what may be done is decided
+//! here, against the contents themselves and what is durable, so that a bad
+//! policy costs space and never a row.
+
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_media::SyncPoint;
+use smallvec::SmallVec;
+
+use crate::append::{Age, NewContent};
+use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
+use crate::content::Content;
+use crate::error::StoreError;
+use crate::event::{BlockEvent, emit};
+use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
+use crate::store::Store;
+use crate::tile::Tile;
+
+/// A version has been superseded.
+#[derive(Clone, Copy, Debug)]
+pub struct Superseded {
+    /// The block that it is in.
+    pub block: BlockRef,
+    /// How many of the block's versions have been superseded by now; `None`
+    /// if this one had been before.
+    pub count: Option<u32>,
+    /// Slots of the block.
+    pub slots: u32,
+}
+
+/// What there is to know about a block.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockInfo {
+    /// Where it is in its life.
+    pub state: BlockState,
+    /// The table it belongs to.
+    pub table: TableId,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Slots of it.
+    pub slots: u32,
+    /// Slots written.
+    pub fill: u32,
+    /// How many of them hold nothing, or a version that has been superseded.
+    pub obsolete: u32,
+    /// When its first version began (`min_txnid`).
+    pub min_txnid: Timestamp,
+    /// When its last version began.
+    pub last_begin: Timestamp,
+    /// When a version was last appended to it.
+    pub last_append: Timestamp,
+    /// When a version of it was last superseded (`max_txnid`).
+    pub max_txnid: Timestamp,
+    /// Until when something in it could be found: `max_txnid`, or when the
+    /// last survivor left.
+    pub seen_until: Timestamp,
+    /// Whether all its contents are tombstones.
+    pub is_of_tombstones: bool,
+    /// Since when it has been known to be obsolete for the most part.
+    pub half_since: Option<Timestamp>,
+    /// What was done to it up to here must be durable before it goes (T1).
+    pub evidence: Timestamp,
+}
+
+/// A version that is to be moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Survivor<'s> {
+    /// Where it is.
+    pub address: Address,
+    /// The version.
+    pub content: Content<'s>,
+}
+
+/// Why a block cannot be released now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// It is not frozen, or its life is over.
+    NotFrozen,
+    /// Versions in it have no successor and no copy.
+    Alive(u32),
+    /// What would go is not known to be durable elsewhere.
+    NotDurable,
+    /// Tiles of too many lives of the block are kept.
+    LivesUsedUp,
+}
+
+impl Store {
+    fn locate(&self, address: Address) -> (&Chunk, u32, u32) {
+        let chunk = self.chunk_of(address);
+        let (index, slot) = chunk.locate(address);
+        (chunk, index, slot)
+    }
+
+    /// The block in the life that is meant, or `None` if that is over.
+    pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
+        let chunk = self.chunk(block.id.chunk)?;
+        let found = chunk.blocks.get(block.id.index as usize)?;
+        (found.opened_at() == block.opened_at && found.state() != BlockState::Free).then_some((chunk, found))
+    }
+
+    /// A committed transaction has superseded the version at `old`, which
+    /// nobody sees who reads at `at` or later. `at` is not before the present.
+    #[inline]
+    pub fn supersede(&self, old: Address, at: Timestamp) -> Superseded {
+        let (chunk, index, slot) = self.locate(old);
+        let block = &chunk.blocks[index as usize];
+        let count = block.supersede(slot, at.get());
+        let id = BlockId { chunk: chunk.number, index };
+        Superseded {
+            block: BlockRef { id, opened_at: block.opened_at() },
+            count,
+            slots: chunk.geometry.slots,
+        }
+    }
+
+    /// The version at `old` has a copy, and since `at` at the latest only that is found.
+    pub fn leave(&self, old: Address, at: Timestamp) {
+        let (chunk, index, slot) = self.locate(old);
+        chunk.blocks[index as usize].leave(slot, at.get());
+    }
+
+    /// What there is to know about a block; `None` if its life is over.
+    pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
+        let (chunk, found) = self.alive(block)?;
+        let ts = Timestamp::from_raw;
+        Some(BlockInfo {
+            state: found.state(),
+            table: found.table(),
+            bytes: u64::from(chunk.geometry.block_bytes),
+            slots: chunk.geometry.slots,
+            fill: found.fill(),
+            obsolete: found.map.count(),
+            min_txnid: ts(found.min_txnid()),
+            last_begin: ts(found.last_begin()),
+            last_append: ts(found.last_append()),
+            max_txnid: ts(found.max_txnid()),
+            seen_until: ts(found.max_txnid().max(found.left_at())),
+            is_of_tombstones: chunk.geometry.is_of_tombstones(),
+            half_since: found.half_since(),
+            evidence: ts(found.evidence()),
+        })
+    }
+
+    /// Notes that half of a block or more is obsolete.
+    pub fn note_half(&self, block: BlockRef, now: Timestamp) {
+        if let Some((_, found)) = self.alive(block) {
+            found.note_half(now);
+        }
+    }
+
+    /// Decides that a block will be emptied, and lets the medium know: after a
+    /// crash the work goes on (TB-Collect 4.5). The block's header with its
+    /// `update_map` is written for the first and last time.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn freeze(&self, block: BlockRef) -> Result<bool, StoreError> {
+        let Some((chunk, found)) = self.alive(block) else { return Ok(false) };
+        if found.state() != BlockState::Sealed {
+            return Ok(false);
+        }
+        found.become_(BlockState::Frozen);
+        emit(BlockEvent::Frozen, block, found.table());
+        if !found.is_frozen_on_medium() {
+            self.write_header(block)?;
+            let offset = chunk.descriptor_offset(block.id.index) + ENTRY_BYTES as u64;
+            let mark = FrozenMark { opened_at: block.opened_at, max_txnid: found.max_txnid() };
+            self.medium.write(offset, &mark.encode(self.identity ^ offset))?;
+            self.medium.flush(offset, ENTRY_BYTES as u64);
+            found.set_frozen_on_medium();
+        }
+        Ok(true)
+    }
+
+    /// Writes a block's header as it is now.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn write_header(&self, block: BlockRef) -> Result<(), StoreError> {
+        let Some((chunk, found)) = self.alive(block) else { return Ok(()) };
+        // Two threads must not write the same bytes at a time.
+        let _turn = self.header_locks[block.spread() % self.header_locks.len()].lock();
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        let (map, times) = bytes.split_at_mut(BLOCK_HEADER_BYTES - 16);
+        found.map.write_to(map);
+        times[..8].copy_from_slice(&found.max_txnid().to_le_bytes());
+        times[8..].copy_from_slice(&found.min_txnid().to_le_bytes());
+        let offset = chunk.header_offset(block.id.index);
+        self.medium.write(offset, &bytes)?;
+        self.medium.flush(offset, BLOCK_HEADER_BYTES as u64);
+        Ok(())
+    }
+
+    /// Versions of a frozen block that have not been superseded, from a slot
+    /// on, at most so many; gives the slot to go on with, or `None` at the end.
+    pub fn survivors<'s>(
+        &'s self,
+        block: BlockRef,
+        from: u32,
+        most: usize,
+        out: &mut Vec<Survivor<'s>>,
+    ) -> Option<u32> {
+        let (chunk, found) = self.alive(block)?;
+        let mut at = from;
+        let mut addresses = SmallVec::<[Address; 64]>::new();
+        while addresses.len() < most
+            && let Some(slot) = found.map.next_clear(at, chunk.geometry.slots)
+        {
+            addresses.push(chunk.address(block.id.index, slot));
+            self.prefetch(addresses[addresses.len() - 1]);
+            at = slot + 1;
+        }
+        let more = found.map.next_clear(at, chunk.geometry.slots);
+        out.extend(addresses.into_iter().map(|address| Survivor { address, content: self.content(address) }));
+        more
+    }
+
+    /// Copies survivors to other blocks, apart from newcomers (T23). The
+    /// copies are not yet found by anyone, and nobody waits for them.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]; if it is `Full`, nothing was written.
+    pub fn copy_survivors(
+        &self,
+        hint: usize,
+        survivors: &[(TableId, Survivor<'_>)],
+        now: impl Fn() -> Timestamp,
+        addresses: &mut Vec<Address>,
+    ) -> Result<SyncPoint, StoreError> {
+        let contents = survivors.iter().map(|(table, survivor)| {
+            let content = &survivor.content;
+            NewContent {
+                table: *table,
+                tuple: content.tuple(),
+                flags: content.flags().relocated(),
+                age: Age::Later,
+                txn_id: content.txn_id(),
+                transaction_contents: content.transaction_contents(),
+                row: content.row(),
+            }
+        });
+        self.append_survivors(hint, contents, now, addresses)
+    }
+
+    /// Ends the life of a frozen block that nobody can see into any more. The
+    /// medium forgets it with the caller's next sync point, after which
+    /// [`Store::free`] gives the space to others.
+    ///
+    /// Its tile is kept for walks of transactions that began before
+    /// `keep_tile`, or given back, to be dropped when no thread is looking.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn release(
+        &self,
+        block: BlockRef,
+        copies: Option<SyncPoint>,
+        keep_tile: Option<Timestamp>,
+    ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
+        let Some((chunk, found)) = self.alive(block).filter(|(_, b)| b.state() == BlockState::Frozen) else {
+            return Ok(Err(Refused::NotFrozen));
+        };
+        let alive = chunk.geometry.slots - found.map.count();
+        if alive > 0 {
+            return Ok(Err(Refused::Alive(alive)));
+        }
+        if found.evidence() > self.durable_watermark().get()
+            || !copies.is_none_or(|point| self.medium.is_durable(point))
+        {
+            return Ok(Err(Refused::NotDurable));
+        }
+        if self.kept.has(block.id, found.life().wrapping_add(1)) {
+            return Ok(Err(Refused::LivesUsedUp));
+        }
+        found.become_(BlockState::Released);
+        let tile = match keep_tile {
+            Some(until) => {
+                if self.kept.take_over(block.id, found, until) {
+                    chunk.kept_tiles.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+                }
+                None
+            }
+            None => {
+                found.end_life();
+                found.tile.take()
+            }
+        };
+        self.zero_descriptor(chunk, block.id.index)?;
+        emit(BlockEvent::Released, block, found.table());
+        Ok(Ok(tile))
+    }
+
+    pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
+        let offset = chunk.descriptor_offset(index);
+        self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
+        self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+        Ok(())
+    }
+
+    /// Gives the space of a released block to whoever needs it: **this is
+    /// where space is reclaimed**. The medium must durably have forgotten it.
+    pub fn free(&self, block: BlockRef, now: Timestamp) {
+        let (chunk, found) = self.block(block.id);
+        emit(BlockEvent::Freed, block, found.table());
+        self.free_block(chunk, block.id, now);
+    }
+
+    /// Names the tiles' blocks, oldest first, that have come into being since
+    /// this was last asked, at most so many.
+    pub fn take_tiled(&self, most: usize) -> Vec<BlockRef> {
+        let mut tiled = self.tiled.lock();
+        let len = tiled.len().min(most);
+        tiled.drain(..len).collect()
+    }
+
+    /// Puts blocks back among those that have tiles; tells how many there are.
+    pub fn put_tiled(&self, blocks: impl IntoIterator<Item = BlockRef>) -> usize {
+        let mut tiled = self.tiled.lock();
+        tiled.extend(blocks);
+        tiled.len()
+    }
+
+    /// Takes the tile of a block all of whose versions are visible to all who
+    /// read or will. To be dropped when no thread is looking.
+    pub fn take_tile(&self, block: BlockRef) -> Option<Tile> {
+        self.alive(block)?.1.tile.take()
+    }
+
+    /// Takes the tiles kept without their blocks that nobody needs who reads
+    /// at `watermark` or later. To be dropped when no thread is looking.
+    pub fn take_kept_tiles(&self, watermark: Timestamp) -> Vec<Tile> {
+        let gone = self.kept.take_below(watermark);
+        for (id, _) in &gone {
+            if let Some(chunk) = self.chunk(id.chunk) {
+                chunk.kept_tiles.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+            }
+        }
+        gone.into_iter().map(|(_, tile)| tile).collect()
+    }
+
+    /// Tiles kept without their blocks.
+    pub fn kept_tiles(&self) -> u64 {
+        self.kept.count()
+    }
+
+    /// How many blocks a chunk has; none if it is not carved.
+    pub fn blocks_in(&self, chunk: u32) -> u32 {
+        let _chunks = self.chunks_lock.read();
+        self.chunk(chunk).map_or(0, |chunk| chunk.geometry.blocks)
+    }
+
+    /// A block of a chunk, if it holds something.
+    pub fn block_at(&self, chunk: u32, index: u32) -> Option<BlockRef> {
+        let _chunks = self.chunks_lock.read();
+        let block = self.chunk(chunk)?.blocks.get(index as usize)?;
+        let id = BlockId { chunk, index };
+        (block.state() != BlockState::Free).then(|| BlockRef { id, opened_at: block.opened_at() })
+    }
+
+    /// Chunks have numbers below this one.
+    pub fn chunks_end(&self) -> u32 {
+        self.allocator.lock().next_chunk
+    }
+
+    /// Blocks that were being emptied when the database was last used.
+    pub fn frozen_on_medium(&self, block: BlockRef) -> bool {
+        self.alive(block).is_some_and(|(_, found)| found.is_frozen_on_medium())
+    }
+
+    /// The tombstones of a block that have not been superseded, with where they are.
+    pub fn tombstones(&self, block: BlockRef, mut each: impl FnMut(Address, TupleId, Timestamp)) {
+        let Some((chunk, found)) = self.alive(block) else { return };
+        let mut at = 0;
+        while let Some(slot) = found.map.next_clear(at, found.fill()) {
+            let address = chunk.address(block.id.index, slot);
+            let content = self.content_header(address);
+            each(address, content.tuple(), content.txn_id());
+            at = slot + 1;
+        }
+    }
+
+    /// The contents of a block that have been superseded: their tuples, from a
+    /// slot on, at most so many; gives the slot to go on with.
+    pub fn superseded_tuples(
+        &self,
+        block: BlockRef,
+        from: u32,
+        most: usize,
+        mut each: impl FnMut(TupleId),
+    ) -> Option<u32> {
+        let (chunk, found) = self.alive(block)?;
+        let mut at = from;
+        for _ in 0..most {
+            let slot = found.map.next_set(at, found.fill())?;
+            let content = self.content_header(chunk.address(block.id.index, slot));
+            if !content.flags().is_void() {
+                each(content.tuple());
+            }
+            at = slot + 1;
+        }
+        Some(at)
+    }
+}

@@ -1,0 +1,41 @@
+//! Trace events: the life of every block, as it happens.
+
+use pantile_base::TableId;
+
+use crate::block::BlockRef;
+
+/// What has happened to a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockEvent {
+    /// A stream has begun to append to it.
+    Opened,
+    /// It is full.
+    Sealed,
+    /// Theta of it has been superseded: it waits in a `gc_pending_queue`.
+    Pending,
+    /// Nobody can see what has been superseded: it waits in a `local_gc_queue`.
+    Queued,
+    /// As queued, while a transaction runs that has been passed over by it.
+    PassedOver,
+    /// It is being emptied, and the medium knows.
+    Frozen,
+    /// Its survivors are elsewhere.
+    Relocated,
+    /// The medium is told that it is gone.
+    Released,
+    /// Its space can be used.
+    Freed,
+}
+
+/// Emits an event with the target `pantile::block` at the trace level.
+#[inline]
+pub fn emit(event: BlockEvent, block: BlockRef, table: TableId) {
+    tracing::trace!(
+        target: "pantile::block",
+        event = ?event,
+        chunk = block.id.chunk,
+        index = block.id.index,
+        opened_at = block.opened_at,
+        table = table.0,
+    );
+}

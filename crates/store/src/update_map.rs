@@ -1,0 +1,114 @@
+//! Which contents of a block have been superseded (`update_map`, TB-Collect 4.1).
+//!
+//! Kept in DRAM; the medium gets a copy when a block is frozen. What recovery
+//! believes is the contents themselves, so a bit can hide nothing (T4).
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pantile_base::limits::BLOCK_SLOTS;
+use pantile_base::prefetch;
+
+/// One bit for each slot of a block.
+#[derive(Debug)]
+pub(crate) struct UpdateMap {
+    set: AtomicU32,
+    words: [AtomicU64; BLOCK_SLOTS / 64],
+}
+
+impl Default for UpdateMap {
+    fn default() -> Self {
+        Self { set: AtomicU32::new(0), words: [const { AtomicU64::new(0) }; BLOCK_SLOTS / 64] }
+    }
+}
+
+impl UpdateMap {
+    /// Sets the bit of a slot; gives the number of bits that are set now, or
+    /// `None` if it was set before.
+    #[inline]
+    pub fn set(&self, slot: u32) -> Option<u32> {
+        let bit = 1u64 << (slot % 64);
+        let before = self.words[slot as usize / 64].fetch_or(bit, Ordering::AcqRel);
+        (before & bit == 0).then(|| self.set.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// Asks the CPU to fetch the bit of a slot, which will be set soon.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        prefetch(&self.words[slot as usize / 64]);
+    }
+
+    /// Bits that are set.
+    pub fn count(&self) -> u32 {
+        self.set.load(Ordering::Acquire)
+    }
+
+    /// The first slot from `from` on and below `end` whose bit is not set.
+    pub fn next_clear(&self, from: u32, end: u32) -> Option<u32> {
+        let mut at = from;
+        while at < end {
+            let word = self.words[at as usize / 64].load(Ordering::Acquire);
+            let clear = (!word >> (at % 64)).trailing_zeros();
+            if clear + at % 64 < 64 {
+                return Some(at + clear).filter(|&slot| slot < end);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// The first slot from `from` on and below `end` whose bit is set.
+    pub fn next_set(&self, from: u32, end: u32) -> Option<u32> {
+        let mut at = from;
+        while at < end {
+            let word = self.words[at as usize / 64].load(Ordering::Acquire) >> (at % 64);
+            if word != 0 {
+                return Some(at + word.trailing_zeros()).filter(|&slot| slot < end);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// No bit is set any more. Nobody else may use the map.
+    pub fn clear(&self) {
+        self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.set.store(0, Ordering::Release);
+    }
+
+    /// As it is written to the medium.
+    pub fn write_to(&self, bytes: &mut [u8]) {
+        for (word, place) in self.words.iter().zip(bytes.chunks_exact_mut(8)) {
+            place.copy_from_slice(&word.load(Ordering::Acquire).to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_set_once_and_found() {
+        let map = UpdateMap::default();
+        for (n, slot) in [0, 63, 64, 130, 199].into_iter().enumerate() {
+            assert_eq!(map.set(slot), Some(n as u32 + 1));
+            assert_eq!(map.set(slot), None);
+        }
+        let set: Vec<_> = walk(|from| map.next_set(from, 200));
+        assert_eq!(set, [0, 63, 64, 130, 199]);
+        let clear: Vec<_> = walk(|from| map.next_clear(from, 200));
+        assert_eq!(clear.len(), 195);
+        assert!(clear.iter().all(|slot| !set.contains(slot)));
+        assert_eq!((map.next_clear(198, 199), map.next_set(131, 199)), (Some(198), None));
+        for slot in 0..200 {
+            let _ = map.set(slot);
+        }
+        assert_eq!((map.next_clear(0, 200), map.count()), (None, 200));
+        map.clear();
+        assert_eq!((map.next_set(0, 200), map.count()), (None, 0));
+    }
+
+    fn walk(next: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
+        std::iter::successors(next(0), |&at| next(at + 1)).collect()
+    }
+}
