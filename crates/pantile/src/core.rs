@@ -191,8 +191,12 @@ impl Core {
     /// ended. Takes some epochs: what has been moved must be out of sight.
     pub fn make_room(&self) {
         let until = Instant::now() + ROOM_TIME.max(self.options.gc.epoch * 4);
-        let before = self.store.room();
-        while self.store.room() <= before && Instant::now() < until {
+        let (_, before) = self.store.available();
+        let has_room = || {
+            let (has_chunk, free_blocks) = self.store.available();
+            has_chunk || free_blocks > before
+        };
+        while !has_room() && Instant::now() < until {
             let Ok((slot, _)) = self.registry.begin(Begin::WriterAtBegin) else { return };
             // What the collector copies must be durable before a state record
             // speaks of it, and that waits for commits.

@@ -25,7 +25,7 @@ use crate::transaction::Transaction;
 const RUN_TRIES: u32 = 1000;
 
 /// Tries after there was no space.
-const FULL_TRIES: u32 = 3;
+const FULL_TRIES: u32 = 8;
 
 /// An open database. Handles are cheap to clone; the last one closes it.
 ///

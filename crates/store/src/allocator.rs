@@ -77,6 +77,11 @@ impl Allocator {
         self.free_by_chunk.get(&chunk.number).copied().unwrap_or(0)
     }
 
+    /// Free blocks of all chunks.
+    pub fn free_blocks(&self) -> usize {
+        self.free.values().map(Vec::len).sum()
+    }
+
     pub fn count_blocks(&mut self, geometry: &Geometry) {
         self.blocks += geometry.blocks as usize;
         self.block_bytes += u64::from(geometry.blocks) * u64::from(geometry.block_bytes);

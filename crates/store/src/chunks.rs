@@ -107,8 +107,7 @@ impl Store {
 
     /// Brings the reserve to its size.
     pub(crate) fn fill_reserve(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
-        let wanted = self.wanted_reserve(allocator);
-        while allocator.reserve.len() < wanted {
+        while self.lacking(allocator) > 0 {
             let number = self.fresh_chunk(allocator)?;
             allocator.reserve.push(number);
         }
@@ -204,13 +203,30 @@ impl Store {
         allocator.block_bytes / (allocator.blocks as u64).max(1)
     }
 
-    /// Bytes that writers can still take, in whole chunks and blocks, and the
-    /// most that there can be.
+    /// Bytes that writers can still take, in whole chunks, and the most that
+    /// there can be.
     pub fn room(&self) -> (u64, u64) {
         let limit = self.medium.limit() / CHUNK_BYTES;
         let allocator = self.allocator.lock();
+        let is_empty = |&&(number, _): &&(u32, Timestamp)| {
+            self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
+        };
+        let empty = allocator.empty.iter().filter(is_empty).count() as u64;
         let chunks = limit.saturating_sub(u64::from(allocator.next_chunk))
-            + (allocator.free_chunks.len() + allocator.discarded.len() + allocator.empty.len()) as u64;
-        (chunks * CHUNK_BYTES, limit * CHUNK_BYTES)
+            + (allocator.free_chunks.len() + allocator.discarded.len()) as u64
+            + empty;
+        (chunks.saturating_sub(self.lacking(&allocator) as u64) * CHUNK_BYTES, limit * CHUNK_BYTES)
+    }
+
+    /// Whether writers can have a chunk although the medium does not grow, and
+    /// how many blocks are free besides.
+    pub fn available(&self) -> (bool, usize) {
+        let allocator = self.allocator.lock();
+        (allocator.free_chunks.len() > self.lacking(&allocator), allocator.free_blocks())
+    }
+
+    /// Chunks that the reserve should have and has not.
+    fn lacking(&self, allocator: &Allocator) -> usize {
+        self.wanted_reserve(allocator).saturating_sub(allocator.reserve.len())
     }
 }

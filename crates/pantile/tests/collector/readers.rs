@@ -3,7 +3,7 @@
 
 use pantile::{Database, Isolation, Row, Transaction, TransactionOptions};
 
-use crate::rows::{Rows, check_row, collect_until, open, options, settle};
+use crate::rows::{Rows, check_row, collect_until, let_epochs_pass, open, options, settle};
 
 type Begin = fn(&Database) -> pantile::Result<Transaction>;
 
@@ -28,7 +28,7 @@ fn borrow<'t>(txn: &'t Transaction, rows: &'t Rows, key: u64) -> Row<'t> {
 fn churn(rows: &mut Rows, rounds: u64, keep: impl Fn(u64) -> bool) {
     for _ in 0..rounds {
         rows.put((0..160).filter(|&key| !keep(key)));
-        collect_until(&rows.db, "a moment", |_| true);
+        let_epochs_pass(&rows.db);
     }
 }
 

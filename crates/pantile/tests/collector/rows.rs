@@ -175,6 +175,13 @@ pub fn collect_until(db: &Database, what: &str, mut done: impl FnMut(&Stats) -> 
     }
 }
 
+/// Lets epochs pass, so that what was done before is older than what is done
+/// after, and the collector work a little.
+pub fn let_epochs_pass(db: &Database) {
+    std::thread::sleep(gc().epoch * 2);
+    collect_until(db, "a moment", |_| true);
+}
+
 /// Lets the collector work until so many more blocks have been reclaimed.
 pub fn reclaim(db: &Database, blocks: u64) {
     let before = db.stats().collector.blocks_reclaimed;
