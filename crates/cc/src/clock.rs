@@ -5,6 +5,7 @@
 //! Elsewhere, or once it has been seen to run backwards, ticks come from one
 //! shared counter that follows the system's monotonic clock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,33 @@ pub enum ClockSource {
     SharedCounter,
 }
 
+/// Time that passes only when it is told to, so that a run in one thread can be
+/// repeated exactly. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedTime(Arc<AtomicU64>);
+
+impl SimulatedTime {
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
+    }
+
+    /// The time that has passed.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// What time deadlines and pauses go by, and ticks without a cycle counter.
+#[derive(Debug)]
+enum Time {
+    System(Instant),
+    Simulated(SimulatedTime),
+}
+
+/// What a simulated pause of no certain length takes.
+const SIMULATED_YIELD: Duration = Duration::from_micros(100);
+
 /// Ticks of 32 ns since an origin that the opener chooses.
 #[derive(Debug)]
 pub struct Clock {
@@ -33,7 +61,8 @@ pub struct Clock {
     counter: AtomicU64,
     origin_tick: u64,
     origin_cycles: u64,
-    origin_instant: Instant,
+    origin_time: Duration,
+    time: Time,
     /// Ticks per cycle, times 2^32.
     rate: u64,
 }
@@ -62,8 +91,47 @@ impl Clock {
             counter: AtomicU64::new(after + 1),
             origin_tick: after + 1,
             origin_cycles: trust::cycles(),
-            origin_instant: Instant::now(),
+            origin_time: Duration::ZERO,
+            time: Time::System(Instant::now()),
             rate: trusted.map_or(0, |t| t.ticks_per_cycle),
+        }
+    }
+
+    /// A clock whose ticks are all above `after` and follow a simulated time.
+    pub fn simulated(after: u64, time: SimulatedTime) -> Self {
+        Self {
+            shared_mode: AtomicBool::new(true),
+            floor: AtomicU64::new(after + 1),
+            counter: AtomicU64::new(after + 1),
+            origin_tick: after + 1,
+            origin_cycles: 0,
+            origin_time: time.now(),
+            time: Time::Simulated(time),
+            rate: 0,
+        }
+    }
+
+    /// The time that has passed since the clock was made, for deadlines.
+    pub fn elapsed(&self) -> Duration {
+        match &self.time {
+            Time::System(origin) => origin.elapsed(),
+            Time::Simulated(time) => time.now().saturating_sub(self.origin_time),
+        }
+    }
+
+    /// Waits that long.
+    pub fn sleep(&self, length: Duration) {
+        match &self.time {
+            Time::System(_) => std::thread::sleep(length),
+            Time::Simulated(time) => time.advance(length),
+        }
+    }
+
+    /// Lets others go on.
+    pub fn yield_now(&self) {
+        match &self.time {
+            Time::System(_) => std::thread::yield_now(),
+            Time::Simulated(time) => time.advance(SIMULATED_YIELD),
         }
     }
 
@@ -78,7 +146,10 @@ impl Clock {
 
     /// How far the clocks of two cores can differ, in ticks.
     pub fn skew(&self) -> u64 {
-        trust::cycle_counter().map_or(0, |t| t.skew_ticks)
+        match self.time {
+            Time::System(_) => trust::cycle_counter().map_or(0, |t| t.skew_ticks),
+            Time::Simulated(_) => 0,
+        }
     }
 
     /// The present tick, or `None` when the cycle counter has just been found
@@ -101,7 +172,7 @@ impl Clock {
     }
 
     fn next_shared(&self) -> u64 {
-        let now = self.origin_tick + self.origin_instant.elapsed().as_nanos() as u64 / TICK_NS;
+        let now = self.origin_tick + self.elapsed().as_nanos() as u64 / TICK_NS;
         let mut last = self.counter.load(Ordering::Relaxed);
         loop {
             let next = now.max(last + 1);

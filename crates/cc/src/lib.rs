@@ -12,7 +12,7 @@ mod pin;
 mod registry;
 mod trust;
 
-pub use clock::{Clock, ClockSource};
+pub use clock::{Clock, ClockSource, SimulatedTime};
 pub use epoch::{Epoch, EpochManager, RunningEpochs, RunningSet, Sight};
 pub use marks::ReadMarks;
 pub use pin::{Grace, Pin};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use pantile_base::limits::TRANSACTION_SLOTS;
@@ -73,7 +73,8 @@ pub(crate) struct Core {
 struct Upkeep {
     /// With the commits that were under way when it was taken.
     sample: Option<(StateSample, CommitsUnderWay)>,
-    last: Instant,
+    /// When the last sample was taken, by the clock.
+    last: Duration,
 }
 
 /// The parts that opening has put together.
@@ -106,7 +107,7 @@ impl Core {
             closed: AtomicBool::new(false),
             stage: Stage::default(),
             buffers: (0..TRANSACTION_SLOTS).map(|_| Mutex::default()).collect(),
-            upkeep: Mutex::new(Upkeep { sample: None, last: Instant::now() }),
+            upkeep: Mutex::new(Upkeep { sample: None, last: Duration::ZERO }),
         }
     }
 
@@ -190,13 +191,14 @@ impl Core {
     /// Frees what can be freed, for a transaction that found no space and has
     /// ended. Takes some epochs: what has been moved must be out of sight.
     pub fn make_room(&self) {
-        let until = Instant::now() + ROOM_TIME.max(self.options.gc.epoch * 4);
+        let clock = self.registry.clock();
+        let until = clock.elapsed() + ROOM_TIME.max(self.options.gc.epoch * 4);
         let (_, before) = self.store.available();
         let has_room = || {
             let (has_chunk, free_blocks) = self.store.available();
             has_chunk || free_blocks > before
         };
-        while !has_room() && Instant::now() < until {
+        while !has_room() && clock.elapsed() < until {
             let Ok((slot, _)) = self.registry.begin(Begin::WriterAtBegin) else { return };
             // What the collector copies must be durable before a state record
             // speaks of it, and that waits for commits.
@@ -205,7 +207,7 @@ impl Core {
             self.with_collector(slot, |collector, context| collector.make_room(context));
             self.registry.release(slot);
             self.advance_state();
-            std::thread::sleep(ROOM_TIME / 32);
+            clock.sleep(ROOM_TIME / 32);
         }
     }
 
@@ -217,8 +219,9 @@ impl Core {
 
     fn is_upkeep_due(&self) -> bool {
         let interval = self.options.gc.epoch * STATE_EPOCHS;
+        let now = self.registry.clock().elapsed();
         let is_due =
-            |u: parking_lot::MutexGuard<'_, Upkeep>| u.sample.is_some() || u.last.elapsed() >= interval;
+            |u: parking_lot::MutexGuard<'_, Upkeep>| u.sample.is_some() || now >= u.last + interval;
         self.cleanup.is_tick() && self.upkeep.try_lock().is_some_and(is_due)
     }
 
@@ -239,7 +242,7 @@ impl Core {
             self.release_dropped();
             return;
         }
-        upkeep.last = Instant::now();
+        upkeep.last = self.registry.clock().elapsed();
         let sample = self.store.sample(self.sample_time());
         upkeep.sample = Some((sample, self.registry.commits_under_way()));
     }

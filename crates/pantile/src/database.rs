@@ -79,7 +79,7 @@ impl Database {
             relaxed: options.durability == Durability::None && medium.survives_exit(),
         };
         let in_path = |e| from_store(e, path);
-        let store = Store::open(medium, store_options, identity()).map_err(in_path)?;
+        let store = Store::open(medium, store_options, identity(&options)).map_err(in_path)?;
         let (found, summary) = recovery::scan(&store, &options).map_err(in_path)?;
         let reclaimer = match options.collector {
             Collector::None => Box::new(NoGc) as Box<dyn Reclaimer>,
@@ -87,7 +87,11 @@ impl Database {
             Collector::TbCollect => Box::new(TbCollect::new(options.gc, store_options.streams)),
         };
         // Timestamps go on above everything on the medium (T5).
-        let clock = Clock::new(summary.highest.tick());
+        let highest = summary.highest.tick();
+        let clock = match options.simulated_time.clone() {
+            Some(time) => Clock::simulated(highest, time),
+            None => Clock::new(highest),
+        };
         let mut core = Core::new(Parts { options, store, clock, reclaimer });
         core.recover_tables(&found, summary, began)?;
         let preallocate = core.options.preallocate;
@@ -290,13 +294,14 @@ impl Core {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
-        let deadline = Instant::now() + limit;
+        let clock = self.registry.clock();
+        let deadline = clock.elapsed() + limit;
         while self.registry.running() > 0 {
-            if Instant::now() >= deadline {
+            if clock.elapsed() >= deadline {
                 self.closed.store(false, Ordering::Release);
                 return Err(Error::Timeout(limit));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            clock.sleep(Duration::from_millis(1));
         }
         self.record_state(true)
     }
@@ -342,10 +347,13 @@ fn boot_id() -> u64 {
         .fold(0, |n, digit| n << 4 | u64::from((digit as char).to_digit(16).unwrap_or(0)))
 }
 
-/// A number that no other database has.
-fn identity() -> u64 {
+/// A number that no other database has, but for those that are simulated.
+fn identity(options: &Options) -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::time::SystemTime::now())
+    match &options.simulated_time {
+        Some(time) => time.now().as_nanos() as u64,
+        None => RandomState::new().hash_one(std::time::SystemTime::now()),
+    }
 }
 
 const _: () = assert!(TRANSACTION_SLOTS < 0xfffe, "an anchor's owner has 16 bits, and two names are taken");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Insert, Scan};
@@ -164,7 +164,7 @@ impl Core {
     /// Enters the keys of every version that somebody may see.
     fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
         let visitor = self.visitor()?;
-        let deadline = Instant::now() + BUILD_WAIT;
+        let deadline = self.registry.clock().elapsed() + BUILD_WAIT;
         for tuple in (0..table.tuples_end()).map(TupleId) {
             visitor
                 .settled(table, tuple, deadline, |newest| self.enter_versions(table, index, tuple, newest))?;
@@ -207,7 +207,7 @@ impl Core {
         visitor: &Visitor<'_>,
         table: &TableInner,
         index: &IndexInner,
-        deadline: Instant,
+        deadline: Duration,
     ) -> Result<()> {
         let mut scan = Scan::new(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded, Direction::Forward);
         let mut batch = Batch::new();

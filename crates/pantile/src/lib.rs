@@ -35,7 +35,7 @@ pub use options::{
     Collector, ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
 pub use pantile_base::Timestamp;
-pub use pantile_cc::ClockSource;
+pub use pantile_cc::{ClockSource, SimulatedTime};
 pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
 pub use pantile_reclaim::{CollectorStats, GcOptions, Pacing};
 pub use retry::Retry;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::limits::BLOCK_SLOTS;
+use pantile_cc::SimulatedTime;
 use pantile_media::{Durability, Medium, NvmConfig};
 use pantile_reclaim::GcOptions;
 
@@ -121,6 +122,7 @@ pub struct Options {
     pub(crate) max_bytes: Option<u64>,
     pub(crate) preallocate: u64,
     pub(crate) progress: Option<ProgressCall>,
+    pub(crate) simulated_time: Option<SimulatedTime>,
 }
 
 impl fmt::Debug for Options {
@@ -241,6 +243,27 @@ impl Options {
     #[must_use]
     pub fn progress(mut self, call: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(call));
+        self
+    }
+
+    /// Has everything go by a time that the caller lets pass, instead of the
+    /// machine's clocks. A program that uses the database from one thread, on
+    /// a medium that does the same each time, can then be repeated exactly.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pantile::{MediumKind, Options, SimulatedTime};
+    /// let time = SimulatedTime::default();
+    /// let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+    /// let db = options.open("unused")?;
+    /// let first = db.begin()?.timestamp();
+    /// time.advance(Duration::from_secs(3600));
+    /// assert!(db.begin()?.timestamp() > first);
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn simulated_time(mut self, time: SimulatedTime) -> Self {
+        self.simulated_time = Some(time);
         self
     }
 

@@ -143,7 +143,7 @@ impl Retry<'_> {
         if micros < 20 {
             thread::yield_now();
         } else {
-            thread::sleep(Duration::from_micros(micros));
+            self.core.registry.clock().sleep(Duration::from_micros(micros));
         }
     }
 }

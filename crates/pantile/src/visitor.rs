@@ -1,6 +1,6 @@
 //! Looking at tuples outside of a transaction: to build indexes, to measure.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use pantile_base::{Address, TupleId};
 use pantile_cc::{Begin, Slot};
@@ -44,7 +44,7 @@ impl Visitor<'_> {
         &self,
         table: &TableInner,
         tuple: TupleId,
-        deadline: Instant,
+        deadline: Duration,
         look: impl Fn(Address) -> Option<R>,
     ) -> Result<R> {
         let registry = &self.core.registry;
@@ -61,10 +61,10 @@ impl Visitor<'_> {
                 return Ok(seen);
             }
             drop(pin);
-            if Instant::now() >= deadline {
+            if registry.clock().elapsed() >= deadline {
                 return Err(Error::Timeout(BUILD_WAIT));
             }
-            std::thread::yield_now();
+            registry.clock().yield_now();
         }
     }
 
