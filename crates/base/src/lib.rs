@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)] // growing arrays of control data
 
+pub mod control;
 mod ids;
 pub mod limits;
 mod prefetch;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct DramMedium {
     map: Arc<Map>,
-    ahead: Ahead,
+    ahead: Option<Ahead>,
     counters: Counters,
 }
 
@@ -29,7 +29,17 @@ impl DramMedium {
         map.prefer_huge_pages();
         let map = Arc::new(map);
         let ahead = Ahead::new(Arc::clone(&map), Box::new(Map::attach_memory));
-        Ok(Arc::new(Self { map, ahead, counters: Counters::new() }))
+        Ok(Arc::new(Self { map, ahead: Some(ahead), counters: Counters::new() }))
+    }
+
+    /// An empty medium on ordinary pages that is never longer than was asked
+    /// for: for simulations, which make thousands of small ones.
+    ///
+    /// # Errors
+    /// As [`DramMedium::new`].
+    pub fn small(options: MapOptions) -> Result<Arc<Self>, MediumError> {
+        let map = Arc::new(Map::reserve(options)?);
+        Ok(Arc::new(Self { map, ahead: None, counters: Counters::new() }))
     }
 }
 
@@ -53,11 +63,14 @@ impl Medium for DramMedium {
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.ahead.grow(len)
+        match &self.ahead {
+            Some(ahead) => ahead.grow(len),
+            None => self.map.grow(len, |from, to| self.map.attach_memory(from, to)),
+        }
     }
 
     fn preallocate(&self, len: u64) -> Result<(), MediumError> {
-        self.ahead.preallocate(len)
+        self.ahead.as_ref().map_or_else(|| self.grow(len), |ahead| ahead.preallocate(len))
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

@@ -1,0 +1,116 @@
+//! Many cases, until something is wrong or enough has been tried.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pantile::Collector;
+
+use crate::case::{Case, Failure, Totals};
+use crate::medium::{Broken, Kind};
+
+/// When a campaign has tried enough.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// After this time; cases that are under way are finished.
+    Time(Duration),
+    /// After so many cases.
+    Cases(u64),
+    /// After so many power cuts.
+    Cuts(u64),
+}
+
+/// What to try.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The seed of the first case; the others follow.
+    pub seed: u64,
+    /// The media, in turn.
+    pub kinds: Vec<Kind>,
+    /// The collectors, in turn.
+    pub collectors: Vec<Collector>,
+    /// When to end.
+    pub until: Until,
+    /// Cases at the same time.
+    pub threads: usize,
+    /// A promise that the media break.
+    pub broken: Option<Broken>,
+}
+
+/// What a campaign has found.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Totals by medium and collector.
+    pub totals: BTreeMap<(&'static str, &'static str), Totals>,
+    /// The failure of the lowest seed, if there was one.
+    pub failure: Option<Failure>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Outcome {
+    /// Everything together.
+    pub fn total(&self) -> Totals {
+        let mut total = Totals::default();
+        self.totals.values().for_each(|one| total.add(one));
+        total
+    }
+}
+
+impl Campaign {
+    /// Which case has this number.
+    pub fn case(&self, number: u64) -> Case {
+        let kinds = self.kinds.len() as u64;
+        Case {
+            seed: self.seed + number,
+            kind: self.kinds[(number % kinds) as usize],
+            collector: self.collectors[(number / kinds) as usize % self.collectors.len()],
+            broken: self.broken,
+        }
+    }
+
+    /// Runs it. `stop` ends it early; `progress` hears of the totals after each case.
+    pub fn run(&self, stop: &AtomicBool, progress: impl Fn(&Totals) + Sync) -> Outcome {
+        let began = Instant::now();
+        let next = AtomicU64::new(0);
+        let failed = AtomicBool::new(false);
+        let outcome = Mutex::new(Outcome::default());
+        let is_enough = |number: u64, cuts: u64| match self.until {
+            Until::Time(time) => began.elapsed() >= time,
+            Until::Cases(cases) => number >= cases,
+            Until::Cuts(most) => cuts >= most,
+        };
+        let work = || {
+            let mut cuts = 0;
+            while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if is_enough(number, cuts) {
+                    return;
+                }
+                let case = self.case(number);
+                let mut totals = Totals::default();
+                let result = case.run(None, &mut totals);
+                let mut outcome = outcome.lock().expect("no thread panics with it");
+                let key = (case.kind.name(), case.collector.name());
+                outcome.totals.entry(key).or_default().add(&totals);
+                if let Err(failure) = result {
+                    failed.store(true, Ordering::Relaxed);
+                    let is_first = outcome.failure.as_ref().is_none_or(|f| case.seed < f.case.seed);
+                    if is_first {
+                        outcome.failure = Some(failure);
+                    }
+                }
+                let total = outcome.total();
+                cuts = total.cuts;
+                progress(&total);
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
+        });
+        let mut outcome = outcome.into_inner().expect("no thread panics with it");
+        outcome.time = began.elapsed();
+        outcome
+    }
+}

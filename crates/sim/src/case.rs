@@ -1,0 +1,375 @@
+//! One case: a few lives of a database one after the other, each cut at many
+//! boundaries, and recoveries that are cut as well. A seed determines all of it.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::str::FromStr;
+
+use pantile::Collector;
+
+use crate::cut::{Keep, Replay};
+use crate::image::Image;
+use crate::life::{Life, Plan, found};
+use crate::medium::{Broken, Kind, Log};
+use crate::random::{Random, mix};
+use crate::state::{State, apply};
+
+/// Boundaries tried in each life of a large case.
+const SAMPLED: usize = 150;
+/// Recoveries that are cut: one in so many.
+const AGAIN: u64 = 8;
+
+/// Where the power is cut in one life, and what is left then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// Events before it.
+    pub boundary: usize,
+    /// What is left of what was not durable.
+    pub keep: Keep,
+    /// Determines which part, where that is not all.
+    pub choice: u64,
+}
+
+/// A cut of a case, and perhaps one of the recovery from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutOfCase {
+    /// Which life.
+    pub life: u32,
+    /// Where it is cut.
+    pub cut: Cut,
+    /// Where the recovery is.
+    pub again: Option<Cut>,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.boundary, self.keep.name(), self.choice)
+    }
+}
+
+impl fmt::Display for CutOfCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.life, self.cut)?;
+        self.again.map_or(Ok(()), |again| write!(f, ":{again}"))
+    }
+}
+
+/// Reads what [`CutOfCase`] displays: LIFE:BOUNDARY:KEEP:CHOICE, and again
+/// BOUNDARY:KEEP:CHOICE for the recovery.
+impl FromStr for CutOfCase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text} is not LIFE:BOUNDARY:KEEP:CHOICE[:BOUNDARY:KEEP:CHOICE]");
+        let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+        let cut = |parts: &[&str]| -> Result<Cut, String> {
+            let [boundary, keep, choice] = parts else { return Err(wrong()) };
+            Ok(Cut {
+                boundary: number(boundary)? as usize,
+                keep: Keep::by_name(keep).ok_or_else(wrong)?,
+                choice: number(choice)?,
+            })
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let life = number(parts[0])? as u32;
+        match parts.len() {
+            4 => Ok(Self { life, cut: cut(&parts[1..])?, again: None }),
+            7 => Ok(Self { life, cut: cut(&parts[1..4])?, again: Some(cut(&parts[4..])?) }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// A case.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Determines everything but what the other fields say.
+    pub seed: u64,
+    /// The medium.
+    pub kind: Kind,
+    /// The collector.
+    pub collector: Collector,
+    /// A promise that the medium breaks.
+    pub broken: Option<Broken>,
+}
+
+/// What has been done.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Totals {
+    /// Cases.
+    pub cases: u64,
+    /// Lives of databases.
+    pub lives: u64,
+    /// Commits acknowledged.
+    pub commits: u64,
+    /// Events that a cut could have come between.
+    pub events: u64,
+    /// Power cuts, each followed by a recovery and a comparison.
+    pub cuts: u64,
+    /// Of these, cuts of a recovery.
+    pub cuts_of_recovery: u64,
+    /// Blocks that collectors have reclaimed.
+    pub blocks_reclaimed: u64,
+}
+
+impl Totals {
+    /// Adds others.
+    pub fn add(&mut self, other: &Totals) {
+        self.cases += other.cases;
+        self.lives += other.lives;
+        self.commits += other.commits;
+        self.events += other.events;
+        self.cuts += other.cuts;
+        self.cuts_of_recovery += other.cuts_of_recovery;
+        self.blocks_reclaimed += other.blocks_reclaimed;
+    }
+}
+
+/// What a case has shown to be wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The case.
+    pub case: Case,
+    /// Where the power had been cut; none if it was wrong before.
+    pub cut: Option<CutOfCase>,
+    /// What, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { seed, kind, collector, .. } = self.case;
+        match &self.cut {
+            Some(cut) => write!(f, "after a power cut at {cut}")?,
+            None => f.write_str("while running")?,
+        }
+        write!(f, " on simulated {} with {} (seed {seed}): {}", kind.name(), collector.name(), self.what)
+    }
+}
+
+impl Failure {
+    /// The arguments of `pantile crashtest` that show it again.
+    pub fn replay(&self) -> String {
+        let Case { seed, kind, collector, .. } = self.case;
+        let cut = self.cut.map(|cut| format!(" --cut {cut}")).unwrap_or_default();
+        format!("--simulate --seed {seed} --medium {} --gc {}{cut}", kind.name(), collector.name())
+    }
+}
+
+impl Case {
+    /// Runs it, or only the cut that is given.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn run(self, only: Option<CutOfCase>, totals: &mut Totals) -> Result<(), Failure> {
+        let mut run = Run { case: self, only, at: None, totals };
+        let outcome = catch_unwind(AssertUnwindSafe(|| run.run()));
+        let what = match outcome {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(what)) => what,
+            Err(panic) => format!("it has panicked: {}", words(&*panic)),
+        };
+        Err(Failure { case: self, cut: run.at, what })
+    }
+
+    fn plan(self, random: &mut Random, size: Size) -> Plan {
+        let Case { kind, collector, broken, .. } = self;
+        let seed = random.draw();
+        let clients = 1 + random.below(if size == Size::Busy { 3 } else { 5 }) as u8;
+        let calls = match size {
+            Size::Small => 30 + random.below(30),
+            Size::Varied => 150 + random.below(500),
+            Size::Busy => 1_000 + random.below(3_000),
+        };
+        Plan { seed, kind, collector, broken, clients, calls, churns: size == Size::Busy || random.one_in(2) }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+/// How much is done in a life.
+#[derive(Clone, Copy, PartialEq)]
+enum Size {
+    /// Little enough to be cut everywhere.
+    Small,
+    Varied,
+    /// The same few rows again and again, which keeps the collector busy.
+    Busy,
+}
+
+struct Run<'r> {
+    case: Case,
+    only: Option<CutOfCase>,
+    at: Option<CutOfCase>,
+    totals: &'r mut Totals,
+}
+
+impl Run<'_> {
+    fn run(&mut self) -> Result<(), String> {
+        let mut random = Random::new(mix(self.case.seed));
+        let size = *random.pick(&[Size::Small, Size::Varied, Size::Busy, Size::Busy]);
+        let lives = 1 + random.below(3) as u32;
+        self.totals.cases += 1;
+        let (mut image, mut state, mut floor) = (Image::default(), State::new(), 0);
+        for number in 0..lives {
+            let plan = self.case.plan(&mut random, size);
+            self.at = None;
+            let life = plan.live_alone(&image, &state, floor)?;
+            self.totals.lives += 1;
+            self.totals.commits += life.steps.len() as u64;
+            self.totals.events += life.log.boundaries() as u64;
+            self.totals.blocks_reclaimed += life.reclaimed;
+            let last = life.log.boundaries() as u64;
+            // The cut that the next life begins with.
+            let ending = last / 2 + random.below(last - last / 2);
+            let ending = self.choose(ending as usize, &mut random);
+            let mut cuts = match self.only {
+                None if size == Size::Small => self.everywhere(&life, &mut random),
+                None => self.sampled(&life, &mut random),
+                Some(only) if only.life == number => return self.cut_life(number, life, vec![only.cut]).map(drop),
+                Some(_) => Vec::new(),
+            };
+            cuts.sort_unstable_by_key(|cut| cut.boundary);
+            let at = cuts.partition_point(|cut| cut.boundary <= ending.boundary);
+            cuts.insert(at, ending);
+            (image, state, floor) = self.cut_life(number, life, cuts)?.ok_or("no cut was tried")?;
+        }
+        Ok(())
+    }
+
+    fn choose(&self, boundary: usize, random: &mut Random) -> Cut {
+        Cut { boundary, keep: *random.pick(Keep::of(self.case.kind)), choice: random.draw() >> 32 }
+    }
+
+    /// Every boundary, and after a fence or sync everything that can be left.
+    fn everywhere(&self, life: &Life, random: &mut Random) -> Vec<Cut> {
+        let mut cuts = Vec::new();
+        for boundary in 0..life.log.boundaries() {
+            let keeps = Keep::of(self.case.kind);
+            let is_persist = |n: usize| life.log.is_persist(n);
+            if boundary == 0 || is_persist(boundary - 1) || is_persist(boundary) {
+                cuts.extend(keeps.iter().map(|&keep| Cut { boundary, keep, choice: random.draw() >> 32 }));
+            } else if !life.log.is_long_run(boundary) || random.one_in(40) {
+                cuts.push(self.choose(boundary, random));
+            }
+        }
+        cuts
+    }
+
+    /// Some boundaries, half of them about where a block changes its state.
+    fn sampled(&self, life: &Life, random: &mut Random) -> Vec<Cut> {
+        let turns = life.log.changes_of_blocks();
+        let boundary = |random: &mut Random| match turns.len() as u64 {
+            turning @ 1.. if random.one_in(2) => turns[random.below(turning) as usize] + random.below(3) as usize,
+            _ => random.below(life.log.boundaries() as u64) as usize,
+        };
+        (0..SAMPLED)
+            .map(|_| {
+                let boundary = boundary(random);
+                self.choose(boundary.min(life.log.boundaries() - 1), random)
+            })
+            .collect()
+    }
+
+    /// Cuts a life at boundaries in order; gives what the last one has left.
+    fn cut_life(
+        &mut self,
+        number: u32,
+        life: Life,
+        cuts: Vec<Cut>,
+    ) -> Result<Option<(Image, State, u64)>, String> {
+        let mut replay = Replay::new(&life.start, &life.log, self.case.kind);
+        let (mut state, mut floor) = (life.state.clone(), life.floor);
+        let mut steps = life.steps.iter().peekable();
+        let mut left = None;
+        for cut in cuts {
+            self.at = Some(CutOfCase { life: number, cut, again: None });
+            replay.advance_to(cut.boundary);
+            while let Some(step) = steps.next_if(|step| step.ended <= cut.boundary) {
+                // One that has written nothing has left no timestamp either.
+                if step.changes.iter().any(|change| change.is_written(&state)) {
+                    floor = floor.max(step.ts);
+                }
+                apply(&mut state, &step.changes);
+            }
+            let next = steps.peek().filter(|step| step.began < cut.boundary).map(|step| {
+                let mut next = state.clone();
+                apply(&mut next, &step.changes);
+                next
+            });
+            let image = replay.image(cut.keep, cut.choice);
+            let (is, log) = found(&image, self.case.kind, floor)?;
+            self.totals.cuts += 1;
+            if is != state && next.as_ref() != Some(&is) {
+                return Err(difference(&is, &state, next.as_ref()));
+            }
+            self.cut_recovery(&image, &log, &is, floor, cut)?;
+            left = Some((image, is, floor));
+        }
+        Ok(left)
+    }
+
+    /// Cuts the recovery as well, now and then; it finds the same again.
+    fn cut_recovery(
+        &mut self,
+        image: &Image,
+        log: &Log,
+        expected: &State,
+        floor: u64,
+        first: Cut,
+    ) -> Result<(), String> {
+        let mut random = Random::new(mix(first.choice) ^ first.boundary as u64);
+        let is_due = random.one_in(AGAIN);
+        let boundary = random.below(log.boundaries() as u64) as usize;
+        let drawn = self.choose(boundary, &mut random);
+        let again = match self.only {
+            Some(only) => only.again,
+            None => is_due.then_some(drawn),
+        };
+        let Some(again) = again else { return Ok(()) };
+        self.at = self.at.map(|at| CutOfCase { again: Some(again), ..at });
+        let mut replay = Replay::new(image, log, self.case.kind);
+        replay.advance_to(again.boundary.min(log.boundaries() - 1));
+        let (is, _) = found(&replay.image(again.keep, again.choice), self.case.kind, floor)?;
+        self.totals.cuts += 1;
+        self.totals.cuts_of_recovery += 1;
+        if is == *expected { Ok(()) } else { Err(difference(&is, expected, None)) }
+    }
+}
+
+/// What is not as it should be, in words.
+fn difference(is: &State, least: &State, most: Option<&State>) -> String {
+    let mut lines = Vec::new();
+    let names: std::collections::BTreeSet<&String> = is.keys().chain(least.keys()).collect();
+    for name in names {
+        match (is.get(name), least.get(name)) {
+            (Some(is), Some(least)) => {
+                let keys: std::collections::BTreeSet<&u64> = is.rows.keys().chain(least.rows.keys()).collect();
+                for key in keys {
+                    let (found, expected) = (is.rows.get(key), least.rows.get(key));
+                    if found != expected {
+                        lines.push(format!("{name} {key} is {}, acknowledged was {}", brief(found), brief(expected)));
+                    }
+                }
+                if is.is_indexed != least.is_indexed {
+                    lines.push(format!("{name} has an index: {}, acknowledged: {}", is.is_indexed, least.is_indexed));
+                }
+            }
+            (Some(_), None) => lines.push(format!("table {name} is there")),
+            _ => lines.push(format!("table {name} is lost")),
+        }
+    }
+    let also = if most.is_some() { "; a transaction was committing, and it is not that either" } else { "" };
+    format!("{}{also}", lines.join("; "))
+}
+
+fn brief(row: Option<&crate::state::Row>) -> String {
+    match row {
+        Some((value, data)) => format!("({value}, {} x {})", data.len(), data.first().unwrap_or(&0)),
+        None => "none".into(),
+    }
+}

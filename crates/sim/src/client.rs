@@ -1,0 +1,308 @@
+//! One of several clients whose calls take turns in one thread.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use pantile::{
+    ConflictPolicy, Database, Error, Isolation, Range, Savepoint, Transaction, TransactionOptions, Value,
+};
+
+use crate::random::Random;
+use crate::state::{Change, Row, Versions};
+
+/// Keys are below.
+pub(crate) const KEYS: u64 = 24;
+/// Values of the column with a secondary index are below.
+const VALUES: u64 = 6;
+
+/// Rows by table and key, none where it was deleted.
+type Writes = BTreeMap<(String, u64), Option<Row>>;
+
+/// A client between two of its calls.
+pub(crate) struct Client {
+    core: u8,
+    open: Option<Open>,
+}
+
+struct Open {
+    txn: Transaction,
+    kind: Kind,
+    /// Calls until it ends.
+    left: u64,
+    writes: Writes,
+    savepoint: Option<(Savepoint, Writes)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Writer(Isolation),
+    Reader,
+    /// Reads at a safe snapshot.
+    Safe,
+}
+
+/// What a turn has done to the database.
+pub(crate) enum Turn {
+    Nothing,
+    Committed { ts: u64, changes: Vec<Change> },
+}
+
+/// What all clients share.
+pub(crate) struct Stage<'s> {
+    pub db: &'s Database,
+    pub versions: &'s mut Versions,
+    pub random: &'s mut Random,
+    /// Few keys, so that blocks die as a whole.
+    pub churns: bool,
+}
+
+impl Client {
+    pub fn new(core: u8) -> Self {
+        Self { core, open: None }
+    }
+
+    pub fn core(&self) -> u8 {
+        self.core
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.open.is_none()
+    }
+
+    /// Makes one call.
+    ///
+    /// # Errors
+    /// In words, if the database has answered wrongly.
+    pub fn turn(&mut self, stage: &mut Stage<'_>) -> Result<Turn, String> {
+        let Some(open) = &mut self.open else {
+            self.open = begin(stage)?;
+            return Ok(Turn::Nothing);
+        };
+        if open.left == 0 {
+            return self.open.take().expect("it is open").end(stage);
+        }
+        open.left -= 1;
+        match open.call(stage) {
+            Err(Call::Refused) if stage.random.one_in(2) => {
+                self.open.take().expect("it is open").txn.rollback();
+                Ok(Turn::Nothing)
+            }
+            Ok(()) | Err(Call::Refused) => Ok(Turn::Nothing),
+            Err(Call::Wrong(how)) => Err(how),
+        }
+    }
+
+    /// Ends what is open without committing.
+    pub fn leave(&mut self) {
+        self.open = None;
+    }
+}
+
+/// Why a call has not done what it was to do.
+enum Call {
+    /// As it may be: another transaction was in the way, or there was no space.
+    Refused,
+    Wrong(String),
+}
+
+impl From<Error> for Call {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Conflict { .. } | Error::StorageFull { .. } => Call::Refused,
+            other => Call::Wrong(format!("a call failed: {other}")),
+        }
+    }
+}
+
+fn begin(stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
+    // Whoever churns mostly writes.
+    let kind = match stage.random.below(if stage.churns { 48 } else { 20 }) {
+        20.. | 0..12 => Kind::Writer(Isolation::Serializable),
+        12..14 => Kind::Writer(Isolation::Snapshot),
+        14..16 => Kind::Writer(Isolation::ReadCommitted),
+        16..18 => Kind::Reader,
+        18..20 => Kind::Safe,
+    };
+    let options = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+    let options = match kind {
+        Kind::Writer(isolation) => options.isolation(isolation),
+        Kind::Reader => options.read_only(true),
+        Kind::Safe => options.safe_snapshot(),
+    };
+    let txn = match stage.db.begin_with(options) {
+        Err(Error::Timeout(_)) => return Ok(None),
+        other => other.map_err(|error| format!("begin: {error}"))?,
+    };
+    let left = match kind {
+        // Some stay for long.
+        Kind::Reader | Kind::Safe if stage.random.one_in(4) => 20 + stage.random.below(60),
+        _ if stage.random.one_in(30) => 30,
+        _ => 1 + stage.random.below(if stage.churns { 3 } else { 5 }),
+    };
+    Ok(Some(Open { txn, kind, left, writes: Writes::new(), savepoint: None }))
+}
+
+impl Open {
+    fn call(&mut self, stage: &mut Stage<'_>) -> Result<(), Call> {
+        let tables = stage.db.tables();
+        let Some(name) = tables.get(stage.random.below(tables.len().max(1) as u64) as usize) else {
+            return Ok(());
+        };
+        let hot = stage.churns && !stage.random.one_in(8);
+        let key = stage.random.below(if hot { 6 } else { KEYS });
+        let writes = matches!(self.kind, Kind::Writer(_));
+        let first = if writes && stage.churns && !stage.random.one_in(4) { 7 } else { 0 };
+        match first + stage.random.below(if writes { 16 } else { 6 } - first) {
+            0..3 => self.get(stage, name, key),
+            3..5 => self.scan(stage, name, key),
+            5 => self.scan_index(stage, name),
+            6 => self.lock(stage, name, key),
+            7..13 => self.put(stage, name, key),
+            13..15 => self.delete(stage, name, key),
+            _ => self.save_or_go_back(stage),
+        }
+    }
+
+    /// The timestamp at which the next call reads.
+    fn ts(&self) -> u64 {
+        match self.kind {
+            Kind::Writer(Isolation::ReadCommitted) => u64::MAX,
+            _ => self.txn.timestamp().get(),
+        }
+    }
+
+    /// Whether later writers must keep out of what has been read.
+    fn is_remembered(&self) -> bool {
+        !matches!(self.kind, Kind::Writer(Isolation::ReadCommitted))
+    }
+
+    fn expected(&self, stage: &mut Stage<'_>, table: &str, key: u64) -> Option<Row> {
+        if let Some(own) = self.writes.get(&(table.to_owned(), key)) {
+            return own.clone();
+        }
+        match self.is_remembered() {
+            true => stage.versions.read(table, key, self.ts()),
+            false => stage.versions.peek(table, key, self.ts()),
+        }
+    }
+
+    fn expected_range(&self, stage: &mut Stage<'_>, table: &str, keys: (u64, u64)) -> BTreeMap<u64, Row> {
+        let mut rows = match self.is_remembered() {
+            true => stage.versions.scan(table, keys, self.ts()),
+            false => stage.versions.peek_range(table, keys, self.ts()),
+        };
+        self.add_own(table, keys, &mut rows);
+        rows
+    }
+
+    fn add_own(&self, table: &str, keys: (u64, u64), rows: &mut BTreeMap<u64, Row>) {
+        for ((_, key), row) in self.writes.iter().filter(|((name, _), _)| name == table) {
+            match row {
+                Some(row) if (keys.0..=keys.1).contains(key) => rows.insert(*key, row.clone()),
+                _ => rows.remove(key),
+            };
+        }
+    }
+
+    fn wrong(&self, what: &str, found: &impl std::fmt::Debug, expected: &impl std::fmt::Debug) -> Call {
+        let txn = &self.txn;
+        Call::Wrong(format!("{what} by {txn:?}: found {found:?}, expected {expected:?}"))
+    }
+
+    fn get(&self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = stage.db.table(name)?;
+        let found = self.txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;
+        let expected = self.expected(stage, name, key);
+        let found = found.map(|(_, row)| row);
+        if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} {key}"), &found, &expected)) }
+    }
+
+    fn scan(&self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = stage.db.table(name)?;
+        let keys = if stage.random.one_in(3) { (0, u64::MAX) } else { (key, key + 5) };
+        let (first, last) = ([keys.0.into()], [keys.1.into()]);
+        let range = Range::all().from(Bound::Included(&first)).to(Bound::Included(&last));
+        let found = self.txn.scan(&table, range)?.map(|row| decode(&row?)).collect::<Result<_, Error>>()?;
+        let expected = self.expected_range(stage, name, keys);
+        let found: BTreeMap<u64, Row> = found;
+        if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} {keys:?}"), &found, &expected)) }
+    }
+
+    fn scan_index(&self, stage: &mut Stage<'_>, name: &str) -> Result<(), Call> {
+        let table = stage.db.table(name)?;
+        let Ok(index) = table.index(BY_V) else { return Ok(()) };
+        let value = stage.random.below(VALUES);
+        let rows = self.txn.scan_index(&index, Range::prefix(&[value.into()]))?;
+        let found: BTreeMap<u64, Row> = rows.map(|row| decode(&row?)).collect::<Result<_, Error>>()?;
+        let mut expected = match self.is_remembered() {
+            true => stage.versions.select(name, value, self.ts()),
+            false => stage.versions.peek_range(name, (0, u64::MAX), self.ts()),
+        };
+        self.add_own(name, (0, u64::MAX), &mut expected);
+        expected.retain(|_, row| row.0 == value);
+        if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} by v {value}"), &found, &expected)) }
+    }
+
+    fn lock(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = stage.db.table(name)?;
+        self.txn.get_for_update(&table, &[key.into()])?;
+        Ok(())
+    }
+
+    fn put(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = stage.db.table(name)?;
+        let len = match stage.random.below(300) {
+            0 => 66_000,
+            1..60 if !stage.churns => 4 + stage.random.below(300),
+            _ => 4 + stage.random.below(30),
+        };
+        let row = (stage.random.below(VALUES), vec![stage.random.below(250) as u8 + 1; len as usize]);
+        self.txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
+        self.writes.insert((name.to_owned(), key), Some(row));
+        Ok(())
+    }
+
+    fn delete(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = stage.db.table(name)?;
+        if self.txn.delete(&table, &[key.into()])? {
+            self.writes.insert((name.to_owned(), key), None);
+        }
+        Ok(())
+    }
+
+    fn save_or_go_back(&mut self, stage: &mut Stage<'_>) -> Result<(), Call> {
+        match self.savepoint.take() {
+            Some((savepoint, writes)) if stage.random.one_in(2) => {
+                self.txn.rollback_to(savepoint)?;
+                self.writes = writes;
+            }
+            _ => self.savepoint = Some((self.txn.savepoint(), self.writes.clone())),
+        }
+        Ok(())
+    }
+
+    fn end(self, stage: &mut Stage<'_>) -> Result<Turn, String> {
+        if stage.random.one_in(8) {
+            self.txn.rollback();
+            return Ok(Turn::Nothing);
+        }
+        let changes: Vec<Change> =
+            self.writes.into_iter().map(|((table, key), row)| Change::Put(table, key, row)).collect();
+        match self.txn.commit() {
+            Ok(ts) => {
+                stage.versions.commit(ts.get(), &changes)?;
+                Ok(Turn::Committed { ts: ts.get(), changes })
+            }
+            Err(Error::Conflict { .. } | Error::StorageFull { .. }) => Ok(Turn::Nothing),
+            Err(error) => Err(format!("commit: {error}")),
+        }
+    }
+}
+
+/// The secondary index of each table, on the second column.
+pub(crate) const BY_V: &str = "by_v";
+
+/// The key and the rest of a row.
+pub(crate) fn decode(row: &pantile::Row<'_>) -> pantile::Result<(u64, Row)> {
+    Ok((row.get(0)?, (row.get(1)?, row.read(2)?.unwrap_or_default().into_owned())))
+}

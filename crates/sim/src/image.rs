@@ -1,0 +1,67 @@
+//! The bytes of a medium, as far as they are not zero.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pantile_base::limits::CHUNK_BYTES;
+
+pub(crate) const PAGE: u64 = 4096;
+
+type Page = [u8; PAGE as usize];
+
+/// What a medium holds at one moment. Clones share pages.
+#[derive(Clone, Default, Debug)]
+pub struct Image {
+    len: u64,
+    pages: BTreeMap<u64, Arc<Page>>,
+}
+
+impl Image {
+    /// Bytes of the medium: whole chunks.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the medium is new.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn grow(&mut self, len: u64) {
+        self.len = self.len.max(len);
+    }
+
+    /// Stores bytes that lie in one line. What holds bytes has their length.
+    pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
+        self.grow((offset + 1).next_multiple_of(CHUNK_BYTES));
+        let page = self.pages.entry(offset / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
+        let at = (offset % PAGE) as usize;
+        Arc::make_mut(page)[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Makes a range zero. It stays part of the medium.
+    pub(crate) fn clear(&mut self, range: Range<u64>) {
+        let pages: Vec<u64> =
+            self.pages.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(n, _)| *n).collect();
+        for number in pages {
+            let (from, to) = (range.start.max(number * PAGE), range.end.min((number + 1) * PAGE));
+            if to - from == PAGE {
+                self.pages.remove(&number);
+            } else if let Some(page) = self.pages.get_mut(&number) {
+                let start = number * PAGE;
+                Arc::make_mut(page)[(from - start) as usize..(to - start) as usize].fill(0);
+            }
+        }
+    }
+
+    /// Where pages are that may not be zero.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
+        self.pages.iter().map(|(number, page)| (number * PAGE, &**page))
+    }
+
+    /// The numbers of pages of a range that may not be zero.
+    pub(crate) fn pages_in(&self, range: &Range<u64>) -> Vec<u64> {
+        self.pages.range(range.start / PAGE..range.end / PAGE).map(|(number, _)| *number).collect()
+    }
+}

@@ -1,0 +1,248 @@
+//! One life of a database: from opening to the end of power.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile::{
+    Collector, Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, SimulatedTime, TableDef, Type,
+};
+
+use crate::client::{BY_V, Client, KEYS, Stage, Turn, decode};
+use crate::image::Image;
+use crate::medium::{Broken, Kind, Log, SimMedium};
+use crate::random::{Random, mix};
+use crate::state::{Change, State, TableState, Versions};
+
+/// Most tables at a time.
+const TABLES: usize = 3;
+
+/// What a life is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub seed: u64,
+    pub kind: Kind,
+    pub collector: Collector,
+    pub broken: Option<Broken>,
+    pub clients: u8,
+    /// Calls of all clients.
+    pub calls: u64,
+    pub churns: bool,
+}
+
+/// A step that was acknowledged.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// Events before it began and once it had ended.
+    pub began: usize,
+    pub ended: usize,
+    pub ts: u64,
+    pub changes: Vec<Change>,
+}
+
+/// What was done in a life, and what was logged.
+pub(crate) struct Life {
+    pub start: Image,
+    pub log: Log,
+    pub state: State,
+    pub steps: Vec<Step>,
+    /// The highest timestamp acknowledged before.
+    pub floor: u64,
+    pub reclaimed: u64,
+}
+
+impl Plan {
+    fn options(&self, medium: Arc<SimMedium>, time: SimulatedTime) -> Options {
+        let mut random = Random::new(self.seed ^ 0xEA6E);
+        let gc = GcOptions {
+            theta: *random.pick(&[0.5, 0.75]),
+            queue_share: *random.pick(&[0.0, 0.0, 0.15]),
+            epoch: Duration::from_micros(*random.pick(&[100, 300, 1_000])),
+            pacing: *random.pick(Pacing::ALL),
+            pass_over: !random.one_in(4),
+            space_target: *random.pick(&[1.0, 1.25]),
+        };
+        let slots = *random.pick(&[2, 4, 4, 8, 16]);
+        Options::new()
+            .collector(self.collector)
+            .gc(gc)
+            .block_slots(slots)
+            .streams(1 + random.below(3) as usize)
+            .on_medium(medium)
+            .recovery_threads(1)
+            .simulated_time(time)
+    }
+
+    /// Lives once, in a thread of its own: what threads remember of others
+    /// would make one run of a seed differ from the next.
+    ///
+    /// # Errors
+    /// In words, if the database has answered wrongly.
+    pub fn live_alone(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
+        let life = std::thread::scope(|scope| scope.spawn(|| self.live(start, state, floor)).join());
+        life.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn live(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
+        let medium = SimMedium::new(start, self.kind, self.broken);
+        let time = SimulatedTime::default();
+        time.advance(Duration::from_nanos(mix(self.seed) >> 20));
+        let options = self.options(Arc::clone(&medium), time.clone());
+        let db = options.open("simulated").map_err(|error| format!("open: {error}"))?;
+        let mut world = World {
+            random: Random::new(self.seed),
+            versions: Versions::new(state),
+            state: state.clone(),
+            steps: Vec::new(),
+            tables_made: mix(self.seed) % 1_000_000,
+            churns: self.churns,
+            medium: &medium,
+            db: &db,
+        };
+        let mut clients: Vec<Client> = (0..self.clients).map(Client::new).collect();
+        for _ in 0..self.calls {
+            time.advance(Duration::from_micros(match world.random.below(64) {
+                0 => 5_000,
+                n => 4 * n,
+            }));
+            world.turn(&mut clients)?;
+        }
+        let reclaimed = db.stats().collector.blocks_reclaimed;
+        let World { steps, mut random, .. } = world;
+        if random.one_in(4) {
+            // An orderly end, with whatever that writes.
+            clients.iter_mut().for_each(Client::leave);
+            db.close().map_err(|error| format!("close: {error}"))?;
+        }
+        // What is dropped later is not part of this life any more.
+        let log = medium.take_log();
+        Ok(Life { start: start.clone(), log, state: state.clone(), steps, floor, reclaimed })
+    }
+}
+
+struct World<'w> {
+    random: Random,
+    versions: Versions,
+    state: State,
+    steps: Vec<Step>,
+    tables_made: u64,
+    churns: bool,
+    medium: &'w SimMedium,
+    db: &'w Database,
+}
+
+impl World<'_> {
+    fn turn(&mut self, clients: &mut [Client]) -> Result<(), String> {
+        let is_quiet = clients.iter().all(Client::is_idle);
+        let changes = self.state.len() < TABLES || self.random.one_in(24);
+        if is_quiet && changes && (self.state.is_empty() || self.random.one_in(2)) {
+            return self.define();
+        }
+        let client = &mut clients[self.random.below(clients.len() as u64) as usize];
+        if client.is_idle() && self.state.is_empty() {
+            return Ok(());
+        }
+        self.medium.run_as(client.core());
+        let began = self.medium.events();
+        let mut stage = Stage {
+            db: self.db,
+            versions: &mut self.versions,
+            random: &mut self.random,
+            churns: self.churns,
+        };
+        if let Turn::Committed { ts, changes } = client.turn(&mut stage)? {
+            crate::state::apply(&mut self.state, &changes);
+            self.steps.push(Step { began, ended: self.medium.events(), ts, changes });
+        }
+        Ok(())
+    }
+
+    /// Changes a definition; no transaction is running.
+    fn define(&mut self) -> Result<(), String> {
+        let began = self.medium.events();
+        let names: Vec<String> = self.state.keys().cloned().collect();
+        let name = |random: &mut Random| random.pick(&names).clone();
+        let done = |result: pantile::Result<()>| result.map_err(|error| format!("a definition: {error}"));
+        let change = match (names.len(), self.random.below(3)) {
+            (0, _) | (..TABLES, 0) => {
+                self.tables_made += 1;
+                let name = format!("t{}", self.tables_made);
+                let def = TableDef::new(&name).column("k", Type::U64).column("v", Type::U64);
+                let def = def.column("data", Type::Bytes(200_000)).primary_key(["k"]);
+                done(self.db.create_table(def.index(IndexDef::new(BY_V, ["v"]))).map(|_| ()))?;
+                Change::MakeTable(name)
+            }
+            (TABLES.., 1) => {
+                let name = name(&mut self.random);
+                done(self.db.drop_table(&name))?;
+                Change::DropTable(name)
+            }
+            _ => {
+                let name = name(&mut self.random);
+                let is_indexed = self.state[&name].is_indexed;
+                let table = self.db.table(&name).map_err(|error| error.to_string())?;
+                match is_indexed {
+                    true => done(self.db.drop_index(&table, BY_V))?,
+                    false => {
+                        done(self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(|_| ()))?;
+                    }
+                }
+                Change::SetIndexed(name, !is_indexed)
+            }
+        };
+        let changes = vec![change];
+        self.versions.commit(0, &changes)?;
+        crate::state::apply(&mut self.state, &changes);
+        self.steps.push(Step { began, ended: self.medium.events(), ts: 0, changes });
+        Ok(())
+    }
+}
+
+/// Opens what a cut has left and tells what is there, and what opening has
+/// done to the medium.
+///
+/// # Errors
+/// In words, if it cannot be opened or contradicts itself.
+pub(crate) fn found(image: &Image, kind: Kind, floor: u64) -> Result<(State, Log), String> {
+    let medium = SimMedium::new(image, kind, None);
+    let time = SimulatedTime::default();
+    let options = Options::new()
+        .on_medium(Arc::clone(&medium) as Arc<dyn Medium>)
+        .recovery_threads(1)
+        .streams(1)
+        .simulated_time(time);
+    let db = options.open("simulated").map_err(|error| format!("cannot be opened: {error}"))?;
+    let log = medium.take_log();
+    let state = read_all(&db).map_err(|error| format!("cannot be read: {error}"))??;
+    let next = db.begin().map_err(|error| error.to_string())?.timestamp().get();
+    if next <= floor {
+        return Err(format!("the clock has gone back from {floor} to {next}"));
+    }
+    Ok((state, log))
+}
+
+/// All rows, by the primary key and by the index.
+fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
+    let txn = db.begin_read()?;
+    let mut state = State::new();
+    for name in db.tables() {
+        let table = db.table(&name)?;
+        let rows: std::collections::BTreeMap<_, _> =
+            txn.scan(&table, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
+        let index = table.index(BY_V).ok();
+        if let Some(index) = &index {
+            let found: std::collections::BTreeMap<_, _> =
+                txn.scan_index(index, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
+            if found != rows {
+                return Ok(Err(format!("the index of {name} has {found:?}, the table {rows:?}")));
+            }
+        }
+        for key in 0..KEYS {
+            let row = txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;
+            if row.map(|(_, row)| row).as_ref() != rows.get(&key) {
+                return Ok(Err(format!("{name} {key} is not what a scan finds")));
+            }
+        }
+        state.insert(name, TableState { rows, is_indexed: index.is_some() });
+    }
+    Ok(Ok(state))
+}

@@ -1,0 +1,180 @@
+//! What a database must hold, and what its transactions must see.
+
+use std::collections::BTreeMap;
+
+/// The column with a secondary index, and the data.
+pub(crate) type Row = (u64, Vec<u8>);
+
+/// Tables by name.
+pub(crate) type State = BTreeMap<String, TableState>;
+
+/// What one table holds.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub(crate) struct TableState {
+    pub rows: BTreeMap<u64, Row>,
+    /// Whether it has its secondary index.
+    pub is_indexed: bool,
+}
+
+/// What a step has changed.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Put(String, u64, Option<Row>),
+    MakeTable(String),
+    DropTable(String),
+    SetIndexed(String, bool),
+}
+
+impl Change {
+    /// Whether it is on the medium: a row that came and went in one
+    /// transaction is not.
+    pub fn is_written(&self, before: &State) -> bool {
+        match self {
+            Change::Put(table, key, None) => before.get(table).is_some_and(|t| t.rows.contains_key(key)),
+            _ => true,
+        }
+    }
+}
+
+pub(crate) fn apply(state: &mut State, changes: &[Change]) {
+    for change in changes {
+        match change {
+            Change::Put(table, key, row) => {
+                let rows = &mut state.get_mut(table).expect("rows are written to tables that exist").rows;
+                match row {
+                    Some(row) => rows.insert(*key, row.clone()),
+                    None => rows.remove(key),
+                };
+            }
+            Change::MakeTable(table) => {
+                let made = TableState { rows: BTreeMap::new(), is_indexed: true };
+                state.insert(table.clone(), made);
+            }
+            Change::DropTable(table) => {
+                state.remove(table);
+            }
+            Change::SetIndexed(table, is_indexed) => {
+                state.get_mut(table).expect("a table that exists").is_indexed = *is_indexed;
+            }
+        }
+    }
+}
+
+/// Every version of every row, and who has read what: the oracle of isolation.
+#[derive(Default)]
+pub(crate) struct Versions {
+    tables: BTreeMap<String, TableVersions>,
+}
+
+#[derive(Default)]
+struct TableVersions {
+    rows: BTreeMap<u64, Vec<(u64, Option<Row>)>>,
+    /// The highest timestamp that has read each key, there or not.
+    read: BTreeMap<u64, u64>,
+    /// Ranges of keys, both ends included, that have been read, and when.
+    scanned: Vec<(u64, u64, u64)>,
+    /// Values of the indexed column that have been read, and when.
+    selected: Vec<(u64, u64)>,
+}
+
+impl Versions {
+    pub fn new(state: &State) -> Self {
+        let mut versions = Self::default();
+        for (name, table) in state {
+            let rows = table.rows.iter().map(|(key, row)| (*key, vec![(0, Some(row.clone()))])).collect();
+            versions.tables.insert(name.clone(), TableVersions { rows, ..TableVersions::default() });
+        }
+        versions
+    }
+
+    /// The row that a transaction sees that reads at `ts`.
+    pub fn read(&mut self, table: &str, key: u64, ts: u64) -> Option<Row> {
+        let table = self.tables.get_mut(table)?;
+        let read = table.read.entry(key).or_default();
+        *read = ts.max(*read);
+        table.at(key, ts)
+    }
+
+    /// As [`Versions::read`], and nobody is told.
+    pub fn peek(&self, table: &str, key: u64, ts: u64) -> Option<Row> {
+        self.tables.get(table)?.at(key, ts)
+    }
+
+    /// All rows of a range of keys, both ends included.
+    pub fn scan(&mut self, table: &str, keys: (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
+        let Some(table) = self.tables.get_mut(table) else { return BTreeMap::new() };
+        table.scanned.push((keys.0, keys.1, ts));
+        table.range(keys, ts)
+    }
+
+    /// All rows with a value in the indexed column.
+    pub fn select(&mut self, table: &str, value: u64, ts: u64) -> BTreeMap<u64, Row> {
+        let Some(table) = self.tables.get_mut(table) else { return BTreeMap::new() };
+        table.selected.push((value, ts));
+        let mut rows = table.range((0, u64::MAX), ts);
+        rows.retain(|_, row| row.0 == value);
+        rows
+    }
+
+    /// As [`Versions::scan`], and nobody is told.
+    pub fn peek_range(&self, table: &str, keys: (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
+        self.tables.get(table).map(|table| table.range(keys, ts)).unwrap_or_default()
+    }
+
+    /// Takes note of a commit.
+    ///
+    /// # Errors
+    /// In words, if it should not have been let through.
+    pub fn commit(&mut self, ts: u64, changes: &[Change]) -> Result<(), String> {
+        for change in changes {
+            match change {
+                Change::Put(name, key, row) => {
+                    let table = self.tables.get_mut(name).ok_or("a commit to a table that is not there")?;
+                    // A row that came and went in the transaction was never there.
+                    let old = table.at(*key, u64::MAX);
+                    if row.is_none() && old.is_none() {
+                        continue;
+                    }
+                    let values = [&old, row].map(|row| row.as_ref().map(|row| row.0));
+                    if let Some(by) = table.read_above(*key, values, ts) {
+                        return Err(format!("{name} {key} was written at {ts} and had been read at {by}"));
+                    }
+                    let versions = table.rows.entry(*key).or_default();
+                    if let Some((last, _)) = versions.last().filter(|(last, _)| *last >= ts) {
+                        return Err(format!("{name} {key} was written at {ts}, and at {last} before"));
+                    }
+                    versions.push((ts, row.clone()));
+                }
+                Change::MakeTable(table) => {
+                    self.tables.insert(table.clone(), TableVersions::default());
+                }
+                Change::DropTable(table) => {
+                    self.tables.remove(table);
+                }
+                Change::SetIndexed(..) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TableVersions {
+    fn at(&self, key: u64, ts: u64) -> Option<Row> {
+        let versions = self.rows.get(&key)?;
+        versions.iter().rev().find(|(begin, _)| *begin <= ts).and_then(|(_, row)| row.clone())
+    }
+
+    fn range(&self, (first, last): (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
+        let keys = self.rows.range(first..=last).map(|(key, _)| *key);
+        keys.filter_map(|key| Some((key, self.at(key, ts)?))).collect()
+    }
+
+    /// Who has read a key above `ts`, or would have read it by one of the values.
+    fn read_above(&self, key: u64, values: [Option<u64>; 2], ts: u64) -> Option<u64> {
+        let selected = self.selected.iter().filter(|(value, _)| values.contains(&Some(*value)));
+        let selected = selected.map(|(_, by)| *by);
+        let scans = self.scanned.iter().filter(|(first, last, _)| (*first..=*last).contains(&key));
+        let scans = scans.map(|(.., by)| *by);
+        scans.chain(selected).chain(self.read.get(&key).copied()).filter(|by| *by > ts).max()
+    }
+}
