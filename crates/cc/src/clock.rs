@@ -5,8 +5,10 @@
 //! Elsewhere, or once it has been seen to run backwards, ticks come from one
 //! shared counter that follows the system's monotonic clock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use pantile_base::sync::Instant;
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::trust;
 

@@ -1,7 +1,6 @@
 //! Looking at tuples outside of a transaction: to build indexes, to measure.
 
-use std::time::Instant;
-
+use pantile_base::sync::{Instant, thread};
 use pantile_base::{Address, TupleId};
 use pantile_cc::{Begin, Slot};
 use pantile_store::HEADER_BYTES;
@@ -64,7 +63,7 @@ impl Visitor<'_> {
             if Instant::now() >= deadline {
                 return Err(Error::Timeout(BUILD_WAIT));
             }
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 
