@@ -1,4 +1,5 @@
-//! Words that every room shares: timestamps, identifiers, limits.
+//! Words that every room shares: timestamps, identifiers, limits, and where
+//! atomics, locks and threads come from.
 //!
 //! This room knows nothing of the others; see `docs/architecture.md`.
 
@@ -9,6 +10,7 @@ mod ids;
 pub mod limits;
 mod prefetch;
 mod segments;
+pub mod sync;
 mod timestamp;
 
 pub use ids::{Address, TableId, TupleId};

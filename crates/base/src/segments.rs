@@ -1,7 +1,8 @@
 //! A growing array whose elements never move.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Elements of the first segment; each further one is twice as long.
 const FIRST: usize = 1 << FIRST_BITS;
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn threads_agree_on_elements() {
         let array = Segments::<AtomicU64>::default();
-        std::thread::scope(|scope| {
+        crate::sync::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for index in (0..50_000).step_by(7) {

@@ -6,8 +6,10 @@
 //! shared counter that follows the system's monotonic clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pantile_base::sync::{Instant, thread};
 
 use crate::trust;
 
@@ -122,7 +124,7 @@ impl Clock {
     /// Waits that long.
     pub fn sleep(&self, length: Duration) {
         match &self.time {
-            Time::System(_) => std::thread::sleep(length),
+            Time::System(_) => thread::sleep(length),
             Time::Simulated(time) => time.advance(length),
         }
     }
@@ -130,7 +132,7 @@ impl Clock {
     /// Lets others go on.
     pub fn yield_now(&self) {
         match &self.time {
-            Time::System(_) => std::thread::yield_now(),
+            Time::System(_) => thread::yield_now(),
             Time::Simulated(time) => time.advance(SIMULATED_YIELD),
         }
     }

@@ -19,7 +19,7 @@ fn shared_ticks_are_unique_and_rise_over_threads() {
     let clock = Clock::with_source(5, ClockSource::SharedCounter);
     assert_eq!(clock.source(), ClockSource::SharedCounter);
     let draw = || -> Vec<u64> { (0..5000).map(|_| clock.try_tick().expect("a tick")).collect() };
-    let mut all: Vec<u64> = std::thread::scope(|scope| {
+    let mut all: Vec<u64> = thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
         threads
             .into_iter()
@@ -40,7 +40,7 @@ fn shared_ticks_are_unique_and_rise_over_threads() {
 fn shared_ticks_follow_the_system_clock() {
     let clock = Clock::with_source(0, ClockSource::SharedCounter);
     let before = clock.try_tick().expect("a tick");
-    std::thread::sleep(Duration::from_millis(20));
+    thread::sleep(Duration::from_millis(20));
     let passed = Clock::duration(clock.try_tick().expect("a tick") - before);
     assert!(passed >= Duration::from_millis(19), "{passed:?}");
 }

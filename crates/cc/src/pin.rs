@@ -7,8 +7,7 @@
 //! of its own line; who frees waits until every slot has been seen unpinned
 //! once since what is freed could last be found (T6).
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
+use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 use smallvec::SmallVec;
 
 use crate::registry::{Registry, Slot};

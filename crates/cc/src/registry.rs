@@ -3,12 +3,12 @@
 //! Each running transaction holds a slot, a cache line of its own. Nothing
 //! else is written when a transaction begins or ends.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::limits::TRANSACTION_SLOTS;
-use parking_lot::{Condvar, Mutex};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use pantile_base::sync::{Condvar, Instant, Mutex, hint};
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
@@ -252,7 +252,7 @@ impl Registry {
     pub fn await_passed(&self, ts: Timestamp) {
         let passed = ts.tick() + self.clock.skew();
         while self.tick() <= passed {
-            std::hint::spin_loop();
+            hint::spin_loop();
         }
     }
 
@@ -435,7 +435,7 @@ impl Registry {
             if unblocked() {
                 return Some(true);
             }
-            std::hint::spin_loop();
+            hint::spin_loop();
         }
         let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
         self.slots[me.index()].waits_for.store(waits_for, Ordering::SeqCst);

@@ -1,9 +1,9 @@
 //! The memory that all indexes of a database share.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use parking_lot::Mutex;
+use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::region::Region;
 

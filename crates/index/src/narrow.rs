@@ -1,6 +1,6 @@
 //! The layout for keys of exactly one word: two plain arrays.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::arena::Class;
 use crate::batch::Batch;

@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
+use pantile_base::sync::{hint, thread};
 
 /// Odd while locked; grows by two with every lock and unlock (I3).
 const VERSION: usize = 0;
@@ -35,7 +37,7 @@ pub(crate) struct Backoff(u32);
 impl Backoff {
     pub(crate) fn wait(&mut self) {
         self.0 += 1;
-        if self.0 < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        if self.0 < SPINS { hint::spin_loop() } else { thread::yield_now() }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many of the sorted `words` are below `key`, without unpredictable branches.
 #[inline(always)]

@@ -1,7 +1,8 @@
 //! The tree: descents, lookups, inserts and removals of single keys.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::NodeArena;
 use crate::index::Insert;

@@ -9,11 +9,11 @@
 
 use crate::MediumError;
 use crate::failure::Failure;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use pantile_base::sync::{Condvar, Instant, Mutex, MutexGuard};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The call that makes bytes durable; tests put their own in its place.
 pub(crate) type SyncCall = Box<dyn Fn() -> io::Result<()> + Send + Sync>;

@@ -4,9 +4,8 @@
 //! of the transaction that has locked the tuple. Storing it is the moment at
 //! which a version becomes visible.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use pantile_base::Address;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
 
 const OWNER_SHIFT: u32 = Address::BITS;

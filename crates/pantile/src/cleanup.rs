@@ -7,9 +7,9 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
+use pantile_base::sync::{Mutex, thread_local};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::{Clock, RunningSet, Slot};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::anchor::{Anchor, Owner};

@@ -2,6 +2,7 @@
 //! Publish, Retire.
 
 use pantile_base::Timestamp;
+use pantile_base::sync::atomic::AtomicU64;
 use pantile_store::{
     Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,
 };
@@ -127,7 +128,7 @@ impl Transaction {
         change
     }
 
-    fn anchor_of(&self, write: &Write) -> &std::sync::atomic::AtomicU64 {
+    fn anchor_of(&self, write: &Write) -> &AtomicU64 {
         self.buffers.tables[write.table as usize].table.anchor(write.tuple)
     }
 

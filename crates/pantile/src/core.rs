@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Begin, Clock, CommitsUnderWay, ReadMarks, Registry, RunningSet, Slot};
 use pantile_index::NodeArena;
 use pantile_media::MediumError;
 use pantile_reclaim::{Context, Reclaimer};
 use pantile_store::{StateSample, Store, StoreError};
-use parking_lot::{Mutex, RwLock};
 
 use crate::cleanup::Cleanup;
 use crate::error::{Error, Result};
@@ -199,16 +199,25 @@ impl Core {
             has_chunk || free_blocks > before
         };
         while !has_room() && clock.elapsed() < until {
-            let Ok((slot, _)) = self.registry.begin(Begin::WriterAtBegin) else { return };
-            // What the collector copies must be durable before a state record
-            // speaks of it, and that waits for commits.
-            self.registry.set_committing(slot);
-            self.registry.refresh_watermark(Duration::ZERO);
-            self.with_collector(slot, |collector, context| collector.make_room(context));
-            self.registry.release(slot);
-            self.advance_state();
+            if !self.collect_hard() {
+                return;
+            }
             clock.sleep(ROOM_TIME / 32);
         }
+    }
+
+    /// One round of the collector in which nothing is put off; false if no
+    /// slot is free for it.
+    pub fn collect_hard(&self) -> bool {
+        let Ok((slot, _)) = self.registry.begin(Begin::WriterAtBegin) else { return false };
+        // What the collector copies must be durable before a state record
+        // speaks of it, and that waits for commits.
+        self.registry.set_committing(slot);
+        self.registry.refresh_watermark(Duration::ZERO);
+        self.with_collector(slot, |collector, context| collector.make_room(context));
+        self.registry.release(slot);
+        self.advance_state();
+        true
     }
 
     /// Cleans indexes a little.
@@ -220,8 +229,7 @@ impl Core {
     fn is_upkeep_due(&self) -> bool {
         let interval = self.options.gc.epoch * STATE_EPOCHS;
         let now = self.registry.clock().elapsed();
-        let is_due =
-            |u: parking_lot::MutexGuard<'_, Upkeep>| u.sample.is_some() || now >= u.last + interval;
+        let is_due = |u: MutexGuard<'_, Upkeep>| u.sample.is_some() || now >= u.last + interval;
         self.cleanup.is_tick() && self.upkeep.try_lock().is_some_and(is_due)
     }
 

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile_base::limits::{BLOCK_SLOTS, TRANSACTION_SLOTS};
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::{Instant, thread};
 use pantile_cc::Clock;
 use pantile_media::{
     Create, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium, NvmMedium, NvmOptions,
@@ -73,7 +74,7 @@ impl Database {
         let store_options = StoreOptions {
             streams: options
                 .streams
-                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+                .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
             block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
             boot: boot_id(),
             relaxed: options.durability == Durability::None && medium.survives_exit(),
@@ -304,6 +305,14 @@ impl Core {
             clock.sleep(Duration::from_millis(1));
         }
         self.record_state(true)
+    }
+}
+
+#[cfg(pantile_shuttle)]
+impl Database {
+    /// For models: what a thread does that has found no space, once.
+    pub fn collect_hard(&self) {
+        self.core.collect_hard();
     }
 }
 

@@ -1,9 +1,9 @@
 //! Changing definitions beside running transactions.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Insert, Scan};
 

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use foldhash::fast::RandomState;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::{Instant, RwLock, thread};
 use pantile_base::{Address, Segments, TableId, Timestamp, TupleId};
 use pantile_index::Index as Tree;
 use pantile_store::{Found, HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
-use parking_lot::RwLock;
 
 use crate::anchor::Anchor;
 use crate::catalog;
@@ -65,7 +64,7 @@ pub(crate) fn scan(store: &Store, options: &Options) -> Result<(FoundTables, Sca
 }
 
 pub(crate) fn threads(options: &Options) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
     options.recovery_threads.unwrap_or_else(cores)
 }
 
@@ -185,7 +184,7 @@ impl Core {
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
             Gathered::from_tuples(&self.store, table, indexes, tuples)
         };
-        let parts: Vec<Gathered> = std::thread::scope(|scope| {
+        let parts: Vec<Gathered> = thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || gather(n))).collect();
             let mut parts = vec![gather(0)];
             parts.extend(others.into_iter().map(|t| t.join().expect("a gathering thread does not panic")));
@@ -225,7 +224,7 @@ impl Core {
                 detail: "two live rows have the same key".into(),
             })
         };
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let others: Vec<_> = (1..words.len()).map(|n| scope.spawn(move || build(n))).collect();
             let mut trees = vec![build(0)?];
             for tree in others {

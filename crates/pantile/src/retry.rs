@@ -1,10 +1,10 @@
 //! Trying transactions again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_base::sync::thread::{self, ThreadId};
+use pantile_base::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::core::Core;
 use crate::database::Database;

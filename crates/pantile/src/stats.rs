@@ -1,9 +1,8 @@
 //! Counters and gauges.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use pantile_base::Address;
 use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
 use pantile_media::MediumStats;
 use pantile_reclaim::CollectorStats;

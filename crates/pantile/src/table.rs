@@ -1,11 +1,11 @@
 //! Tables and their indexes, as the engine holds them in DRAM.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, RwLock};
 use pantile_base::{Segments, TableId, TupleId};
 use pantile_index::{Index as Tree, NodeArena};
-use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, Result};
 use crate::schema::{IndexDef, Schema, TableDef};

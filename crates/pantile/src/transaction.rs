@@ -5,10 +5,11 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use pantile_base::sync::atomic::AtomicU64;
+use pantile_base::sync::{Instant, hint};
 use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::{Begin, Clock, Slot};
 use pantile_store::Content;
@@ -334,7 +335,7 @@ impl Transaction {
             match self.read_tuple(table, tuple, at)? {
                 Seen::Row(bytes) => return Ok(Some((tuple, bytes))),
                 Seen::Absent => return Ok(None),
-                Seen::Gone => std::hint::spin_loop(),
+                Seen::Gone => hint::spin_loop(),
             }
         }
     }
@@ -369,7 +370,7 @@ impl Transaction {
             }
             match self.passage(cell, anchor, at) {
                 Passage::Free => return Ok(self.version_at(anchor.newest(), at)),
-                Passage::Changing => std::hint::spin_loop(),
+                Passage::Changing => hint::spin_loop(),
                 Passage::Held(holder, bound) => {
                     drop(pin);
                     self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::Insert;
 use smallvec::SmallVec;
@@ -365,7 +366,7 @@ impl Transaction {
                         self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
                     }
                 }
-                Owner::Nobody | Owner::Cleaner => std::hint::spin_loop(),
+                Owner::Nobody | Owner::Cleaner => hint::spin_loop(),
             }
         }
     }

@@ -230,7 +230,9 @@ impl Run<'_> {
             let mut cuts = match self.only {
                 None if size == Size::Small => self.everywhere(&life, &mut random),
                 None => self.sampled(&life, &mut random),
-                Some(only) if only.life == number => return self.cut_life(number, life, vec![only.cut]).map(drop),
+                Some(only) if only.life == number => {
+                    return self.cut_life(number, life, vec![only.cut]).map(drop);
+                }
                 Some(_) => Vec::new(),
             };
             cuts.sort_unstable_by_key(|cut| cut.boundary);
@@ -264,7 +266,9 @@ impl Run<'_> {
     fn sampled(&self, life: &Life, random: &mut Random) -> Vec<Cut> {
         let turns = life.log.changes_of_blocks();
         let boundary = |random: &mut Random| match turns.len() as u64 {
-            turning @ 1.. if random.one_in(2) => turns[random.below(turning) as usize] + random.below(3) as usize,
+            turning @ 1.. if random.one_in(2) => {
+                turns[random.below(turning) as usize] + random.below(3) as usize
+            }
             _ => random.below(life.log.boundaries() as u64) as usize,
         };
         (0..SAMPLED)
@@ -348,15 +352,23 @@ fn difference(is: &State, least: &State, most: Option<&State>) -> String {
     for name in names {
         match (is.get(name), least.get(name)) {
             (Some(is), Some(least)) => {
-                let keys: std::collections::BTreeSet<&u64> = is.rows.keys().chain(least.rows.keys()).collect();
+                let keys: std::collections::BTreeSet<&u64> =
+                    is.rows.keys().chain(least.rows.keys()).collect();
                 for key in keys {
                     let (found, expected) = (is.rows.get(key), least.rows.get(key));
                     if found != expected {
-                        lines.push(format!("{name} {key} is {}, acknowledged was {}", brief(found), brief(expected)));
+                        lines.push(format!(
+                            "{name} {key} is {}, acknowledged was {}",
+                            brief(found),
+                            brief(expected)
+                        ));
                     }
                 }
                 if is.is_indexed != least.is_indexed {
-                    lines.push(format!("{name} has an index: {}, acknowledged: {}", is.is_indexed, least.is_indexed));
+                    lines.push(format!(
+                        "{name} has an index: {}, acknowledged: {}",
+                        is.is_indexed, least.is_indexed
+                    ));
                 }
             }
             (Some(_), None) => lines.push(format!("table {name} is there")),

@@ -225,7 +225,11 @@ impl Open {
         let found = self.txn.scan(&table, range)?.map(|row| decode(&row?)).collect::<Result<_, Error>>()?;
         let expected = self.expected_range(stage, name, keys);
         let found: BTreeMap<u64, Row> = found;
-        if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} {keys:?}"), &found, &expected)) }
+        if found == expected {
+            Ok(())
+        } else {
+            Err(self.wrong(&format!("{name} {keys:?}"), &found, &expected))
+        }
     }
 
     fn scan_index(&self, stage: &mut Stage<'_>, name: &str) -> Result<(), Call> {
@@ -240,7 +244,11 @@ impl Open {
         };
         self.add_own(name, (0, u64::MAX), &mut expected);
         expected.retain(|_, row| row.0 == value);
-        if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} by v {value}"), &found, &expected)) }
+        if found == expected {
+            Ok(())
+        } else {
+            Err(self.wrong(&format!("{name} by v {value}"), &found, &expected))
+        }
     }
 
     fn lock(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {

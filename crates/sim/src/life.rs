@@ -230,8 +230,10 @@ fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
             txn.scan(&table, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
         let index = table.index(BY_V).ok();
         if let Some(index) = &index {
-            let found: std::collections::BTreeMap<_, _> =
-                txn.scan_index(index, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
+            let found: std::collections::BTreeMap<_, _> = txn
+                .scan_index(index, Range::all())?
+                .map(|row| decode(&row?))
+                .collect::<pantile::Result<_>>()?;
             if found != rows {
                 return Ok(Err(format!("the index of {name} has {found:?}, the table {rows:?}")));
             }

@@ -64,12 +64,26 @@ pub enum Broken {
 #[derive(Debug, Clone, Copy, Hash)]
 pub(crate) enum Event {
     /// A part of a write that lies in one line; its bytes are in the log's.
-    Piece { offset: u64, from: usize, len: u8 },
+    Piece {
+        offset: u64,
+        from: usize,
+        len: u8,
+    },
     /// Lines.
-    Flush { first: u64, end: u64, core: u8 },
+    Flush {
+        first: u64,
+        end: u64,
+        core: u8,
+    },
     /// Chunks, by bytes, that become zero. Needs no flush.
-    Discard { start: u64, end: u64, core: u8 },
-    Fence { core: u8 },
+    Discard {
+        start: u64,
+        end: u64,
+        core: u8,
+    },
+    Fence {
+        core: u8,
+    },
     Sync,
     Grow(u64),
 }
@@ -96,7 +110,8 @@ impl Log {
 
     /// Events that write to the page of a chunk: blocks are opened, frozen or released.
     pub(crate) fn changes_of_blocks(&self) -> Vec<usize> {
-        let is_change = |event: &Event| matches!(event, Event::Piece { offset, .. } if in_chunk_page(*offset));
+        let is_change =
+            |event: &Event| matches!(event, Event::Piece { offset, .. } if in_chunk_page(*offset));
         (0..self.events.len()).filter(|&n| is_change(&self.events[n])).collect()
     }
 

@@ -7,12 +7,12 @@
 
 use std::collections::HashMap;
 use std::ops::DerefMut;
-use std::sync::atomic::Ordering;
 
 use foldhash::fast::RandomState;
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{MediumError, SyncPoint};
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::block::{BlockId, BlockRef, BlockState};
 use crate::content::{ContentFlags, HEADER_BYTES, Header, encode};

@@ -1,8 +1,7 @@
 //! Blocks and chunks as DRAM knows them, and the life cycle of a block.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use pantile_base::{Address, TableId, Timestamp};
 
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES};

@@ -4,10 +4,9 @@
 //! writers are refused while there is still room for deletes, and deletes
 //! while there is still room for the collector.
 
-use std::sync::atomic::Ordering;
-
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::Ordering;
 use pantile_media::{MediumError, SyncPoint};
 
 use crate::allocator::Allocator;

@@ -2,6 +2,7 @@
 //! here, against the contents themselves and what is durable, so that a bad
 //! policy costs space and never a row.
 
+use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::SyncPoint;
 use smallvec::SmallVec;
@@ -275,7 +276,7 @@ impl Store {
         let tile = match keep_tile {
             Some(until) => {
                 if self.kept.take_over(block.id, found, until) {
-                    chunk.kept_tiles.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+                    chunk.kept_tiles.fetch_add(1, Ordering::AcqRel);
                 }
                 None
             }
@@ -331,7 +332,7 @@ impl Store {
         let gone = self.kept.take_below(watermark);
         for (id, _) in &gone {
             if let Some(chunk) = self.chunk(id.chunk) {
-                chunk.kept_tiles.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+                chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
             }
         }
         gone.into_iter().map(|(_, tile)| tile).collect()

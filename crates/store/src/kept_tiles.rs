@@ -6,11 +6,11 @@
 //! name and the number of the life that they belong to.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use pantile_base::Timestamp;
-use parking_lot::RwLock;
+use pantile_base::sync::RwLock;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::{Block, BlockId};
 use crate::tile::{Link, Tile, tile_bytes};

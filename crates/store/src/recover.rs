@@ -8,10 +8,11 @@
 //! that did not commit, and a second recovery finds the same (idempotent).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use pantile_base::sync::thread;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 
 use crate::append::class_key;
@@ -174,7 +175,7 @@ impl Store {
                 (scan.progress)(ScanProgress { done, total });
             }
         };
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let others: Vec<_> = (1..scan.threads.max(1)).map(|_| scope.spawn(work)).collect();
             let mut seen = vec![work()];
             seen.extend(others.into_iter().map(|t| t.join().expect("a scanning thread does not panic")));

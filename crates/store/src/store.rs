@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Segments, TableId, Timestamp};
 use pantile_media::{Medium, MediumError};
-use parking_lot::{Mutex, RwLock};
 
 use crate::allocator::Allocator;
 use crate::append::{Stream, class_key};
@@ -122,6 +122,7 @@ impl Store {
     /// version runs (I-3), which the caller must outlive the content by.
     #[inline]
     pub fn content(&self, address: Address) -> Content<'_> {
+        plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
         // SAFETY: the address is of a content that was written whole before
         // it was published, inside the mapping; contents do not change while
@@ -138,6 +139,7 @@ impl Store {
 
     /// As [`Store::content`] for who needs only the header: the content has no row.
     pub fn content_header(&self, address: Address) -> Content<'_> {
+        plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
         if self.medium.charges_reads() {
             self.medium.charge_read(address.offset(), HEADER_BYTES as u64);

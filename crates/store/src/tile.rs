@@ -7,8 +7,7 @@
 //! touches its content (T13). A block without a tile has no links: all its
 //! versions are visible to everyone, or have no predecessor.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-
+use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use pantile_base::{Address, Timestamp};
 
 /// The way to an older version.

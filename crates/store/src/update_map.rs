@@ -3,10 +3,9 @@
 //! Kept in DRAM; the medium gets a copy when a block is frozen. What recovery
 //! believes is the contents themselves, so a bit can hide nothing (T4).
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::prefetch;
+use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One bit for each slot of a block.
 #[derive(Debug)]

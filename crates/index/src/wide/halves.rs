@@ -1,6 +1,6 @@
 //! Arrays of half words, two of them to an atomic word.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Puts half a word in at `pos` among `count`, two of them to a word.
 pub(super) fn insert_half(words: &[AtomicU64], pos: usize, count: usize, half: u64) {

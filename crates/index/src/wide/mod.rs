@@ -13,7 +13,6 @@ mod halves;
 mod shape;
 
 use std::cmp::Ordering;
-use std::sync::atomic::Ordering::Relaxed;
 
 use self::halves::{insert_half, remove_half};
 use self::shape::{Shape, load_words, pack, part, tail, unpack, word};
@@ -22,6 +21,7 @@ use crate::batch::Batch;
 use crate::layout::{Content, Layout, Slot};
 use crate::node::{HEADER, Locked, Node, Side, prefetch};
 use crate::search::{common_prefix, compare, copy_in, lower_bound, shift_down, shift_up, upper_bound};
+use pantile_base::sync::atomic::Ordering::Relaxed;
 
 /// The longest keys, in words.
 pub(crate) const MAX_KEY_WORDS: usize = 384;

@@ -1,6 +1,6 @@
 //! Where things are in a node for keys of several words.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::node::{HEADER, META, Node};
 

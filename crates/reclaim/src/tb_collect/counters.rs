@@ -1,5 +1,6 @@
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::stats::CollectorStats;
 

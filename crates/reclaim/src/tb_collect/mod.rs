@@ -23,10 +23,10 @@ mod tombstones;
 
 use std::cell::Cell;
 
+use pantile_base::sync::{Mutex, thread_local};
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
 use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, emit};
-use parking_lot::Mutex;
 
 use crate::options::GcOptions;
 use crate::stats::CollectorStats;

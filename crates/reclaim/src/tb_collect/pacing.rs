@@ -6,9 +6,9 @@
 //! section 6.2, lets less and less wait the more there is stored of each
 //! tuple, the sooner space will be used up and the less of it there is.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
 use pantile_base::Timestamp;
+use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_cc::Clock;
 use pantile_store::Store;
 
@@ -32,7 +32,7 @@ pub(super) struct Pacer {
     is_short: AtomicBool,
     is_over_target: AtomicBool,
     /// Bytes in use when last looked at, and when.
-    last: parking_lot::Mutex<(u64, Timestamp)>,
+    last: Mutex<(u64, Timestamp)>,
 }
 
 impl Pacer {

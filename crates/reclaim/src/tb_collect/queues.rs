@@ -2,12 +2,12 @@
 //! 4.3 and 4.4, Algorithm 1).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use pantile_base::Timestamp;
+use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::{Epoch, RunningEpochs, Sight};
 use pantile_store::{BlockEvent, BlockInfo, BlockRef, BlockState, StoreError, emit};
-use parking_lot::Mutex;
 
 use super::TbCollect;
 use super::emptying::{Emptying, Leaving, Parting, Released};
