@@ -41,13 +41,11 @@ pub enum Control {
     /// Above the durable watermark a transaction counts only with all its
     /// contents (I-8).
     Evidence,
-    /// No commit is acknowledged before its blocks' descriptors are durable (I-7).
-    DescriptorsFirst,
 }
 
 impl Control {
     /// All of them.
-    pub const ALL: [Control; 16] = [
+    pub const ALL: [Control; 15] = [
         Control::WatermarkAtRelease,
         Control::LifeInChecksum,
         Control::TombstonesStay,
@@ -63,7 +61,6 @@ impl Control {
         Control::LineSeal,
         Control::StateChecksum,
         Control::Evidence,
-        Control::DescriptorsFirst,
     ];
 }
 

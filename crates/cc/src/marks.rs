@@ -7,6 +7,7 @@
 //! cause an abort too many. The idea of one cache of read timestamps beside
 //! the data is CockroachDB's timestamp cache.
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{TableId, Timestamp, TupleId, prefetch};
 
@@ -53,7 +54,7 @@ impl ReadMarks {
     pub fn raise(&self, table: TableId, tuple: TupleId, ts: Timestamp) {
         let cell = self.cell(table, tuple);
         let mut seen = cell.load(Ordering::Acquire);
-        while seen < ts.get() {
+        while seen < ts.get() && !is_removed(Control::Marks) {
             match cell.compare_exchange_weak(seen, ts.get(), Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => return,
                 Err(now) => seen = now,

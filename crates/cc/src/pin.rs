@@ -7,6 +7,7 @@
 //! of its own line; who frees waits until every slot has been seen unpinned
 //! once since what is freed could last be found (T6).
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 use smallvec::SmallVec;
 
@@ -61,6 +62,6 @@ impl Grace {
     /// Whether all of them are gone. Never waits.
     pub fn is_over(&mut self, registry: &Registry) -> bool {
         self.waiting.retain(|(n, pin)| registry.slots[*n as usize].pin.load(Ordering::SeqCst) == *pin);
-        self.waiting.is_empty()
+        self.waiting.is_empty() || is_removed(Control::Pins)
     }
 }

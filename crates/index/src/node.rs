@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::slice;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 use pantile_base::sync::{hint, thread};
 
@@ -204,7 +205,7 @@ impl<'a> Node<'a> {
     /// Raises the read mark to at least `mark`.
     #[inline]
     pub(crate) fn raise_mark(self, mark: u64) {
-        if self.mark() < mark {
+        if self.mark() < mark && !is_removed(Control::LeafMarks) {
             self.words[MARK].fetch_max(mark, Ordering::SeqCst);
         }
     }

@@ -214,8 +214,12 @@ fn clean(core: &Core, slot: Slot, table: &TableInner, entry: &StaleEntry) -> Out
 /// Removes an entry; the caller has locked the tuple. Tells whether it was the
 /// primary one, so that nothing finds the tuple any more.
 pub(crate) fn remove_entry(core: &Core, table: &TableInner, entry: &StaleEntry) -> bool {
-    // Who read the tuple as absent relies on the gap from now on (T8).
-    let floor = core.marks.highest(table.id, entry.tuple).get();
+    // Who read the tuple as absent relies on the gap from now on (T8), and so
+    // does who deleted it or changed its key: an older writer that found no
+    // entry any more would come after them.
+    let newest = Anchor::load(table.anchor(entry.tuple)).newest();
+    let written = if newest.is_none() { Timestamp::ZERO } else { core.store.content_header(newest).txn_id() };
+    let floor = core.marks.highest(table.id, entry.tuple).max(written).get();
     if entry.index == PRIMARY {
         return table.primary.remove(&entry.key, entry.tuple.0, floor);
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{BLOCK_SLOTS, TRANSACTION_SLOTS};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Instant, thread};
@@ -88,7 +89,7 @@ impl Database {
             Collector::TbCollect => Box::new(TbCollect::new(options.gc, store_options.streams)),
         };
         // Timestamps go on above everything on the medium (T5).
-        let highest = summary.highest.tick();
+        let highest = if is_removed(Control::ClockGoesOn) { 0 } else { summary.highest.tick() };
         let clock = match options.simulated_time.clone() {
             Some(time) => Clock::simulated(highest, time),
             None => Clock::new(highest),

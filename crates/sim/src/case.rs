@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use pantile::Collector;
 
+use crate::client::Mood;
 use crate::cut::{Keep, Replay};
 use crate::image::Image;
 use crate::life::{Life, Plan, found};
@@ -17,6 +18,8 @@ use crate::state::{State, apply};
 
 /// Boundaries tried in each life of a large case.
 const SAMPLED: usize = 150;
+/// Bits flipped, one at a time, in each database that was closed.
+const FLIPS: u64 = 20;
 /// Recoveries that are cut: one in so many.
 const AGAIN: u64 = 8;
 
@@ -111,6 +114,16 @@ pub struct Totals {
     pub cuts_of_recovery: u64,
     /// Blocks that collectors have reclaimed.
     pub blocks_reclaimed: u64,
+    /// Of these, beside a transaction that had begun before them.
+    pub blocks_passed_over: u64,
+    /// Versions that collectors have moved.
+    pub survivors_relocated: u64,
+    /// Tombstones that collectors have dropped.
+    pub tombstones_dropped: u64,
+    /// Bits flipped, each followed by an attempt to open.
+    pub flips: u64,
+    /// Of these, such as were reported.
+    pub flips_reported: u64,
 }
 
 impl Totals {
@@ -123,6 +136,11 @@ impl Totals {
         self.cuts += other.cuts;
         self.cuts_of_recovery += other.cuts_of_recovery;
         self.blocks_reclaimed += other.blocks_reclaimed;
+        self.blocks_passed_over += other.blocks_passed_over;
+        self.survivors_relocated += other.survivors_relocated;
+        self.tombstones_dropped += other.tombstones_dropped;
+        self.flips += other.flips;
+        self.flips_reported += other.flips_reported;
     }
 }
 
@@ -176,13 +194,19 @@ impl Case {
     fn plan(self, random: &mut Random, size: Size) -> Plan {
         let Case { kind, collector, broken, .. } = self;
         let seed = random.draw();
-        let clients = 1 + random.below(if size == Size::Busy { 3 } else { 5 }) as u8;
+        let clients = if size == Size::Busy { 2 + random.below(3) } else { 1 + random.below(5) } as u8;
         let calls = match size {
             Size::Small => 30 + random.below(30),
             Size::Varied => 150 + random.below(500),
-            Size::Busy => 1_000 + random.below(3_000),
+            Size::Busy => 2_000 + random.below(6_000),
         };
-        Plan { seed, kind, collector, broken, clients, calls, churns: size == Size::Busy || random.one_in(2) }
+        let mood = match size {
+            Size::Busy if random.one_in(4) => Mood::Deleting,
+            Size::Busy => Mood::Churning,
+            _ => *random.pick(&[Mood::Varied, Mood::Churning]),
+        };
+        let pace = *random.pick(&[4, 40, 250]);
+        Plan { seed, kind, collector, broken, clients, calls, pace, mood }
     }
 }
 
@@ -222,7 +246,10 @@ impl Run<'_> {
             self.totals.lives += 1;
             self.totals.commits += life.steps.len() as u64;
             self.totals.events += life.log.boundaries() as u64;
-            self.totals.blocks_reclaimed += life.reclaimed;
+            self.totals.blocks_reclaimed += life.collected.blocks_reclaimed;
+            self.totals.blocks_passed_over += life.collected.blocks_passed_over;
+            self.totals.survivors_relocated += life.collected.survivors_relocated;
+            self.totals.tombstones_dropped += life.collected.tombstones_dropped;
             let last = life.log.boundaries() as u64;
             // The cut that the next life begins with.
             let ending = last / 2 + random.below(last - last / 2);
@@ -235,6 +262,9 @@ impl Run<'_> {
                 }
                 Some(_) => Vec::new(),
             };
+            if life.was_closed && self.only.is_none() {
+                cuts.push(self.choose(last as usize - 1, &mut random));
+            }
             cuts.sort_unstable_by_key(|cut| cut.boundary);
             let at = cuts.partition_point(|cut| cut.boundary <= ending.boundary);
             cuts.insert(at, ending);
@@ -290,6 +320,7 @@ impl Run<'_> {
         let (mut state, mut floor) = (life.state.clone(), life.floor);
         let mut steps = life.steps.iter().peekable();
         let mut left = None;
+        let at_rest = life.was_closed.then_some(life.log.boundaries() - 1);
         for cut in cuts {
             self.at = Some(CutOfCase { life: number, cut, again: None });
             replay.advance_to(cut.boundary);
@@ -312,9 +343,30 @@ impl Run<'_> {
                 return Err(difference(&is, &state, next.as_ref()));
             }
             self.cut_recovery(&image, &log, &is, floor, cut)?;
+            if at_rest == Some(cut.boundary) && self.only.is_none() {
+                self.flip_bits(&image, &is, cut.choice)?;
+            }
             left = Some((image, is, floor));
         }
         Ok(left)
+    }
+
+    /// Flips bits of a database that was closed: that is reported, or does no harm.
+    fn flip_bits(&mut self, image: &Image, expected: &State, choice: u64) -> Result<(), String> {
+        let mut random = Random::new(mix(choice));
+        for _ in 0..FLIPS {
+            let mut image = image.clone();
+            let bit = image.flip(&mut random);
+            self.totals.flips += 1;
+            match found(&image, self.case.kind, 0) {
+                Ok((is, _)) if is == *expected => {}
+                Ok((is, _)) => {
+                    return Err(format!("bit {bit} was flipped and {}", difference(&is, expected, None)));
+                }
+                Err(_) => self.totals.flips_reported += 1,
+            }
+        }
+        Ok(())
     }
 
     /// Cuts the recovery as well, now and then; it finds the same again.

@@ -12,6 +12,8 @@ use crate::state::{Change, Row, Versions};
 
 /// Keys are below.
 pub(crate) const KEYS: u64 = 24;
+/// The same where many rows are deleted.
+const MANY_KEYS: u64 = 600;
 /// Values of the column with a secondary index are below.
 const VALUES: u64 = 6;
 
@@ -47,13 +49,38 @@ pub(crate) enum Turn {
     Committed { ts: u64, changes: Vec<Change> },
 }
 
+/// What clients mostly do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mood {
+    /// Something of everything.
+    Varied,
+    /// Write the same few rows again and again, so that blocks die as a whole.
+    Churning,
+    /// Write and delete runs of many rows, so that tombstones come to be swept.
+    Deleting,
+}
+
+impl Mood {
+    fn is_busy(self) -> bool {
+        self != Mood::Varied
+    }
+
+    /// A key to use, and how many from there on.
+    fn keys(self, random: &mut Random) -> (u64, u64) {
+        match self {
+            Mood::Churning if !random.one_in(8) => (random.below(6), 1),
+            Mood::Varied | Mood::Churning => (random.below(KEYS), 1),
+            Mood::Deleting => (random.below(MANY_KEYS), 1 + random.below(24)),
+        }
+    }
+}
+
 /// What all clients share.
 pub(crate) struct Stage<'s> {
     pub db: &'s Database,
     pub versions: &'s mut Versions,
     pub random: &'s mut Random,
-    /// Few keys, so that blocks die as a whole.
-    pub churns: bool,
+    pub mood: Mood,
 }
 
 impl Client {
@@ -116,7 +143,7 @@ impl From<Error> for Call {
 
 fn begin(stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
     // Whoever churns mostly writes.
-    let kind = match stage.random.below(if stage.churns { 48 } else { 20 }) {
+    let kind = match stage.random.below(if stage.mood.is_busy() { 48 } else { 20 }) {
         20.. | 0..12 => Kind::Writer(Isolation::Serializable),
         12..14 => Kind::Writer(Isolation::Snapshot),
         14..16 => Kind::Writer(Isolation::ReadCommitted),
@@ -135,9 +162,12 @@ fn begin(stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
     };
     let left = match kind {
         // Some stay for long.
-        Kind::Reader | Kind::Safe if stage.random.one_in(4) => 20 + stage.random.below(60),
+        Kind::Reader | Kind::Safe if stage.random.one_in(4) => match stage.mood.is_busy() {
+            true => 50 + stage.random.below(500),
+            false => 20 + stage.random.below(60),
+        },
         _ if stage.random.one_in(30) => 30,
-        _ => 1 + stage.random.below(if stage.churns { 3 } else { 5 }),
+        _ => 1 + stage.random.below(if stage.mood.is_busy() { 3 } else { 5 }),
     };
     Ok(Some(Open { txn, kind, left, writes: Writes::new(), savepoint: None }))
 }
@@ -148,17 +178,16 @@ impl Open {
         let Some(name) = tables.get(stage.random.below(tables.len().max(1) as u64) as usize) else {
             return Ok(());
         };
-        let hot = stage.churns && !stage.random.one_in(8);
-        let key = stage.random.below(if hot { 6 } else { KEYS });
+        let (key, run) = stage.mood.keys(stage.random);
         let writes = matches!(self.kind, Kind::Writer(_));
-        let first = if writes && stage.churns && !stage.random.one_in(4) { 7 } else { 0 };
+        let first = if writes && stage.mood.is_busy() && !stage.random.one_in(4) { 7 } else { 0 };
         match first + stage.random.below(if writes { 16 } else { 6 } - first) {
             0..3 => self.get(stage, name, key),
             3..5 => self.scan(stage, name, key),
             5 => self.scan_index(stage, name),
             6 => self.lock(stage, name, key),
-            7..13 => self.put(stage, name, key),
-            13..15 => self.delete(stage, name, key),
+            7..13 => (key..key + run).try_for_each(|key| self.put(stage, name, key)),
+            13..15 => (key..key + 2 * run).try_for_each(|key| self.delete(stage, name, key)),
             _ => self.save_or_go_back(stage),
         }
     }
@@ -260,8 +289,8 @@ impl Open {
     fn put(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
         let table = stage.db.table(name)?;
         let len = match stage.random.below(300) {
-            0 => 66_000,
-            1..60 if !stage.churns => 4 + stage.random.below(300),
+            0 if stage.mood != Mood::Deleting => 66_000,
+            1..60 if stage.mood == Mood::Varied => 4 + stage.random.below(300),
             _ => 4 + stage.random.below(30),
         };
         let row = (stage.random.below(VALUES), vec![stage.random.below(250) as u8 + 1; len as usize]);

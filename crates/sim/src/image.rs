@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pantile_base::limits::CHUNK_BYTES;
 
+use crate::random::Random;
+
 pub(crate) const PAGE: u64 = 4096;
 
 type Page = [u8; PAGE as usize];
@@ -53,6 +55,17 @@ impl Image {
                 Arc::make_mut(page)[(from - start) as usize..(to - start) as usize].fill(0);
             }
         }
+    }
+
+    /// Flips a bit somewhere that is not in a page of zeros; tells which.
+    pub(crate) fn flip(&mut self, random: &mut Random) -> u64 {
+        let pages = self.pages.len() as u64;
+        let Some((&number, page)) = self.pages.iter_mut().nth(random.below(pages.max(1)) as usize) else {
+            return 0;
+        };
+        let bit = random.below(PAGE * 8);
+        Arc::make_mut(page)[bit as usize / 8] ^= 1 << (bit % 8);
+        number * PAGE * 8 + bit
     }
 
     /// Where pages are that may not be zero.

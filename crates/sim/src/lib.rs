@@ -12,6 +12,7 @@
 mod campaign;
 mod case;
 mod client;
+mod controls;
 mod cut;
 mod image;
 mod life;
@@ -21,6 +22,7 @@ mod state;
 
 pub use campaign::{Campaign, Outcome, Until};
 pub use case::{Case, Cut, CutOfCase, Failure, Totals};
+pub use controls::{Caught, NegativeControl, Removed};
 pub use cut::{Keep, Replay};
 pub use image::Image;
 pub use medium::{Broken, Kind, Log, SimMedium};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile::{
-    Collector, Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, SimulatedTime, TableDef, Type,
+    Collector, CollectorStats, Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, SimulatedTime,
+    TableDef, Type,
 };
 
-use crate::client::{BY_V, Client, KEYS, Stage, Turn, decode};
+use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
 use crate::image::Image;
 use crate::medium::{Broken, Kind, Log, SimMedium};
 use crate::random::{Random, mix};
@@ -24,9 +25,10 @@ pub(crate) struct Plan {
     pub collector: Collector,
     pub broken: Option<Broken>,
     pub clients: u8,
-    /// Calls of all clients.
+    /// Calls of all clients, and the most microseconds from one to the next.
+    pub pace: u64,
     pub calls: u64,
-    pub churns: bool,
+    pub mood: Mood,
 }
 
 /// A step that was acknowledged.
@@ -47,7 +49,8 @@ pub(crate) struct Life {
     pub steps: Vec<Step>,
     /// The highest timestamp acknowledged before.
     pub floor: u64,
-    pub reclaimed: u64,
+    pub collected: CollectorStats,
+    pub was_closed: bool,
 }
 
 impl Plan {
@@ -94,28 +97,28 @@ impl Plan {
             state: state.clone(),
             steps: Vec::new(),
             tables_made: mix(self.seed) % 1_000_000,
-            churns: self.churns,
+            mood: self.mood,
             medium: &medium,
             db: &db,
         };
         let mut clients: Vec<Client> = (0..self.clients).map(Client::new).collect();
         for _ in 0..self.calls {
-            time.advance(Duration::from_micros(match world.random.below(64) {
-                0 => 5_000,
-                n => 4 * n,
-            }));
+            let micros = if world.random.one_in(64) { 5_000 } else { world.random.below(self.pace) };
+            time.advance(Duration::from_micros(micros));
             world.turn(&mut clients)?;
         }
-        let reclaimed = db.stats().collector.blocks_reclaimed;
+        let collected = db.stats().collector;
         let World { steps, mut random, .. } = world;
-        if random.one_in(4) {
+        let was_closed = random.one_in(4);
+        if was_closed {
             // An orderly end, with whatever that writes.
             clients.iter_mut().for_each(Client::leave);
+            medium.run_as(0);
             db.close().map_err(|error| format!("close: {error}"))?;
         }
         // What is dropped later is not part of this life any more.
         let log = medium.take_log();
-        Ok(Life { start: start.clone(), log, state: state.clone(), steps, floor, reclaimed })
+        Ok(Life { start: start.clone(), log, state: state.clone(), steps, floor, collected, was_closed })
     }
 }
 
@@ -125,7 +128,7 @@ struct World<'w> {
     state: State,
     steps: Vec<Step>,
     tables_made: u64,
-    churns: bool,
+    mood: Mood,
     medium: &'w SimMedium,
     db: &'w Database,
 }
@@ -143,12 +146,8 @@ impl World<'_> {
         }
         self.medium.run_as(client.core());
         let began = self.medium.events();
-        let mut stage = Stage {
-            db: self.db,
-            versions: &mut self.versions,
-            random: &mut self.random,
-            churns: self.churns,
-        };
+        let mut stage =
+            Stage { db: self.db, versions: &mut self.versions, random: &mut self.random, mood: self.mood };
         if let Turn::Committed { ts, changes } = client.turn(&mut stage)? {
             crate::state::apply(&mut self.state, &changes);
             self.steps.push(Step { began, ended: self.medium.events(), ts, changes });

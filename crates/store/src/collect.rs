@@ -2,6 +2,7 @@
 //! here, against the contents themselves and what is durable, so that a bad
 //! policy costs space and never a row.
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::SyncPoint;
@@ -264,16 +265,19 @@ impl Store {
         if alive > 0 {
             return Ok(Err(Refused::Alive(alive)));
         }
-        if found.evidence() > self.durable_watermark().get()
-            || !copies.is_none_or(|point| self.medium.is_durable(point))
-        {
+        let evidence_is_needed = found.evidence() > self.durable_watermark().get();
+        if evidence_is_needed && !is_removed(Control::WatermarkAtRelease) {
+            return Ok(Err(Refused::NotDurable));
+        }
+        let copies_are_durable = copies.is_none_or(|point| self.medium.is_durable(point));
+        if !copies_are_durable && !is_removed(Control::CopiesDurable) {
             return Ok(Err(Refused::NotDurable));
         }
         if self.kept.has(block.id, found.life().wrapping_add(1)) {
             return Ok(Err(Refused::LivesUsedUp));
         }
         found.become_(BlockState::Released);
-        let tile = match keep_tile {
+        let tile = match keep_tile.filter(|_| !is_removed(Control::TilesKept)) {
             Some(until) => {
                 if self.kept.take_over(block.id, found, until) {
                     chunk.kept_tiles.fetch_add(1, Ordering::AcqRel);

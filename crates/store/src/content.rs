@@ -1,5 +1,6 @@
 //! Contents: the bytes of a version on the medium.
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, Timestamp, TupleId};
 
 use crate::format::{checksum, u32_at, u64_at};
@@ -106,7 +107,8 @@ impl<'a> Content<'a> {
         let is_blank = self.txn_id() == Timestamp::ZERO && !self.flags().is_void();
         !is_blank
             && end <= self.bytes.len()
-            && content_sum(seed, address, &self.bytes[..end]) == u32_at(self.bytes, SUM_AT)
+            && (content_sum(seed, address, &self.bytes[..end]) == u32_at(self.bytes, SUM_AT)
+                || is_removed(Control::ContentChecksum))
     }
 }
 

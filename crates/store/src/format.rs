@@ -1,6 +1,7 @@
 //! The bytes of the superblock, of chunk headers and of block descriptors
 //! (docs/format.md). All numbers are little-endian.
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use twox_hash::XxHash3_64;
 
@@ -210,7 +211,8 @@ fn sealed(fields: [u64; 3], seed: u64) -> [u8; ENTRY_BYTES] {
 }
 
 fn is_sealed(bytes: &[u8], seed: u64) -> bool {
-    checksum(seed, &bytes[..24]) == u32_at(bytes, 24) && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
+    let fits = checksum(seed, &bytes[..24]) == u32_at(bytes, 24) || is_removed(Control::LineSeal);
+    fits && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
 }
 
 /// Entries are written over zeros and zeroed again (recovery zeroes those that

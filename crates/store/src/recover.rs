@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::thread;
@@ -257,6 +258,9 @@ impl Store {
             seen.summary.highest = seen.summary.highest.max(content.txn_id());
             let begin = content.txn_id().get();
             block.note_begins(begin, begin, begin);
+            if is_removed(Control::HeadersAreHints) && self.is_superseded_by_header(chunk, id, slot) {
+                continue;
+            }
             if expect.is_decided(&content) {
                 committed.push(Found { address, content });
             } else {
@@ -267,6 +271,12 @@ impl Store {
         block.set_fill(fill);
         // Slots beyond the last valid one were never written in this life.
         seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
+    }
+
+    /// What the header on the medium says, which nobody should go by (T4).
+    fn is_superseded_by_header(&self, chunk: &Chunk, id: BlockId, slot: u32) -> bool {
+        let byte = self.bytes(chunk.header_offset(id.index) + u64::from(slot / 8), 1)[0];
+        byte >> (slot % 8) & 1 == 1
     }
 
     fn valid_content(&self, chunk: &Chunk, address: Address, seed: u64) -> Option<Content<'_>> {
@@ -299,7 +309,7 @@ impl Store {
                 counted.get(&found.content.txn_id()) == Some(&found.content.transaction_contents());
             // After a power failure under relaxed durability later commits may
             // be whole while earlier ones are not: keep the consistent part.
-            if complete && !lost_tail {
+            if (complete || is_removed(Control::Evidence)) && !lost_tail {
                 all.committed(scan, table, &[found]);
             } else {
                 all.summary.discarded += 1;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
@@ -288,7 +289,8 @@ impl Store {
     /// Seeds the checksums of contents of a block's life.
     #[inline]
     pub(crate) fn content_seed(&self, opened_at: u64) -> u64 {
-        self.identity.rotate_left(17) ^ opened_at
+        let life = if is_removed(Control::LifeInChecksum) { 0 } else { opened_at };
+        self.identity.rotate_left(17) ^ life
     }
 
     /// The mapped bytes of a range.

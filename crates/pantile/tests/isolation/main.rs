@@ -11,6 +11,7 @@
 mod support;
 
 mod bench;
+mod cleaned;
 mod cycles;
 mod phantoms;
 mod reads;

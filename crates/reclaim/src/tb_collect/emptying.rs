@@ -6,6 +6,7 @@
 //! become durable: the block stays as it is until the copies are durable, and
 //! two contents of one version are as good as one for recovery (T12).
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 use pantile_cc::{Grace, RunningEpochs, Sight};
 use pantile_media::SyncPoint;
@@ -244,7 +245,10 @@ impl TbCollect {
 
     /// Frees what the medium durably has forgotten.
     pub(super) fn free_released(&self, cx: &Context<'_>, queues: &mut Queues, now: Timestamp) {
-        while queues.released.front().is_some_and(|r| cx.store.medium().is_durable(r.forgotten)) {
+        let is_forgotten = |released: &Released| {
+            cx.store.medium().is_durable(released.forgotten) || is_removed(Control::ForgottenDurable)
+        };
+        while queues.released.front().is_some_and(is_forgotten) {
             if let Some(released) = queues.released.pop_front() {
                 cx.store.free(released.block, now);
             }

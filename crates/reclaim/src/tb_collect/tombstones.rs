@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::Grace;
 use pantile_store::HEADER_BYTES;
@@ -119,7 +120,7 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Sweep {
 
 fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u32) -> Sweep {
     let mut left = STEP;
-    while !waiting.is_empty() {
+    while !waiting.is_empty() && !is_removed(Control::TombstonesStay) {
         let block = cx.store.block_at(at.0, at.1);
         let info = block.and_then(|b| cx.store.block_info(b)).filter(|i| !i.is_of_tombstones);
         let next = block.zip(info).and_then(|(block, info)| {

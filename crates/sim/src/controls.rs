@@ -1,0 +1,158 @@
+//! Negative controls: one promise of the medium or one answer of the engine is
+//! taken away at a time, and the simulation must notice.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pantile::Collector;
+#[cfg(feature = "controls")]
+use pantile_base::control::{self, Control};
+
+use crate::campaign::{Campaign, Until};
+use crate::case::Failure;
+use crate::medium::{Broken, Kind};
+
+/// What is taken away.
+#[derive(Clone, Copy, Debug)]
+pub enum Removed {
+    /// Nothing, for comparison: nothing must be noticed.
+    Nothing,
+    /// A promise of the medium.
+    Promise(Broken),
+    /// An answer of the engine.
+    #[cfg(feature = "controls")]
+    Answer(Control),
+}
+
+/// One negative control.
+#[derive(Clone, Copy, Debug)]
+pub struct NegativeControl {
+    /// A name to call it by.
+    pub name: &'static str,
+    /// What is taken away, in words, with trap or invariant.
+    pub what: &'static str,
+    /// The same.
+    pub removed: Removed,
+    /// Where it must be noticed.
+    pub kinds: &'static [Kind],
+}
+
+/// When it was noticed.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// After this time.
+    pub after: Duration,
+    /// In so many cases.
+    pub cases: u64,
+    /// By what.
+    pub failure: Failure,
+}
+
+const fn promise(
+    name: &'static str,
+    what: &'static str,
+    broken: Broken,
+    kinds: &'static [Kind],
+) -> NegativeControl {
+    NegativeControl { name, what, removed: Removed::Promise(broken), kinds }
+}
+
+#[cfg(feature = "controls")]
+const fn answer(name: &'static str, what: &'static str, control: Control) -> NegativeControl {
+    NegativeControl { name, what, removed: Removed::Answer(control), kinds: &Kind::ALL }
+}
+
+const MEMORY: &[Kind] = &[Kind::Memory];
+const FILE: &[Kind] = &[Kind::File];
+
+/// Those of the medium, which are always there.
+const PROMISES: &[NegativeControl] = &[
+    promise("fence-of-memory", "fences do nothing", Broken::Fence, MEMORY),
+    promise("sync-of-file", "syncs do nothing", Broken::Sync, FILE),
+    promise("sync-of-commits", "syncs of commits do nothing", Broken::Fence, FILE),
+    promise("sync-point", "what is not durable is said to be (T12)", Broken::SyncPoint, FILE),
+    promise("flush-of-contents", "contents are not flushed", Broken::FlushOfContents, MEMORY),
+    promise(
+        "flush-of-descriptors",
+        "descriptors of blocks are not flushed (I-7)",
+        Broken::FlushOfDescriptors,
+        MEMORY,
+    ),
+    promise("flush-of-zeros", "zeroed descriptors are not flushed (I-12; T12)", Broken::FlushOfZeros, MEMORY),
+    promise("flush-of-state", "state records are not flushed (I-9)", Broken::FlushOfState, MEMORY),
+];
+
+/// Those of the engine.
+#[cfg(feature = "controls")]
+const ANSWERS: &[NegativeControl] = &[
+    answer(
+        "watermark-at-release",
+        "blocks are released before what is in them is durably decided (I-10; T1)",
+        Control::WatermarkAtRelease,
+    ),
+    answer(
+        "life-in-checksum",
+        "contents are not sealed with the life of their block (T2)",
+        Control::LifeInChecksum,
+    ),
+    answer(
+        "tombstones-stay",
+        "tombstones go while older versions are there (I-14; T3)",
+        Control::TombstonesStay,
+    ),
+    answer("headers-are-hints", "recovery believes update maps (T4)", Control::HeadersAreHints),
+    answer("clock-goes-on", "timestamps begin anew after opening (T5)", Control::ClockGoesOn),
+    answer("marks", "reads of rows are forgotten (T7)", Control::Marks),
+    answer("leaf-marks", "reads of ranges and of absent keys are forgotten (T8)", Control::LeafMarks),
+    answer(
+        "copies-durable",
+        "blocks are released before copies of survivors are durable (I-10; T12)",
+        Control::CopiesDurable,
+    ),
+    answer(
+        "forgotten-durable",
+        "blocks are written again before their last life is durably forgotten (I-12; T12)",
+        Control::ForgottenDurable,
+    ),
+    answer("tiles-kept", "tiles go while somebody walks over them (I-13; T13)", Control::TilesKept),
+    answer("content-checksum", "checksums of contents are not looked at (T16)", Control::ContentChecksum),
+    answer("line-seal", "seals of descriptors are not looked at (T16)", Control::LineSeal),
+    answer("state-checksum", "checksums of state records are not looked at (T16)", Control::StateChecksum),
+    answer("evidence", "transactions count without all their contents (I-8)", Control::Evidence),
+];
+
+impl NegativeControl {
+    /// All of them.
+    pub fn all() -> Vec<NegativeControl> {
+        #[cfg(feature = "controls")]
+        return [PROMISES, ANSWERS].concat();
+        #[cfg(not(feature = "controls"))]
+        PROMISES.to_vec()
+    }
+
+    /// Simulates until it is noticed, for at most `limit`.
+    pub fn run(&self, seed: u64, threads: usize, limit: Duration, stop: &AtomicBool) -> Option<Caught> {
+        let broken = match self.removed {
+            Removed::Promise(broken) => Some(broken),
+            _ => None,
+        };
+        #[cfg(feature = "controls")]
+        if let Removed::Answer(answer) = self.removed {
+            control::remove(Some(answer));
+        }
+        let began = Instant::now();
+        let campaign = Campaign {
+            seed,
+            kinds: self.kinds.to_vec(),
+            collectors: vec![Collector::TbCollect, Collector::TbCollectEager],
+            until: Until::Time(limit),
+            threads,
+            broken,
+        };
+        let outcome = campaign.run(stop, |_| {});
+        #[cfg(feature = "controls")]
+        control::remove(None);
+        let cases = outcome.total().cases;
+        outcome.failure.map(|failure| Caught { after: began.elapsed(), cases, failure })
+    }
+}
