@@ -258,7 +258,7 @@ impl<W: Workload> Experiment<'_, W> {
     fn measure_syncs(&self) -> Result<Vec<f64>> {
         match self.variant.medium {
             Medium::File => overwrite_and_sync(self.place.path(), SYNCS),
-            Medium::Dram | Medium::Nvm(_) => Ok(Vec::new()),
+            Medium::Dram | Medium::Dax { .. } | Medium::Nvm(_) => Ok(Vec::new()),
         }
     }
 

@@ -16,12 +16,18 @@ pub enum Medium {
     File,
     /// Memory, gone with the process.
     Dram,
+    /// Persistent memory.
+    Dax {
+        /// Whether the platform saves the CPU's caches when power fails.
+        persistent_caches: bool,
+    },
     /// Emulated persistent memory.
     Nvm(NvmConfig),
 }
 
 impl Medium {
-    /// The medium of a name: `file`, `dram`, `nvm` (which is `nvm:optane`),
+    /// The medium of a name: `file`, `dram`, `dax`, `dax:eadr` (where the
+    /// platform saves the CPU's caches), `nvm` (which is `nvm:optane`),
     /// `nvm:A` to `nvm:E`.
     ///
     /// # Errors
@@ -31,14 +37,15 @@ impl Medium {
             "file" => Ok(Medium::File),
             "dram" => Ok(Medium::Dram),
             "nvm" => Ok(Medium::Nvm(NvmConfig::OPTANE)),
-            "dax" => Err("medium dax is not supported by this build yet".into()),
+            "dax" => Ok(Medium::Dax { persistent_caches: false }),
+            "dax:eadr" => Ok(Medium::Dax { persistent_caches: true }),
             _ => name
                 .strip_prefix("nvm:")
                 .and_then(|config| NvmConfig::by_name(config).ok())
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, nvm:optane and nvm:A to nvm:E"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane and nvm:A to nvm:E"
                     )
                 }),
         }
@@ -54,7 +61,7 @@ impl Medium {
     pub fn unit_bytes(self) -> Option<u64> {
         match self {
             Medium::Nvm(config) => Some(config.unit_bytes),
-            Medium::File | Medium::Dram => None,
+            Medium::File | Medium::Dram | Medium::Dax { .. } => None,
         }
     }
 
@@ -62,6 +69,7 @@ impl Medium {
         match self {
             Medium::File => MediumKind::File,
             Medium::Dram => MediumKind::Dram,
+            Medium::Dax { .. } => MediumKind::Dax,
             Medium::Nvm(config) => MediumKind::Nvm(config),
         }
     }
@@ -72,6 +80,8 @@ impl fmt::Display for Medium {
         match self {
             Medium::File => f.write_str("file"),
             Medium::Dram => f.write_str("dram"),
+            Medium::Dax { persistent_caches: false } => f.write_str("dax"),
+            Medium::Dax { persistent_caches: true } => f.write_str("dax:eadr"),
             Medium::Nvm(config) => write!(f, "nvm:{}", config.name),
         }
     }
@@ -150,6 +160,7 @@ impl Settings {
     pub fn options(&self, variant: Variant) -> Options {
         Options::new()
             .medium(variant.medium.kind())
+            .persistent_caches(variant.medium == Medium::Dax { persistent_caches: true })
             .collector(variant.gc)
             .gc(self.gc)
             .durability(self.durability)
@@ -158,9 +169,9 @@ impl Settings {
 
     /// Memory that a variant's medium takes before anything is timed, so that
     /// the system's clearing of fresh pages is not counted as the engine's
-    /// time: about what the run will write, in bytes. Nothing on files.
+    /// time: about what the run will write, in bytes. Nothing in files.
     fn preallocated(&self, variant: Variant) -> u64 {
-        if matches!(variant.medium, Medium::File) {
+        if matches!(variant.medium, Medium::File | Medium::Dax { .. }) {
             return 0;
         }
         let most = self.threads.min(machine::cores()) as f64 * BYTES_PER_SECOND;
@@ -248,12 +259,11 @@ mod tests {
 
     #[test]
     fn media_have_their_names() {
-        for name in ["file", "dram", "nvm:optane", "nvm:A", "nvm:E"] {
+        for name in ["file", "dram", "dax", "dax:eadr", "nvm:optane", "nvm:A", "nvm:E"] {
             assert_eq!(Medium::by_name(name).unwrap().to_string(), name);
         }
         assert_eq!(Medium::by_name("nvm").unwrap().to_string(), "nvm:optane");
         assert_eq!(Medium::by_name("nvm:C").unwrap().unit_bytes(), Some(128));
-        assert!(Medium::by_name("dax").unwrap_err().contains("not supported by this build yet"));
         assert!(Medium::by_name("nvm:F").unwrap_err().contains("there is no medium \"nvm:F\""));
     }
 }

@@ -150,7 +150,9 @@ pub struct Common {
     /// second and checks that nothing it has read changes.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub long_readers: u16,
-    /// Where the data lives, several with commas: file, dram, nvm:optane (or nvm), nvm:A to nvm:E.
+    /// Where the data lives, several with commas: file, dram, dax (persistent memory, with --dir on a
+    /// file system mounted with dax=always; dax:eadr where the platform saves the CPU's caches),
+    /// nvm:optane (or nvm), nvm:A to nvm:E.
     #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
     pub medium: Vec<Medium>,
     /// Directory of the database, which stays; a database that is there already is gone on with

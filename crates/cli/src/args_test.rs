@@ -84,7 +84,7 @@ fn wrong_arguments_are_told_in_one_line() {
         ("bench ycsb --updates 101", "--updates"),
         ("bench ycsb --workload G", "A to F"),
         ("bench ycsb --workload A --updates 5", "--workload"),
-        ("bench ycsb --medium dax", "not supported by this build yet"),
+        ("bench ycsb --medium dax:adr", "there is no medium \"dax:adr\""),
         ("bench ycsb --medium tape", "there is no medium \"tape\""),
         ("bench ycsb --gc tape", "there is no collector"),
         ("bench ycsb --gc-theta 0.2", "from 0.5 to 1"),

@@ -126,7 +126,7 @@ fn a_directory_of_other_data_is_a_failure_and_left_alone() {
 #[test]
 fn wrong_arguments_are_one_line_and_status_2() {
     for wrong in [
-        &["bench", "ycsb", "--medium", "dax"][..],
+        &["bench", "ycsb", "--medium", "dram:8"][..],
         &["bench", "ycsb", "--inserts", "80"],
         &["bench", "tpcc", "--gc-theta", "0.1"],
         &["bench", "tpcc", "--threads", "600", "--long-readers", "600"],
@@ -149,6 +149,20 @@ fn a_failure_is_one_line_and_status_1() {
         complaint(&output),
         "pantile: cannot write /nowhere/record.json: No such file or directory (os error 2)"
     );
+}
+
+#[test]
+fn a_place_without_persistent_memory_is_named_with_the_way_out() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    for medium in ["dax", "dax:eadr"] {
+        let output = quick(&["--medium", medium, "--dir", dir.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = complaint(&output);
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        for part in [dir.path().to_str().unwrap(), "dax=always", "or use the medium \"file\""] {
+            assert!(complaint.contains(part), "{complaint}");
+        }
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(crate) struct Directory {
     data_path: PathBuf,
     data: File,
     len: u64,
+    is_new: bool,
     _lock: File,
 }
 
@@ -48,7 +49,7 @@ impl Directory {
             sync_directory(path)?;
         }
         let len = whole_chunks(&data_path, &data)?;
-        Ok(Self { data_path, data, len, _lock: lock })
+        Ok(Self { data_path, data, len, is_new: !exists, _lock: lock })
     }
 
     /// The data file, open for reading and writing.
@@ -59,6 +60,14 @@ impl Directory {
     /// Where the data file is.
     pub(crate) fn data_path(&self) -> &Path {
         &self.data_path
+    }
+
+    /// Takes back the data file if this opening has made it.
+    pub(crate) fn withdraw(self) {
+        if self.is_new {
+            // Best effort: an empty data file is as good as none.
+            let _ = fs::remove_file(&self.data_path);
+        }
     }
 
     /// Bytes in the data file when it was opened, a multiple of the chunk size.
@@ -73,12 +82,16 @@ pub(crate) fn map_opened(
     directory: &Directory,
     options: MapOptions,
     protection: Protection,
+    explain_bus_errors: bool,
 ) -> Result<Map, MediumError> {
     let len = directory.opened_len();
-    let map = Map::reserve(MapOptions {
+    let mut map = Map::reserve(MapOptions {
         reserve_bytes: options.reserve_bytes.max(len),
         max_bytes: options.max_bytes.map(|max| max.max(len)),
     })?;
+    if explain_bus_errors {
+        map.explain_bus_errors(directory.data(), directory.data_path());
+    }
     map.grow(len, |from, to| map.attach_file(directory.data(), protection, from, to))?;
     Ok(map)
 }

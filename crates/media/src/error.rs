@@ -13,6 +13,35 @@ pub enum FullReason {
     Device,
 }
 
+/// Why persistent memory cannot be mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoDax {
+    /// The file system keeps the file in the page cache, or cannot promise
+    /// that mapped blocks stay where they are (`MAP_SYNC`).
+    FileSystem,
+    /// Files here cannot be mapped at all.
+    NoMapping,
+    /// The kernel does not know `MAP_SYNC` (before Linux 4.15).
+    Kernel,
+    /// The CPU has no instruction, known here, that writes cache lines back to
+    /// persistent memory.
+    NoInstruction,
+}
+
+impl fmt::Display for NoDax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FileSystem => "its file system does not map persistent memory directly (MAP_SYNC)",
+            Self::NoMapping => "its file system does not map files",
+            Self::Kernel => "this kernel does not know MAP_SYNC, which came with Linux 4.15",
+            Self::NoInstruction => {
+                "this CPU has no instruction to write cache lines back to persistent memory \
+                 (clwb, clflushopt or clflush; dc cvap, which Linux on Arm calls dcpop)"
+            }
+        })
+    }
+}
+
 /// An operation of a medium failed.
 #[derive(Debug)]
 pub enum MediumError {
@@ -63,6 +92,22 @@ pub enum MediumError {
     NotAFile {
         /// The path of the data file.
         path: PathBuf,
+    },
+    /// The place cannot serve as persistent memory; nothing was made or changed.
+    NoDax {
+        /// The data file, or what was to become it.
+        path: PathBuf,
+        /// What is missing.
+        reason: NoDax,
+    },
+    /// Bytes that the data file should have cannot be read.
+    Unreadable {
+        /// The data file.
+        path: PathBuf,
+        /// The first page that cannot be read, in bytes.
+        offset: u64,
+        /// What the operating system said.
+        source: io::Error,
     },
     /// A write or a sync failed before; the medium takes no more writes.
     Failed {
@@ -177,6 +222,19 @@ impl fmt::Display for MediumError {
             Self::NotAFile { path } => {
                 write!(f, "{} is not an ordinary file and was left untouched", path.display())
             }
+            Self::NoDax { path, reason } => write!(
+                f,
+                "{} cannot be used as persistent memory: {reason}; nothing was changed; put the \
+                 database on a persistent-memory device (an fsdax namespace) with ext4 or xfs \
+                 mounted with dax=always, or use the medium \"file\"",
+                path.display()
+            ),
+            Self::Unreadable { path, offset, source } => write!(
+                f,
+                "{} cannot be read at byte {offset}: {source}; nothing was changed; check the \
+                 device, then the database, and restore from a copy what is damaged",
+                path.display()
+            ),
             Self::Failed { cause } => write!(
                 f,
                 "the medium failed earlier ({cause}) and takes no more writes; what was \
@@ -201,7 +259,7 @@ impl fmt::Display for MediumError {
 impl std::error::Error for MediumError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::Unreadable { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::group_sync::{GroupSync, SyncCall};
 use crate::map::{DEFAULT_RESERVE_BYTES, Map, MapOptions, Protection};
 use crate::prefill::Prefill;
+use crate::readable;
 use crate::space::{self, allocate};
 use crate::stats::{Count, Counters};
 use crate::{Medium, MediumError, MediumStats, SyncPoint};
@@ -51,6 +52,10 @@ pub struct FileOptions {
     pub reserve_bytes: u64,
     /// What to do about a database that is not there, or is.
     pub create: Create,
+    /// Whether a read that fails is explained on stderr before the process
+    /// ends of SIGBUS, which takes a handler of that signal. Signals about
+    /// anything else go on to the handler that was there before.
+    pub explain_bus_errors: bool,
 }
 
 impl Default for FileOptions {
@@ -62,6 +67,7 @@ impl Default for FileOptions {
             max_bytes: None,
             reserve_bytes: DEFAULT_RESERVE_BYTES,
             create: Create::IfMissing,
+            explain_bus_errors: true,
         }
     }
 }
@@ -109,7 +115,7 @@ impl FileMedium {
 
     fn over(directory: Directory, options: FileOptions, call: SyncCall) -> Result<Arc<Self>, MediumError> {
         let sizes = MapOptions { reserve_bytes: options.reserve_bytes, max_bytes: options.max_bytes };
-        let map = map_opened(&directory, sizes, Protection::ReadOnly)?;
+        let map = map_opened(&directory, sizes, Protection::ReadOnly, options.explain_bus_errors)?;
         let failure = Arc::new(Failure::default());
         let prefill = match options.durability {
             Durability::None => None,
@@ -249,6 +255,10 @@ impl Medium for FileMedium {
         self.failure.check()?;
         self.counters.add(Count::BytesRestored, len);
         Ok(())
+    }
+
+    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        readable::check(&self.map, self.directory.data(), self.data_path(), offset, len)
     }
 
     fn stats(&self) -> MediumStats {

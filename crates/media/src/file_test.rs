@@ -358,6 +358,43 @@ fn a_sync_that_started_before_a_point_does_not_count_for_it() {
     assert!(medium.is_durable(late));
 }
 
+#[test]
+fn a_slow_sync_holds_up_only_those_who_wait_for_it() {
+    let place = tempfile::tempdir().expect("directory");
+    let steps = Arc::new(Barrier::new(2));
+    let inside = Arc::clone(&steps);
+    let slow = move || {
+        inside.wait();
+        inside.wait();
+        Ok(())
+    };
+    let medium =
+        FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow)).expect("open");
+    medium.grow(2 * CHUNK_BYTES).expect("grow");
+    medium.write(0, b"before").expect("write");
+    let other = during_a_fence(&medium, &steps, || {
+        let mut out = [0; 6];
+        medium.read(0, &mut out).expect("readers go on");
+        assert_eq!(&out, b"before");
+        medium.write(6, b" during").expect("so do writers until they want to know");
+        medium.check_readable(0, CHUNK_BYTES).expect("readable");
+        medium.grow(4 * CHUNK_BYTES).expect("growth");
+        medium.discard(CHUNK_BYTES, CHUNK_BYTES).expect("discarding");
+        medium.restore(CHUNK_BYTES, CHUNK_BYTES).expect("restoring");
+        assert!(!medium.is_durable(medium.sync_point()));
+        // Another fence waits, since the sync under way may have missed its bytes.
+        let waits = Arc::clone(&medium);
+        let other = std::thread::spawn(move || waits.fence());
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!other.is_finished());
+        other
+    });
+    steps.wait();
+    steps.wait();
+    other.join().expect("thread").expect("the other fence has had its own sync");
+    assert_eq!((medium.stats().fences, medium.stats().syncs), (2, 2));
+}
+
 /// Calls `during` while another thread's sync is between two `steps`.
 fn during_a_fence<R>(medium: &FileMedium, steps: &Barrier, during: impl FnOnce() -> R) -> R {
     std::thread::scope(|scope| {

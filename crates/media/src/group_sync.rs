@@ -81,7 +81,14 @@ impl GroupSync {
             if state.done >= ticket {
                 return Ok(false);
             }
-            self.failure.check()?;
+            if let Err(failed) = self.failure.check() {
+                // Who failed it may not have been a leader, and a leader that
+                // ends well wakes only one of those whom it has not served.
+                for done in &self.done {
+                    done.notify_all();
+                }
+                return Err(failed);
+            }
             if !state.led {
                 return self.lead(state).map(|()| true);
             }

@@ -112,6 +112,33 @@ fn a_failed_sync_fails_its_group_and_everything_after_without_a_retry() {
 }
 
 #[test]
+fn a_failure_elsewhere_leaves_nobody_waiting() {
+    // A write fails while a sync is under way, which then ends well: of those
+    // who wait for the next one each must hear of it, and not only one.
+    let (call, starts, end) = stepped();
+    let failure = Arc::new(Failure::default());
+    let sync = Arc::new(GroupSync::new(call, Arc::clone(&failure), Duration::ZERO));
+    let start = || {
+        let sync = Arc::clone(&sync);
+        thread::spawn(move || sync.sync())
+    };
+    let first = start();
+    starts.recv().expect("the first leads");
+    let others: Vec<_> = (0..5).map(|_| start()).collect();
+    until(|| waiting(&sync) == 5);
+    failure.latch("a write of somebody else");
+    end.send(Ok(())).expect("end of the first");
+    first.join().expect("first").expect("its sync ended well");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    until(|| others.iter().all(|other| other.is_finished()) || Instant::now() > deadline);
+    for other in others {
+        assert!(other.is_finished(), "somebody waits for a sync that nobody will make");
+        let error = other.join().expect("other").expect_err("failed");
+        assert!(error.to_string().contains("a write of somebody else"), "{error}");
+    }
+}
+
+#[test]
 fn a_point_is_done_by_a_sync_that_starts_after_it_and_by_no_other() {
     let (call, starts, end) = stepped();
     let sync = sharing(call, Duration::ZERO);

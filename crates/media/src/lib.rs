@@ -2,7 +2,8 @@
 //!
 //! The [`Medium`] trait is the seam: a mapping to read through, and calls to
 //! write, flush, fence and sync. [`DramMedium`] is plain memory,
-//! [`FileMedium`] an ordinary file, [`NvmMedium`] emulated persistent memory.
+//! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory,
+//! [`NvmMedium`] its emulation.
 //!
 //! This room knows nothing of tuples or transactions; see `docs/architecture.md`.
 
@@ -12,23 +13,28 @@
 #![allow(unsafe_code)]
 
 mod ahead;
+mod bus_error;
+mod dax;
 mod directory;
 mod dram;
 mod error;
 mod failure;
 mod file;
 mod group_sync;
+mod line_flush;
 mod map;
 mod medium;
 mod nvm;
 mod prefill;
+mod readable;
 mod shard;
 mod space;
 mod stats;
 
+pub use dax::{DaxMedium, DaxOptions};
 pub use directory::{Create, DATA_FILE, LOCK_FILE};
 pub use dram::DramMedium;
-pub use error::{FullReason, MediumError};
+pub use error::{FullReason, MediumError, NoDax};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
 pub use medium::{Medium, SyncPoint};

@@ -4,12 +4,14 @@
 //! pieces are attached to it from the front as the medium grows.
 
 use crate::MediumError;
+use crate::bus_error::Watch;
 use crate::error::FullReason;
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,6 +43,27 @@ impl Default for MapOptions {
 pub(crate) enum Protection {
     ReadOnly,
     ReadWrite,
+    /// Stored to, and what is stored is in the file once its lines have been
+    /// written back (`MAP_SYNC`). Only file systems that map persistent memory
+    /// as it is take this.
+    Persistent,
+}
+
+impl Protection {
+    fn access(self) -> libc::c_int {
+        match self {
+            Self::ReadOnly => libc::PROT_READ,
+            Self::ReadWrite | Self::Persistent => libc::PROT_READ | libc::PROT_WRITE,
+        }
+    }
+
+    fn sharing(self) -> libc::c_int {
+        match self {
+            Self::ReadOnly | Self::ReadWrite => libc::MAP_SHARED,
+            // MAP_SHARED alone would ignore the flag where it is not known.
+            Self::Persistent => libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
+        }
+    }
 }
 
 /// A reservation of addresses of which `[0, len)` can be read.
@@ -54,6 +77,7 @@ pub(crate) struct Map {
     limit: u64,
     len: AtomicU64,
     growth: Mutex<()>,
+    watch: Option<Watch>,
 }
 
 // SAFETY: the pointers name address space that this object owns until it is
@@ -90,6 +114,7 @@ impl Map {
             limit: limit - limit % CHUNK_BYTES,
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
+            watch: None,
         }
     }
 
@@ -153,6 +178,13 @@ impl Map {
         Ok(())
     }
 
+    /// Has loads that fail explained: everything attached will be of `file`,
+    /// which stays open as long as the map lives.
+    pub(crate) fn explain_bus_errors(&mut self, file: &File, path: &Path) {
+        let len = self.region_len - CHUNK_BYTES as usize;
+        self.watch = Watch::over(self.base as usize, len, file.as_raw_fd(), path);
+    }
+
     /// Asks for huge pages in everything that will be attached. A wish only.
     pub(crate) fn prefer_huge_pages(&self) {
         self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
@@ -199,18 +231,14 @@ impl Map {
         from: u64,
         to: u64,
     ) -> Result<(), MediumError> {
-        let prot = match protection {
-            Protection::ReadOnly => libc::PROT_READ,
-            Protection::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
-        };
         // SAFETY: `grow` gives ranges inside the reservation that nobody uses
         // yet, so that fixing the mapping there replaces nothing but reserve.
         let mapped = unsafe {
             libc::mmap(
                 self.at(from),
                 (to - from) as usize,
-                prot,
-                libc::MAP_SHARED | libc::MAP_FIXED,
+                protection.access(),
+                protection.sharing() | libc::MAP_FIXED,
                 file.as_raw_fd(),
                 from as libc::off_t,
             )
@@ -221,6 +249,27 @@ impl Map {
             return Err(MediumError::growing("map", None, to, source));
         }
         self.prefer_huge_pages_in(from, to);
+        Ok(())
+    }
+
+    /// What the system says to mapping the first chunk of `file` so, which may
+    /// be shorter. Nothing is attached.
+    pub(crate) fn would_attach(file: &File, protection: Protection) -> io::Result<()> {
+        // SAFETY: the address is the system's choice, and nobody uses it.
+        unsafe {
+            let mapped = libc::mmap(
+                ptr::null_mut(),
+                CHUNK_BYTES as usize,
+                protection.access(),
+                protection.sharing(),
+                file.as_raw_fd(),
+                0,
+            );
+            if mapped == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            libc::munmap(mapped, CHUNK_BYTES as usize);
+        }
         Ok(())
     }
 
@@ -247,6 +296,8 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
+        // Before others may have the addresses.
+        self.watch = None;
         // SAFETY: the region is ours, and no reference into it outlives the medium.
         unsafe {
             libc::munmap(self.region, self.region_len);

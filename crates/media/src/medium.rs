@@ -43,7 +43,7 @@ impl SyncPoint {
 /// Of all other writes any subset may be there, at the grain of 8 aligned
 /// bytes on persistent memory and of a disk sector on a file.
 pub trait Medium: Send + Sync + Debug {
-    /// "dram", "file", "nvm:optane", "nvm:A" to "nvm:E".
+    /// "dram", "file", "dax", "nvm:optane", "nvm:A" to "nvm:E".
     fn name(&self) -> String;
 
     /// The first byte of the mapping. It never moves; bytes `0..len()` may be read.
@@ -155,6 +155,25 @@ pub trait Medium: Send + Sync + Debug {
     /// # Panics
     /// If the range does not consist of whole chunks.
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+
+    /// Has the system read bytes that will be looked at soon. Where they are
+    /// a file's, a failure is an error here, and the end of the process for
+    /// whoever looks at them without having asked.
+    ///
+    /// # Errors
+    /// [`MediumError::Unreadable`] with the place, and
+    /// [`MediumError::OutOfRange`] beyond `len()`.
+    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let _ = (offset, len);
+        Ok(())
+    }
+
+    /// Whether it only behaves like persistent memory: what was fenced
+    /// outlives the process, and the machine only after a
+    /// [`sync_all`](Medium::sync_all).
+    fn is_emulated(&self) -> bool {
+        false
+    }
 
     /// Whether [`charge_read`](Medium::charge_read) does anything.
     fn charges_reads(&self) -> bool {

@@ -13,6 +13,7 @@
 use crate::MediumError;
 use crate::directory::Directory;
 use crate::failure::Failure;
+use crate::space;
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fs::{File, OpenOptions};
@@ -225,8 +226,8 @@ impl ZeroWriter {
     /// Makes the file, `at` bytes long, one chunk of zeros longer.
     fn append_chunk(&self, at: u64) -> Result<(), MediumError> {
         let end = at + CHUNK_BYTES;
-        let written = self.buffered.set_len(end).and_then(|()| self.write_zeros(at));
-        written.map_err(|error| {
+        let set = space::lengthen(&self.buffered, at, end);
+        set.and_then(|()| self.write_zeros(at)).map_err(|error| {
             self.cut(at);
             MediumError::growing("write zeros to", Some(self.path.clone()), end, error)
         })?;
@@ -237,7 +238,7 @@ impl ZeroWriter {
     /// Takes back what was appended beyond `len`. Best effort: what stays is
     /// whole chunks of zeros that are not in use.
     fn cut(&self, len: u64) {
-        let _ = self.buffered.set_len(len);
+        space::shorten(&self.buffered, len);
     }
 
     /// Has a chunk written past the page cache read into it, or the first

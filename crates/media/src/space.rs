@@ -21,12 +21,35 @@ static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 /// # Errors
 /// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
 pub(crate) fn allocate(file: &File, path: &Path, from: u64, to: u64) -> Result<(), MediumError> {
-    let grown = file.set_len(to).and_then(|()| promise(file, from, to - from));
+    let grown = lengthen(file, from, to).and_then(|()| promise(file, from, to - from));
     grown.map_err(|error| {
-        // Best effort: what stays is whole chunks that read as zero.
-        let _ = file.set_len(from);
+        // What stays is whole chunks that read as zero.
+        shorten(file, from);
         MediumError::growing("extend", Some(path.to_path_buf()), to, error)
     })
+}
+
+/// Makes the file `to` bytes long, unless another program has cut it below
+/// `from`: what was there would come back as zeros, and be read as such.
+///
+/// # Errors
+/// What the system says, or how short it is.
+pub(crate) fn lengthen(file: &File, from: u64, to: u64) -> io::Result<()> {
+    match file.metadata()?.len() {
+        len if len < from => Err(io::Error::other(format!(
+            "another program has cut it from at least {from} bytes to {len}; close the database and \
+             restore it from a copy"
+        ))),
+        len if len < to => file.set_len(to),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file no longer than `len` bytes, as far as the system lets us.
+pub(crate) fn shorten(file: &File, len: u64) {
+    if file.metadata().is_ok_and(|found| found.len() > len) {
+        let _ = file.set_len(len);
+    }
 }
 
 /// Gives back the space behind a part of the file, which then reads as zero.
@@ -60,8 +83,8 @@ pub(crate) fn restore(
     })
 }
 
-/// Has the file system promise space, if it makes promises.
-fn promise(file: &File, offset: u64, len: u64) -> io::Result<()> {
+/// Has the file system promise space, if it makes promises. Bytes that are there stay.
+pub(crate) fn promise(file: &File, offset: u64, len: u64) -> io::Result<()> {
     match fallocate(file, 0, offset, len) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
         result => result,

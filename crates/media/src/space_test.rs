@@ -42,3 +42,21 @@ fn a_refusal_is_reported_unless_it_means_that_there_are_no_holes() {
     assert!(matches!(error, MediumError::Io { .. }), "{error}");
     assert_eq!(fs::read(&path).expect("read"), b"kept");
 }
+
+#[test]
+fn a_file_that_was_cut_short_is_not_made_long_again() {
+    let place = tempfile::tempdir().expect("directory");
+    let path = place.path().join("data");
+    fs::write(&path, vec![7; 8192]).expect("write");
+    let file = File::options().write(true).open(&path).expect("open");
+    let len = || fs::metadata(&path).expect("file").len();
+    let error = allocate(&file, &path, 8193, 12_288).expect_err("a byte is missing");
+    assert!(error.to_string().contains("cut it from at least 8193 bytes to 8192"), "{error}");
+    assert_eq!(len(), 8192);
+    shorten(&file, 10_000);
+    assert_eq!(len(), 8192);
+    allocate(&file, &path, 8192, 12_288).expect("room");
+    assert_eq!(len(), 12_288);
+    lengthen(&file, 8192, 10_000).expect("long enough");
+    assert_eq!(len(), 12_288);
+}

@@ -4,7 +4,8 @@
 #![allow(unsafe_code)]
 
 use pantile_media::{
-    DramMedium, FileMedium, FileOptions, MapOptions, Medium, MediumError, NvmConfig, NvmMedium, NvmOptions,
+    DaxMedium, DaxOptions, DramMedium, FileMedium, FileOptions, MapOptions, Medium, MediumError, NvmConfig,
+    NvmMedium, NvmOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -13,17 +14,33 @@ const CHUNK: u64 = 2 << 20;
 
 fn media(place: &Path) -> Vec<Arc<dyn Medium>> {
     let nvm = place.join("nvm");
-    vec![
+    let persistent = DaxOptions { persistent_caches: true, ..DaxOptions::default() };
+    let mut media: Vec<Arc<dyn Medium>> = vec![
         DramMedium::new(MapOptions::default()).expect("dram"),
         FileMedium::open(place.join("file"), FileOptions::default()).expect("file"),
         NvmMedium::anonymous(NvmConfig::E).expect("nvm"),
         NvmMedium::open(nvm, NvmConfig::OPTANE, NvmOptions::default()).expect("nvm file"),
-    ]
+        DaxMedium::open_without_persistence(place.join("dax"), DaxOptions::default()).expect("dax"),
+        DaxMedium::open_without_persistence(place.join("eadr"), persistent).expect("dax"),
+    ];
+    // The real thing, where there is some.
+    if let Some(dir) = std::env::var_os("PANTILE_DAX_DIR") {
+        let name = place.file_name().expect("a name");
+        let dir = Path::new(&dir).join(name);
+        media.push(
+            DaxMedium::open(&dir, DaxOptions::default()).expect("PANTILE_DAX_DIR is on a DAX file system"),
+        );
+    }
+    media
 }
 
 fn for_each(check: impl Fn(&dyn Medium)) {
     let place = tempfile::tempdir().expect("directory");
     media(place.path()).iter().for_each(|medium| check(&**medium));
+    if let Some(dir) = std::env::var_os("PANTILE_DAX_DIR") {
+        let name = place.path().file_name().expect("a name").display().to_string();
+        std::fs::remove_dir_all(Path::new(&dir).join(name)).expect("the test's own directory");
+    }
 }
 
 #[test]
@@ -159,7 +176,13 @@ fn names_and_promises() {
         .iter()
         .map(|medium| (medium.name(), medium.survives_exit(), medium.charges_reads()))
         .collect();
-    let expected =
-        [("dram", false, false), ("file", true, false), ("nvm:E", false, true), ("nvm:optane", true, true)];
-    assert_eq!(seen, expected.map(|(name, a, b)| (name.to_owned(), a, b)));
+    let expected = [
+        ("dram", false, false),
+        ("file", true, false),
+        ("nvm:E", false, true),
+        ("nvm:optane", true, true),
+        ("dax", true, false),
+        ("dax", true, false),
+    ];
+    assert_eq!(seen[..expected.len()], expected.map(|(name, a, b)| (name.to_owned(), a, b)));
 }

@@ -3,7 +3,9 @@
 //! The test starts its own binary again as a child, which writes and then
 //! waits to be killed.
 
-use pantile_media::{FileMedium, FileOptions, Medium, MediumError, NvmConfig, NvmMedium, NvmOptions};
+use pantile_media::{
+    DaxMedium, DaxOptions, FileMedium, FileOptions, Medium, MediumError, NvmConfig, NvmMedium, NvmOptions,
+};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,6 +18,7 @@ const READY: &str = "ready to be killed";
 fn open(kind: &str, place: &Path) -> Result<Arc<dyn Medium>, MediumError> {
     Ok(match kind {
         "file" => FileMedium::open(place, FileOptions::default())?,
+        "dax" => DaxMedium::open_without_persistence(place, DaxOptions::default())?,
         _ => NvmMedium::open(place, NvmConfig::E, NvmOptions::default())?,
     })
 }
@@ -54,7 +57,7 @@ fn start_child(kind: &str, place: &Path) -> Child {
 
 #[test]
 fn contents_survive_and_the_lock_does_not() {
-    for kind in ["file", "nvm"] {
+    for kind in ["file", "nvm", "dax"] {
         let place = tempfile::tempdir().expect("directory");
         let mut child = start_child(kind, place.path());
         let locked = open(kind, place.path());

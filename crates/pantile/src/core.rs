@@ -341,6 +341,11 @@ pub(crate) fn from_medium(error: MediumError) -> Error {
             Error::NotADatabase { path, detail: "it is not an ordinary file".into() }
         }
         MediumError::Failed { cause } => Error::MediumFailed { cause },
+        refused @ MediumError::NoDax { .. } => Error::UnfitMedium { detail: refused.to_string() },
+        MediumError::Unreadable { path, offset, source } => Error::Damaged {
+            place: format!("byte {offset} of {}", path.display()),
+            detail: format!("it cannot be read ({source})"),
+        },
         full if full.is_full() => Error::StorageFull { detail: full.to_string() },
         MediumError::Io { operation, path, source } => {
             let path = path.map_or_else(|| "memory".to_owned(), |p| p.display().to_string());

@@ -10,7 +10,8 @@ use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Instant, thread};
 use pantile_cc::Clock;
 use pantile_media::{
-    Create, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium, NvmMedium, NvmOptions,
+    Create, DaxMedium, DaxOptions, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium,
+    NvmMedium, NvmOptions,
 };
 use pantile_reclaim::{NoGc, Reclaimer, TbCollect};
 use pantile_store::{Store, StoreOptions, TableBlocks};
@@ -78,7 +79,9 @@ impl Database {
                 .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
             block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
             boot: boot_id(),
-            relaxed: options.durability == Durability::None && medium.survives_exit(),
+            relaxed: options.durability == Durability::None
+                && options.medium != MediumKind::Dax
+                && medium.survives_exit(),
         };
         let in_path = |e| from_store(e, path);
         let store = Store::open(medium, store_options, identity(&options)).map_err(in_path)?;
@@ -330,31 +333,41 @@ impl Drop for Core {
 fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
     let create = if options.must_exist { Create::MustExist } else { Create::IfMissing };
     let map = MapOptions { max_bytes: options.max_bytes, ..MapOptions::default() };
+    let explain_bus_errors = !options.silent_bus_errors;
     let opened: Result<Arc<dyn Medium>, _> = match options.medium {
         MediumKind::File => {
             let file = FileOptions {
                 durability: options.durability,
                 max_bytes: options.max_bytes,
                 create,
+                explain_bus_errors,
                 ..FileOptions::default()
             };
             FileMedium::open(path, file).map(|m| m as Arc<dyn Medium>)
         }
         MediumKind::Dram => DramMedium::new(map).map(|m| m as Arc<dyn Medium>),
+        MediumKind::Dax => {
+            let persistent_caches = options.persistent_caches;
+            let dax = DaxOptions { map, create, persistent_caches, explain_bus_errors };
+            DaxMedium::open(path, dax).map(|m| m as Arc<dyn Medium>)
+        }
         MediumKind::Nvm(config) => {
-            NvmMedium::open(path, config, NvmOptions { map, create }).map(|m| m as Arc<dyn Medium>)
+            let nvm = NvmOptions { map, create, explain_bus_errors };
+            NvmMedium::open(path, config, nvm).map(|m| m as Arc<dyn Medium>)
         }
     };
     opened.map_err(from_medium)
 }
 
-/// A number that identifies this boot of the machine, or 0.
+/// A number that identifies this boot of the machine. Where the system does
+/// not tell, no two are alike: what a machine that stops may take counts as gone.
 fn boot_id() -> u64 {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.bytes()
-        .filter(u8::is_ascii_hexdigit)
-        .take(16)
-        .fold(0, |n, digit| n << 4 | u64::from((digit as char).to_digit(16).unwrap_or(0)))
+    let digits = id.chars().filter_map(|digit| digit.to_digit(16)).take(16);
+    match digits.fold(0, |n, digit| n << 4 | u64::from(digit)) {
+        0 => identity(),
+        boot => boot,
+    }
 }
 
 /// A number that no other database has, but for those that are simulated.

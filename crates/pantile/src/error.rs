@@ -160,6 +160,11 @@ pub enum Error {
         /// What the medium says.
         detail: String,
     },
+    /// The medium asked for cannot be had in this place.
+    UnfitMedium {
+        /// What is missing, and the way out.
+        detail: String,
+    },
     /// A write or sync of the medium failed earlier.
     MediumFailed {
         /// The first failure.
@@ -309,6 +314,7 @@ impl fmt::Display for Error {
                 f,
                 "no room for the commit ({detail}); the transaction has left no trace, reads go on; free space or raise the limit"
             ),
+            Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
                 f,
                 "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, reads go on; close the database, check the device, and open it again"

@@ -21,6 +21,10 @@ pub enum MediumKind {
     File,
     /// Memory, gone with the last handle.
     Dram,
+    /// Persistent memory: a file in the database's directory, which is on a
+    /// file system mounted with `dax=always`. Every acknowledged commit is
+    /// durable, whatever [`Options::durability`] says.
+    Dax,
     /// Emulated persistent memory, kept in a file of the database's directory.
     Nvm(NvmConfig),
 }
@@ -112,6 +116,8 @@ pub struct Options {
     pub(crate) medium: MediumKind,
     pub(crate) on_medium: Option<Arc<dyn Medium>>,
     pub(crate) durability: Durability,
+    pub(crate) persistent_caches: bool,
+    pub(crate) silent_bus_errors: bool,
     pub(crate) collector: Collector,
     pub(crate) gc: GcOptions,
     pub(crate) conflict: ConflictPolicy,
@@ -161,6 +167,25 @@ impl Options {
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// Whether the platform saves the CPU's caches when power fails (eADR).
+    /// Commits on [`MediumKind::Dax`] then write no cache lines back. **On a
+    /// platform that does not, a power failure takes acknowledged commits.**
+    #[must_use]
+    pub fn persistent_caches(mut self, persistent: bool) -> Self {
+        self.persistent_caches = persistent;
+        self
+    }
+
+    /// Whether a read of the data file that fails is explained on stderr
+    /// before the process ends of SIGBUS (the default). This takes a handler
+    /// of that signal for the whole process, which passes on what is not
+    /// about data files to the handler that was there before.
+    #[must_use]
+    pub fn explain_bus_errors(mut self, explain: bool) -> Self {
+        self.silent_bus_errors = !explain;
         self
     }
 
@@ -272,7 +297,7 @@ impl Options {
     /// # Errors
     /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
     /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
-    /// [`Error::Io`], [`Error::InvalidOption`]. What is stored is untouched then.
+    /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is stored is untouched then.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
         Database::open_with(path.as_ref(), self)

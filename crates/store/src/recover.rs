@@ -15,6 +15,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::thread;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_media::MediumError;
 
 use crate::append::class_key;
 use crate::block::{Block, BlockId, BlockState, Chunk};
@@ -83,6 +84,8 @@ struct Seen {
     uncertain: Vec<Uncertain>,
     holes: Vec<Uncertain>,
     damage: Vec<String>,
+    /// The medium could not read something.
+    unreadable: Option<MediumError>,
     free_chunks: Vec<u32>,
     /// Entries of chunk pages that were cut off, by offset.
     torn: Vec<u64>,
@@ -136,6 +139,9 @@ impl Store {
         for part in seen {
             all.merge(part);
         }
+        if let Some(error) = all.unreadable {
+            return Err(error.into());
+        }
         if let Some(first) = all.damage.first() {
             let more = all.damage.len() - 1;
             let detail = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
@@ -186,6 +192,9 @@ impl Store {
 
     fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
         let offset = u64::from(number) * CHUNK_BYTES;
+        if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
+            return;
+        }
         let page = self.bytes(offset, CHUNK_HEADER_BYTES);
         let header = match ChunkHeader::decode(page, self.identity ^ offset) {
             Ok(Some(header)) => header,
@@ -216,12 +225,23 @@ impl Store {
                     block.open(TableId(descriptor.table), descriptor.opened_at, 0);
                     self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
                     self.scan_frozen_mark(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
-                    self.scan_block(chunk, id, scan, expect, seen);
+                    if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
+                        self.scan_block(chunk, id, scan, expect, seen);
+                    }
                 }
                 Ok(None) => seen.torn_entries(line, at),
                 Err(why) => seen.damage.push(format!("offset {at}, block {number}.{index}: {why}")),
             }
         }
+    }
+
+    /// Asks before it looks: what cannot be read is an error here, and would
+    /// end the process if it were touched.
+    fn is_readable(&self, offset: u64, len: u64, seen: &mut Seen) -> bool {
+        let checked = self.medium.check_readable(offset, len);
+        let is_readable = checked.is_ok();
+        seen.unreadable = seen.unreadable.take().or(checked.err());
+        is_readable
     }
 
     fn scan_frozen_mark(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
@@ -410,6 +430,7 @@ impl Seen {
         self.uncertain.append(&mut other.uncertain);
         self.holes.append(&mut other.holes);
         self.damage.append(&mut other.damage);
+        self.unreadable = self.unreadable.take().or(other.unreadable);
         self.free_chunks.append(&mut other.free_chunks);
         self.torn.append(&mut other.torn);
     }

@@ -37,6 +37,8 @@ pub(crate) struct StateRecord {
     pub closed: bool,
     /// Commits were acknowledged without being durable.
     pub relaxed: bool,
+    /// The medium was emulated: fences lasted as long as the machine ran.
+    pub emulated: bool,
     /// Chunks that had been carved: there are never fewer.
     pub carved: u64,
     pub partly_filled: Vec<PartlyFilled>,
@@ -60,7 +62,7 @@ impl StateRecord {
         for word in [self.sequence, self.watermark, self.taken_at, self.boot] {
             out.extend_from_slice(&word.to_le_bytes());
         }
-        let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1);
+        let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1) | (u64::from(self.emulated) << 2);
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
         out.extend_from_slice(&self.carved.to_le_bytes());
@@ -107,6 +109,7 @@ impl StateRecord {
             boot: u64_at(place, 24),
             closed: flags & 1 != 0,
             relaxed: flags & 2 != 0,
+            emulated: flags & 4 != 0,
             carved: u64_at(place, 48),
             partly_filled,
             undecided: place[filled_end..len].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),

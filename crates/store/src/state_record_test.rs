@@ -12,6 +12,7 @@ fn record(entries: u32) -> StateRecord {
         boot: u64::MAX,
         closed: true,
         relaxed: false,
+        emulated: false,
         carved: 5,
         undecided: vec![7, 11],
         partly_filled: (0..entries).map(entry).collect(),
@@ -33,6 +34,8 @@ fn a_record_is_read_as_it_was_written() {
     }
     let relaxed = StateRecord { relaxed: true, closed: false, ..record(2) };
     assert_eq!(StateRecord::decode(&place_of(&relaxed), SEED), Some(relaxed));
+    let emulated = StateRecord { emulated: true, closed: false, ..record(2) };
+    assert_eq!(StateRecord::decode(&place_of(&emulated), SEED), Some(emulated));
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl Store {
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
     /// with the medium untouched; [`StoreError::Medium`].
     pub fn open(medium: Arc<dyn Medium>, options: StoreOptions, identity: u64) -> Result<Self, StoreError> {
+        medium.check_readable(0, CHUNK_BYTES.min(medium.len()))?;
         if is_blank(&*medium) {
             medium.grow(CHUNK_BYTES)?;
             let superblock = Superblock { version: FORMAT_VERSION, identity };
@@ -91,6 +92,14 @@ impl Store {
         }
         let superblock = Superblock::decode(mapped(&*medium, 0, 4096)).map_err(unreadable)?;
         let state = newest_state(&*medium, superblock.identity)?;
+        if state.emulated && !state.closed && state.boot != options.boot {
+            return Err(StoreError::Damaged {
+                place: "the state record".into(),
+                detail: "the database was on emulated persistent memory, which keeps what is committed only \
+                         as long as the machine runs, and the machine has stopped before it was closed"
+                    .into(),
+            });
+        }
         Ok(Self {
             base: medium.base() as usize,
             medium,
@@ -377,6 +386,7 @@ impl Store {
             boot: self.options.boot,
             closed,
             relaxed: self.options.relaxed,
+            emulated: self.medium.is_emulated(),
             carved: sample.carved,
             partly_filled: sample.partly_filled,
             undecided: undecided.iter().map(|txn_id| txn_id.get()).collect(),

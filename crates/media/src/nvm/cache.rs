@@ -64,6 +64,8 @@ impl CacheEstimate {
             // SAFETY: every x86-64 CPU has the instruction; it changes no memory.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(tag).cast()) };
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = place;
     }
 }
 

@@ -3,13 +3,14 @@
 use super::calibrate;
 use super::clock::RealClock;
 use super::config::NvmConfig;
-use super::flush::{LINE_BYTES, LineFlush, store_fence};
 use super::model::{Bandwidth, Lane, Model};
 use crate::ahead::{Ahead, Attach};
 use crate::directory::{Create, Directory, map_opened};
 use crate::failure::Failure;
 use crate::file::clone_of;
+use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
 use crate::map::{Map, MapOptions, Protection};
+use crate::readable;
 use crate::space::{self, allocate};
 use crate::stats::{Count, Counters};
 use crate::{Medium, MediumError, MediumStats, SyncPoint};
@@ -23,12 +24,21 @@ use std::sync::Arc;
 const STREAM_BYTES: usize = 2048;
 
 /// How to open an [`NvmMedium`] in a directory.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct NvmOptions {
     /// How large it may become.
     pub map: MapOptions,
     /// What to do about a database that is not there, or is.
     pub create: Create,
+    /// As [`FileOptions::explain_bus_errors`](crate::FileOptions::explain_bus_errors).
+    pub explain_bus_errors: bool,
+}
+
+impl Default for NvmOptions {
+    /// No limit, created if missing, with failed reads explained.
+    fn default() -> Self {
+        Self { map: MapOptions::default(), create: Create::IfMissing, explain_bus_errors: true }
+    }
 }
 
 /// A medium that behaves like persistent memory of some configuration.
@@ -39,7 +49,9 @@ pub struct NvmMedium {
     map: Arc<Map>,
     directory: Option<Directory>,
     config: NvmConfig,
-    line_flush: LineFlush,
+    /// Without an instruction only the accounting is done, which is enough for
+    /// emulation, since caches survive a process.
+    line_flush: Option<LineFlush>,
     model: Model<RealClock>,
     counters: Counters,
     failure: Failure,
@@ -90,7 +102,7 @@ impl NvmMedium {
     ) -> Result<Arc<Self>, MediumError> {
         config.check()?;
         let directory = Directory::open(path.as_ref(), options.create)?;
-        let map = map_opened(&directory, options.map, Protection::ReadWrite)?;
+        let map = map_opened(&directory, options.map, Protection::ReadWrite, options.explain_bus_errors)?;
         let dram = calibrate::dram()?;
         let data = clone_of(directory.data(), directory.data_path())?;
         let path = directory.data_path().to_owned();
@@ -172,10 +184,9 @@ impl NvmMedium {
 
     fn write_back(&self, range: Range<u64>) {
         let lines = (range.end - range.start) / LINE_BYTES;
-        // SAFETY: `flush` keeps the range inside the mapping, and the
-        // instruction was found on this CPU.
-        unsafe {
-            self.line_flush.lines(self.map.at(range.start).cast(), lines);
+        if let Some(flush) = self.line_flush {
+            // SAFETY: `flush` keeps the range inside the mapping.
+            unsafe { flush.lines(self.map.at(range.start).cast(), lines) };
         }
     }
 
@@ -302,6 +313,19 @@ impl Medium for NvmMedium {
         }
         self.counters.add(Count::BytesRestored, len);
         Ok(())
+    }
+
+    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        match &self.directory {
+            Some(directory) => {
+                readable::check(&self.map, directory.data(), directory.data_path(), offset, len)
+            }
+            None => self.map.check(offset, len),
+        }
+    }
+
+    fn is_emulated(&self) -> bool {
+        self.directory.is_some()
     }
 
     fn charges_reads(&self) -> bool {

@@ -85,7 +85,7 @@ fn a_directory_keeps_contents_and_a_limit_holds() {
     let place = tempfile::tempdir().expect("directory");
     let options = NvmOptions {
         map: MapOptions { max_bytes: Some(2 * CHUNK_BYTES), ..MapOptions::default() },
-        create: Create::IfMissing,
+        ..NvmOptions::default()
     };
     let medium = NvmMedium::open(place.path(), NvmConfig::C, options).expect("open");
     assert_eq!((medium.name().as_str(), medium.survives_exit()), ("nvm:C", true));

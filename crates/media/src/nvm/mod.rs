@@ -49,7 +49,6 @@ mod calibrate;
 mod clock;
 mod combine;
 mod config;
-mod flush;
 mod medium;
 mod model;
 

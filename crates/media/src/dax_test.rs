@@ -1,0 +1,193 @@
+use super::*;
+use crate::{DATA_FILE, FileMedium, FileOptions};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+
+fn open(path: &Path) -> Arc<DaxMedium> {
+    DaxMedium::open_without_persistence(path, DaxOptions::default()).expect("open")
+}
+
+fn content(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
+    let mut out = vec![0; len];
+    medium.read(offset, &mut out).expect("read");
+    out
+}
+
+fn taken(path: &Path) -> u64 {
+    std::fs::metadata(path.join(DATA_FILE)).expect("file").blocks() * 512
+}
+
+#[test]
+fn file_systems_that_cannot_do_it_are_refused_and_stay_as_they_were() {
+    for parent in [std::env::temp_dir(), "/dev/shm".into()] {
+        let place = tempfile::tempdir_in(&parent).expect("directory");
+        let error = match DaxMedium::open(place.path(), DaxOptions::default()) {
+            // Whoever has temporary files on persistent memory is lucky.
+            Ok(_) => continue,
+            Err(error) => error,
+        };
+        assert!(matches!(error, MediumError::NoDax { reason: NoDax::FileSystem, .. }), "{error}");
+        let text = error.to_string();
+        for part in [DATA_FILE, "MAP_SYNC", "nothing was changed", "dax=always", "medium \"file\""] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!place.path().join(DATA_FILE).exists(), "no data file was left");
+        // So it is not taken for a database, and a file can be made there.
+        let missing = DaxOptions { create: Create::MustExist, ..DaxOptions::default() };
+        let error = DaxMedium::open(place.path(), missing).expect_err("nothing there");
+        assert!(matches!(error, MediumError::Missing { .. }), "{error}");
+        let file = FileMedium::open(place.path(), FileOptions::default()).expect("the way out");
+        file.grow(1).expect("grow");
+        file.write(5, b"kept").expect("write");
+        file.sync_all().expect("sync");
+        drop(file);
+        let before = std::fs::read(place.path().join(DATA_FILE)).expect("read");
+        DaxMedium::open(place.path(), DaxOptions::default()).expect_err("still not");
+        assert!(std::fs::read(place.path().join(DATA_FILE)).expect("read") == before);
+    }
+}
+
+#[test]
+fn at_least_one_file_system_here_is_refused() {
+    let place = tempfile::tempdir_in("/dev/shm").expect("directory");
+    DaxMedium::open(place.path(), DaxOptions::default()).expect_err("tmpfs keeps nothing");
+}
+
+#[test]
+fn every_length_and_alignment_is_stored_exactly_and_its_lines_are_flushed() {
+    let place = tempfile::tempdir().expect("directory");
+    let medium = open(place.path());
+    medium.grow(1).expect("grow");
+    for len in [1, 63, 64, 65, 100, 4096 + 13] {
+        for shift in [0, 1, 17, 63, 64] {
+            medium.write(0, &[0; 8192]).expect("clear");
+            let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
+            let before = medium.stats();
+            medium.write(shift, &bytes).expect("write");
+            medium.flush(shift, len as u64);
+            medium.fence().expect("fence");
+            let delta = medium.stats() - before;
+            let lines = (shift + len as u64).div_ceil(LINE_BYTES) - shift / LINE_BYTES;
+            assert_eq!((delta.flushes, delta.fences, delta.syncs), (lines, 1, 0), "{len} at {shift}");
+            let found = content(&*medium, 0, 8192);
+            let (before, rest) = found.split_at(shift as usize);
+            assert!(before.iter().all(|&byte| byte == 0));
+            assert_eq!(rest[..len], bytes[..], "{len} at {shift}");
+            assert!(rest[len..].iter().all(|&byte| byte == 0));
+        }
+    }
+    let before = medium.stats();
+    medium.flush(CHUNK_BYTES - 64, 1 << 40);
+    medium.flush(u64::MAX, 1);
+    medium.flush(0, 0);
+    assert_eq!((medium.stats() - before).flushes, 1, "beyond the end nothing is flushed");
+}
+
+#[test]
+fn persistent_caches_need_fences_only() {
+    let place = tempfile::tempdir().expect("directory");
+    let options = DaxOptions { persistent_caches: true, ..DaxOptions::default() };
+    let medium = DaxMedium::open_without_persistence(place.path(), options).expect("open");
+    medium.grow(1).expect("grow");
+    medium.write(0, &[1; 4096]).expect("write");
+    medium.flush(0, 4096);
+    medium.fence().expect("fence");
+    assert_eq!((medium.stats().flushes, medium.stats().fences), (0, 1));
+}
+
+#[test]
+fn contents_and_lengths_are_found_again() {
+    let place = tempfile::tempdir().expect("directory");
+    let medium = open(place.path());
+    medium.grow(3 * CHUNK_BYTES).expect("grow");
+    assert!(medium.stats().syncs > 0, "the length is durable");
+    medium.write(CHUNK_BYTES - 2, b"across").expect("write");
+    medium.flush(CHUNK_BYTES - 2, 6);
+    medium.fence().expect("fence");
+    assert!(matches!(
+        DaxMedium::open_without_persistence(place.path(), DaxOptions::default()),
+        Err(MediumError::Locked { .. })
+    ));
+    drop(medium);
+    let medium = open(place.path());
+    assert!(medium.len() >= 3 * CHUNK_BYTES);
+    assert_eq!(content(&*medium, CHUNK_BYTES - 3, 8), b"\0across\0");
+}
+
+#[test]
+fn what_one_medium_writes_the_others_read() {
+    let place = tempfile::tempdir().expect("directory");
+    let write = |medium: &dyn Medium, turn: u64| {
+        medium.grow((turn + 1) * CHUNK_BYTES).expect("grow");
+        medium.write(turn * CHUNK_BYTES + 9, &[turn as u8 + 1; 100]).expect("write");
+        medium.flush(turn * CHUNK_BYTES + 9, 100);
+        medium.fence().expect("fence");
+        for before in 0..=turn {
+            assert_eq!(content(medium, before * CHUNK_BYTES + 9, 100), [before as u8 + 1; 100]);
+        }
+    };
+    for turn in 0..6 {
+        match turn % 2 {
+            0 => write(&*FileMedium::open(place.path(), FileOptions::default()).expect("file"), turn),
+            _ => write(&*open(place.path()), turn),
+        }
+    }
+}
+
+#[test]
+fn holes_have_space_behind_them_before_they_are_stored_to() {
+    let place = tempfile::tempdir().expect("directory");
+    // As a copy that left out the zeros, or a file whose growth was cut off.
+    File::create(place.path().join(DATA_FILE)).expect("file").set_len(4 * CHUNK_BYTES).expect("length");
+    assert_eq!(taken(place.path()), 0);
+    let medium = open(place.path());
+    assert_eq!(medium.len(), 4 * CHUNK_BYTES);
+    medium.grow(2 * CHUNK_BYTES).expect("what is there already");
+    assert_eq!(taken(place.path()), CHUNK_BYTES, "the chunk asked for has space, others do not");
+    medium.write(3 * CHUNK_BYTES - 1, b"ab").expect("write");
+    assert_eq!(taken(place.path()), 3 * CHUNK_BYTES, "both chunks written to have space");
+    medium.discard(2 * CHUNK_BYTES, CHUNK_BYTES).expect("discard");
+    assert_eq!(taken(place.path()), 2 * CHUNK_BYTES);
+    medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
+    assert_eq!(taken(place.path()), 3 * CHUNK_BYTES);
+    assert_eq!(content(&*medium, 3 * CHUNK_BYTES - 1, 2), b"\0b");
+    medium.write(0, b"").expect("nothing");
+    assert_eq!(taken(place.path()), 3 * CHUNK_BYTES);
+}
+
+#[test]
+fn a_failed_medium_only_reads() {
+    let place = tempfile::tempdir().expect("directory");
+    let medium = open(place.path());
+    medium.grow(1).expect("grow");
+    medium.write(0, b"kept").expect("write");
+    medium.flush(0, 4);
+    let good = medium.sync_point();
+    medium.failure.latch("the device is gone");
+    let lost = medium.sync_point();
+    assert!(medium.is_durable(good) && !medium.is_durable(lost));
+    for result in [
+        medium.write(0, b"lost"),
+        medium.fence(),
+        medium.sync_all(),
+        medium.grow(0),
+        medium.discard(0, CHUNK_BYTES),
+        medium.restore(0, CHUNK_BYTES),
+    ] {
+        assert!(matches!(result, Err(MediumError::Failed { .. })), "{result:?}");
+    }
+    assert_eq!(content(&*medium, 0, 4), b"kept");
+}
+
+#[test]
+fn the_limit_holds() {
+    let place = tempfile::tempdir().expect("directory");
+    let map = MapOptions { max_bytes: Some(2 * CHUNK_BYTES), ..MapOptions::default() };
+    let options = DaxOptions { map, ..DaxOptions::default() };
+    let medium = DaxMedium::open_without_persistence(place.path(), options).expect("open");
+    medium.grow(CHUNK_BYTES + 1).expect("grow");
+    assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
+    drop(medium);
+    let len = std::fs::metadata(place.path().join(DATA_FILE)).expect("file").len();
+    assert_eq!(len, 2 * CHUNK_BYTES, "nothing is prepared beyond the limit");
+}
