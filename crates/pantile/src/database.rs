@@ -78,7 +78,7 @@ impl Database {
                 .streams
                 .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
             block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
-            boot: boot_id(),
+            boot: boot_id(&options),
             relaxed: options.durability == Durability::None
                 && options.medium != MediumKind::Dax
                 && medium.survives_exit(),
@@ -361,16 +361,19 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
 
 /// A number that identifies this boot of the machine. Where the system does
 /// not tell, no two are alike: what a machine that stops may take counts as gone.
-fn boot_id() -> u64 {
+fn boot_id(options: &Options) -> u64 {
+    if options.simulated_time.is_some() {
+        return identity(options);
+    }
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits = id.chars().filter_map(|digit| digit.to_digit(16)).take(16);
     match digits.fold(0, |n, digit| n << 4 | u64::from(digit)) {
-        0 => identity(),
+        0 => identity(options),
         boot => boot,
     }
 }
 
-/// A number that no other database has, but for those that are simulated.
+/// A number that no other database has; simulated, one for each time.
 fn identity(options: &Options) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     match &options.simulated_time {

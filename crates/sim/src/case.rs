@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 
 use pantile::Collector;
+use pantile_base::limits::CHUNK_BYTES;
 
 use crate::client::Mood;
 use crate::cut::{Keep, Replay};
@@ -206,7 +207,10 @@ impl Case {
             _ => *random.pick(&[Mood::Varied, Mood::Churning]),
         };
         let pace = *random.pick(&[4, 40, 250]);
-        Plan { seed, kind, collector, broken, clients, calls, pace, mood }
+        // Little room has transactions fail, and the collector hurry.
+        let is_tight = size == Size::Busy && random.one_in(3);
+        let limit = is_tight.then(|| (10 + random.below(20)) * CHUNK_BYTES);
+        Plan { seed, kind, collector, broken, clients, calls, pace, mood, limit }
     }
 }
 

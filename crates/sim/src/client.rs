@@ -68,6 +68,8 @@ impl Mood {
     /// A key to use, and how many from there on.
     fn keys(self, random: &mut Random) -> (u64, u64) {
         match self {
+            // Some rows are written once, and what they were written with dies.
+            Mood::Churning if random.one_in(6) => (KEYS + random.below(1 << 40), 1),
             Mood::Churning if !random.one_in(8) => (random.below(6), 1),
             Mood::Varied | Mood::Churning => (random.below(KEYS), 1),
             Mood::Deleting => (random.below(MANY_KEYS), 1 + random.below(24)),
@@ -102,7 +104,7 @@ impl Client {
     /// In words, if the database has answered wrongly.
     pub fn turn(&mut self, stage: &mut Stage<'_>) -> Result<Turn, String> {
         let Some(open) = &mut self.open else {
-            self.open = begin(stage)?;
+            self.open = begin(self.core, stage)?;
             return Ok(Turn::Nothing);
         };
         if open.left == 0 {
@@ -141,8 +143,12 @@ impl From<Error> for Call {
     }
 }
 
-fn begin(stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
-    // Whoever churns mostly writes.
+fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
+    // Whoever churns mostly writes. Where runs of rows are deleted one writes,
+    // since others would only be in the way.
+    if stage.mood == Mood::Deleting && core > 0 && !stage.random.one_in(16) {
+        return Ok(None);
+    }
     let kind = match stage.random.below(if stage.mood.is_busy() { 48 } else { 20 }) {
         20.. | 0..12 => Kind::Writer(Isolation::Serializable),
         12..14 => Kind::Writer(Isolation::Snapshot),

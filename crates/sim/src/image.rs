@@ -59,8 +59,12 @@ impl Image {
 
     /// Flips a bit somewhere that is not in a page of zeros; tells which.
     pub(crate) fn flip(&mut self, random: &mut Random) -> u64 {
-        let pages = self.pages.len() as u64;
-        let Some((&number, page)) = self.pages.iter_mut().nth(random.below(pages.max(1)) as usize) else {
+        // Every other time in the page of a chunk, where little has much weight.
+        let in_chunk_page = random.one_in(2);
+        let is_chosen = |number: u64| !in_chunk_page || (number * PAGE).is_multiple_of(CHUNK_BYTES);
+        let pages = self.pages.keys().filter(|number| is_chosen(**number)).count() as u64;
+        let mut chosen = self.pages.iter_mut().filter(|(number, _)| is_chosen(**number));
+        let Some((&number, page)) = chosen.nth(random.below(pages.max(1)) as usize) else {
             return 0;
         };
         let bit = random.below(PAGE * 8);

@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub pace: u64,
     pub calls: u64,
     pub mood: Mood,
+    /// Most bytes of the medium.
+    pub limit: Option<u64>,
 }
 
 /// A step that was acknowledged.
@@ -86,7 +88,8 @@ impl Plan {
     }
 
     fn live(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
-        let medium = SimMedium::new(start, self.kind, self.broken);
+        let limit = self.limit.map(|limit| limit.max(start.len()));
+        let medium = SimMedium::with_limit(start, self.kind, self.broken, limit);
         let time = SimulatedTime::default();
         time.advance(Duration::from_nanos(mix(self.seed) >> 20));
         let options = self.options(Arc::clone(&medium), time.clone());

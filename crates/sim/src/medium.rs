@@ -152,17 +152,18 @@ pub struct SimMedium {
 impl SimMedium {
     /// A medium that holds what an image has.
     pub fn new(image: &Image, kind: Kind, broken: Option<Broken>) -> Arc<Self> {
-        Self::with_limit(image, kind, broken, RESERVE)
+        Self::with_limit(image, kind, broken, None)
     }
 
     /// As [`SimMedium::new`], with room for so many bytes at most.
-    pub fn with_limit(image: &Image, kind: Kind, broken: Option<Broken>, limit: u64) -> Arc<Self> {
+    pub fn with_limit(image: &Image, kind: Kind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
             .expect("the machine has memory for a small database");
         memory.grow(image.len()).expect("as before");
         for (offset, page) in image.pages() {
             memory.write(offset, page).expect("the medium has been grown");
         }
+        let limit = limit.unwrap_or(RESERVE);
         let log = Mutex::default();
         Arc::new(Self { memory, kind, broken, limit, core: AtomicU8::new(0), log })
     }
