@@ -58,7 +58,8 @@ impl Medium {
         }
     }
 
-    fn kind(self) -> MediumKind {
+    /// What the engine calls it.
+    pub fn kind(self) -> MediumKind {
         match self {
             Medium::File => MediumKind::File,
             Medium::Dram => MediumKind::Dram,
