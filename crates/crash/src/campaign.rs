@@ -19,8 +19,8 @@ use crate::settings::Settings;
 use crate::verify::verify;
 use crate::work::{Life, Sabotage};
 
-/// Rounds after which a new database is made: small ones are verified fast.
-const ROUNDS_PER_DATABASE: u64 = 20;
+/// Rounds after which a new database is made: making it is killed, too.
+const ROUNDS_PER_DATABASE: u64 = 10;
 
 /// The database, in the directory of a round.
 pub const DATABASE: &str = "db";
@@ -149,7 +149,8 @@ impl Campaign<'_> {
                 End::Finished => report.discarded += 1,
                 End::Failed(status) => {
                     problems.push(format!("a process ended by itself: {status}"));
-                    problems.extend(std::mem::take(&mut home.history.broken));
+                    problems.append(&mut home.history.broken);
+                    problems.append(&mut home.history.failed);
                     break;
                 }
                 End::Stuck => {

@@ -46,6 +46,8 @@ pub enum Line {
     Closed,
     /// The process has seen something that must not be.
     Broken(String),
+    /// It cannot go on, for example since its disk is gone.
+    Failed(String),
 }
 
 /// What an opening finds.
@@ -85,6 +87,7 @@ impl fmt::Display for Line {
             Line::Closing => f.write_str("closing"),
             Line::Closed => f.write_str("closed"),
             Line::Broken(what) => write!(f, "broken {what}"),
+            Line::Failed(why) => write!(f, "failed {why}"),
         }
     }
 }
@@ -102,6 +105,9 @@ fn parse(text: &str) -> Option<Line> {
     let text = text.trim_end_matches('\r');
     if let Some(what) = text.strip_prefix("broken ") {
         return Some(Line::Broken(what.into()));
+    }
+    if let Some(why) = text.strip_prefix("failed ") {
+        return Some(Line::Failed(why.into()));
     }
     let words: Vec<&str> = text.split(' ').collect();
     let number = |n: usize| words[n].parse::<u64>().ok();
@@ -209,6 +215,8 @@ pub struct History {
     collected_now: (u64, u64),
     /// What lives have seen that must not be.
     pub broken: Vec<String>,
+    /// Why lives could not go on. No fault where the power is cut.
+    pub failed: Vec<String>,
 }
 
 impl Default for History {
@@ -225,6 +233,7 @@ impl Default for History {
             collected: (0, 0),
             collected_now: (0, 0),
             broken: Vec::new(),
+            failed: Vec::new(),
         }
     }
 }
@@ -297,6 +306,7 @@ impl History {
             Line::Closing => self.phase = Phase::Closing,
             Line::Closed => self.phase = Phase::Outside,
             Line::Broken(what) => self.broken.push(what.clone()),
+            Line::Failed(why) => self.failed.push(why.clone()),
         }
         Ok(())
     }

@@ -81,8 +81,10 @@ pub fn work<W: Write + Send>(life: &Life, dir: &Path, out: W) -> Result<()> {
     tell(&out, &Line::Run(workload))?;
     tell(&out, &Line::Opening)?;
     let outcome = live(life, workload, dir, &out);
-    if let Err(error) = &outcome {
-        tell(&out, &Line::Broken(error.to_string()))?;
+    match &outcome {
+        Ok(()) => {}
+        Err(Error::Broken(what)) => tell(&out, &Line::Broken(what.clone()))?,
+        Err(error) => tell(&out, &Line::Failed(error.to_string()))?,
     }
     outcome
 }
