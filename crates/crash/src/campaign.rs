@@ -155,6 +155,7 @@ impl Campaign<'_> {
                 }
                 End::Stuck => {
                     problems.push("a process did not say anything for a minute".into());
+                    problems.append(&mut home.history.failed);
                     break;
                 }
             }

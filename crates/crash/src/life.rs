@@ -1,6 +1,6 @@
 //! One life of a working process, as seen by the one that ends it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +63,9 @@ pub fn live(
     let lines = lines_of(stdout);
     let mut watch = Watch { aim, history, log, paces, began: Instant::now(), begun: 0, due: None };
     let stuck = watch.follow(&lines, stop)?;
+    if stuck {
+        watch.history.failed.push(threads_of(child.0.id()));
+    }
     let _ = child.0.kill();
     let status = child.0.wait().map_err(Error::io("wait for a process that was killed"))?;
     for line in lines {
@@ -77,6 +80,21 @@ pub fn live(
         Some(0) => End::Finished,
         Some(_) => End::Failed(status),
     })
+}
+
+/// What each thread of a process waits for, as far as the system tells.
+fn threads_of(process: u32) -> String {
+    let mut told = Vec::new();
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    for task in tasks.map(|task| task.path()) {
+        let read = |name: &str| fs::read_to_string(task.join(name)).unwrap_or_default();
+        let status = read("status");
+        let state = status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or("?").trim();
+        let (wchan, syscall) = (read("wchan"), read("syscall"));
+        let call = syscall.split(' ').next().unwrap_or_default().trim();
+        told.push(format!("thread {}: {state}, in {wchan}, system call {call}", told.len()));
+    }
+    told.join("; ")
 }
 
 /// A process that does not outlive its owner.
