@@ -65,7 +65,8 @@ impl Medium {
         }
     }
 
-    fn kind(self) -> MediumKind {
+    /// What the engine calls it.
+    pub fn kind(self) -> MediumKind {
         match self {
             Medium::File => MediumKind::File,
             Medium::Dram => MediumKind::Dram,

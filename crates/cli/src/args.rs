@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
 use pantile_bench::settings::Medium;
 
-/// A transactional storage engine: benchmarks.
+use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
+
+/// A transactional storage engine: benchmarks and crash tests.
 #[derive(Parser, Debug)]
 #[command(
     name = "pantile",
@@ -33,6 +35,20 @@ pub enum Verb {
         after_help = "Example:\n  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9"
     )]
     Bench(Bench),
+    /// Kill a process that works on a database, open it and see that nothing is lost.
+    ///
+    /// Starts a process that runs transactions and changes tables and indexes, kills it at random
+    /// moments, also while it makes, opens or closes the database, opens the database again, and
+    /// compares every row and every index with what had been acknowledged; then goes on with the
+    /// same database. Shows what survives a killed process, not what survives a power cut.
+    #[command(after_help = crashtest::EXAMPLES)]
+    Crashtest(CrashtestArgs),
+    /// Works on a database and tells on stdout what is acknowledged, until it is killed.
+    #[command(hide = true, after_help = crashtest::WORK_EXAMPLE)]
+    CrashtestWork(WorkArgs),
+    /// Compares a database with what `crashtest-work` has told.
+    #[command(hide = true, after_help = crashtest::VERIFY_EXAMPLE)]
+    CrashtestVerify(VerifyArgs),
 }
 
 /// The workloads.
@@ -267,7 +283,8 @@ fn percent() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(0..=100)
 }
 
-fn number(text: &str, least: f64) -> Result<f64, String> {
+/// A number of something that there can be `least` of.
+pub fn number(text: &str, least: f64) -> Result<f64, String> {
     // Longer than a year is a slip, and more than the clocks can add.
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && (least..=3e7).contains(&number) => Ok(number),

@@ -37,7 +37,8 @@ impl From<Error> for Failure {
     }
 }
 
-fn one_line(text: &str) -> String {
+/// A message without its line ends.
+pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -173,11 +174,13 @@ impl Output {
     }
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+/// A file that cannot be written.
+pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
-fn print(to: &mut dyn Write, text: &str) -> Result<(), Failure> {
+/// Prints for whoever still reads.
+pub fn print(to: &mut dyn Write, text: &str) -> Result<(), Failure> {
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
         // Whoever read it has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod crashtest;
 mod figures;
 mod live;
 mod progress;
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
+        Verb::Crashtest(args) => crashtest::run(&args, &STOP),
+        Verb::CrashtestWork(args) => crashtest::work(&args),
+        Verb::CrashtestVerify(args) => crashtest::verify(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -223,9 +223,10 @@ impl Database {
     pub fn stats(&self) -> Stats {
         let core = &self.core;
         let space = core.store.space();
-        let tables = core.by_id.read();
-        let index_bytes = tables.values().map(|t| t.index_bytes()).sum::<u64>();
-        let anchor_bytes = tables.values().map(|t| t.tuples_end() * 8).sum::<u64>();
+        // Not under the lock of the tables: a collector at work waits for it.
+        let tables: Vec<_> = core.by_id.read().values().cloned().collect();
+        let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
+        let anchor_bytes = tables.iter().map(|t| t.tuples_end() * 8).sum::<u64>();
         let mut stats = Stats {
             running: core.registry.running() as u64,
             contents_written: space.contents_appended,

@@ -19,6 +19,7 @@ mod placement;
 mod readers;
 mod rows;
 mod space;
+mod statistics;
 mod threads;
 mod tiles;
 mod tombstones;

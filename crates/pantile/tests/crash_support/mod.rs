@@ -7,7 +7,6 @@ pub mod cut_medium;
 pub mod fails;
 pub mod fixture;
 pub mod image_file;
-pub mod workload;
 
 use std::path::Path;
 use std::thread;

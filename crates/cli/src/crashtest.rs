@@ -1,0 +1,361 @@
+//! `pantile crashtest`, and its two halves for machines whose power is cut:
+//! `crashtest-work` and `crashtest-verify`.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+use pantile::Collector;
+use pantile_bench::load::Observer;
+use pantile_bench::settings::Medium;
+use pantile_crash::campaign::{ACKNOWLEDGED, Campaign, DATABASE, ERRORS, FOUND, Limit};
+use pantile_crash::history::History;
+use pantile_crash::report::{Failure as Found, Report};
+use pantile_crash::settings::Settings;
+use pantile_crash::verify as compare;
+use pantile_crash::work::{Life, Sabotage};
+
+use crate::args::{DurabilityArg, number};
+use crate::bench::{Failure, cannot_write, one_line, print};
+use crate::progress::Bars;
+
+pub const EXAMPLES: &str = "Examples:
+  pantile crashtest --rounds 50 --seed 7
+  pantile crashtest --seconds 600 --durability group --gc tb-collect-eager --json crashes.json
+  pantile crashtest --rounds 20 --dir /mnt/pmem/crash --medium dax
+
+The seed gives the same transactions and the same plan of kills; what a kill hits is up to the machine.";
+
+pub const WORK_EXAMPLE: &str = "Example:
+  pantile crashtest-work /mnt/disk/db --seed 7 >acknowledged";
+
+pub const VERIFY_EXAMPLE: &str = "Example:
+  pantile crashtest-verify /mnt/disk/db --acks acknowledged";
+
+/// Rounds if nothing is said.
+const ROUNDS: u64 = 20;
+
+/// Settings of `crashtest`.
+#[derive(Args, Debug)]
+pub struct CrashtestArgs {
+    /// How much.
+    #[command(flatten)]
+    extent: Extent,
+    /// What is crashed.
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Directory for the databases, which go when all is well [default: a temporary directory].
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+    /// Write the record to this file; - for stdout.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// How much is done.
+#[derive(Args, Debug)]
+struct Extent {
+    /// Rounds: in each the process is killed one to four times, and the database verified [default: 20].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
+    rounds: Option<u64>,
+    /// Seconds after which no new round begins.
+    #[arg(long, value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
+    seconds: Option<f64>,
+}
+
+impl Extent {
+    fn limit(&self) -> Limit {
+        match self.seconds {
+            Some(seconds) => Limit::Time(Duration::from_secs_f64(seconds)),
+            None => Limit::Rounds(self.rounds.unwrap_or(ROUNDS)),
+        }
+    }
+}
+
+/// What is crashed.
+#[derive(Args, Debug)]
+struct DatabaseArgs {
+    /// Seed of what clients do, of when they are killed, and of the options of each opening.
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    seed: u64,
+    /// Clients, each on a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+    /// Where the data lives: file, nvm:optane (or nvm), nvm:A to nvm:E, or dax.
+    #[arg(long, value_name = "MEDIUM", default_value = "file", value_parser = medium)]
+    medium: Medium,
+    /// When a commit is acknowledged.
+    #[arg(long, value_enum, default_value = "sync")]
+    durability: DurabilityArg,
+    /// Collector of old versions: none, tb-collect-eager or tb-collect.
+    #[arg(long, value_name = "NAME", default_value = "tb-collect", value_parser = collector)]
+    gc: Collector,
+    /// A fault on purpose, which must be found.
+    #[arg(long, value_name = "FAULT", hide = true, value_parser = sabotage)]
+    sabotage: Option<Sabotage>,
+}
+
+/// Settings of `crashtest-work`.
+#[derive(Args, Debug)]
+pub struct WorkArgs {
+    /// The database's directory.
+    dir: PathBuf,
+    /// What is crashed.
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Which life of the database it is; each opens it with other options.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    life: u64,
+    /// Seconds after which it closes the database and ends [default: never].
+    #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number(text, 0.0))]
+    close_after: Option<f64>,
+    /// Tell here instead of on stdout, for example on a serial line.
+    #[arg(long, value_name = "FILE")]
+    acks: Option<PathBuf>,
+}
+
+/// Settings of `crashtest-verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The database's directory.
+    dir: PathBuf,
+    /// What each life has told, one after the other.
+    #[arg(long, value_name = "FILE", required = true)]
+    acks: Vec<PathBuf>,
+    /// Where the data lives.
+    #[arg(long, value_name = "MEDIUM", default_value = "file", value_parser = medium)]
+    medium: Medium,
+}
+
+fn medium(name: &str) -> Result<Medium, String> {
+    match Medium::by_name(name)? {
+        volatile if volatile.is_volatile() => Err("memory does not outlive the process".into()),
+        medium => Ok(medium),
+    }
+}
+
+fn collector(name: &str) -> Result<Collector, String> {
+    Collector::by_name(name).ok_or_else(|| {
+        let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
+        format!("there is no collector of this name; there are {}", known.join(", "))
+    })
+}
+
+fn sabotage(name: &str) -> Result<Sabotage, String> {
+    Sabotage::by_name(name).ok_or_else(|| "there is no such fault".into())
+}
+
+impl DatabaseArgs {
+    fn settings(&self) -> Settings {
+        Settings {
+            seed: self.seed,
+            clients: self.threads.into(),
+            medium: self.medium,
+            durability: self.durability.into(),
+            gc: self.gc,
+        }
+    }
+
+    /// The arguments that say the same.
+    fn of(settings: &Settings, sabotage: Option<Sabotage>) -> Vec<OsString> {
+        let mut words = vec![
+            ("--seed", settings.seed.to_string()),
+            ("--threads", settings.clients.to_string()),
+            ("--medium", settings.medium.to_string()),
+            ("--durability", settings.durability_name().into()),
+            ("--gc", settings.gc.name().into()),
+        ];
+        words.extend(sabotage.map(|fault| ("--sabotage", fault.name().into())));
+        words.into_iter().flat_map(|(name, value)| [name.into(), value.into()]).collect()
+    }
+}
+
+/// Runs `pantile crashtest`.
+pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    let (settings, limit) = (args.database.settings(), args.extent.limit());
+    let mut json = match &args.json {
+        Some(path) if path != Path::new("-") => {
+            Some(File::create(path).map_err(|error| cannot_write(path, &error))?)
+        }
+        _ => None,
+    };
+    let to_stdout = args.json.is_some() && json.is_none();
+    let place = Place::new(args.dir.as_deref())?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Failed(format!("cannot find this program to start it again: {error}")))?;
+    let campaign = Campaign {
+        settings,
+        limit,
+        sabotage: args.database.sabotage,
+        dir: place.path.clone(),
+        command: &|life, dir| command(&program, life, dir),
+        stop,
+    };
+    let report = follow(&campaign)?;
+    let mut people: Box<dyn Write> = if to_stdout { Box::new(stderr()) } else { Box::new(stdout()) };
+    if let Some(found) = &report.failure {
+        place.keep();
+        print(&mut people, &tell(found, &campaign))?;
+    }
+    print(&mut people, &format!("{}\n", report.line()))?;
+    let record = report.to_json(&settings);
+    match (&mut json, &args.json) {
+        (Some(file), Some(path)) => {
+            file.write_all(record.as_bytes()).map_err(|error| cannot_write(path, &error))?;
+        }
+        (None, Some(_)) => print(&mut stdout(), &record)?,
+        (_, None) => {}
+    }
+    match &report.failure {
+        None => Ok(()),
+        Some(found) => Err(Failure::Failed(format!(
+            "round {} with seed {}: {}; the database stays in {}",
+            found.round,
+            settings.seed,
+            found.problems[0],
+            found.kept.display()
+        ))),
+    }
+}
+
+/// Runs a test with a progress bar where somebody sees it.
+fn follow(campaign: &Campaign<'_>) -> Result<Report, Failure> {
+    let bars = Bars::new(false);
+    let steps = match campaign.limit {
+        Limit::Rounds(rounds) => rounds,
+        Limit::Time(time) => time.as_secs().max(1),
+    };
+    bars.begin("killing and verifying", steps);
+    let mut shown = 0;
+    let report = campaign.run(&mut |report| {
+        let now = match campaign.limit {
+            Limit::Rounds(_) => report.rounds,
+            Limit::Time(_) => report.seconds as u64,
+        };
+        bars.advance(now.min(steps) - shown);
+        shown = now.min(steps);
+    });
+    bars.end();
+    report.map_err(failed)
+}
+
+/// What was found, and how to see it again.
+fn tell(found: &Found, campaign: &Campaign<'_>) -> String {
+    let mut text = format!("round {} with seed {}:\n", found.round, campaign.settings.seed);
+    for problem in &found.problems {
+        text += &format!("  {}\n", one_line(problem));
+    }
+    let kept = found.kept.display();
+    text += &format!(
+        "kept in {kept}: {FOUND} (the database as the kill left it), {DATABASE} (opened since), {ACKNOWLEDGED}, {ERRORS}\n"
+    );
+    let words = DatabaseArgs::of(&campaign.settings, campaign.sabotage);
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    text + &format!("again: pantile crashtest --rounds {} {}\n", found.round, words.join(" "))
+}
+
+fn failed(error: pantile_crash::Error) -> Failure {
+    Failure::Failed(one_line(&error.to_string()))
+}
+
+/// The process that lives a life.
+fn command(program: &Path, life: &Life, dir: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("crashtest-work").arg(dir).args(DatabaseArgs::of(&life.settings, life.sabotage));
+    command.args(["--life", &life.number.to_string()]);
+    if let Some(after) = life.close_after {
+        command.args(["--close-after", &after.as_secs_f64().to_string()]);
+    }
+    // Ctrl-C is for the one that kills.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command
+}
+
+/// Where the databases are.
+struct Place {
+    path: PathBuf,
+    temporary: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    fn new(chosen: Option<&Path>) -> Result<Self, Failure> {
+        let cannot = |error| Failure::Failed(format!("cannot make a directory for the databases: {error}"));
+        match chosen {
+            Some(path) => {
+                fs::create_dir_all(path).map_err(cannot)?;
+                Ok(Self { path: path.to_owned(), temporary: None })
+            }
+            None => {
+                let temporary =
+                    tempfile::Builder::new().prefix("pantile-crash-").tempdir().map_err(cannot)?;
+                Ok(Self { path: temporary.path().to_owned(), temporary: Some(temporary) })
+            }
+        }
+    }
+
+    /// Leaves everything where it is.
+    fn keep(self) {
+        if let Some(temporary) = self.temporary {
+            let _ = temporary.keep();
+        }
+    }
+}
+
+/// Runs `pantile crashtest-work`.
+pub fn work(args: &WorkArgs) -> Result<(), Failure> {
+    let life = Life {
+        settings: args.database.settings(),
+        number: args.life,
+        close_after: args.close_after.map(Duration::from_secs_f64),
+        sabotage: args.database.sabotage,
+    };
+    let done = match &args.acks {
+        Some(path) => {
+            let file = File::options().append(true).create(true).open(path);
+            pantile_crash::work::work(&life, &args.dir, file.map_err(|error| cannot_write(path, &error))?)
+        }
+        None => pantile_crash::work::work(&life, &args.dir, stdout()),
+    };
+    done.map_err(failed)
+}
+
+/// Runs `pantile crashtest-verify`.
+pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
+    let mut history = History::default();
+    for path in &args.acks {
+        let log = fs::read(path)
+            .map_err(|error| Failure::Failed(format!("cannot read {}: {error}", path.display())))?;
+        // What is cut off in the middle of a character is in the last line, which does not count.
+        history.read(&String::from_utf8_lossy(&log)).map_err(failed)?;
+    }
+    let Some(workload) = history.workload else {
+        return Err(Failure::Misuse("no life has begun in what was acknowledged".into()));
+    };
+    let settings = Settings {
+        seed: workload.seed,
+        clients: workload.clients,
+        medium: args.medium,
+        durability: pantile::Durability::Sync,
+        gc: Collector::default(),
+    };
+    let whole = |error: pantile::Error| Failure::Failed(one_line(&error.to_string()));
+    let db = settings.open(&args.dir).map_err(whole)?;
+    let problems = compare::verify(&db, &mut history).map_err(whole)?;
+    db.close().map_err(whole)?;
+    for problem in &problems {
+        print(&mut stdout(), &format!("{}\n", one_line(problem)))?;
+    }
+    match problems.len() {
+        0 => {
+            let n = history.acknowledged;
+            print(&mut stdout(), &format!("{n} transactions acknowledged, 0 losses\n"))
+        }
+        n => Err(Failure::Failed(format!("{n} losses: {}", one_line(&problems[0])))),
+    }
+}

@@ -1,0 +1,22 @@
+//! Real crashes: a process is killed while it works on a database, and what
+//! is left is compared with what it had acknowledged.
+//!
+//! [`work`] is what the process does, and tells line by line on a pipe;
+//! [`history`] is what follows from the lines; [`verify`] compares; and
+//! [`campaign`] starts, kills and verifies, round by round. The first three
+//! also stand alone, for machines whose power is cut.
+
+pub mod campaign;
+mod copy;
+pub mod error;
+pub mod history;
+pub mod life;
+pub mod plan;
+pub mod reader;
+pub mod report;
+pub mod settings;
+pub mod verify;
+pub mod work;
+pub mod workload;
+
+pub use error::{Error, Result};

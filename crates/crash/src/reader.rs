@@ -1,0 +1,55 @@
+//! A transaction that stays open beside the clients, now and then, and sees
+//! that nothing it has read changes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use pantile::{ConflictPolicy, Database, Error as EngineError, Isolation, Transaction, TransactionOptions};
+use pantile_bench::random::Random;
+
+use crate::error::{Error, Result};
+use crate::workload::Tables;
+
+/// What a reader has seen.
+type Seen = (Vec<i64>, Vec<String>);
+
+/// Reads until `stop` is raised.
+///
+/// # Errors
+/// [`Error::Broken`] if a transaction has seen two states, or one that never was.
+pub fn read_for_long(db: &Database, tables: &Tables, seed: u64, stop: &AtomicBool) -> Result<()> {
+    let mut random = Random::new(seed, 0x1046);
+    let kinds = [
+        TransactionOptions::new().safe_snapshot(),
+        TransactionOptions::new().read_only(true).isolation(Isolation::Snapshot),
+        TransactionOptions::new().read_only(true).conflict(ConflictPolicy::Abort),
+    ];
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_micros(random.below(30_000)));
+        let txn = db.begin_with(kinds[random.below(kinds.len() as u64) as usize])?;
+        match read_twice(tables, &txn, Duration::from_micros(random.below(60_000))) {
+            Err(Error::Engine(EngineError::Conflict { .. })) => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(())
+}
+
+fn read_twice(tables: &Tables, txn: &Transaction, between: Duration) -> Result<()> {
+    let seen = read(tables, txn)?;
+    thread::sleep(between);
+    let again = read(tables, txn)?;
+    if seen != again {
+        return Err(Error::Broken(format!("{txn:?} saw two states: {seen:?} and {again:?}")));
+    }
+    let sum: i64 = seen.0.iter().sum();
+    if sum != 0 {
+        return Err(Error::Broken(format!("{txn:?} saw balances that add up to {sum}: {:?}", seen.0)));
+    }
+    Ok(())
+}
+
+fn read(tables: &Tables, txn: &Transaction) -> Result<Seen> {
+    Ok((tables.balances(txn)?, tables.tags(txn)?))
+}

@@ -1,0 +1,83 @@
+//! What a crash test can be told, and how its databases are opened.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pantile::{Collector, Database, Durability, Error, GcOptions, Options, Pacing};
+use pantile_bench::random::Random;
+use pantile_bench::settings::Medium;
+
+/// What all lives of a database share.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Seed of what clients do, of the plan of kills, and of the options of each opening.
+    pub seed: u64,
+    /// Clients at work, each on a thread of its own.
+    pub clients: u64,
+    /// Where the database lives.
+    pub medium: Medium,
+    /// When a commit is acknowledged.
+    pub durability: Durability,
+    /// The collector.
+    pub gc: Collector,
+}
+
+impl Settings {
+    /// Opens the database in `dir` to verify it. A process that was killed a
+    /// moment ago may hold its lock until the system has buried it.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(&self, dir: &Path) -> pantile::Result<Database> {
+        open_soon(&self.options(), dir)
+    }
+
+    /// Opens the database in `dir` to work on it, each time with other
+    /// options: nearly always blocks of a few contents, epochs in which hardly
+    /// a transaction fits, and a collector that waits for nothing.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open_to_work(&self, dir: &Path, life: u64) -> pantile::Result<Database> {
+        let mut random = Random::new(self.seed, life.wrapping_mul(2).wrapping_add(1));
+        let mut options = self.options().streams(1 + random.below(3) as usize);
+        if random.below(8) > 0 {
+            let gc = GcOptions {
+                theta: 0.5,
+                queue_share: 0.0,
+                epoch: Duration::from_micros([100, 300, 1_000][random.below(3) as usize]),
+                pacing: Pacing::ALL[random.below(Pacing::ALL.len() as u64) as usize],
+                pass_over: random.percent(75),
+                space_target: [1.0, 1.25][random.below(2) as usize],
+            };
+            options = options.gc(gc).block_slots(2 << random.below(4));
+        }
+        open_soon(&options, dir)
+    }
+
+    /// The name by which commands know when a commit is acknowledged.
+    pub fn durability_name(&self) -> &'static str {
+        match self.durability {
+            Durability::Sync => "sync",
+            Durability::Group => "group",
+            Durability::None => "none",
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options::new().medium(self.medium.kind()).durability(self.durability).collector(self.gc)
+    }
+}
+
+fn open_soon(options: &Options, dir: &Path) -> pantile::Result<Database> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        match options.clone().open(dir) {
+            Err(Error::AlreadyOpen(_)) if Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            outcome => return outcome,
+        }
+    }
+}
