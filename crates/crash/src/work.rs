@@ -68,19 +68,31 @@ struct Shared<'a, W> {
     stop: &'a AtomicBool,
 }
 
-/// Works on the database in `dir`, and writes a [`Line`] to `out` for each
+/// As [`work_on`], on the database in `dir`, with the life's options.
+///
+/// # Errors
+/// As [`work_on`].
+pub fn work<W: Write + Send>(life: &Life, dir: &Path, out: W) -> Result<()> {
+    work_on(life, || life.settings.open_to_work(dir, life.number), out)
+}
+
+/// Works on a database, and writes a [`Line`] to `out` for each
 /// thing done. Each line is one write: it is there or not.
 ///
 /// # Errors
 /// What ends the work early: the engine, a pipe that nobody reads any more,
 /// or something that must not be.
-pub fn work<W: Write + Send>(life: &Life, dir: &Path, out: W) -> Result<()> {
+pub fn work_on<W: Write + Send>(
+    life: &Life,
+    open: impl FnOnce() -> pantile::Result<Database>,
+    out: W,
+) -> Result<()> {
     let out = Mutex::new(out);
     let Settings { seed, clients, .. } = life.settings;
     let workload = Workload { seed, clients };
     tell(&out, &Line::Run(workload))?;
     tell(&out, &Line::Opening)?;
-    let outcome = live(life, workload, dir, &out);
+    let outcome = live(life, workload, open, &out);
     match &outcome {
         Ok(()) => {}
         Err(Error::Broken(what)) => tell(&out, &Line::Broken(what.clone()))?,
@@ -89,8 +101,13 @@ pub fn work<W: Write + Send>(life: &Life, dir: &Path, out: W) -> Result<()> {
     outcome
 }
 
-fn live<W: Write + Send>(life: &Life, workload: Workload, dir: &Path, out: &Mutex<W>) -> Result<()> {
-    let db = life.settings.open_to_work(dir, life.number)?;
+fn live<W: Write + Send>(
+    life: &Life,
+    workload: Workload,
+    open: impl FnOnce() -> pantile::Result<Database>,
+    out: &Mutex<W>,
+) -> Result<()> {
+    let db = open()?;
     let found = match db.recovery() {
         _ if db.tables().is_empty() => Found::Nothing,
         recovery if recovery.was_closed => Found::Closed,

@@ -10,7 +10,6 @@ mod crash_support;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,9 +17,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crash_support::workload::{Acknowledged, CLIENTS, Tables};
 use crash_support::{Random, from_env};
-use pantile::{Database, Durability, Error, Medium, MediumKind, NvmConfig, Options, Result, TableDef, Type};
+use pantile::{
+    Collector, Database, Durability, Error, Medium, MediumKind, NvmConfig, Options, Result, TableDef, Type,
+};
+use pantile_crash::history::History;
+use pantile_crash::settings::Settings;
+use pantile_crash::verify::verify;
+use pantile_crash::work::{Life, work_on};
 use pantile_media::{DaxMedium, DaxOptions, FileMedium, FileOptions, MediumError, NvmMedium, NvmOptions};
 use pantile_store::{Store, StoreError, StoreOptions};
 
@@ -83,32 +87,20 @@ fn child() {
 }
 
 fn work_until_killed(kind: &str, place: &Path) {
-    let db = open(kind, &place.join("db")).expect("open");
-    let tables = Tables::open(&db).expect("tables");
-    thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let mut log = OpenOptions::new().append(true).open(log_path(place)).expect("log");
-            let (db, tables) = (&db, &tables);
-            scope.spawn(move || {
-                let mut work = || -> Result<()> {
-                    for seq in tables.last_of(db, client)? + 1.. {
-                        let ts = db.run(|txn| {
-                            tables.transaction(txn, client, seq)?;
-                            Ok(txn.timestamp())
-                        })?;
-                        // One call of the system for a line: it is there or not.
-                        log.write_all(format!("commit {client} {seq} {ts}\n").as_bytes()).expect("log");
-                    }
-                    Ok(())
-                };
-                if let Err(error) = work() {
-                    eprintln!("client {client}: {error}");
-                    // The parent notices that the child did not wait for it.
-                    std::process::abort();
-                }
-            });
-        }
-    });
+    let seed = from_env("PANTILE_CRASH_SEED", 1);
+    let settings = Settings {
+        seed,
+        clients: 4,
+        medium: pantile_bench::settings::Medium::File,
+        durability: Durability::Sync,
+        gc: Collector::TbCollect,
+    };
+    let life = Life { settings, number: 1, close_after: None, sabotage: None };
+    let log = OpenOptions::new().append(true).open(log_path(place)).expect("log");
+    let outcome = work_on(&life, || open(kind, &place.join("db")), log);
+    // The parent notices that the child did not wait for it.
+    eprintln!("{outcome:?}");
+    std::process::abort();
 }
 
 fn start_child(kind: &str, place: &Path, stderr: Stdio) -> Child {
@@ -118,11 +110,10 @@ fn start_child(kind: &str, place: &Path, stderr: Stdio) -> Child {
 }
 
 fn kill_at_work(kind: &str, place: &Path, random: &mut Random) {
-    let log_bytes = || fs::metadata(log_path(place)).expect("log").len();
-    let before = log_bytes();
+    let has_begun = || fs::read_to_string(log_path(place)).expect("log").contains("\ncommit ");
     let mut child = start_child(kind, place, Stdio::inherit());
     let deadline = Instant::now() + Duration::from_secs(30);
-    while log_bytes() == before && Instant::now() < deadline {
+    while !has_begun() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(2));
     }
     thread::sleep(Duration::from_micros(random.below(100_000)));
@@ -135,14 +126,14 @@ fn kill_at_work(kind: &str, place: &Path, random: &mut Random) {
 
 #[test]
 fn a_killed_process_on_one_medium_is_followed_by_another_medium() {
-    let seed = from_env("PANTILE_CRASH_SEED", u64::from(std::process::id()));
+    let seed = from_env("PANTILE_CRASH_SEED", 1);
     let rounds = from_env("PANTILE_CRASH_ROUNDS", 2);
     println!("PANTILE_CRASH_SEED={seed} PANTILE_CRASH_ROUNDS={rounds}");
     let mut random = Random::new(seed);
     let place = temporary();
     let place = place.path();
     File::create(log_path(place)).expect("log");
-    let mut acknowledged = Acknowledged::default();
+    let mut history = History::default();
     for round in 0..rounds {
         // Each kind after each other one; who verifies is a third.
         for (killed, next) in [
@@ -155,18 +146,20 @@ fn a_killed_process_on_one_medium_is_followed_by_another_medium() {
             ("dax", "dax"),
         ] {
             kill_at_work(killed, place, &mut random);
-            acknowledged.read(&fs::read_to_string(log_path(place)).expect("log"));
+            history.read(&fs::read_to_string(log_path(place)).expect("log")).expect("lines");
+            File::create(log_path(place)).expect("log");
             let db = open(next, &place.join("db"))
                 .unwrap_or_else(|error| panic!("round {round}, {killed} then {next}: {error}"));
             assert!(!db.recovery().was_closed);
-            acknowledged.verify(&db, 1).unwrap_or_else(|error| panic!("{killed} then {next}: {error}"));
+            let problems = verify(&db, &mut history).expect("verify");
+            assert!(problems.is_empty(), "{killed} then {next}: {problems:?}");
             if random.below(2) == 0 {
                 db.close().expect("close");
             }
         }
     }
-    println!("{:?} transactions", acknowledged.last);
-    assert!(acknowledged.last.iter().all(|&last| last > 0), "{acknowledged:?}");
+    println!("{:?} transactions", history.lasts);
+    assert!(history.lasts.iter().all(|&last| last > 0), "{history:?}");
 }
 
 fn table_of(db: &Database) -> pantile::Table {
