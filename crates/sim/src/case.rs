@@ -199,7 +199,7 @@ impl Case {
         let calls = match size {
             Size::Small => 30 + random.below(30),
             Size::Varied => 150 + random.below(500),
-            Size::Busy => 2_000 + random.below(6_000),
+            Size::Busy => 3_000 + random.below(12_000),
         };
         let mood = match size {
             Size::Busy if random.one_in(4) => Mood::Deleting,

@@ -13,7 +13,7 @@ use crate::state::{Change, Row, Versions};
 /// Keys are below.
 pub(crate) const KEYS: u64 = 24;
 /// The same where many rows are deleted.
-const MANY_KEYS: u64 = 600;
+const MANY_KEYS: u64 = 300;
 /// Values of the column with a secondary index are below.
 const VALUES: u64 = 6;
 
@@ -70,7 +70,7 @@ impl Mood {
         match self {
             // Some rows are written once, and what they were written with dies.
             Mood::Churning if random.one_in(6) => (KEYS + random.below(1 << 40), 1),
-            Mood::Churning if !random.one_in(8) => (random.below(6), 1),
+            Mood::Churning if !random.one_in(8) => (random.below(12), 1),
             Mood::Varied | Mood::Churning => (random.below(KEYS), 1),
             Mood::Deleting => (random.below(MANY_KEYS), 1 + random.below(24)),
         }
@@ -297,6 +297,8 @@ impl Open {
         let len = match stage.random.below(300) {
             0 if stage.mood != Mood::Deleting => 66_000,
             1..60 if stage.mood == Mood::Varied => 4 + stage.random.below(300),
+            // Rows of one size class fill their blocks soon.
+            _ if stage.mood.is_busy() => 4 + stage.random.below(4),
             _ => 4 + stage.random.below(30),
         };
         let row = (stage.random.below(VALUES), vec![stage.random.below(250) as u8 + 1; len as usize]);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile::{
-    Collector, CollectorStats, Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, SimulatedTime,
-    TableDef, Type,
+    Collector, CollectorStats, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range,
+    SimulatedTime, TableDef, Type,
 };
 
 use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
@@ -158,39 +158,44 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Changes a definition; no transaction is running.
+    /// Changes a definition; no transaction is running. Without space nothing
+    /// has changed.
     fn define(&mut self) -> Result<(), String> {
         let began = self.medium.events();
         let names: Vec<String> = self.state.keys().cloned().collect();
         let name = |random: &mut Random| random.pick(&names).clone();
-        let done = |result: pantile::Result<()>| result.map_err(|error| format!("a definition: {error}"));
-        let change = match (names.len(), self.random.below(3)) {
+        let done = |result: pantile::Result<()>| match result {
+            Ok(()) => Ok(true),
+            Err(Error::StorageFull { .. }) => Ok(false),
+            Err(error) => Err(format!("a definition: {error}")),
+        };
+        let (is_done, change) = match (names.len(), self.random.below(3)) {
             (0, _) | (..TABLES, 0) => {
                 self.tables_made += 1;
                 let name = format!("t{}", self.tables_made);
                 let def = TableDef::new(&name).column("k", Type::U64).column("v", Type::U64);
                 let def = def.column("data", Type::Bytes(200_000)).primary_key(["k"]);
-                done(self.db.create_table(def.index(IndexDef::new(BY_V, ["v"]))).map(|_| ()))?;
-                Change::MakeTable(name)
+                let made = self.db.create_table(def.index(IndexDef::new(BY_V, ["v"])));
+                (done(made.map(drop))?, Change::MakeTable(name))
             }
             (TABLES.., 1) => {
                 let name = name(&mut self.random);
-                done(self.db.drop_table(&name))?;
-                Change::DropTable(name)
+                (done(self.db.drop_table(&name))?, Change::DropTable(name))
             }
             _ => {
                 let name = name(&mut self.random);
                 let is_indexed = self.state[&name].is_indexed;
                 let table = self.db.table(&name).map_err(|error| error.to_string())?;
-                match is_indexed {
-                    true => done(self.db.drop_index(&table, BY_V))?,
-                    false => {
-                        done(self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(|_| ()))?;
-                    }
-                }
-                Change::SetIndexed(name, !is_indexed)
+                let outcome = match is_indexed {
+                    true => self.db.drop_index(&table, BY_V),
+                    false => self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(drop),
+                };
+                (done(outcome)?, Change::SetIndexed(name, !is_indexed))
             }
         };
+        if !is_done {
+            return Ok(());
+        }
         let changes = vec![change];
         self.versions.commit(0, &changes)?;
         crate::state::apply(&mut self.state, &changes);
