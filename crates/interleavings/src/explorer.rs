@@ -1,5 +1,6 @@
 //! The order in which threads go on, as a number says.
 
+use pantile_base::sync::model::is_before_update;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
 /// Most priority changes of an execution.
@@ -16,8 +17,9 @@ enum Way {
     /// long as others have something to do. Unlike there, early choices are as
     /// likely to be changed as late ones are in all: each doubling of the
     /// number of choices counts the same, and who gives way, being about to
-    /// wait, comes last.
-    Priorities(Vec<u64>),
+    /// wait, comes last. Every second time only the choices count that are
+    /// made before an access that reads and writes at once.
+    Priorities { changes: Vec<u64>, of_updates: bool },
 }
 
 /// A scheduler that a seed determines, for one execution.
@@ -47,13 +49,16 @@ impl Explorer {
         new.way = match seed % 4 {
             0 => Way::Random(1),
             1 => Way::Random(4 << (2 * new.below(4))),
-            _ => {
+            way => {
+                let of_updates = way == 3;
                 let changes = 1 + new.below(MOST_CHANGES);
+                let octaves = u64::from(if of_updates { scale - 2 } else { scale });
                 let at = |new: &mut Self| {
-                    let octave = 1 << new.below(u64::from(scale));
+                    let octave = 1 << new.below(octaves);
                     octave + new.below(octave)
                 };
-                Way::Priorities((0..changes).map(|_| at(&mut new)).collect())
+                let changes = (0..changes).map(|_| at(&mut new)).collect();
+                Way::Priorities { changes, of_updates }
             }
         };
         new
@@ -102,7 +107,8 @@ impl Scheduler for Explorer {
         if let [only] = ids[..] {
             return Some(only);
         }
-        self.choices += 1;
+        let counts = !matches!(self.way, Way::Priorities { of_updates: true, .. }) || is_before_update();
+        self.choices += u64::from(counts);
         let current = current.filter(|current| ids.contains(current));
         match &self.way {
             &Way::Random(often) => {
@@ -115,8 +121,8 @@ impl Scheduler for Explorer {
                 let at = self.below(others.len() as u64) as usize;
                 Some(others[at])
             }
-            Way::Priorities(changes) => {
-                let changes = changes.contains(&self.choices);
+            Way::Priorities { changes, .. } => {
+                let changes = counts && changes.contains(&self.choices);
                 if let Some(current) = current.filter(|_| changes || is_yielding) {
                     self.put_last(current);
                 }
