@@ -61,6 +61,9 @@ const KINDS: [Begin; 4] =
     [Begin::WriterAtBegin, Begin::ReaderOrLateWriter, Begin::ByStatement, Begin::SafeReader];
 
 /// I-4: no transaction that runs reads below `watermark - 1`.
+///
+/// Found by seed 1359: a safe reader that began behind a look at all slots took
+/// its snapshot from the watermark before the look's result was stored in it.
 fn begin_against_watermark() {
     let registry = registry();
     let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
@@ -106,6 +109,8 @@ fn check_sets(sets: Vec<RunningSet>, reads: &[(Begin, Timestamp)]) {
     }
 }
 
+/// Found by seed 124: a safe reader that took the time of the look for its
+/// snapshot read just below, where the set said that nobody would.
 fn begin_against_running_set() {
     let registry = registry();
     let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
