@@ -8,6 +8,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 const FIRST: usize = 1 << FIRST_BITS;
 const FIRST_BITS: u32 = 10;
 const SEGMENTS: usize = 40 - FIRST_BITS as usize + 1;
+#[cfg(not(miri))]
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Types for which memory full of zero bytes is a valid value.
@@ -106,7 +107,28 @@ fn bytes_of<T>(len: usize) -> usize {
     (len * size_of::<T>()).next_multiple_of(4096)
 }
 
+/// Zeroed memory, as Miri knows it.
+#[cfg(miri)]
+fn allocate<T>(len: usize) -> *mut T {
+    // SAFETY: the layout is not empty.
+    unsafe { std::alloc::alloc_zeroed(layout_of::<T>(len)).cast() }
+}
+
+/// # Safety
+/// `start` must come from [`allocate`] with this length and not be used again.
+#[cfg(miri)]
+unsafe fn release<T>(start: *mut T, len: usize) {
+    // SAFETY: by the contract.
+    unsafe { std::alloc::dealloc(start.cast(), layout_of::<T>(len)) };
+}
+
+#[cfg(miri)]
+fn layout_of<T>(len: usize) -> std::alloc::Layout {
+    std::alloc::Layout::from_size_align(bytes_of::<T>(len), 4096).expect("segments are smaller than memory")
+}
+
 /// Zeroed memory that costs nothing until it is touched.
+#[cfg(not(miri))]
 fn allocate<T>(len: usize) -> *mut T {
     let bytes = bytes_of::<T>(len);
     // SAFETY: a fresh anonymous mapping; nothing else is affected.
@@ -130,6 +152,7 @@ fn allocate<T>(len: usize) -> *mut T {
 
 /// # Safety
 /// `start` must come from [`allocate`] with this length and not be used again.
+#[cfg(not(miri))]
 unsafe fn release<T>(start: *mut T, len: usize) {
     // SAFETY: by the contract.
     unsafe { libc::munmap(start.cast(), bytes_of::<T>(len)) };
@@ -142,7 +165,7 @@ mod tests {
     #[test]
     fn locates_without_gap_or_overlap() {
         let mut expected = (0, 0);
-        for index in 0..100_000 {
+        for index in 0..if cfg!(miri) { 5_000 } else { 100_000 } {
             assert_eq!(locate(index), expected);
             expected.1 += 1;
             if expected.1 == segment_len(expected.0) {
@@ -154,17 +177,18 @@ mod tests {
 
     #[test]
     fn threads_agree_on_elements() {
+        const END: u64 = if cfg!(miri) { 3_000 } else { 50_000 };
         let array = Segments::<AtomicU64>::default();
         crate::sync::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for index in (0..50_000).step_by(7) {
+                    for index in (0..END).step_by(7) {
                         array.get_or_grow(index).fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
         });
-        for index in 0..50_000 {
+        for index in 0..END {
             let expected = if index % 7 == 0 { 4 } else { 0 };
             assert_eq!(array.get(index).map_or(0, |e| e.load(Ordering::Relaxed)), expected);
         }

@@ -257,7 +257,7 @@ impl Registry {
     }
 
     fn claim(&self) -> Result<Slot, Full> {
-        thread_local!(static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
+        pantile_base::sync::thread_local!(static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
         let hint = HINT.get();
         let index =
             std::iter::once(hint).chain(0..self.slots.len()).find(|&i| self.try_claim(i)).ok_or(Full)?;
@@ -292,18 +292,23 @@ impl Registry {
             return self.watermark();
         }
         self.clock.raise_floor(now);
-        let look = || self.lowest(None, |_, active| active);
-        if let Some(lowest) = (0..LOOKS).map(|_| look()).min().flatten() {
-            self.watermark.fetch_max(lowest, Ordering::AcqRel);
+        let mut watermark = u64::MAX;
+        for _ in 0..LOOKS {
+            let Some(lowest) = self.lowest(None, |_, active| active) else { return self.watermark() };
+            // A safe reader that begins behind our look may find the watermark
+            // as it was; the highest snapshot so far it finds as it is.
+            self.safe.fetch_max(lowest, Ordering::SeqCst);
+            watermark = watermark.min(lowest);
         }
+        self.watermark.fetch_max(watermark, Ordering::AcqRel);
         self.watermark()
     }
 
     /// A timestamp at or below which nobody will publish any more, but at
     /// `except` itself.
     fn safe_watermark(&self, except: Slot) -> Timestamp {
-        // While the slot is ENTERING the watermark cannot pass it, so what is
-        // read at or above the watermark stays.
+        // While the slot is ENTERING no look at all slots gets past it. One that
+        // has got past before has raised `safe` to what it may find.
         let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
         let lowest = lowest.unwrap_or(0).max(self.watermark().get());
         Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::SeqCst).max(lowest))
@@ -369,7 +374,10 @@ impl Registry {
     /// yet publish, since a safe reader that begins later reads there.
     pub fn running_set(&self) -> Option<RunningSet> {
         let horizon = self.horizon();
-        let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon };
+        // A safe reader that begins later may take `horizon` for its snapshot,
+        // and then reads just below.
+        let below = Timestamp::from_raw(horizon.get().saturating_sub(1));
+        let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon: below };
         for _ in 0..LOOKS {
             let open = self.add_running(&mut set)?;
             // A safe reader that finds somebody beginning takes the highest

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use pantile_base::sync::{Mutex, thread_local};
+use pantile_base::sync::Mutex;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::{Clock, RunningSet, Slot};
 use smallvec::SmallVec;
@@ -23,7 +23,7 @@ const SHARDS: usize = 8;
 /// Calls of [`Cleanup::run`] by a thread between two that look at all shards.
 const OFTEN: u32 = 64;
 
-thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
 
 /// Epochs after which an entry is tried: who ran when it became stale has
 /// ended by then, unless it runs for long.

@@ -1,8 +1,8 @@
 //! Where concurrent rooms take their atomics, locks and threads from.
 //!
 //! As a rule these are the types of the standard library and of parking_lot
-//! themselves. Under `--cfg pantile_shuttle` they are the [`model`]'s, which
-//! lets a scheduler decide before every access which thread goes on; see
+//! themselves. Under `--cfg pantile_shuttle` they are the ones in `model.rs`,
+//! which let a scheduler decide before every access which thread goes on; see
 //! "Interleavings" in `docs/testing.md`.
 
 #[cfg(pantile_shuttle)]

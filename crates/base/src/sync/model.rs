@@ -28,6 +28,8 @@ std::thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
     /// A model runs on this thread, and threads may be exchanged.
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    /// The access that is about to be made reads and writes at once.
+    static UPDATES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Atomics that are scheduling points.
@@ -169,10 +171,28 @@ pub fn plain_access() {
     step();
 }
 
+/// For schedulers: whether the thread that is to be exchanged is about to read
+/// and write at once (to compare and exchange, to add): there protocols are
+/// decided.
+pub fn is_before_update() -> bool {
+    UPDATES.get()
+}
+
 /// A scheduling point.
 fn step() {
+    exchange(false);
+}
+
+/// One before an access that reads and writes at once.
+fn update() {
+    exchange(true);
+}
+
+fn exchange(updates: bool) {
     advance(Duration::ZERO);
     if is_active() {
+        UPDATES.set(updates);
         shuttle_engine::runtime::thread::switch();
+        UPDATES.set(false);
     }
 }

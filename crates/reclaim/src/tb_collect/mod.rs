@@ -23,7 +23,7 @@ mod tombstones;
 
 use std::cell::Cell;
 
-use pantile_base::sync::{Mutex, thread_local};
+use pantile_base::sync::Mutex;
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
 use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, emit};
@@ -40,7 +40,7 @@ use queues::Shard;
 /// Calls of a thread between two in which it looks at all shards.
 const OFTEN: u32 = 64;
 
-thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
 
 /// When headers of blocks go to the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{self as native, Ordering};
 
-use super::step;
+use super::{step, update};
 
 /// Threads may be exchanged here; nothing is reordered in a model.
 pub fn fence(_order: Ordering) {
@@ -28,7 +28,7 @@ macro_rules! accesses {
         /// As in the standard library.
         #[inline]
         pub fn swap(&self, value: $value, order: Ordering) -> $value {
-            step();
+            update();
             self.0.swap(value, order)
         }
 
@@ -44,7 +44,7 @@ macro_rules! accesses {
             success: Ordering,
             failure: Ordering,
         ) -> Result<$value, $value> {
-            step();
+            update();
             self.0.compare_exchange(current, new, success, failure)
         }
 
@@ -94,13 +94,13 @@ macro_rules! integer {
             integer!(@update $value, fetch_add fetch_sub fetch_max fetch_min fetch_and fetch_or);
         }
     };
-    (@update $value:ty, $($update:ident)*) => {
+    (@update $value:ty, $($access:ident)*) => {
         $(
             /// As in the standard library.
             #[inline]
-            pub fn $update(&self, value: $value, order: Ordering) -> $value {
-                step();
-                self.0.$update(value, order)
+            pub fn $access(&self, value: $value, order: Ordering) -> $value {
+                update();
+                self.0.$access(value, order)
             }
         )*
     };

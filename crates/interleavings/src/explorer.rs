@@ -1,0 +1,137 @@
+//! The order in which threads go on, as a number says.
+
+use pantile_base::sync::model::is_before_update;
+use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
+
+/// Most priority changes of an execution.
+const MOST_CHANGES: u64 = 4;
+
+/// How the next thread is chosen.
+#[derive(Debug)]
+enum Way {
+    /// At random; whoever runs goes on but once in so many times.
+    Random(u64),
+    /// By priorities that change at some choices (PCT: Burckhardt et al., "A
+    /// Randomized Scheduler with Probabilistic Guarantees of Finding Bugs",
+    /// ASPLOS 2010). This holds one thread between two of its steps for as
+    /// long as others have something to do. Unlike there, early choices are as
+    /// likely to be changed as late ones are in all: each doubling of the
+    /// number of choices counts the same, and who gives way, being about to
+    /// wait, comes last. Every second time only the choices count that are
+    /// made before an access that reads and writes at once.
+    Priorities { changes: Vec<u64>, of_updates: bool },
+}
+
+/// A scheduler that a seed determines, for one execution.
+#[derive(Debug)]
+pub struct Explorer {
+    random: u64,
+    way: Way,
+    /// By thread; the highest goes on.
+    priorities: Vec<i64>,
+    /// Below all priorities.
+    lowest: i64,
+    choices: u64,
+    begun: bool,
+}
+
+impl Explorer {
+    /// An order for an execution in which there are about 2^`scale` choices.
+    pub fn new(seed: u64, scale: u32) -> Self {
+        let mut new = Self {
+            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x517C_C1B7_2722_0A95,
+            way: Way::Random(1),
+            priorities: Vec::new(),
+            lowest: 0,
+            choices: 0,
+            begun: false,
+        };
+        new.way = match seed % 4 {
+            0 => Way::Random(1),
+            1 => Way::Random(4 << (2 * new.below(4))),
+            way => {
+                let of_updates = way == 3;
+                let changes = 1 + new.below(MOST_CHANGES);
+                let octaves = u64::from(if of_updates { scale - 2 } else { scale });
+                let at = |new: &mut Self| {
+                    let octave = 1 << new.below(octaves);
+                    octave + new.below(octave)
+                };
+                let changes = (0..changes).map(|_| at(&mut new)).collect();
+                Way::Priorities { changes, of_updates }
+            }
+        };
+        new
+    }
+
+    /// SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn priority(&mut self, task: TaskId) -> &mut i64 {
+        let task = usize::from(task);
+        while self.priorities.len() <= task {
+            let priority = (self.next() >> 1) as i64;
+            self.priorities.push(priority);
+        }
+        &mut self.priorities[task]
+    }
+
+    fn put_last(&mut self, task: TaskId) {
+        self.lowest -= 1;
+        *self.priority(task) = self.lowest;
+    }
+}
+
+impl Scheduler for Explorer {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        (!std::mem::replace(&mut self.begun, true)).then(|| Schedule::new(self.random))
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let ids: Vec<TaskId> = runnable.iter().map(|task| task.id()).collect();
+        if let [only] = ids[..] {
+            return Some(only);
+        }
+        let counts = !matches!(self.way, Way::Priorities { of_updates: true, .. }) || is_before_update();
+        self.choices += u64::from(counts);
+        let current = current.filter(|current| ids.contains(current));
+        match &self.way {
+            &Way::Random(often) => {
+                let stays = !is_yielding && self.below(often) != 0;
+                if let Some(current) = current.filter(|_| stays) {
+                    return Some(current);
+                }
+                let others: Vec<_> =
+                    ids.into_iter().filter(|id| !is_yielding || Some(*id) != current).collect();
+                let at = self.below(others.len() as u64) as usize;
+                Some(others[at])
+            }
+            Way::Priorities { changes, .. } => {
+                let changes = counts && changes.contains(&self.choices);
+                if let Some(current) = current.filter(|_| changes || is_yielding) {
+                    self.put_last(current);
+                }
+                ids.into_iter().max_by_key(|id| *self.priority(*id))
+            }
+        }
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.next()
+    }
+}

@@ -1,0 +1,109 @@
+//! An index while its leaves split, merge and are marked.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pantile_base::sync::model::explore;
+use pantile_base::sync::thread;
+use pantile_index::{Batch, Direction, Index, Insert, NodeArena, Scan};
+use pantile_interleavings::Model;
+
+pub const MODELS: &[Model] = &[
+    Model { name: "split_against_scan", rounds: 300, scale: 10, run: split_against_scan },
+    Model { name: "merge_against_get", rounds: 300, scale: 10, run: merge_against_get },
+    Model { name: "mark_against_insert", rounds: 1_000, scale: 9, run: mark_against_insert },
+];
+
+/// Entries of a leaf.
+const LEAF: u64 = 64;
+
+/// Leaves of every second number up to `end`.
+fn filled(end: u64, fill: f64) -> Arc<Index> {
+    let entries = (0..end).step_by(2).map(|key| ([key], key));
+    Arc::new(Index::bulk_load(1, &Arc::new(NodeArena::new()), entries, fill).expect("in order"))
+}
+
+fn scan(index: &Index, from: u64, to: u64, direction: Direction, mark: Option<u64>) -> Vec<u64> {
+    let (from, to) = ([from], [to]);
+    let mut scan = Scan::new(Bound::Included(&from[..]), Bound::Excluded(&to[..]), direction);
+    let (mut batch, mut found) = (Batch::with_limit(16), Vec::new());
+    while scan.next_batch(index, mark, &mut batch) {
+        found.extend(batch.iter().map(|(_, value)| value));
+    }
+    if direction == Direction::Backward {
+        found.reverse();
+    }
+    found
+}
+
+/// A scan finds each entry once and in order that is there all the while,
+/// though its leaves are split under it.
+fn split_against_scan() {
+    let index = filled(2 * LEAF, 1.0);
+    explore(|| {
+        let scanning = [Direction::Forward, Direction::Backward].map(|direction| {
+            let index = Arc::clone(&index);
+            thread::spawn(move || {
+                let found = scan(&index, 0, 2 * LEAF, direction, None);
+                assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+                assert!((0..2 * LEAF).step_by(2).all(|key| found.contains(&key)), "{found:?}");
+            })
+        });
+        for key in [1, 2 * LEAF - 1] {
+            assert_eq!(index.insert(&[key], key, 0), Insert::Inserted);
+        }
+        scanning.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+    assert_eq!(scan(&index, 0, 2 * LEAF, Direction::Forward, None).len() as u64, LEAF + 2);
+}
+
+/// What stays is found while leaves are merged, whose memory is used again.
+fn merge_against_get() {
+    let index = filled(2 * LEAF, 0.5);
+    let stays = |key: u64| key.is_multiple_of(8);
+    explore(|| {
+        let reading = {
+            let index = Arc::clone(&index);
+            thread::spawn(move || {
+                for key in (0..2 * LEAF).step_by(16) {
+                    assert_eq!(index.get(&[key], None), Some(key));
+                }
+                let found = scan(&index, 0, 2 * LEAF, Direction::Forward, None);
+                assert!((0..2 * LEAF).step_by(8).all(|key| found.contains(&key)), "{found:?}");
+            })
+        };
+        for key in (0..2 * LEAF).step_by(2).filter(|&key| !stays(key)) {
+            assert!(index.remove(&[key], key, 0));
+        }
+        for n in 0..LEAF {
+            assert_eq!(index.insert(&[2 * LEAF + n], n, 0), Insert::Inserted);
+        }
+        reading.join().expect("no panic");
+    });
+    let left = scan(&index, 0, 2 * LEAF, Direction::Forward, None);
+    assert_eq!(left, (0..2 * LEAF).step_by(8).collect::<Vec<_>>());
+}
+
+/// I-5 (T8): a reader at 50 finds an entry that is inserted at 40, or the
+/// insert is refused, also if the leaf is split at that moment.
+fn mark_against_insert() {
+    let index = filled(2 * LEAF, 1.0);
+    explore(|| {
+        let by_key = {
+            let index = Arc::clone(&index);
+            thread::spawn(move || index.get(&[65], Some(50)).is_some())
+        };
+        let by_range = {
+            let index = Arc::clone(&index);
+            thread::spawn(move || scan(&index, 66, 69, Direction::Forward, Some(50)).contains(&67))
+        };
+        let entered = [65, 67].map(|key| match index.insert(&[key], key, 40) {
+            Insert::Inserted => true,
+            Insert::Forbidden(_) => false,
+            Insert::Exists(_) => panic!("nobody else enters {key}"),
+        });
+        let found = [by_key, by_range].map(|thread| thread.join().expect("no panic"));
+        assert!(entered[0] == found[0] || !entered[0], "entered {entered:?}, found {found:?}");
+        assert!(entered[1] == found[1] || !entered[1], "entered {entered:?}, found {found:?}");
+    });
+}

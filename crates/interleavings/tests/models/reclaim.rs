@@ -1,0 +1,174 @@
+//! Blocks are emptied, freed and used again while others look into them.
+
+use pantile::Isolation;
+use pantile_base::sync::model::explore;
+use pantile_base::sync::plain_access;
+use pantile_interleavings::Model;
+
+use crate::support::{Small, at, get, join, version};
+
+pub const MODELS: &[Model] = &[
+    Model { name: "free_against_walk", rounds: 300, scale: 11, run: free_against_walk },
+    Model { name: "free_against_borrowed_row", rounds: 200, scale: 11, run: free_against_borrowed_row },
+    Model { name: "free_against_statements", rounds: 400, scale: 11, run: free_against_statements },
+    Model { name: "unlink_against_walk", rounds: 200, scale: 11, run: unlink_against_walk },
+    Model { name: "relocate_against_writer_and_reader", rounds: 1_500, scale: 10, run: relocate },
+    Model { name: "queues_are_taken_over", rounds: 200, scale: 11, run: queues_are_taken_over },
+];
+
+/// Rounds of the collector after which a block whose contents are all
+/// superseded has been freed, if nobody is in the way.
+const ENOUGH: u32 = 6;
+
+/// I-11, pins (T6): who has found a version that is too new goes on from there,
+/// though its block may be superseded, freed and written again meanwhile.
+fn free_against_walk() {
+    let small = Small::new(2);
+    small.put_later(&[1], 1);
+    small.put_later(&[2], 1);
+    let reader = small.db.begin_with(at(Isolation::Snapshot)).expect("begin");
+    small.put_later(&[1], 2);
+    small.put_later(&[1], 3);
+    small.collect(2);
+    explore(|| {
+        let reading = small.spawn(move |small| {
+            for _ in 0..3 {
+                assert_eq!(get(&reader, &small.table, 1).expect("get"), Some(1));
+            }
+            reader.rollback();
+        });
+        small.put_later(&[1], 4);
+        small.put_later(&[1], 5);
+        small.collect(ENOUGH);
+        small.put_later(&[1, 2], 6);
+        small.put_later(&[1, 2], 7);
+        join([reading]);
+    });
+    small.check(&[(1, 7), (2, 7)]);
+}
+
+/// I-3, I-11: a row keeps its bytes as long as the transaction runs that has
+/// borrowed it, at every level.
+fn free_against_borrowed_row() {
+    let small = Small::new(2);
+    small.put_later(&[1], 1);
+    small.put_later(&[2], 1);
+    let kinds = [at(Isolation::Serializable).read_only(true), at(Isolation::Snapshot)];
+    explore(|| {
+        let readers = kinds.map(|kind| {
+            small.spawn(move |small| {
+                let reader = small.db.begin_with(kind).expect("begin");
+                let row = reader.get(&small.table, &[1u64.into()]).expect("get").expect("a row");
+                let seen = version(&row);
+                (0..20).for_each(|_| plain_access());
+                assert_eq!(version(&row), seen);
+                assert_eq!(get(&reader, &small.table, 1).expect("get"), Some(seen));
+            })
+        });
+        (2..4).for_each(|n| small.put_later(&[1, 2], n));
+        small.collect(ENOUGH);
+        (4..7).for_each(|n| small.put_later(&[1, 2], n));
+        join(readers);
+    });
+    small.check(&[(1, 6), (2, 6)]);
+}
+
+/// The same for transactions that read by statement, which may see anything
+/// that was newest since they began.
+fn free_against_statements() {
+    let small = Small::new(2);
+    small.put_later(&[1, 2], 1);
+    let reader = small.db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    (2..4).for_each(|n| small.put_later(&[1], n));
+    explore(|| {
+        let reading = small.spawn(move |small| {
+            let row = reader.get(&small.table, &[1u64.into()]).expect("get").expect("a row");
+            let seen = version(&row);
+            (0..20).for_each(|_| plain_access());
+            assert_eq!(version(&row), seen);
+            let next = get(&reader, &small.table, 1).expect("get");
+            assert!(next >= Some(seen), "version {next:?} after {seen}");
+        });
+        (4..6).for_each(|n| small.put_later(&[1], n));
+        small.collect(ENOUGH);
+        (6..9).for_each(|n| small.put_later(&[1, 2], n));
+        join([reading]);
+    });
+    small.check(&[(1, 8), (2, 8)]);
+}
+
+/// I-13 (T13): chains lead through blocks that are gone, by tiles that are kept
+/// and the numbers of lives.
+fn unlink_against_walk() {
+    let small = Small::new(2);
+    small.put_later(&[1], 1);
+    let first = small.db.begin_with(at(Isolation::Snapshot)).expect("begin");
+    small.put_later(&[1], 2);
+    small.put_later(&[1], 3);
+    explore(|| {
+        let walking = small.spawn(move |small| {
+            let second = small.db.begin_with(at(Isolation::Snapshot)).expect("begin");
+            let seen = get(&second, &small.table, 1).expect("get");
+            for _ in 0..3 {
+                assert_eq!(get(&first, &small.table, 1).expect("get"), Some(1));
+                assert_eq!(get(&second, &small.table, 1).expect("get"), seen);
+            }
+            first.rollback();
+            assert_eq!(get(&second, &small.table, 1).expect("get"), seen);
+        });
+        for n in 2..5 {
+            small.put_later(&[1], 2 * n);
+            small.put_later(&[1], 2 * n + 1);
+            small.collect(3);
+        }
+        join([walking]);
+    });
+    small.check(&[(1, 9)]);
+}
+
+/// I-1: an anchor is moved to a copy, or changed by a writer, and readers find
+/// the newest version whichever it names.
+fn relocate() {
+    let small = Small::new(3);
+    small.put_later(&[1, 2, 3], 1);
+    small.put_later(&[2, 3, 4], 2);
+    // The next round moves the survivor.
+    small.collect(2);
+    explore(|| {
+        let collecting = small.spawn(|small| small.collect(2));
+        let reading = small.spawn(|small| {
+            let mut last = 1;
+            for _ in 0..2 {
+                let reader = small.db.begin_with(at(Isolation::Serializable).read_only(true)).expect("begin");
+                let seen = get(&reader, &small.table, 1).expect("get").expect("a row");
+                assert!(seen >= last, "version {seen} after {last}");
+                last = seen;
+            }
+        });
+        (3..5).for_each(|n| small.put(&[1], n));
+        join([collecting, reading]);
+    });
+    small.check(&[(1, 4), (2, 2), (3, 2), (4, 2)]);
+}
+
+/// T18: what threads leave that stop others work off, one at a time, and
+/// nothing is freed twice or forgotten.
+fn queues_are_taken_over() {
+    let small = Small::new(2);
+    (1..=4).for_each(|key| small.put_later(&[key], 1));
+    explore(|| {
+        let threads = [[1, 2], [3, 4]].map(|keys| {
+            small.spawn(move |small| {
+                (2..4).for_each(|n| small.put_later(&keys, n));
+                small.collect(2);
+            })
+        });
+        small.collect(3);
+        join(threads);
+    });
+    small.collect(2 * ENOUGH);
+    let waiting = small.db.stats().collector;
+    let queued = waiting.queued_blocks + waiting.long_tx_blocks + waiting.frozen_blocks;
+    assert!(small.reclaimed() > 0 && queued == 0, "{waiting:?}");
+    small.check(&[(1, 3), (2, 3), (3, 3), (4, 3)]);
+}

@@ -1,0 +1,191 @@
+//! Transactions begin and end while others ask who runs.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+use pantile_base::sync::model::explore;
+use pantile_base::sync::{plain_access, thread};
+use pantile_cc::{Begin, Clock, ClockSource, Registry, RunningSet};
+use pantile_interleavings::Model;
+
+pub const MODELS: &[Model] = &[
+    Model { name: "begin_against_watermark", rounds: 4_000, scale: 8, run: begin_against_watermark },
+    Model { name: "begin_against_running_set", rounds: 4_000, scale: 8, run: begin_against_running_set },
+    Model {
+        name: "statements_against_running_set",
+        rounds: 2_000,
+        scale: 8,
+        run: statements_against_running_set,
+    },
+    Model {
+        name: "safe_snapshots_against_writers",
+        rounds: 4_000,
+        scale: 8,
+        run: safe_snapshots_against_writers,
+    },
+];
+
+/// Notes of the threads of a model, which are no part of it.
+struct Notes<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Notes<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Notes<T> {
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn add(&self, note: T) {
+        self.0.lock().expect("no panic").push(note);
+    }
+
+    fn each(&self, look: impl FnMut(&T)) {
+        self.0.lock().expect("no panic").iter().for_each(look);
+    }
+
+    fn take(&self) -> Vec<T> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+fn registry() -> Arc<Registry> {
+    Arc::new(Registry::new(Clock::with_source(1_000, ClockSource::SharedCounter)))
+}
+
+const KINDS: [Begin; 4] =
+    [Begin::WriterAtBegin, Begin::ReaderOrLateWriter, Begin::ByStatement, Begin::SafeReader];
+
+/// I-4: no transaction that runs reads below `watermark - 1`.
+///
+/// Found by seed 1359: a safe reader that began behind a look at all slots took
+/// its snapshot from the watermark before the look's result was stored in it.
+fn begin_against_watermark() {
+    let registry = registry();
+    let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    let begun = Notes::new();
+    explore(|| {
+        let threads: Vec<_> = [&KINDS[..2], &KINDS[2..]]
+            .into_iter()
+            .map(|kinds| {
+                let (registry, begun) = (Arc::clone(&registry), begun.clone());
+                thread::spawn(move || {
+                    for &kind in kinds {
+                        let (_, ts) = registry.begin(kind).expect("a slot");
+                        begun.add((kind, ts));
+                        let watermark = registry.watermark();
+                        assert!(
+                            ts.get() >= watermark.get() - 1,
+                            "{kind:?} reads at {ts:?} below {watermark:?}"
+                        );
+                    }
+                })
+            })
+            .collect();
+        registry.refresh_watermark(Duration::ZERO);
+        registry.release(writer);
+        registry.refresh_watermark(Duration::ZERO);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+    let watermark = registry.refresh_watermark(Duration::ZERO);
+    for (kind, ts) in begun.take() {
+        assert!(ts.get() >= watermark.get() - 1, "{kind:?} reads at {ts:?} below {watermark:?}");
+    }
+}
+
+/// I-11: whoever is told who runs hears of every transaction that reads, now
+/// or later, between two times that it asks about.
+fn check_sets(sets: Vec<RunningSet>, reads: &[(Begin, Timestamp)]) {
+    for set in sets {
+        for &(kind, ts) in reads {
+            let next = Timestamp::from_raw(ts.get() + 1);
+            assert!(set.may_see(ts, next), "{kind:?} reads at {ts:?}, which {set:?} does not know");
+            assert!(set.min() <= ts, "{kind:?} reads at {ts:?}, below the least of {set:?}");
+        }
+    }
+}
+
+/// Found by seed 124: a safe reader that took the time of the look for its
+/// snapshot read just below, where the set said that nobody would.
+fn begin_against_running_set() {
+    let registry = registry();
+    let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    let (begun, sets) = (Notes::new(), Notes::new());
+    explore(|| {
+        let starting = {
+            let (registry, begun) = (Arc::clone(&registry), begun.clone());
+            thread::spawn(move || {
+                for kind in [Begin::SafeReader, Begin::WriterAtBegin, Begin::SafeReader] {
+                    let (_, ts) = registry.begin(kind).expect("a slot");
+                    begun.add((kind, ts));
+                }
+            })
+        };
+        let ending = {
+            let (registry, begun) = (Arc::clone(&registry), begun.clone());
+            thread::spawn(move || {
+                registry.release(writer);
+                let (_, ts) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+                begun.add((Begin::ReaderOrLateWriter, ts));
+            })
+        };
+        (0..3).for_each(|_| registry.running_set().into_iter().for_each(|set| sets.add(set)));
+        starting.join().expect("no panic");
+        ending.join().expect("no panic");
+    });
+    check_sets(sets.take(), &begun.take());
+}
+
+/// A transaction that reads by statement may read anywhere from its begin on.
+fn statements_against_running_set() {
+    let registry = registry();
+    let (reads, sets) = (Notes::new(), Notes::new());
+    explore(|| {
+        let reader = {
+            let (registry, reads) = (Arc::clone(&registry), reads.clone());
+            thread::spawn(move || {
+                let (slot, ts) = registry.begin(Begin::ByStatement).expect("a slot");
+                reads.add((Begin::ByStatement, ts));
+                (0..2).for_each(|_| reads.add((Begin::ByStatement, registry.draw(slot))));
+            })
+        };
+        (0..3).for_each(|_| registry.running_set().into_iter().for_each(|set| sets.add(set)));
+        reader.join().expect("no panic");
+    });
+    check_sets(sets.take(), &reads.take());
+}
+
+/// Nobody publishes at or below a safe snapshot that has been given, and they
+/// do not go back (I-6).
+fn safe_snapshots_against_writers() {
+    let registry = registry();
+    let snapshots = Notes::new();
+    explore(|| {
+        let writers = [Begin::WriterAtBegin, Begin::ReaderOrLateWriter].map(|kind| {
+            let (registry, snapshots) = (Arc::clone(&registry), snapshots.clone());
+            thread::spawn(move || {
+                let (slot, begun) = registry.begin(kind).expect("a slot");
+                registry.set_committing(slot);
+                let ts = if kind == Begin::WriterAtBegin { begun } else { registry.draw_commit(slot) };
+                plain_access();
+                // This is the moment of publication.
+                snapshots
+                    .each(|&at| assert!(at < ts, "{kind:?} publishes at {ts:?}, a snapshot is of {at:?}"));
+                registry.release(slot);
+            })
+        });
+        let mut last = Timestamp::ZERO;
+        for _ in 0..3 {
+            let (slot, ts) = registry.begin(Begin::SafeReader).expect("a slot");
+            snapshots.add(ts);
+            assert!(ts >= last, "a snapshot of {ts:?} after one of {last:?}");
+            last = ts;
+            registry.release(slot);
+        }
+        writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+    });
+}

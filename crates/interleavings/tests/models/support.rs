@@ -1,0 +1,150 @@
+//! A small database, and rows that show any mixture of two versions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile::{
+    ConflictPolicy, Database, Error, GcOptions, Isolation, Medium, Options, Pacing, Range, Result, Row,
+    Table, TableDef, Transaction, TransactionOptions, Type, Value,
+};
+use pantile_base::sync::model::advance;
+use pantile_base::sync::thread::{self, JoinHandle};
+use pantile_media::{DramMedium, MapOptions};
+
+/// Bytes of a row: so large that a chunk has a few dozen blocks only, which
+/// are all made and looked at in each execution.
+const ROW_BYTES: usize = 30_000;
+
+const EPOCH: Duration = Duration::from_micros(100);
+
+/// A database in memory, whose blocks hold a few contents and are emptied as
+/// soon as half of them is superseded, and its one table.
+pub struct Small {
+    pub db: Database,
+    pub table: Table,
+    medium: Arc<dyn Medium>,
+    block_slots: u32,
+}
+
+impl Small {
+    pub fn new(block_slots: u32) -> Self {
+        let map = MapOptions { reserve_bytes: 1 << 28, max_bytes: None };
+        let medium: Arc<dyn Medium> = DramMedium::new(map).expect("memory");
+        let db = open(&medium, block_slots);
+        let def = TableDef::new("rows").column("key", Type::U64).column("n", Type::U64);
+        let def = def.column("data", Type::Bytes(ROW_BYTES as u32)).primary_key(["key"]);
+        let table = db.create_table(def).expect("create");
+        Self { db, table, medium, block_slots }
+    }
+
+    /// The same for another thread of the model.
+    pub fn share(&self) -> Self {
+        Self {
+            db: self.db.clone(),
+            table: self.table.clone(),
+            medium: Arc::clone(&self.medium),
+            block_slots: self.block_slots,
+        }
+    }
+
+    /// Runs a thread of the model.
+    pub fn spawn(&self, run: impl FnOnce(Self) + Send + 'static) -> JoinHandle<()> {
+        let own = self.share();
+        thread::spawn(move || run(own))
+    }
+
+    /// Writes the n-th version of some rows in one transaction, whatever it takes.
+    pub fn put(&self, keys: &[u64], n: u64) {
+        let put = |txn: &mut Transaction| keys.iter().try_for_each(|&key| put(txn, &self.table, key, n));
+        self.db.run(put).expect("a commit");
+    }
+
+    /// As [`Small::put`], in an epoch of its own.
+    pub fn put_later(&self, keys: &[u64], n: u64) {
+        advance(EPOCH * 2);
+        self.put(keys, n);
+        advance(EPOCH * 2);
+    }
+
+    /// The collector does some rounds of all it can, in epochs of their own.
+    pub fn collect(&self, rounds: u32) {
+        for _ in 0..rounds {
+            advance(EPOCH * 2);
+            self.db.collect_hard();
+        }
+    }
+
+    /// Blocks reclaimed so far.
+    pub fn reclaimed(&self) -> u64 {
+        self.db.stats().collector.blocks_reclaimed
+    }
+
+    /// Everything is there: now, and when the database is next opened.
+    pub fn check(self, expected: &[(u64, u64)]) {
+        assert_eq!(all(&self.db.begin_read().expect("begin"), &self.table).expect("rows"), expected);
+        self.db.close().expect("nothing runs");
+        drop(self.table);
+        let db = open(&self.medium, self.block_slots);
+        let table = db.table("rows").expect("the table");
+        assert_eq!(all(&db.begin_read().expect("begin"), &table).expect("rows"), expected, "reopened");
+    }
+}
+
+fn open(medium: &Arc<dyn Medium>, block_slots: u32) -> Database {
+    let gc = GcOptions {
+        theta: 0.5,
+        queue_share: 0.0,
+        space_target: 1.0,
+        epoch: EPOCH,
+        pacing: Pacing::Fixed,
+        pass_over: true,
+    };
+    let options = Options::new().on_medium(Arc::clone(medium)).gc(gc).block_slots(block_slots).streams(1);
+    options.recovery_threads(1).open("unused").expect("open")
+}
+
+/// Transactions of this kind wait for others; a wait that does not end is a deadlock of the model.
+pub fn at(isolation: Isolation) -> TransactionOptions {
+    TransactionOptions::new().isolation(isolation).conflict(ConflictPolicy::Wait(Duration::from_secs(10)))
+}
+
+fn data(key: u64, n: u64) -> Vec<u8> {
+    vec![(key * 31 + n * 7) as u8; ROW_BYTES - 50]
+}
+
+pub fn put(txn: &mut Transaction, table: &Table, key: u64, n: u64) -> Result<()> {
+    txn.upsert(table, &[key.into(), n.into(), Value::Bytes(&data(key, n))]).map(|_| ())
+}
+
+/// Which version of a row this is.
+pub fn version(row: &Row<'_>) -> u64 {
+    let (key, n) = (row.get::<u64>(0).expect("a key"), row.get::<u64>(1).expect("a number"));
+    let expected = (key * 31 + n * 7) as u8;
+    let bytes = row.get::<&[u8]>(2).expect("bytes");
+    assert!(bytes.iter().all(|&b| b == expected), "the bytes are those of version {n} of row {key}");
+    n
+}
+
+pub fn get(txn: &Transaction, table: &Table, key: u64) -> Result<Option<u64>> {
+    Ok(txn.get(table, &[key.into()])?.map(|row| version(&row)))
+}
+
+/// All rows.
+pub fn all(txn: &Transaction, table: &Table) -> Result<Vec<(u64, u64)>> {
+    txn.scan(table, Range::all())?
+        .map(|row| row.and_then(|row| Ok((row.get::<u64>(0)?, version(&row)))))
+        .collect()
+}
+
+/// What succeeded, or `None` if others were in the way.
+pub fn unless_conflict<T>(result: Result<T>) -> Option<T> {
+    match result {
+        Ok(done) => Some(done),
+        Err(Error::Conflict { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+}
