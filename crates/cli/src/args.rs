@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
 use pantile_bench::settings::Medium;
 
-/// A transactional storage engine: benchmarks.
+/// A transactional storage engine: benchmarks, and looking after databases.
 #[derive(Parser, Debug)]
 #[command(
     name = "pantile",
@@ -33,6 +33,18 @@ pub enum Verb {
         after_help = "Example:\n  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9"
     )]
     Bench(Bench),
+    /// Verify a closed database: formats, checksums, space, contents, indexes.
+    ///
+    /// Lists what is damaged and where, a line each, and never writes. A database that was not
+    /// closed is checked as opening would recover it.
+    #[command(after_help = crate::check::EXAMPLES)]
+    Check(crate::check::CheckArgs),
+    /// Show what lies in the files of a closed database, damaged or not.
+    ///
+    /// Superblock, state records, tables, blocks by state and fill, and a map of the blocks, as
+    /// the bytes tell it. Nothing is recovered and nothing is written.
+    #[command(after_help = crate::inspect::EXAMPLES)]
+    Inspect(crate::inspect::InspectArgs),
 }
 
 /// The workloads.

@@ -6,6 +6,7 @@ fn parse(line: &str) -> Result<Bench, String> {
     let words = std::iter::once("pantile").chain(line.split_whitespace());
     match Cli::try_parse_from(words) {
         Ok(Cli { verb: Verb::Bench(bench) }) => Ok(bench),
+        Ok(Cli { verb: Verb::Check(_) | Verb::Inspect(_) }) => panic!("{line}"),
         Err(error) => Err(one_line(&error.to_string())),
     }
 }

@@ -2,8 +2,11 @@
 
 mod args;
 mod bench;
+mod check;
 mod figures;
+mod inspect;
 mod live;
+mod output;
 mod progress;
 mod table;
 
@@ -29,7 +32,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    if cfg!(debug_assertions) {
+    if cfg!(debug_assertions) && matches!(cli.verb, Verb::Bench(_)) {
         eprintln!("warning: this is a debug build; its figures mean nothing (build with --release)");
     }
     let handler = || {
@@ -43,6 +46,8 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
+        Verb::Check(args) => check::run(&args),
+        Verb::Inspect(args) => inspect::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

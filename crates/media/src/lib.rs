@@ -25,6 +25,7 @@ mod prefill;
 mod shard;
 mod space;
 mod stats;
+mod view;
 
 pub use directory::{Create, DATA_FILE, LOCK_FILE};
 pub use dram::DramMedium;
@@ -34,3 +35,4 @@ pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
 pub use medium::{Medium, SyncPoint};
 pub use nvm::{Measured, NvmConfig, NvmMedium, NvmOptions, measure};
 pub use stats::MediumStats;
+pub use view::ViewMedium;

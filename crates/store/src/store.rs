@@ -424,7 +424,7 @@ impl StateSample {
     }
 }
 
-fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
+pub(crate) fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
     assert!(offset + len as u64 <= medium.len(), "the range lies in the mapping");
     // SAFETY: inside the mapping; the caller reads bytes that nobody writes
     // meanwhile (recovery runs alone).
@@ -433,7 +433,7 @@ fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
 
 /// Whether nothing has ever been acknowledged here: the medium is empty, or
 /// its making was cut short before the superblock was whole.
-fn is_blank(medium: &dyn Medium) -> bool {
+pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
     medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
 }
 
@@ -445,12 +445,11 @@ fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
 
 fn unreadable(reason: Unreadable) -> StoreError {
     match reason {
-        Unreadable::Foreign => StoreError::Foreign("it does not start with Pantile's magic number".into()),
+        Unreadable::Foreign => StoreError::Foreign(reason.to_string()),
         Unreadable::Version(found) => StoreError::Version(found),
-        Unreadable::Damaged => StoreError::Damaged {
-            place: "offset 0, the superblock".into(),
-            detail: "its checksum does not fit".into(),
-        },
+        Unreadable::Damaged => {
+            StoreError::Damaged { place: "offset 0, the superblock".into(), detail: reason.to_string() }
+        }
     }
 }
 
