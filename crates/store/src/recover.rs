@@ -186,14 +186,25 @@ impl Store {
         (1..chunks).filter(|&n| self.chunk(n).is_some()).count()
     }
 
+    fn blocks_in_use(&self) -> u64 {
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        let used = |chunk: &Chunk| chunk.blocks.iter().filter(|b| b.state() != BlockState::Free).count();
+        (1..chunks).filter_map(|n| self.chunk(n)).map(used).sum::<usize>() as u64
+    }
+
     /// What a record that was the last one written says about descriptors.
     fn expect_whole(&self, state: &StateRecord, expect: &Expectation, all: &mut Seen) {
         let opened_at = |id: BlockId| {
             let block = self.chunk(id.chunk)?.blocks.get(id.index as usize)?;
             (block.state() != BlockState::Free).then(|| block.opened_at())
         };
+        let used = self.blocks_in_use();
         // If chunks are gone that is what there is to say.
         let is_short = (self.carved() as u64) < state.carved;
+        if used < state.used && !is_short {
+            let place = format!("{used} of {} blocks", state.used);
+            all.damage.push((place, "the others have lost their descriptors".into()));
+        }
         for id in expect.missing(opened_at).into_iter().filter(|_| !is_short) {
             all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
         }

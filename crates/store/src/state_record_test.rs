@@ -13,6 +13,7 @@ fn record(entries: u32) -> StateRecord {
         closed: true,
         relaxed: false,
         carved: 5,
+        used: 9,
         undecided: vec![7, 11],
         partly_filled: (0..entries).map(entry).collect(),
     }

@@ -374,6 +374,7 @@ impl Store {
             closed,
             relaxed: self.options.relaxed,
             carved: sample.carved,
+            used: if closed { self.used_blocks() } else { 0 },
             partly_filled: sample.partly_filled,
             undecided: undecided.iter().map(|txn_id| txn_id.get()).collect(),
         };
@@ -386,6 +387,13 @@ impl Store {
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
         Ok(())
+    }
+
+    /// Blocks whose descriptors are written, while nobody changes that.
+    fn used_blocks(&self) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        let is_used = |b: &&Block| !matches!(b.state(), BlockState::Free | BlockState::Released);
+        self.all_chunks().map(|chunk| chunk.blocks.iter().filter(is_used).count() as u64).sum()
     }
 
     /// The durable watermark: transactions at or below it need no evidence.

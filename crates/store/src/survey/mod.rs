@@ -206,6 +206,13 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         );
         (calls.finding)(Finding::damage(Place::at(found.records[found.chosen.unwrap_or(0)].offset), what));
     }
+    let blocks = || found.chunks.iter().flat_map(|c| &c.blocks);
+    let used = blocks().filter(|b| b.found != BlockUse::Free).count() as u64;
+    if used < state.used && carved + damaged >= state.carved && damaged == 0 {
+        let what =
+            format!("{used} of {} blocks are left: the others have lost their descriptors", state.used);
+        (calls.finding)(Finding::damage(Place::at(found.records[found.chosen.unwrap_or(0)].offset), what));
+    }
     let block = |id: BlockId| {
         let chunk = found.chunks.get((id.chunk as usize).checked_sub(1)?)?;
         chunk.blocks.get(id.index as usize)
