@@ -7,6 +7,7 @@
 
 #[path = "../crash_support/mod.rs"]
 mod crash_support;
+mod forge;
 mod hurt;
 mod layout;
 mod look;
@@ -254,6 +255,23 @@ fn forged_bytes_are_refused_or_read_and_nothing_panics() {
         let _note = Note(hurt.name.clone());
         bench.try_forgery(&hurt)
     });
+}
+
+/// What the fuzzer has found worth keeping.
+#[test]
+fn the_corpus_of_files_makes_nothing_panic() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/open_file");
+    let mut files: Vec<_> =
+        fs::read_dir(corpus).expect("the corpus").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let mut forge = forge::Forge::new();
+    assert!(forge.run(&[]), "the stored database can be read");
+    let mut readable = 0;
+    for file in &files {
+        let _note = Note(file.display().to_string());
+        readable += usize::from(forge.run(&fs::read(file).expect("read")));
+    }
+    assert!(readable > 0 && readable < files.len(), "{readable} of {} can be read", files.len());
 }
 
 /// The subjects are what they are meant to be.
