@@ -9,7 +9,7 @@ use pantile_bench::settings::Medium;
 
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
 
-/// A transactional storage engine: benchmarks and crash tests.
+/// A transactional storage engine: benchmarks, crash tests, and looking after databases.
 #[derive(Parser, Debug)]
 #[command(
     name = "pantile",
@@ -49,6 +49,18 @@ pub enum Verb {
     /// Compares a database with what `crashtest-work` has told.
     #[command(hide = true, after_help = crashtest::VERIFY_EXAMPLE)]
     CrashtestVerify(VerifyArgs),
+    /// Verify a closed database: formats, checksums, space, contents, indexes.
+    ///
+    /// Lists what is damaged and where, a line each, and never writes. A database that was not
+    /// closed is checked as opening would recover it.
+    #[command(after_help = crate::check::EXAMPLES)]
+    Check(crate::check::CheckArgs),
+    /// Show what lies in the files of a closed database, damaged or not.
+    ///
+    /// Superblock, state records, tables, blocks by state and fill, and a map of the blocks, as
+    /// the bytes tell it. Nothing is recovered and nothing is written.
+    #[command(after_help = crate::inspect::EXAMPLES)]
+    Inspect(crate::inspect::InspectArgs),
 }
 
 /// The workloads.

@@ -2,9 +2,12 @@
 
 mod args;
 mod bench;
+mod check;
 mod crashtest;
 mod figures;
+mod inspect;
 mod live;
+mod output;
 mod progress;
 mod table;
 
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    if cfg!(debug_assertions) {
+    if cfg!(debug_assertions) && matches!(cli.verb, Verb::Bench(_)) {
         eprintln!("warning: this is a debug build; its figures mean nothing (build with --release)");
     }
     let handler = || {
@@ -47,6 +50,8 @@ fn main() -> ExitCode {
         Verb::Crashtest(args) => crashtest::run(&args, &STOP),
         Verb::CrashtestWork(args) => crashtest::work(&args),
         Verb::CrashtestVerify(args) => crashtest::verify(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Inspect(args) => inspect::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,14 +8,15 @@ use pantile_bench::record::Record;
 use crate::figures::{decimals, whole};
 
 /// A table whose columns are as wide as they must be.
-struct Table {
+pub struct Table {
     /// Columns that hold text, at the left.
     texts: usize,
     lines: Vec<Vec<String>>,
 }
 
 impl Table {
-    fn new(texts: usize, head: &[&str]) -> Self {
+    /// The first `texts` columns are set left.
+    pub fn new(texts: usize, head: &[&str]) -> Self {
         Self { texts, lines: vec![head.iter().map(ToString::to_string).collect()] }
     }
 
@@ -31,7 +32,13 @@ impl Table {
         self
     }
 
-    fn render(&self) -> String {
+    /// Adds a line of as many cells as the head has.
+    pub fn push(&mut self, line: Vec<String>) {
+        self.lines.push(line);
+    }
+
+    /// The table as text.
+    pub fn render(&self) -> String {
         let width =
             |column: usize| self.lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<_> = (0..self.lines[0].len()).map(width).collect();

@@ -167,9 +167,14 @@ fn a_place_without_persistent_memory_is_named_with_the_way_out() {
 
 #[test]
 fn help_goes_to_stdout_and_has_an_example() {
-    for verb in
-        [&["--help"][..], &["bench", "--help"], &["bench", "ycsb", "--help"], &["bench", "tpcc", "--help"]]
-    {
+    for verb in [
+        &["--help"][..],
+        &["check", "--help"],
+        &["inspect", "--help"],
+        &["bench", "--help"],
+        &["bench", "ycsb", "--help"],
+        &["bench", "tpcc", "--help"],
+    ] {
         let output = pantile(verb);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Example"), "{verb:?}");
@@ -193,4 +198,67 @@ fn an_interrupted_run_prints_what_was_measured() {
     assert_eq!(record["interrupted"], true);
     assert!(record["transactions"].as_u64().unwrap() > 0);
     assert_eq!(left_over(dir.path()), 0);
+}
+
+#[test]
+fn a_sound_database_is_checked_and_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert!(quick(&["--dir", path]).status.success());
+    let output = pantile(&["check", path, "--json", "-"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["damaged"], &report["was_closed"]), (&0.into(), &true.into()));
+    assert!(report["rows"].as_u64().unwrap() > 100);
+    assert!(text(&pantile(&["check", path]).stdout).contains("\nsound; "));
+    let output = pantile(&["inspect", path]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let shown = text(&output.stdout);
+    for wanted in ["format version 1", "used, closed", "primary (", "slots of 128 bytes", "frozen blocks"] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    let output = pantile(&["inspect", path, "--json", "-", "--no-map"]);
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["format_version"], 1);
+}
+
+#[test]
+fn damage_is_status_1_with_a_line_for_each_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert!(quick(&["--dir", path]).status.success());
+    let data = dir.path().join("pantile.data");
+    let mut bytes = std::fs::read(&data).unwrap();
+    let seen: Value = serde_json::from_slice(&pantile(&["inspect", path, "--json", "-"]).stdout).unwrap();
+    let is_used = |chunk: &&Value| chunk["blocks"][0]["fill"].as_u64() > Some(0);
+    let mut used = seen["chunks"].as_array().unwrap().iter().filter(is_used).map(|c| &c["number"]);
+    let [header, other] = [used.next().unwrap(), used.next().unwrap()].map(|n| n.as_u64().unwrap());
+    // A chunk's header and a block's descriptor.
+    bytes[(header << 21) as usize + 5] ^= 1;
+    bytes[(other << 21) as usize + 64 + 5] ^= 1;
+    let places = [
+        format!("offset {}, chunk {header}", header << 21),
+        format!("offset {}, block {other}.0", (other << 21) + 64),
+    ];
+    std::fs::write(&data, &bytes).unwrap();
+    let output = pantile(&["check", path]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = text(&output.stdout);
+    for place in &places {
+        assert_eq!(
+            lines.lines().filter(|l| l.starts_with("damage: ") && l.contains(place)).count(),
+            1,
+            "{lines}"
+        );
+    }
+    assert_eq!(complaint(&output), format!("pantile: 2 places are damaged in {path}"));
+    let output = pantile(&["inspect", path]);
+    assert!(output.status.success() && text(&output.stdout).contains('!'));
+    assert_eq!(std::fs::read(&data).unwrap(), bytes);
+    let none = pantile(&["check", "/nowhere"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert_eq!(complaint(&none), "pantile: there is no database in /nowhere");
+    for wrong in [&["check"][..], &["inspect", path, "more"], &["check", path, "--threads", "0"]] {
+        assert_eq!(pantile(wrong).status.code(), Some(2), "{wrong:?}");
+    }
 }

@@ -30,6 +30,7 @@ mod readable;
 mod shard;
 mod space;
 mod stats;
+mod view;
 
 pub use dax::{DaxMedium, DaxOptions};
 pub use directory::{Create, DATA_FILE, LOCK_FILE};
@@ -40,3 +41,4 @@ pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
 pub use medium::{Medium, SyncPoint};
 pub use nvm::{Measured, NvmConfig, NvmMedium, NvmOptions, measure};
 pub use stats::MediumStats;
+pub use view::ViewMedium;

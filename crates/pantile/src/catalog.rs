@@ -3,7 +3,7 @@
 use pantile_base::TableId;
 
 use crate::error::{Error, Result};
-use crate::schema::{TableDef, Type};
+use crate::schema::{Schema, TableDef, Type};
 use crate::value::Value;
 
 /// The catalog's own id.
@@ -40,6 +40,19 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
         place: "the catalog".into(),
         detail: format!("a definition cannot be read: {e}"),
     })
+}
+
+/// Whether a stored definition is one that could have been stored.
+pub(crate) fn check(id: TableId, def: &TableDef) -> Result<()> {
+    let damaged = |detail: String| Error::Damaged { place: format!("the catalog, table {}", id.0), detail };
+    if id.0 < FIRST_USER_TABLE {
+        return Err(damaged("an id that no table of a user has".into()));
+    }
+    let schema = Schema::new(def).map_err(|e| damaged(e.to_string()))?;
+    for index in &def.indexes {
+        schema.key_columns(&index.name, &index.columns).map_err(|e| damaged(e.to_string()))?;
+    }
+    Ok(())
 }
 
 pub(crate) fn key(id: TableId) -> [Value<'static>; 1] {

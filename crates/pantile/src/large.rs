@@ -18,7 +18,10 @@ use crate::write::Held;
 pub(crate) const LARGE: TableId = TableId(1);
 
 /// Bytes of a piece; the last of a value may be shorter.
-const PIECE: usize = 60_000;
+pub(crate) const PIECE: usize = 60_000;
+
+/// Bytes taken for a value before any of it has been seen.
+const MOST_AT_ONCE: u64 = 1 << 20;
 
 pub(crate) fn definition() -> TableDef {
     TableDef::new("values out of line")
@@ -81,7 +84,7 @@ impl OutOfLine for Transaction {
     fn read_out_of_line(&self, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
         let table = self.large_table();
         let table = &*table.0;
-        let mut value = Vec::with_capacity(len as usize);
+        let mut value = Vec::with_capacity(len.min(MOST_AT_ONCE) as usize);
         for piece in 0..(len as usize).div_ceil(PIECE) {
             let mut words = Key::default();
             words.set_values(&table.schema, &table.schema.primary_key, &key(id, piece))?;
@@ -89,7 +92,18 @@ impl OutOfLine for Transaction {
             let row = Encoded { schema: &table.schema, bytes };
             value.extend_from_slice(row.raw(&table.schema.columns[2]));
         }
+        if value.len() as u64 != len {
+            return Err(wrong_length(id, len, value.len()));
+        }
         Ok(value)
+    }
+}
+
+#[cold]
+fn wrong_length(id: u64, len: u64, found: usize) -> Error {
+    Error::Damaged {
+        place: format!("value {id} out of line"),
+        detail: format!("it has {found} of {len} bytes"),
     }
 }
 

@@ -6,12 +6,14 @@
 
 mod anchor;
 mod catalog;
+mod check;
 mod cleanup;
 mod commit;
 mod core;
 mod database;
 mod ddl;
 mod error;
+mod inspect;
 mod key;
 mod large;
 mod options;
@@ -19,6 +21,7 @@ mod recovery;
 mod retry;
 mod row;
 mod row_edit;
+mod row_shape;
 mod scan;
 mod schema;
 mod stats;
@@ -29,8 +32,12 @@ mod view;
 mod visitor;
 mod write;
 
+pub use check::{CheckOptions, CheckReport, CheckStep, Finding, Place, Severity, check};
 pub use database::Database;
 pub use error::{Conflict, Error, Result};
+pub use inspect::{
+    BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
+};
 pub use options::{
     Collector, ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };

@@ -139,7 +139,7 @@ impl Core {
         Ok(())
     }
 
-    fn stored_definitions(&self) -> Result<Vec<(TableId, TableDef)>> {
+    pub fn stored_definitions(&self) -> Result<Vec<(TableId, TableDef)>> {
         let catalog = self.catalog()?.0;
         let mut definitions = Vec::new();
         for tuple in 0..catalog.tuples_end() {
@@ -148,7 +148,9 @@ impl Core {
                 let mut id = [0; 4];
                 id.copy_from_slice(row.raw(&catalog.schema.columns[0]));
                 let def = catalog::decode(row.raw(&catalog.schema.columns[1]))?;
-                definitions.push((TableId(u32::from_le_bytes(id)), def));
+                let id = TableId(u32::from_le_bytes(id));
+                catalog::check(id, &def)?;
+                definitions.push((id, def));
             }
         }
         Ok(definitions)
@@ -162,7 +164,7 @@ impl Core {
         for def in &table.def.indexes {
             list.push(IndexInner::new(def.clone(), table.next_index_number(), &table.schema, &self.arena)?);
         }
-        let keys = self.gather(&table, &list);
+        let keys = self.gather(&table, &list)?;
         let trees = self.build_trees(&table, &list, &keys)?;
         let mut trees = trees.into_iter();
         table.primary = trees.next().unwrap_or(table.primary);
@@ -177,7 +179,7 @@ impl Core {
 
     /// Goes over the tuples once, in parallel: keys of all indexes, and ids of
     /// deleted tuples back into stock.
-    fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Vec<Gathered> {
+    fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Result<Vec<Gathered>> {
         let threads = threads(&self.options).min(1 + table.tuples_end() as usize / 4096) as u64;
         let part = table.tuples_end().div_ceil(threads);
         let gather = |n: u64| {
@@ -186,15 +188,17 @@ impl Core {
         };
         let parts: Vec<Gathered> = thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || gather(n))).collect();
-            let mut parts = vec![gather(0)];
-            parts.extend(others.into_iter().map(|t| t.join().expect("a gathering thread does not panic")));
-            parts
-        });
+            let mut parts = vec![gather(0)?];
+            for other in others {
+                parts.push(other.join().expect("a gathering thread does not panic")?);
+            }
+            Ok::<_, Error>(parts)
+        })?;
         for part in &parts {
             self.counters.adjust(part.change);
             self.bury(table, &part.dead);
         }
-        parts
+        Ok(parts)
     }
 
     /// Ids of tuples that are gone can be used again.
@@ -264,7 +268,7 @@ impl Gathered {
         table: &TableInner,
         indexes: &[IndexInner],
         tuples: std::ops::Range<u64>,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut gathered =
             Self { keys: (0..=indexes.len()).map(|_| SortedKeys::default()).collect(), ..Self::default() };
         let mut key = Key::default();
@@ -278,6 +282,11 @@ impl Gathered {
             gathered.change.tuples += 1;
             gathered.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
             let row = Encoded { schema: &table.schema, bytes };
+            if let Some(problem) = row.shape_problem() {
+                let address = Anchor::load(table.anchor(tuple)).newest();
+                let place = format!("{}, tuple {}", store.place_of(address), tuple.0);
+                return Err(Error::Damaged { place, detail: problem });
+            }
             key.set_row(&row, &table.schema.primary_key);
             gathered.keys[0].push(&key, tuple);
             for (keys, index) in gathered.keys[1..].iter_mut().zip(indexes) {
@@ -287,7 +296,7 @@ impl Gathered {
             }
         }
         gathered.keys.iter_mut().for_each(SortedKeys::sort);
-        gathered
+        Ok(gathered)
     }
 }
 

@@ -255,7 +255,10 @@ impl<'a> Encoded<'a> {
     }
 
     pub fn stored(&self, n: usize) -> Stored<'a> {
-        let column = &self.schema.columns[n];
+        self.stored_in(&self.schema.columns[n])
+    }
+
+    pub fn stored_in(&self, column: &Column) -> Stored<'a> {
         if self.is_null(column) {
             return Stored::Null;
         }

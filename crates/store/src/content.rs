@@ -99,6 +99,13 @@ impl<'a> Content<'a> {
         &self.bytes[HEADER_BYTES..HEADER_BYTES + self.len()]
     }
 
+    /// The content in a slot, if a valid one of a block's life with this seed is there.
+    pub(crate) fn valid_in(slot: &'a [u8], seed: u64, address: Address) -> Option<Self> {
+        let len = HEADER_BYTES + Self::new(slot).len();
+        let content = Self::new(slot.get(..len)?);
+        content.is_valid(seed, address).then_some(content)
+    }
+
     /// Whether the bytes are a content written at `address` in a life of its
     /// block with this seed.
     pub(crate) fn is_valid(&self, seed: u64, address: Address) -> bool {

@@ -79,6 +79,18 @@ impl Superblock {
         rest && matches!(words[0], 0 | MAGIC) && words.contains(&0)
     }
 
+    /// Version and identity as they stand there, whatever else does.
+    pub fn fields(bytes: &[u8]) -> (u32, u64) {
+        (u32_at(bytes, 8), u64_at(bytes, 16))
+    }
+
+    /// Whether the bytes are one of ours with something changed: of its three
+    /// parts (magic and version, identity, checksum) only one does not fit.
+    pub fn resembles(bytes: &[u8]) -> bool {
+        let ours = Self { version: FORMAT_VERSION, identity: u64_at(bytes, 16) }.encode();
+        bytes[..16] == ours[..16] || bytes[16..SUPERBLOCK_BYTES] == ours[16..]
+    }
+
     /// Reads a superblock; the version is told apart before the rest is
     /// believed, so that later formats may differ in everything after it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
@@ -102,6 +114,16 @@ pub(crate) enum Unreadable {
     Foreign,
     Version(u32),
     Damaged,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unreadable::Foreign => f.write_str("it does not start with Pantile's magic number"),
+            Unreadable::Version(found) => write!(f, "format version {found}"),
+            Unreadable::Damaged => f.write_str("its checksum does not fit"),
+        }
+    }
 }
 
 /// The first line of a chunk: how it is divided. Written once per carving.
@@ -213,6 +235,13 @@ fn sealed(fields: [u64; 3], seed: u64) -> [u8; ENTRY_BYTES] {
 fn is_sealed(bytes: &[u8], seed: u64) -> bool {
     let fits = checksum(seed, &bytes[..24]) == u32_at(bytes, 24) || is_removed(Control::LineSeal);
     fits && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
+}
+
+/// Whether an entry of which a word is zero has been whole: what a flipped bit
+/// makes of zeros has no word as they are written.
+pub(crate) fn has_lost_a_word(entry: &[u8]) -> bool {
+    let words = || LINE_WORDS.into_iter().map(|at| u64_at(entry, at));
+    words().any(|word| word == 0) && words().any(|word| word >= WRITTEN || word == CHUNK_MAGIC)
 }
 
 /// Entries are written over zeros and zeroed again (recovery zeroes those that

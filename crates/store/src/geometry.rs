@@ -47,6 +47,8 @@ impl Geometry {
     pub fn is_sound(&self) -> bool {
         let contents = u64::from(self.stride) * u64::from(self.slots);
         self.stride as usize >= HEADER_BYTES
+            && self.stride.is_multiple_of(8)
+            && self.block_bytes.is_multiple_of(64)
             && (1..=BLOCK_SLOTS as u32).contains(&self.slots)
             && (1..=MAX_BLOCKS_PER_CHUNK as u32).contains(&self.blocks)
             && contents + BLOCK_HEADER_BYTES as u64 <= u64::from(self.block_bytes)

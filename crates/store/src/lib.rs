@@ -20,6 +20,7 @@ mod recover;
 mod space;
 mod state_record;
 mod store;
+mod survey;
 mod tile;
 mod update_map;
 
@@ -34,4 +35,8 @@ pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use recover::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
+pub use survey::{
+    BlockUse, ChunkUse, FilledSlot, Finding, Place, RecordFacts, Severity, Survey, SurveyCalls, Surveyed,
+    SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
+};
 pub use tile::{Link, Tile};

@@ -22,11 +22,17 @@ use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, u32_at,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
 };
 use crate::geometry::Geometry;
-use crate::state_record::PartlyFilled;
+use crate::state_record::{PartlyFilled, StateRecord};
 use crate::store::Store;
+
+pub(crate) const ROTTEN: &str = "the checksum of a committed content does not fit";
+pub(crate) const NONSENSE: &str = "the chunk header makes no sense";
+pub(crate) const FOREIGN_MARK: &str = "a frozen mark of another life";
+pub(crate) const LOST_BLOCK: &str = "the block was partly filled and has lost its descriptor";
+pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
 /// A committed content.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +89,8 @@ struct Seen {
     summary: ScanSummary,
     uncertain: Vec<Uncertain>,
     holes: Vec<Uncertain>,
-    damage: Vec<String>,
+    /// Where, and what.
+    damage: Vec<(String, String)>,
     /// The medium could not read something.
     unreadable: Option<MediumError>,
     free_chunks: Vec<u32>,
@@ -92,25 +99,49 @@ struct Seen {
 }
 
 /// What must be found in a block (I-9).
-struct Expectation {
+pub(crate) struct Expectation {
     taken_at: u64,
     /// Contents of transactions at or below count by themselves,
     watermark: u64,
     /// but for these.
     undecided: Vec<u64>,
     listed: HashMap<BlockId, PartlyFilled, RandomState>,
+    /// Nothing was written after the record: all listed blocks are in use.
+    closed: bool,
 }
 
 impl Expectation {
+    pub fn new(state: &StateRecord) -> Self {
+        let named = |p: &PartlyFilled| (BlockId { chunk: p.chunk, index: p.index }, *p);
+        Self {
+            // Nothing was opened after a record that was the last.
+            taken_at: if state.closed { u64::MAX } else { state.taken_at },
+            watermark: state.watermark,
+            undecided: state.undecided.clone(),
+            listed: state.partly_filled.iter().map(named).collect(),
+            closed: state.closed,
+        }
+    }
+
+    /// Blocks that must be in use and are not, as `opened_at` tells of them.
+    pub fn missing(&self, opened_at: impl Fn(BlockId) -> Option<u64>) -> Vec<BlockId> {
+        let is_missing = |(id, listed): &(&BlockId, &PartlyFilled)| opened_at(**id) != Some(listed.opened_at);
+        let listed = self.listed.iter().filter(|_| self.closed);
+        let mut missing: Vec<_> = listed.filter(is_missing).map(|(id, _)| *id).collect();
+        missing.sort_unstable_by_key(|id| (id.chunk, id.index));
+        missing
+    }
+
     /// Whether a content is known to be of a transaction that has committed.
-    fn is_decided(&self, content: &Content<'_>) -> bool {
+    pub fn is_decided(&self, content: &Content<'_>) -> bool {
         let begin = content.txn_id().get();
         content.flags().is_relocated() || begin <= self.watermark && !self.undecided.contains(&begin)
     }
 
-    fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
+    /// How many of a block's slots must hold contents.
+    pub fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
         match self.listed.get(&id) {
-            Some(listed) if listed.opened_at == opened_at => listed.fill,
+            Some(listed) if listed.opened_at == opened_at => listed.fill.min(slots),
             _ if opened_at <= self.taken_at => slots,
             _ => 0,
         }
@@ -125,14 +156,7 @@ impl Store {
     /// nothing has been changed then.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
         let state = self.state.lock().clone();
-        let listed =
-            state.partly_filled.iter().map(|p| (BlockId { chunk: p.chunk, index: p.index }, *p)).collect();
-        let expectation = Expectation {
-            taken_at: state.taken_at,
-            watermark: state.watermark,
-            undecided: state.undecided,
-            listed,
-        };
+        let expectation = Expectation::new(&state);
         let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
         let seen = self.scan_chunks(scan, chunks, &expectation);
         let mut all = Seen::default();
@@ -142,15 +166,13 @@ impl Store {
         if let Some(error) = all.unreadable {
             return Err(error.into());
         }
-        if let Some(first) = all.damage.first() {
+        self.expect_whole(&state, &expectation, &mut all);
+        if let Some((place, what)) = all.damage.first() {
             let more = all.damage.len() - 1;
-            let detail = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
-            return Err(StoreError::Damaged {
-                place: first.clone(),
-                detail: format!("the checksum of a committed content does not fit{detail}"),
-            });
+            let more = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
+            return Err(StoreError::Damaged { place: place.clone(), detail: format!("{what}{more}") });
         }
-        let carved = (1..chunks).filter(|&n| self.chunk(n).is_some()).count() as u64;
+        let carved = self.carved() as u64;
         if carved < state.carved {
             return Err(StoreError::Damaged {
                 place: format!("{carved} of {} chunks", state.carved),
@@ -164,6 +186,45 @@ impl Store {
             all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
         all.summary.was_closed = state.closed;
         Ok(all.summary)
+    }
+
+    /// Chunks that the scan has found.
+    fn carved(&self) -> usize {
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        (1..chunks).filter(|&n| self.chunk(n).is_some()).count()
+    }
+
+    fn blocks_in_use(&self) -> u64 {
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        let used = |chunk: &Chunk| chunk.blocks.iter().filter(|b| b.state() != BlockState::Free).count();
+        (1..chunks).filter_map(|n| self.chunk(n)).map(used).sum::<usize>() as u64
+    }
+
+    /// What a record that was the last one written says about descriptors.
+    fn expect_whole(&self, state: &StateRecord, expect: &Expectation, all: &mut Seen) {
+        let opened_at = |id: BlockId| {
+            let block = self.chunk(id.chunk)?.blocks.get(id.index as usize)?;
+            (block.state() != BlockState::Free).then(|| block.opened_at())
+        };
+        let used = self.blocks_in_use();
+        // If chunks are gone that is what there is to say.
+        let is_short = (self.carved() as u64) < state.carved;
+        if used < state.used && !is_short {
+            let place = format!("{used} of {} blocks", state.used);
+            all.damage.push((place, "the others have lost their descriptors".into()));
+        }
+        for id in expect.missing(opened_at).into_iter().filter(|_| !is_short) {
+            all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
+        }
+        let is_lost = |offset: &&u64| {
+            let is_carved = self.chunk((**offset / CHUNK_BYTES) as u32).is_some();
+            // Of a chunk that is not carved only the first line counts.
+            let counts = is_carved || offset.is_multiple_of(CHUNK_BYTES);
+            state.closed && counts && has_lost_a_word(self.bytes(**offset, ENTRY_BYTES))
+        };
+        for offset in all.torn.iter().filter(is_lost) {
+            all.damage.push((format!("offset {offset}"), LOST_ENTRY.into()));
+        }
     }
 
     fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Vec<Seen> {
@@ -202,7 +263,7 @@ impl Store {
                 seen.torn_entries(page, offset);
                 return seen.free_chunks.push(number);
             }
-            Err(why) => return seen.damage.push(format!("offset {offset}: {why}")),
+            Err(why) => return seen.damage.push((format!("offset {offset}"), why.into())),
         };
         let geometry = Geometry {
             stride: header.stride,
@@ -211,7 +272,7 @@ impl Store {
             blocks: header.blocks,
         };
         if !geometry.is_sound() {
-            return seen.damage.push(format!("offset {offset}: the chunk header makes no sense"));
+            return seen.damage.push((format!("offset {offset}"), NONSENSE.into()));
         }
         self.add_chunk(Chunk::new(number, geometry));
         let chunk = self.chunk(number).expect("just added");
@@ -230,7 +291,7 @@ impl Store {
                     }
                 }
                 Ok(None) => seen.torn_entries(line, at),
-                Err(why) => seen.damage.push(format!("offset {at}, block {number}.{index}: {why}")),
+                Err(why) => seen.damage.push((format!("offset {at}, block {number}.{index}"), why.into())),
             }
         }
     }
@@ -247,9 +308,9 @@ impl Store {
     fn scan_frozen_mark(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
         match FrozenMark::decode(entry, self.identity ^ at) {
             Ok(Some(mark)) if mark.opened_at == block.opened_at() => block.set_frozen_on_medium(),
-            Ok(Some(_)) => seen.damage.push(format!("offset {at}: a frozen mark of another life")),
+            Ok(Some(_)) => seen.damage.push((format!("offset {at}, a frozen mark"), FOREIGN_MARK.into())),
             Ok(None) => seen.torn_entries(entry, at),
-            Err(why) => seen.damage.push(format!("offset {at}: {why}")),
+            Err(why) => seen.damage.push((format!("offset {at}, a frozen mark"), why.into())),
         }
     }
 
@@ -265,7 +326,7 @@ impl Store {
             let address = chunk.address(id.index, slot);
             let Some(content) = self.valid_content(chunk, address, seed) else {
                 if slot < expected {
-                    seen.damage.push(place(chunk, block, id, slot));
+                    seen.damage.push((place(chunk, block, id, slot), ROTTEN.into()));
                 }
                 holes.push(slot);
                 continue;
@@ -300,13 +361,8 @@ impl Store {
     }
 
     fn valid_content(&self, chunk: &Chunk, address: Address, seed: u64) -> Option<Content<'_>> {
-        let head = self.bytes(address.offset(), HEADER_BYTES);
-        let len = HEADER_BYTES + (u32_at(head, 16) & 0x00ff_ffff) as usize;
-        if len > chunk.geometry.stride as usize {
-            return None;
-        }
-        let content = Content::new(self.bytes(address.offset(), len));
-        content.is_valid(seed, address).then_some(content)
+        let slot = self.bytes(address.offset(), chunk.geometry.stride as usize);
+        Content::valid_in(slot, seed, address)
     }
 
     /// Decides the uncertain transactions and makes void what did not commit,

@@ -41,6 +41,8 @@ pub(crate) struct StateRecord {
     pub emulated: bool,
     /// Chunks that had been carved: there are never fewer.
     pub carved: u64,
+    /// Blocks that are in use, if the database was closed; or 0.
+    pub used: u64,
     pub partly_filled: Vec<PartlyFilled>,
     /// Transactions at or below `watermark` that had not been decided after all.
     pub undecided: Vec<u64>,
@@ -67,7 +69,7 @@ impl StateRecord {
         out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
         out.extend_from_slice(&self.carved.to_le_bytes());
         out.extend_from_slice(&(self.undecided.len() as u64).to_le_bytes());
-        out.resize(HEAD_BYTES, 0);
+        out.extend_from_slice(&self.used.to_le_bytes());
         for entry in &self.partly_filled {
             out.extend_from_slice(&entry.chunk.to_le_bytes());
             out.extend_from_slice(&(entry.index | (entry.fill << 16)).to_le_bytes());
@@ -111,6 +113,7 @@ impl StateRecord {
             relaxed: flags & 2 != 0,
             emulated: flags & 4 != 0,
             carved: u64_at(place, 48),
+            used: u64_at(place, 64),
             partly_filled,
             undecided: place[filled_end..len].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
         })

@@ -14,6 +14,7 @@ fn record(entries: u32) -> StateRecord {
         relaxed: false,
         emulated: false,
         carved: 5,
+        used: 9,
         undecided: vec![7, 11],
         partly_filled: (0..entries).map(entry).collect(),
     }

@@ -388,6 +388,7 @@ impl Store {
             relaxed: self.options.relaxed,
             emulated: self.medium.is_emulated(),
             carved: sample.carved,
+            used: if closed { self.used_blocks() } else { 0 },
             partly_filled: sample.partly_filled,
             undecided: undecided.iter().map(|txn_id| txn_id.get()).collect(),
         };
@@ -400,6 +401,13 @@ impl Store {
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
         Ok(())
+    }
+
+    /// Blocks whose descriptors are written, while nobody changes that.
+    fn used_blocks(&self) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        let is_used = |b: &&Block| !matches!(b.state(), BlockState::Free | BlockState::Released);
+        self.all_chunks().map(|chunk| chunk.blocks.iter().filter(is_used).count() as u64).sum()
     }
 
     /// The durable watermark: transactions at or below it need no evidence.
@@ -438,7 +446,7 @@ impl StateSample {
     }
 }
 
-fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
+pub(crate) fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
     assert!(offset + len as u64 <= medium.len(), "the range lies in the mapping");
     // SAFETY: inside the mapping; the caller reads bytes that nobody writes
     // meanwhile (recovery runs alone).
@@ -447,7 +455,7 @@ fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
 
 /// Whether nothing has ever been acknowledged here: the medium is empty, or
 /// its making was cut short before the superblock was whole.
-fn is_blank(medium: &dyn Medium) -> bool {
+pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
     medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
 }
 
@@ -459,12 +467,11 @@ fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
 
 fn unreadable(reason: Unreadable) -> StoreError {
     match reason {
-        Unreadable::Foreign => StoreError::Foreign("it does not start with Pantile's magic number".into()),
+        Unreadable::Foreign => StoreError::Foreign(reason.to_string()),
         Unreadable::Version(found) => StoreError::Version(found),
-        Unreadable::Damaged => StoreError::Damaged {
-            place: "offset 0, the superblock".into(),
-            detail: "its checksum does not fit".into(),
-        },
+        Unreadable::Damaged => {
+            StoreError::Damaged { place: "offset 0, the superblock".into(), detail: reason.to_string() }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod ops;
 mod rows;
 mod runner;
 mod state;
+mod tape;
 
 use pantile::Durability;
 use runner::{Collected, Runner};
@@ -79,4 +80,18 @@ fn model_beside_an_eager_collector_on_synced_file() {
 #[test]
 fn model_beside_an_eager_collector_on_nvm() {
     run_eager(Bed::Nvm, 701, 1, 1_500);
+}
+
+/// What the fuzzer has found worth keeping.
+#[test]
+fn the_corpus_of_operations() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/operations");
+    let mut files: Vec<_> =
+        std::fs::read_dir(corpus).expect("the corpus").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        println!("{}", file.display());
+        tape::run(&std::fs::read(&file).expect("read"));
+    }
 }

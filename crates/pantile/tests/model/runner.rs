@@ -119,6 +119,12 @@ impl Runner {
         }
     }
 
+    /// Takes its decisions from these bytes rather than at random.
+    pub fn deciding_by(mut self, bytes: &[u8]) -> Self {
+        self.rng = Rng::of_bytes(bytes);
+        self
+    }
+
     /// Lets the collector work now and then, beside long readers.
     pub fn collecting(mut self) -> Self {
         let def = TableDef::new(PULSE).column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
@@ -430,11 +436,16 @@ impl Runner {
     }
 
     pub fn finish(mut self) -> Collected {
+        self.settle();
+        assert!(self.commits > 3, "{} commits, {} openings", self.commits, self.reopened);
+        self.collected
+    }
+
+    /// Whatever is open ends, and what has been committed is there.
+    pub fn settle(&mut self) {
         self.open.clear();
         self.reopen();
         self.reopen();
         assert_eq!(self.db().stats().running, 0);
-        assert!(self.commits > 3, "{} commits, {} openings", self.commits, self.reopened);
-        self.collected
     }
 }

@@ -38,18 +38,36 @@ impl Drop for SeedNote {
     }
 }
 
-/// A stream of random numbers (SplitMix64).
+/// A stream of random numbers (SplitMix64), or of given bytes.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng {
+    state: u64,
+    /// Bytes that a fuzzer gave: while there are any they are the numbers.
+    tape: std::collections::VecDeque<u8>,
+}
 
 impl Rng {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF0)
+        let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF0;
+        Self { state, tape: Default::default() }
+    }
+
+    /// Numbers of two bytes each, then random ones.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self { tape: bytes.iter().copied().collect(), ..Self::new(bytes.len() as u64) }
+    }
+
+    /// Whether the given bytes have been used up.
+    pub fn is_spent(&self) -> bool {
+        self.tape.is_empty()
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
+        if let Some(low) = self.tape.pop_front() {
+            return u64::from(low) | u64::from(self.tape.pop_front().unwrap_or_default()) << 8;
+        }
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)

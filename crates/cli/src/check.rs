@@ -1,0 +1,79 @@
+//! `pantile check`: what is wrong with a closed database, and where.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pantile::{CheckOptions, CheckReport};
+
+use crate::bench::Failure;
+use crate::output;
+
+/// Examples that `--help` shows.
+pub const EXAMPLES: &str = "Exit status: 0 if it is sound, 1 if it is damaged or cannot be checked.
+
+Examples:
+  pantile check /data/shop
+  pantile check /data/shop --json - | jq '.findings[].offset'";
+
+/// Settings of a check.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Directory of the database. Nothing in it is written to.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Write the report to this file; - for stdout.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Findings to list, damage and notices each; the others are counted.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    most: usize,
+    /// Threads to work with [default: the cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    threads: Option<u16>,
+    /// No progress bar.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs `pantile check`.
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let mut options = CheckOptions::new().limit_findings(args.most);
+    if let Some(threads) = args.threads {
+        options = options.threads(threads.into());
+    }
+    let options = output::with_bars(options, args.quiet);
+    let report = pantile::check(&args.dir, &options).map_err(|error| Failure::Failed(error.to_string()))?;
+    output::print(&text(&report), &report, args.json.as_deref())?;
+    if report.is_sound() {
+        return Ok(());
+    }
+    let places = if report.damaged == 1 { "place is" } else { "places are" };
+    Err(Failure::Failed(format!("{} {places} damaged in {}", report.damaged, args.dir.display())))
+}
+
+fn text(report: &CheckReport) -> String {
+    let mut text: String = report.findings.iter().map(|finding| format!("{finding}\n")).collect();
+    let more = (report.damaged + report.notices).saturating_sub(report.findings.len() as u64);
+    if more > 0 {
+        text += &format!("and {more} more\n");
+    }
+    let state = if report.was_closed { "closed" } else { "not closed, checked as opening recovers it" };
+    text += &format!(
+        "{} bytes, {state}: {} chunks, {} blocks, {} contents of {} transactions\n",
+        report.file_bytes, report.chunks, report.blocks, report.contents, report.transactions
+    );
+    if report.is_complete {
+        text += &format!(
+            "{} tables, {} rows (the engine's own included), {} index entries, {} values out of line\n",
+            report.tables, report.rows, report.index_entries, report.values_out_of_line
+        );
+    } else {
+        text += "rows and indexes were not checked: contents are damaged\n";
+    }
+    let verdict = match (report.damaged, report.notices) {
+        (0, 0) => "sound".to_owned(),
+        (0, notices) => format!("sound, with {notices} to note"),
+        (damaged, _) => format!("DAMAGED in {damaged} places"),
+    };
+    text + &format!("{verdict}; {:.1} s\n", report.seconds)
+}

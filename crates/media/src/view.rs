@@ -1,0 +1,241 @@
+//! A data file as it is, for who looks at it and must not change it.
+//!
+//! The file is opened for reading and mapped privately: what is written stays
+//! in this process, so that recovery can be tried on it and seen to work.
+
+use crate::directory::{DATA_FILE, LOCK_FILE};
+use crate::map::{Map, MapOptions, round_up};
+use crate::{Medium, MediumError, MediumStats, SyncPoint};
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::Arc;
+
+/// The least that a device is read by, and by which what cannot be read is told.
+const PAGE_BYTES: u64 = 4096;
+
+/// Bytes by which the file is tried.
+const TRY_BYTES: u64 = 1 << 20;
+
+/// Chunks that what is written to a view may add to it.
+const ROOM_CHUNKS: u64 = 64;
+
+/// A data file that is read and never written, whatever is written to this medium.
+///
+/// The database is locked against openers as long as the view lives. A file
+/// that does not end with a whole chunk reads as if zeros followed.
+#[derive(Debug)]
+pub struct ViewMedium {
+    map: Map,
+    file_len: u64,
+    unreadable: Vec<u64>,
+    lock_path: PathBuf,
+    lock: Option<File>,
+}
+
+impl ViewMedium {
+    /// Opens the database in the directory `path`. Reads the whole file once,
+    /// so that a place that the device cannot read is known and does not end
+    /// the process later; `progress` is told bytes read and to be read.
+    ///
+    /// # Errors
+    /// [`MediumError::Locked`] when it is open, here or in another process;
+    /// [`MediumError::Missing`], [`MediumError::NotADirectory`],
+    /// [`MediumError::NotAFile`]; [`MediumError::Full`] when the file is larger
+    /// than the addresses that can be had; [`MediumError::Io`] otherwise.
+    pub fn open(path: impl AsRef<Path>, progress: &dyn Fn(u64, u64)) -> Result<Arc<Self>, MediumError> {
+        let path = path.as_ref();
+        let found = path.metadata().map_err(|error| missing("look at", path, error))?;
+        if !found.is_dir() {
+            return Err(MediumError::NotADirectory { path: path.into() });
+        }
+        let data_path = path.join(DATA_FILE);
+        let found = data_path.metadata().map_err(|error| missing("look at", &data_path, error))?;
+        if !found.is_file() {
+            return Err(MediumError::NotAFile { path: data_path });
+        }
+        let lock_path = path.join(LOCK_FILE);
+        let lock = lock(&lock_path)?;
+        let data = File::open(&data_path).map_err(|error| missing("open", &data_path, error))?;
+        let found = data.metadata().map_err(|error| MediumError::at("look at", &data_path, error))?;
+        let file_len = found.len();
+        let reserve_bytes = round_up(file_len) + ROOM_CHUNKS * pantile_base::limits::CHUNK_BYTES;
+        let map = Map::reserve(MapOptions { reserve_bytes, max_bytes: None })?;
+        map.grow(file_len, |from, to| {
+            map.attach_memory(from, to)?;
+            map.attach_private(&data, file_len)
+        })?;
+        let mut view = Self { map, file_len, unreadable: Vec::new(), lock_path, lock };
+        view.try_pages(&data, progress)?;
+        Ok(Arc::new(view))
+    }
+
+    /// Bytes of the file, which may not be whole chunks.
+    pub fn file_len(&self) -> u64 {
+        self.file_len
+    }
+
+    /// Where pages lie that the device cannot read; they read as zeros here.
+    pub fn unreadable(&self) -> &[u64] {
+        &self.unreadable
+    }
+
+    /// Whether somebody may have opened the database meanwhile: one that was
+    /// copied without its lock file cannot be locked without changing it.
+    pub fn was_disturbed(&self) -> bool {
+        self.lock.is_none() && self.lock_path.exists()
+    }
+
+    fn try_pages(&mut self, data: &File, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {
+        let mut buffer = vec![0; TRY_BYTES as usize];
+        for at in (0..self.file_len).step_by(TRY_BYTES as usize) {
+            let len = TRY_BYTES.min(self.file_len - at);
+            if data.read_exact_at(&mut buffer[..len as usize], at).is_err() {
+                self.try_each_page(data, at, len)?;
+            }
+            progress(at + len, self.file_len);
+        }
+        Ok(())
+    }
+
+    fn try_each_page(&mut self, data: &File, at: u64, len: u64) -> Result<(), MediumError> {
+        let mut page = [0; PAGE_BYTES as usize];
+        for at in (at..at + len).step_by(PAGE_BYTES as usize) {
+            let len = PAGE_BYTES.min(self.file_len - at) as usize;
+            if data.read_exact_at(&mut page[..len], at).is_err() {
+                self.map.replace_page(at, PAGE_BYTES)?;
+                self.unreadable.push(at);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn missing(operation: &'static str, path: &Path, error: io::Error) -> MediumError {
+    match error.kind() {
+        ErrorKind::NotFound => MediumError::Missing { path: path.into() },
+        _ => MediumError::at(operation, path, error),
+    }
+}
+
+/// Nobody has a database open that has no lock file.
+fn lock(path: &Path) -> Result<Option<File>, MediumError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(MediumError::at("open", path, error)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(MediumError::Locked { path: path.into() }),
+        Err(TryLockError::Error(error)) => Err(MediumError::at("lock", path, error)),
+    }
+}
+
+impl Map {
+    /// Puts the `len` bytes of `file` behind the first bytes, which are
+    /// attached; what is stored there does not reach the file.
+    fn attach_private(&self, file: &File, len: u64) -> Result<(), MediumError> {
+        if len == 0 {
+            return Ok(());
+        }
+        let len = len.next_multiple_of(PAGE_BYTES);
+        self.replace(0, len, libc::MAP_PRIVATE | libc::MAP_NORESERVE, file.as_raw_fd())
+    }
+
+    /// Puts zeros in place of attached bytes that cannot be read.
+    fn replace_page(&self, at: u64, len: u64) -> Result<(), MediumError> {
+        self.replace(at, len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
+    }
+
+    fn replace(&self, at: u64, len: u64, flags: libc::c_int, file: libc::c_int) -> Result<(), MediumError> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the range is attached to a view that nobody has seen yet.
+        let mapped =
+            unsafe { libc::mmap(self.at(at), len as usize, prot, flags | libc::MAP_FIXED, file, at as i64) };
+        if mapped == libc::MAP_FAILED {
+            return Err(MediumError::growing("map", None, at + len, io::Error::last_os_error()));
+        }
+        Ok(())
+    }
+}
+
+impl Medium for ViewMedium {
+    fn name(&self) -> String {
+        "view".to_owned()
+    }
+
+    fn base(&self) -> *const u8 {
+        self.map.base()
+    }
+
+    fn len(&self) -> u64 {
+        self.map.len()
+    }
+
+    fn limit(&self) -> u64 {
+        self.map.limit()
+    }
+
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        self.map.grow(len, |from, to| self.map.attach_memory(from, to))
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.map.check(offset, bytes.len() as u64)?;
+        // SAFETY: the range is attached and writable, and the caller of
+        // `write` promises that nobody else uses these bytes meanwhile.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.at(offset).cast(), bytes.len());
+        }
+        Ok(())
+    }
+
+    fn flush(&self, _offset: u64, _len: u64) {}
+
+    fn fence(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+
+    fn sync_all(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        SyncPoint::new(0)
+    }
+
+    fn is_durable(&self, _point: SyncPoint) -> bool {
+        true
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.map.check_chunks(offset, len)?;
+        // SAFETY: as for `write`. Giving the pages back would bring the file's.
+        unsafe { ptr::write_bytes(self.map.at(offset).cast::<u8>(), 0, len as usize) };
+        Ok(())
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.map.check_chunks(offset, len)
+    }
+
+    fn stats(&self) -> MediumStats {
+        MediumStats::default()
+    }
+
+    fn survives_exit(&self) -> bool {
+        true
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "view_test.rs"]
+mod tests;

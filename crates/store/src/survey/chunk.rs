@@ -1,0 +1,295 @@
+//! Chunks and blocks as they lie.
+
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::{Address, TableId, Timestamp};
+use pantile_media::Medium;
+
+use crate::block::{BlockId, Chunk};
+use crate::content::Content;
+use crate::format::{
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
+};
+use crate::geometry::Geometry;
+use crate::recover::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
+use crate::state_record::StateRecord;
+use crate::store::mapped;
+use crate::survey::{Finding, Place, SurveyCalls, Surveyed};
+
+/// What a chunk is used for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ChunkUse {
+    /// It is not divided.
+    Free,
+    /// It is divided into blocks.
+    Carved {
+        /// Bytes from one slot to the next.
+        stride: u32,
+        /// Slots of a block.
+        slots: u32,
+        /// Bytes of a block.
+        block_bytes: u32,
+    },
+    /// It cannot be told.
+    Damaged(String),
+}
+
+/// A chunk.
+#[derive(Clone, Debug)]
+pub struct SurveyedChunk {
+    /// Its number; chunk n lies at n times 2 MiB.
+    pub number: u32,
+    /// What it is used for.
+    pub found: ChunkUse,
+    /// Its blocks, if it is carved.
+    pub blocks: Vec<SurveyedBlock>,
+}
+
+/// What a block is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockUse {
+    /// It belongs to no table.
+    Free,
+    /// It holds contents of a table.
+    Used,
+    /// Its descriptor is damaged.
+    Damaged,
+}
+
+/// A block.
+#[derive(Clone, Debug)]
+pub struct SurveyedBlock {
+    /// Its number in the chunk.
+    pub index: u32,
+    /// Where its header lies.
+    pub offset: u64,
+    /// What it is used for. Unless it is used the rest is 0.
+    pub found: BlockUse,
+    /// Slots it has.
+    pub slots: u32,
+    /// The table.
+    pub table: u32,
+    /// When its life began.
+    pub opened_at: u64,
+    /// A collector is emptying it; this is when a version of it was last superseded.
+    pub frozen: Option<Timestamp>,
+    /// Slots that must hold contents.
+    pub expected: u32,
+    /// Slots up to the last valid one, or that must be filled.
+    pub fill: u32,
+    /// Valid contents, void ones excepted.
+    pub contents: u32,
+    /// Their bytes, headers included.
+    pub content_bytes: u64,
+    /// Void slots.
+    pub void: u32,
+    /// Contents of deleted tuples.
+    pub tombstones: u32,
+    /// Copies made by a collector.
+    pub copies: u32,
+    /// Contents above the durable watermark or undecided: committed if all of their transaction are there.
+    pub undecided: u32,
+    /// Slots that must hold a content and do not.
+    pub damaged: u32,
+    /// Versions that the block's header, if it is of this life, has as superseded.
+    pub superseded: u32,
+    /// The highest timestamp found.
+    pub highest: Timestamp,
+}
+
+pub(super) struct Reader<'a> {
+    pub medium: &'a dyn Medium,
+    pub identity: u64,
+    pub expect: &'a Expectation,
+    pub state: Option<&'a StateRecord>,
+    pub calls: &'a SurveyCalls<'a>,
+}
+
+impl Reader<'_> {
+    pub fn chunk(&self, number: u32) -> SurveyedChunk {
+        let offset = u64::from(number) * CHUNK_BYTES;
+        let page = mapped(self.medium, offset, CHUNK_HEADER_BYTES);
+        let place = Place { chunk: Some(number), ..Place::at(offset) };
+        let broken = |why: &str| {
+            (self.calls.finding)(Finding::damage(place, why));
+            ChunkUse::Damaged(why.to_owned())
+        };
+        let mut read = SurveyedChunk { number, found: ChunkUse::Free, blocks: Vec::new() };
+        let geometry = match ChunkHeader::decode(page, self.identity ^ offset).map(|h| h.map(geometry)) {
+            Ok(None) => {
+                self.torn(&page[..ENTRY_BYTES], place);
+                return read;
+            }
+            Ok(Some(geometry)) if geometry.is_sound() => geometry,
+            Ok(Some(_)) => {
+                read.found = broken(NONSENSE);
+                return read;
+            }
+            Err(why) => {
+                read.found = broken(why);
+                return read;
+            }
+        };
+        let Geometry { stride, slots, block_bytes, blocks } = geometry;
+        read.found = ChunkUse::Carved { stride, slots, block_bytes };
+        let chunk = Chunk::new(number, geometry);
+        read.blocks = (0..blocks).map(|index| self.block(&chunk, index, page)).collect();
+        // Lines that belong to no block.
+        let rest = (blocks as usize + 1) * DESCRIPTOR_BYTES;
+        if let Some(n) = page[rest..].iter().position(|&b| b != 0) {
+            let place = Place { offset: offset + (rest + n) as u64, ..place };
+            (self.calls.finding)(Finding::notice(place, "bytes are set that are not used"));
+        }
+        read
+    }
+
+    /// Entries that were cut off: nothing after a power failure, but a
+    /// database that was closed has none.
+    fn torn(&self, bytes: &[u8], place: Place) {
+        let is_last = self.state.is_some_and(|state| state.closed);
+        let entries = bytes.chunks(ENTRY_BYTES).enumerate();
+        for (n, entry) in entries.filter(|(_, entry)| entry.iter().any(|&b| b != 0)) {
+            let place = Place { offset: place.offset + (n * ENTRY_BYTES) as u64, ..place };
+            let finding = match is_last && has_lost_a_word(entry) {
+                true => Finding::damage(place, LOST_ENTRY),
+                false => {
+                    Finding::notice(place, "an entry was cut off, or bits are set where none was written")
+                }
+            };
+            (self.calls.finding)(finding);
+        }
+    }
+
+    fn block(&self, chunk: &Chunk, index: u32, page: &[u8]) -> SurveyedBlock {
+        let at = chunk.descriptor_offset(index);
+        let line = &page[(at - chunk.offset()) as usize..][..DESCRIPTOR_BYTES];
+        let place = Place { chunk: Some(chunk.number), block: Some(index), ..Place::at(at) };
+        let mut block = SurveyedBlock {
+            index,
+            offset: chunk.header_offset(index),
+            found: BlockUse::Free,
+            slots: chunk.geometry.slots,
+            table: 0,
+            opened_at: 0,
+            frozen: None,
+            expected: 0,
+            fill: 0,
+            contents: 0,
+            content_bytes: 0,
+            void: 0,
+            tombstones: 0,
+            copies: 0,
+            undecided: 0,
+            damaged: 0,
+            superseded: 0,
+            highest: Timestamp::ZERO,
+        };
+        match Descriptor::decode(line, self.identity ^ at) {
+            Ok(Some(descriptor)) => {
+                block.found = BlockUse::Used;
+                block.table = descriptor.table;
+                block.opened_at = descriptor.opened_at;
+                block.highest = Timestamp::from_raw(descriptor.opened_at);
+                let mark = Place { offset: at + ENTRY_BYTES as u64, table: Some(block.table), ..place };
+                self.frozen_mark(&mut block, &line[ENTRY_BYTES..], mark);
+                self.slots(chunk, &mut block);
+            }
+            Ok(None) => self.torn(line, place),
+            Err(why) => {
+                block.found = BlockUse::Damaged;
+                (self.calls.finding)(Finding::damage(place, why));
+            }
+        }
+        block
+    }
+
+    fn frozen_mark(&self, block: &mut SurveyedBlock, entry: &[u8], place: Place) {
+        match FrozenMark::decode(entry, self.identity ^ place.offset) {
+            Ok(Some(mark)) if mark.opened_at == block.opened_at => {
+                block.frozen = Some(Timestamp::from_raw(mark.max_txnid));
+            }
+            Ok(Some(_)) => (self.calls.finding)(Finding::damage(place, FOREIGN_MARK)),
+            Ok(None) => self.torn(entry, place),
+            Err(why) => (self.calls.finding)(Finding::damage(place, why)),
+        }
+    }
+
+    fn slots(&self, chunk: &Chunk, block: &mut SurveyedBlock) {
+        let id = BlockId { chunk: chunk.number, index: block.index };
+        let seed = self.identity.rotate_left(17) ^ block.opened_at;
+        let whole = Place {
+            chunk: Some(id.chunk),
+            block: Some(id.index),
+            table: Some(block.table),
+            ..Place::at(block.offset)
+        };
+        let place =
+            |slot: u32, address: Address| Place { slot: Some(slot), offset: address.offset(), ..whole };
+        let (slots, stride) = (chunk.geometry.slots, chunk.geometry.stride as usize);
+        block.expected = self.expect.of(id, block.opened_at, slots);
+        block.fill = block.expected;
+        let is_last = self.state.is_some_and(|state| state.closed);
+        let mut contents = Vec::new();
+        for slot in 0..slots {
+            let address = chunk.address(block.index, slot);
+            let bytes = mapped(self.medium, address.offset(), stride);
+            let Some(content) = Content::valid_in(bytes, seed, address) else {
+                if slot < block.expected {
+                    block.damaged += 1;
+                    (self.calls.finding)(Finding::damage(place(slot, address), rotten(bytes)));
+                }
+                continue;
+            };
+            if slot >= block.expected && is_last {
+                let what = "a content beyond those that there were when the database was closed";
+                (self.calls.finding)(Finding::damage(place(slot, address), what));
+            }
+            block.fill = block.fill.max(slot + 1);
+            if content.flags().is_void() {
+                block.void += 1;
+                continue;
+            }
+            let is_decided = self.expect.is_decided(&content);
+            block.contents += 1;
+            block.content_bytes += (content.row().len() + crate::HEADER_BYTES) as u64;
+            block.tombstones += u32::from(content.flags().is_tombstone());
+            block.copies += u32::from(content.flags().is_relocated());
+            block.undecided += u32::from(!is_decided);
+            block.highest = block.highest.max(content.txn_id());
+            contents.push(Surveyed { address, content, is_decided });
+        }
+        self.header(block);
+        if block.frozen.is_some() && block.fill < slots {
+            let what = "the block is frozen and not full";
+            (self.calls.finding)(Finding::damage(whole, what));
+        }
+        (self.calls.contents)(TableId(block.table), &contents);
+    }
+
+    /// The header may be of an earlier life; the marks of this one lie above its beginning.
+    fn header(&self, block: &mut SurveyedBlock) {
+        let bytes = mapped(self.medium, block.offset, 256);
+        let min_txnid = crate::format::u64_at(bytes, 248);
+        if block.frozen.is_some() || min_txnid >= block.opened_at {
+            block.superseded = bytes[..240].iter().map(|b| b.count_ones()).sum();
+        }
+    }
+}
+
+fn geometry(header: ChunkHeader) -> Geometry {
+    Geometry {
+        stride: header.stride,
+        slots: header.slots,
+        block_bytes: header.block_bytes,
+        blocks: header.blocks,
+    }
+}
+
+/// What the header of a content says that cannot be relied on.
+fn rotten(slot: &[u8]) -> String {
+    let content = Content::new(slot);
+    if slot[..crate::HEADER_BYTES].iter().all(|&b| b == 0) {
+        return format!("{ROTTEN} (its header reads as zeros)");
+    }
+    let (tuple, txn_id) = (content.tuple().0, content.txn_id());
+    format!("{ROTTEN} (its header says tuple {tuple}, transaction {txn_id})")
+}

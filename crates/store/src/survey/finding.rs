@@ -1,0 +1,84 @@
+//! What a survey finds, and where.
+
+use std::fmt;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Severity {
+    /// Something that was durable is not as it was, or is not consistent.
+    Damage,
+    /// Nothing is lost: what a power failure may leave, copies of what is
+    /// there once more, space that is never used again.
+    Notice,
+}
+
+/// Where something lies on the medium, as far as known.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Place {
+    /// Byte offset.
+    pub offset: u64,
+    /// The chunk.
+    pub chunk: Option<u32>,
+    /// The block's number in the chunk.
+    pub block: Option<u32>,
+    /// The slot of the block.
+    pub slot: Option<u32>,
+    /// The table.
+    pub table: Option<u32>,
+    /// The tuple, within the table.
+    pub tuple: Option<u64>,
+}
+
+impl Place {
+    /// A place of which only the offset is known.
+    pub fn at(offset: u64) -> Self {
+        Self { offset, ..Self::default() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "offset {}", self.offset)?;
+        match (self.chunk, self.block) {
+            (Some(chunk), Some(block)) => write!(f, ", block {chunk}.{block}")?,
+            (Some(chunk), None) => write!(f, ", chunk {chunk}")?,
+            (None, _) => {}
+        }
+        if let Some(slot) = self.slot {
+            write!(f, ", slot {slot}")?;
+        }
+        if let Some(table) = self.table {
+            write!(f, ", table {table}")?;
+        }
+        self.tuple.map_or(Ok(()), |tuple| write!(f, ", tuple {tuple}"))
+    }
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Finding {
+    /// Where.
+    pub place: Place,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What.
+    pub what: String,
+}
+
+impl Finding {
+    /// Something that was durable is not as it was.
+    pub fn damage(place: Place, what: impl Into<String>) -> Self {
+        Self { place, severity: Severity::Damage, what: what.into() }
+    }
+
+    /// Something that is worth knowing.
+    pub fn notice(place: Place, what: impl Into<String>) -> Self {
+        Self { place, severity: Severity::Notice, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}

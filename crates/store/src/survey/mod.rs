@@ -1,0 +1,245 @@
+//! Reading a medium as it is, without recovery: what is there, and every
+//! place that is not as `docs/format.md` has it.
+//!
+//! Nothing is written and nothing is believed: any bytes can be surveyed.
+
+mod chunk;
+mod finding;
+mod records;
+mod recount;
+
+use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::thread;
+use pantile_base::{Address, TableId, Timestamp};
+use pantile_media::Medium;
+
+use crate::block::BlockId;
+use crate::content::Content;
+use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, Superblock, Unreadable};
+use crate::recover::{Expectation, LOST_BLOCK};
+use crate::state_record::StateRecord;
+use crate::store::mapped;
+
+pub use chunk::{BlockUse, ChunkUse, SurveyedBlock, SurveyedChunk};
+pub use finding::{Finding, Place, Severity};
+pub use records::{RecordFacts, SurveyedRecord};
+pub use recount::FilledSlot;
+
+/// A content that is valid where it lies, committed or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Surveyed<'a> {
+    /// Where it lies.
+    pub address: Address,
+    /// The content.
+    pub content: Content<'a>,
+    /// Whether its transaction is known to have committed by this content alone.
+    pub is_decided: bool,
+}
+
+/// What a survey is to do with what it finds. Called from several threads.
+pub struct SurveyCalls<'a> {
+    /// Threads to read with, at least 1.
+    pub threads: usize,
+    /// Called with the valid contents of a block, void ones excepted.
+    pub contents: &'a (dyn Fn(TableId, &[Surveyed<'_>]) + Sync),
+    /// Called with each finding.
+    pub finding: &'a (dyn Fn(Finding) + Sync),
+    /// Called now and then with bytes done and to be done.
+    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+/// What is on a medium.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// The format version that the superblock names; `None` if there is no superblock.
+    pub version: Option<u32>,
+    /// The format version of a database of another one.
+    pub other_version: Option<u32>,
+    /// The identity that checksums are seeded with.
+    pub identity: u64,
+    /// Why the superblock cannot be relied on.
+    pub superblock_problem: Option<String>,
+    /// Nothing has ever been acknowledged here.
+    pub is_blank: bool,
+    /// The four copies of state records.
+    pub records: Vec<SurveyedRecord>,
+    /// The one that counts: the number of its copy in `records`.
+    pub chosen: Option<usize>,
+    /// All chunks but the first.
+    pub chunks: Vec<SurveyedChunk>,
+    /// The highest timestamp found.
+    pub highest: Timestamp,
+}
+
+impl Survey {
+    /// The record that counts.
+    pub fn record(&self) -> Option<&RecordFacts> {
+        self.records.get(self.chosen?)?.facts.as_ref()
+    }
+}
+
+/// Reads all of a medium.
+pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
+    let mut found = Survey {
+        version: None,
+        other_version: None,
+        identity: 0,
+        superblock_problem: None,
+        is_blank: false,
+        records: Vec::new(),
+        chosen: None,
+        chunks: Vec::new(),
+        highest: Timestamp::ZERO,
+    };
+    if medium.len() < CHUNK_BYTES {
+        found.is_blank = medium.is_empty();
+        return found;
+    }
+    found.is_blank = crate::store::is_blank(medium);
+    if found.is_blank {
+        return found;
+    }
+    read_superblock(mapped(medium, 0, 64), &mut found);
+    if let Some(problem) = &found.superblock_problem {
+        (calls.finding)(Finding::damage(Place::at(0), format!("the superblock: {problem}")));
+    }
+    if found.version.is_none() {
+        return found;
+    }
+    check_unused(medium, calls);
+    let state = records::read(medium, &mut found, calls);
+    if found.superblock_problem.is_some() && state.is_none() {
+        // Without the identity that seeds them no checksum can be told to fit.
+        return found;
+    }
+    let expect = Expectation::new(&state.clone().unwrap_or_else(nothing_expected));
+    read_chunks(medium, &mut found, &expect, state.as_ref(), calls);
+    if let Some(state) = state {
+        compare(&found, &state, &expect, calls);
+    }
+    found
+}
+
+/// Without a state record nothing can be expected of any slot.
+fn nothing_expected() -> StateRecord {
+    StateRecord { watermark: u64::MAX, ..StateRecord::default() }
+}
+
+fn read_superblock(bytes: &[u8], found: &mut Survey) {
+    match Superblock::decode(bytes) {
+        Ok(superblock) => {
+            found.version = Some(superblock.version);
+            found.identity = superblock.identity;
+        }
+        Err(reason) => {
+            found.superblock_problem = Some(reason.to_string());
+            if Superblock::resembles(bytes) {
+                // Whether they are right shows in whether anything else fits.
+                let (version, identity) = Superblock::fields(bytes);
+                (found.version, found.identity) = (Some(version), identity);
+            } else if let Unreadable::Version(version) = reason {
+                found.other_version = Some(version);
+            }
+        }
+    }
+}
+
+/// Bytes of the first chunk that the format leaves zero.
+fn check_unused(medium: &dyn Medium, calls: &SurveyCalls<'_>) {
+    let ends = STATE_RECORDS.map(|at| at + STATE_RECORD_BYTES);
+    for (from, to) in [(64, STATE_RECORDS[0]), (ends[0], STATE_RECORDS[1]), (ends[1], CHUNK_BYTES)] {
+        let bytes = mapped(medium, from, (to - from) as usize);
+        let mut lines = bytes.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0));
+        if let Some((n, _)) = lines.next() {
+            let what = format!("bytes are set that are not used ({} lines)", 1 + lines.count());
+            (calls.finding)(Finding::notice(Place::at(from + n as u64 * 64), what));
+        }
+    }
+}
+
+fn read_chunks(
+    medium: &dyn Medium,
+    found: &mut Survey,
+    expect: &Expectation,
+    state: Option<&StateRecord>,
+    calls: &SurveyCalls<'_>,
+) {
+    let chunks = (medium.len() / CHUNK_BYTES) as u32;
+    let next = AtomicU32::new(1);
+    let done = AtomicU64::new(CHUNK_BYTES);
+    let reader = chunk::Reader { medium, identity: found.identity, expect, state, calls };
+    let work = || {
+        let mut read = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= chunks {
+                return read;
+            }
+            read.push(reader.chunk(number));
+            let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
+            (calls.progress)(done, medium.len());
+        }
+    };
+    found.chunks = thread::scope(|scope| {
+        let others: Vec<_> = (1..calls.threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let mut read = work();
+        for other in others {
+            read.extend(other.join().expect("a reading thread does not panic"));
+        }
+        read
+    });
+    found.chunks.sort_unstable_by_key(|chunk| chunk.number);
+    let highest = found.chunks.iter().flat_map(|c| &c.blocks).map(|b| b.highest).max();
+    found.highest = found.highest.max(highest.unwrap_or(Timestamp::ZERO));
+}
+
+/// What the state record says of chunks and blocks.
+fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &SurveyCalls<'_>) {
+    let is_carved = |c: &&SurveyedChunk| matches!(c.found, ChunkUse::Carved { .. });
+    let carved = found.chunks.iter().filter(is_carved).count() as u64;
+    let damaged = found.chunks.iter().filter(|c| matches!(c.found, ChunkUse::Damaged(_))).count() as u64;
+    if carved + damaged < state.carved {
+        let what = format!(
+            "{carved} of {} chunks are left: the medium has been truncated or overwritten",
+            state.carved
+        );
+        (calls.finding)(Finding::damage(Place::at(found.records[found.chosen.unwrap_or(0)].offset), what));
+    }
+    let blocks = || found.chunks.iter().flat_map(|c| &c.blocks);
+    let used = blocks().filter(|b| b.found != BlockUse::Free).count() as u64;
+    if used < state.used && carved + damaged >= state.carved && damaged == 0 {
+        let what =
+            format!("{used} of {} blocks are left: the others have lost their descriptors", state.used);
+        (calls.finding)(Finding::damage(Place::at(found.records[found.chosen.unwrap_or(0)].offset), what));
+    }
+    let block = |id: BlockId| {
+        let chunk = found.chunks.get((id.chunk as usize).checked_sub(1)?)?;
+        chunk.blocks.get(id.index as usize)
+    };
+    for id in expect.missing(|id| block(id).filter(|b| b.found == BlockUse::Used).map(|b| b.opened_at)) {
+        // What is damaged has been told.
+        let is_told = match block(id) {
+            Some(block) => block.found == BlockUse::Damaged,
+            None => found
+                .chunks
+                .get((id.chunk as usize).wrapping_sub(1))
+                .is_some_and(|c| matches!(c.found, ChunkUse::Damaged(_))),
+        };
+        if !is_told {
+            let offset = u64::from(id.chunk) * CHUNK_BYTES + (u64::from(id.index) + 1) * 64;
+            let place = Place { chunk: Some(id.chunk), block: Some(id.index), ..Place::at(offset) };
+            (calls.finding)(Finding::damage(place, LOST_BLOCK));
+        }
+    }
+    for listed in &state.partly_filled {
+        let found = block(BlockId { chunk: listed.chunk, index: listed.index });
+        if let Some(found) = found.filter(|b| b.opened_at == listed.opened_at && b.slots < listed.fill) {
+            let what = format!("the state record has {} of {} slots filled", listed.fill, found.slots);
+            let place =
+                Place { chunk: Some(listed.chunk), block: Some(listed.index), ..Place::at(found.offset) };
+            (calls.finding)(Finding::damage(place, what));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! State records as they lie.
+
+use pantile_base::Timestamp;
+use pantile_media::Medium;
+
+use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
+use crate::state_record::StateRecord;
+use crate::store::mapped;
+use crate::survey::{Finding, Place, Survey, SurveyCalls};
+
+/// One copy of a state record.
+#[derive(Clone, Debug)]
+pub struct SurveyedRecord {
+    /// Where it lies.
+    pub offset: u64,
+    /// What it says, if its checksum fits.
+    pub facts: Option<RecordFacts>,
+    /// Nothing has ever been written there.
+    pub is_blank: bool,
+}
+
+/// What a state record says.
+#[derive(Clone, Debug)]
+pub struct RecordFacts {
+    /// Rises with each record.
+    pub sequence: u64,
+    /// The durable watermark.
+    pub watermark: Timestamp,
+    /// When the fills were taken.
+    pub taken_at: Timestamp,
+    /// The boot of the machine.
+    pub boot: u64,
+    /// The database was closed after it.
+    pub closed: bool,
+    /// Commits were acknowledged before they were durable.
+    pub relaxed: bool,
+    /// Chunks that were carved.
+    pub carved: u64,
+    /// Blocks that were not full.
+    pub partly_filled: u64,
+    /// Transactions at or below the watermark that had not been decided.
+    pub undecided: Vec<Timestamp>,
+}
+
+impl RecordFacts {
+    fn new(record: &StateRecord) -> Self {
+        Self {
+            sequence: record.sequence,
+            watermark: Timestamp::from_raw(record.watermark),
+            taken_at: Timestamp::from_raw(record.taken_at),
+            boot: record.boot,
+            closed: record.closed,
+            relaxed: record.relaxed,
+            carved: record.carved,
+            partly_filled: record.partly_filled.len() as u64,
+            undecided: record.undecided.iter().map(|&txn_id| Timestamp::from_raw(txn_id)).collect(),
+        }
+    }
+}
+
+/// Reads the copies into `found` and gives the record that counts.
+pub(super) fn read(medium: &dyn Medium, found: &mut Survey, calls: &SurveyCalls<'_>) -> Option<StateRecord> {
+    let offsets = STATE_RECORDS.into_iter().flat_map(|at| [at, at + STATE_COPY_BYTES]);
+    let mut newest: Option<StateRecord> = None;
+    for offset in offsets {
+        let bytes = mapped(medium, offset, STATE_COPY_BYTES as usize);
+        let record = StateRecord::decode(bytes, found.identity);
+        let facts = record.as_ref().map(RecordFacts::new);
+        let is_blank = record.is_none() && bytes.iter().all(|&b| b == 0);
+        found.records.push(SurveyedRecord { offset, facts, is_blank });
+        if let Some(record) = record
+            && newest.as_ref().is_none_or(|newest| newest.sequence < record.sequence)
+        {
+            found.chosen = Some(found.records.len() - 1);
+            newest = Some(record);
+        }
+    }
+    for (n, record) in found.records.iter().enumerate().filter(|(_, r)| r.facts.is_none()) {
+        let twin = &found.records[n ^ 1];
+        let what = "a copy of the state record was cut off or is damaged";
+        if newest.is_some() && !(record.is_blank && twin.is_blank) {
+            (calls.finding)(Finding::notice(Place::at(record.offset), format!("{what}; another is used")));
+        }
+    }
+    if newest.is_none() {
+        let what = "no checksum of any state record fits";
+        (calls.finding)(Finding::damage(Place::at(STATE_RECORDS[0]), what));
+    }
+    newest
+}

@@ -1,0 +1,85 @@
+//! What DRAM says after recovery, slot by slot, for who compares it with the
+//! contents.
+
+use pantile_base::sync::atomic::{AtomicU32, Ordering};
+
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::thread;
+use pantile_base::{Address, TableId};
+
+use crate::block::{BlockId, BlockState};
+use crate::content::Content;
+use crate::store::Store;
+use crate::survey::Place;
+
+/// A filled slot of a block that is in use.
+#[derive(Clone, Copy, Debug)]
+pub struct FilledSlot<'a> {
+    /// The table of its block.
+    pub table: TableId,
+    /// Where it is.
+    pub address: Address,
+    /// What is there; it may be void.
+    pub content: Content<'a>,
+    /// Whether its version is taken for superseded.
+    pub is_superseded: bool,
+}
+
+impl Store {
+    /// Where an address that an anchor gave is.
+    pub fn place_of(&self, address: Address) -> Place {
+        let chunk = self.chunk_of(address);
+        let (index, slot) = chunk.locate(address);
+        Place {
+            offset: address.offset(),
+            chunk: Some(chunk.number),
+            block: Some(index),
+            slot: Some(slot),
+            table: Some(self.block(BlockId { chunk: chunk.number, index }).1.table().0),
+            tuple: None,
+        }
+    }
+
+    /// Shows every filled slot, from several threads. Nobody may be writing.
+    pub fn for_each_slot(
+        &self,
+        threads: usize,
+        look: &(dyn Fn(FilledSlot<'_>) + Sync),
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) {
+        let end = (self.medium.len() / CHUNK_BYTES) as u32;
+        let next = AtomicU32::new(1);
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= end {
+                    return;
+                }
+                self.slots_of_chunk(number, look);
+                progress(u64::from(number) * CHUNK_BYTES, self.medium.len());
+            }
+        };
+        thread::scope(|scope| {
+            (1..threads.max(1)).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+    }
+
+    fn slots_of_chunk(&self, number: u32, look: &(dyn Fn(FilledSlot<'_>) + Sync)) {
+        let Some(chunk) = self.chunk(number) else { return };
+        for (index, block) in (0..).zip(&chunk.blocks) {
+            if matches!(block.state(), BlockState::Free | BlockState::Released) {
+                continue;
+            }
+            for slot in 0..block.fill() {
+                let address = chunk.address(index, slot);
+                look(FilledSlot {
+                    table: block.table(),
+                    address,
+                    content: self.content(address),
+                    is_superseded: block.map.next_set(slot, slot + 1).is_some(),
+                });
+            }
+        }
+    }
+}
