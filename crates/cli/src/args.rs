@@ -40,7 +40,7 @@ pub enum Verb {
     /// Starts a process that runs transactions and changes tables and indexes, kills it at random
     /// moments, also while it makes, opens or closes the database, opens the database again, and
     /// compares every row and every index with what had been acknowledged; then goes on with the
-    /// same database. Shows what survives a killed process, not what survives a power cut.
+    /// same database. Shows what survives a killed process; with --simulate, what survives a power cut.
     #[command(after_help = crashtest::EXAMPLES)]
     Crashtest(CrashtestArgs),
     /// Works on a database and tells on stdout what is acknowledged, until it is killed.

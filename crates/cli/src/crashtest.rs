@@ -23,11 +23,13 @@ use pantile_crash::work::{Life, Sabotage};
 use crate::args::{DurabilityArg, number};
 use crate::bench::{Failure, cannot_write, one_line, print};
 use crate::progress::Bars;
+use crate::simulate::{self, SimulateArgs};
 
 pub const EXAMPLES: &str = "Examples:
   pantile crashtest --rounds 50 --seed 7
   pantile crashtest --seconds 600 --durability group --gc tb-collect-eager --json crashes.json
   pantile crashtest --rounds 20 --dir /mnt/pmem/crash --medium dax
+  pantile crashtest --simulate --seconds 60 --seed 1
 
 The seed gives the same transactions and the same plan of kills; what a kill hits is up to the machine.";
 
@@ -39,10 +41,15 @@ pub const VERIFY_EXAMPLE: &str = "Example:
 
 /// Rounds if nothing is said.
 const ROUNDS: u64 = 20;
+/// Clients if nothing is said.
+const CLIENTS: u64 = 4;
 
 /// Settings of `crashtest`.
 #[derive(Args, Debug)]
 pub struct CrashtestArgs {
+    /// Whether and how it is simulated.
+    #[command(flatten)]
+    simulate: SimulateArgs,
     /// How much.
     #[command(flatten)]
     extent: Extent,
@@ -83,18 +90,20 @@ struct DatabaseArgs {
     /// Seed of what clients do, of when they are killed, and of the options of each opening.
     #[arg(long, value_name = "N", default_value_t = 42)]
     seed: u64,
-    /// Clients, each on a thread of its own.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
-    threads: u16,
-    /// Where the data lives: file, nvm:optane (or nvm), nvm:A to nvm:E, or dax.
-    #[arg(long, value_name = "MEDIUM", default_value = "file", value_parser = medium)]
-    medium: Medium,
+    /// Clients, each on a thread of its own [default: 4]; simulated, cases at a time [default: cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: Option<u16>,
+    /// Where the data lives: file, nvm:optane (or nvm), nvm:A to nvm:E, or dax [default: file];
+    /// simulated, file or dax [default: both].
+    #[arg(long, value_name = "MEDIUM", value_parser = medium)]
+    medium: Option<Medium>,
     /// When a commit is acknowledged.
     #[arg(long, value_enum, default_value = "sync")]
     durability: DurabilityArg,
-    /// Collector of old versions: none, tb-collect-eager or tb-collect.
-    #[arg(long, value_name = "NAME", default_value = "tb-collect", value_parser = collector)]
-    gc: Collector,
+    /// Collector of old versions: none, tb-collect-eager or tb-collect [default: tb-collect;
+    /// simulated, all].
+    #[arg(long, value_name = "NAME", value_parser = collector)]
+    gc: Option<Collector>,
     /// A fault on purpose, which must be found.
     #[arg(long, value_name = "FAULT", hide = true, value_parser = sabotage)]
     sabotage: Option<Sabotage>,
@@ -154,10 +163,10 @@ impl DatabaseArgs {
     fn settings(&self) -> Settings {
         Settings {
             seed: self.seed,
-            clients: self.threads.into(),
-            medium: self.medium,
+            clients: self.threads.map_or(CLIENTS, u64::from),
+            medium: self.medium.unwrap_or(Medium::File),
             durability: self.durability.into(),
-            gc: self.gc,
+            gc: self.gc.unwrap_or_default(),
         }
     }
 
@@ -177,6 +186,13 @@ impl DatabaseArgs {
 
 /// Runs `pantile crashtest`.
 pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    if args.simulate.simulate {
+        let DatabaseArgs { seed, medium, gc, threads, .. } = args.database;
+        let Extent { rounds, seconds } = args.extent;
+        let json = args.json.clone();
+        let settings = simulate::Settings { seed, medium, gc, threads, rounds, seconds, json };
+        return simulate::run(&args.simulate, &settings, stop);
+    }
     let (settings, limit) = (args.database.settings(), args.extent.limit());
     let mut json = match &args.json {
         Some(path) if path != Path::new("-") => {

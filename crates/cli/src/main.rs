@@ -9,6 +9,7 @@ mod inspect;
 mod live;
 mod output;
 mod progress;
+mod simulate;
 mod table;
 
 use std::process::ExitCode;

@@ -172,7 +172,11 @@ impl Failure {
     pub fn replay(&self) -> String {
         let Case { seed, kind, collector, .. } = self.case;
         let cut = self.cut.map(|cut| format!(" --cut {cut}")).unwrap_or_default();
-        format!("--simulate --seed {seed} --medium {} --gc {}{cut}", kind.name(), collector.name())
+        let medium = match kind {
+            Kind::Memory => "dax",
+            Kind::File => "file",
+        };
+        format!("--simulate --seed {seed} --medium {medium} --gc {}{cut}", collector.name())
     }
 }
 

@@ -1,0 +1,238 @@
+//! `pantile crashtest --simulate`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use pantile::Collector;
+use pantile_bench::load::Observer;
+use pantile_bench::settings::Medium;
+use pantile_sim::{Campaign, CutOfCase, Failure as Found, Kind, NegativeControl, Outcome, Totals, Until};
+use serde_json::{Value, json};
+
+use crate::bench::Failure;
+use crate::output;
+use crate::progress::Bars;
+
+/// Longest that a negative control may take to be noticed.
+const CONTROL_LIMIT: Duration = Duration::from_secs(60);
+
+/// Settings of `crashtest --simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// Cut the power in a simulation instead: clients, collector and crashes in one thread, which the
+    /// seed determines. A round is a case of one to three lives of a database.
+    #[arg(long)]
+    pub simulate: bool,
+    /// Power cuts after which no new case begins.
+    #[arg(long, value_name = "N", requires = "simulate", conflicts_with_all = ["rounds", "seconds"])]
+    cuts: Option<u64>,
+    /// Show one cut of one case again: LIFE:BOUNDARY:KEEP:CHOICE, and again for the recovery.
+    #[arg(long, value_name = "CUT", requires = "simulate", conflicts_with_all = ["rounds", "seconds"])]
+    cut: Option<CutOfCase>,
+    /// Take away one promise of the medium or one answer of the engine at a time; each must be noticed
+    /// within a minute. One by its name, or all.
+    #[arg(long, value_name = "NAME", requires = "simulate", num_args = 0..=1, default_missing_value = "all")]
+    controls: Option<String>,
+}
+
+/// What else was said.
+pub struct Settings {
+    pub seed: u64,
+    pub medium: Option<Medium>,
+    pub gc: Option<Collector>,
+    pub threads: Option<u16>,
+    pub rounds: Option<u64>,
+    pub seconds: Option<f64>,
+    pub json: Option<PathBuf>,
+}
+
+/// Cases if nothing is said.
+const CASES: u64 = 200;
+
+/// Runs it.
+pub fn run(args: &SimulateArgs, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
+    if let Some(name) = &args.controls {
+        return controls(name, settings, stop);
+    }
+    let campaign = campaign(args, settings);
+    if let Some(cut) = args.cut {
+        let mut totals = Totals::default();
+        return match campaign.case(0).run(Some(cut), &mut totals) {
+            Ok(()) => output::print(
+                "nothing is lost after this cut\n",
+                &json!({ "losses": 0 }),
+                settings.json.as_deref(),
+            ),
+            Err(found) => Err(Failure::Failed(found.to_string())),
+        };
+    }
+    quiet_panics();
+    let outcome = follow(&campaign, stop);
+    output::print(&table(&outcome), &record(&campaign, &outcome), settings.json.as_deref())?;
+    match &outcome.failure {
+        None => Ok(()),
+        Some(found) => Err(Failure::Failed(tell(found))),
+    }
+}
+
+fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
+    let kinds = match settings.medium {
+        None => Kind::ALL.to_vec(),
+        Some(Medium::File) => vec![Kind::File],
+        Some(_) => vec![Kind::Memory],
+    };
+    let until = match (args.cuts, settings.seconds) {
+        (Some(cuts), _) => Until::Cuts(cuts),
+        (_, Some(seconds)) => Until::Time(Duration::from_secs_f64(seconds)),
+        _ => Until::Cases(settings.rounds.unwrap_or(CASES)),
+    };
+    Campaign {
+        seed: settings.seed,
+        kinds,
+        collectors: settings.gc.map_or(Collector::ALL.to_vec(), |gc| vec![gc]),
+        until,
+        threads: threads(settings),
+        broken: None,
+    }
+}
+
+fn threads(settings: &Settings) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    settings.threads.map_or_else(cores, usize::from)
+}
+
+/// A panic is a failure like any other, and told as one.
+fn quiet_panics() {
+    std::panic::set_hook(Box::new(|_| {}));
+}
+
+fn follow(campaign: &Campaign, stop: &AtomicBool) -> Outcome {
+    let bars = Bars::new(false);
+    let steps = match campaign.until {
+        Until::Time(time) => time.as_secs().max(1),
+        Until::Cases(n) | Until::Cuts(n) => n,
+    };
+    bars.begin("cutting the power", steps);
+    let (began, shown) = (std::time::Instant::now(), Mutex::new(0));
+    let outcome = campaign.run(stop, |totals| {
+        let now = match campaign.until {
+            Until::Time(_) => began.elapsed().as_secs(),
+            Until::Cases(_) => totals.cases,
+            Until::Cuts(_) => totals.cuts,
+        };
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        bars.advance(now.min(steps).saturating_sub(*shown));
+        *shown = now.min(steps).max(*shown);
+    });
+    bars.end();
+    outcome
+}
+
+fn tell(found: &Found) -> String {
+    format!("{found}; again: pantile crashtest {}", found.replay())
+}
+
+fn table(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "{:<8} {:<17} {:>7} {:>7} {:>9} {:>9} {:>12} {:>9} {:>8}\n",
+        "medium", "collector", "cases", "lives", "commits", "cuts", "in recovery", "blocks", "flips"
+    );
+    let line = |medium: &str, gc: &str, t: &Totals| {
+        format!(
+            "{medium:<8} {gc:<17} {:>7} {:>7} {:>9} {:>9} {:>12} {:>9} {:>8}\n",
+            t.cases, t.lives, t.commits, t.cuts, t.cuts_of_recovery, t.blocks_reclaimed, t.flips
+        )
+    };
+    for ((medium, gc), totals) in &outcome.totals {
+        text += &line(medium, gc, totals);
+    }
+    let total = outcome.total();
+    text += &line("all", "", &total);
+    let seconds = outcome.time.as_secs_f64();
+    let losses = if outcome.failure.is_some() { "A LOSS" } else { "0 losses" };
+    text + &format!("{} power cuts in {seconds:.1} s, {losses}\n", total.cuts)
+}
+
+fn totals(t: &Totals) -> Value {
+    json!({
+        "cases": t.cases, "lives": t.lives, "transactions_acknowledged": t.commits, "events": t.events,
+        "cuts": t.cuts, "cuts_of_recovery": t.cuts_of_recovery, "blocks_reclaimed": t.blocks_reclaimed,
+        "blocks_passed_over": t.blocks_passed_over, "survivors_relocated": t.survivors_relocated,
+        "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "flips_reported": t.flips_reported,
+    })
+}
+
+fn record(campaign: &Campaign, outcome: &Outcome) -> Value {
+    let by = outcome
+        .totals
+        .iter()
+        .map(|((medium, gc), t)| json!({ "medium": medium, "gc": gc, "totals": totals(t) }));
+    json!({
+        "mode": "simulate",
+        "seed": campaign.seed,
+        "seconds": outcome.time.as_secs_f64(),
+        "losses": u64::from(outcome.failure.is_some()),
+        "failure": outcome.failure.as_ref().map(tell),
+        "totals": totals(&outcome.total()),
+        "by_medium_and_collector": by.collect::<Vec<_>>(),
+    })
+}
+
+/// Runs negative controls; fails if one goes unnoticed.
+fn controls(name: &str, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut controls = NegativeControl::all();
+    if name != "all" {
+        controls.retain(|control| control.name == name);
+        if controls.is_empty() {
+            let known: Vec<_> = NegativeControl::all().iter().map(|control| control.name).collect();
+            return Err(Failure::Failed(format!(
+                "there is no control {name}; there are {}",
+                known.join(", ")
+            )));
+        }
+    }
+    quiet_panics();
+    let bars = Bars::new(false);
+    bars.begin("taking answers away", controls.len() as u64);
+    let (mut text, mut records, mut missed) = (String::new(), Vec::new(), Vec::new());
+    for control in &controls {
+        let caught = control.run(settings.seed, threads(settings), CONTROL_LIMIT, stop);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let seconds = caught.as_ref().map(|caught| caught.after.as_secs_f64());
+        match &caught {
+            Some(caught) => {
+                text += &format!(
+                    "{:<22} noticed after {:>5.2} s, case {:>4}\n",
+                    control.name,
+                    caught.after.as_secs_f64(),
+                    caught.cases
+                );
+            }
+            None => {
+                text += &format!("{:<22} NOT NOTICED\n", control.name);
+                missed.push(control.name);
+            }
+        }
+        records.push(json!({
+            "name": control.name, "what": control.what, "seconds": seconds,
+            "by": caught.map(|caught| tell(&caught.failure)),
+        }));
+        bars.advance(1);
+    }
+    bars.end();
+    output::print(
+        &text,
+        &json!({ "mode": "controls", "seed": settings.seed, "controls": records }),
+        settings.json.as_deref(),
+    )?;
+    if missed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Failed(format!("not noticed: {}", missed.join(", "))))
+    }
+}
