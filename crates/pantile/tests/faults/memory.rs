@@ -26,10 +26,21 @@ const ROWS: u64 = 500;
 /// Far more than fit into any limit here.
 const MOST: u64 = 10_000;
 
-/// Runs a test of this file again, with so many KiB for what is private to
-/// the process and writable, and a place.
-fn limited(test: &str, kib: u64, place: &Path) -> Output {
-    let script = format!("ulimit -c 0 && ulimit -d {kib} && exec \"$0\" --exact {test} --nocapture");
+/// What a limit is for, as the shell calls it.
+#[derive(Clone, Copy)]
+enum Of {
+    /// What is private to the process and writable.
+    Data,
+    Addresses,
+}
+
+/// Runs a test of this file again, with so many KiB of something, and a place.
+fn limited(test: &str, of: Of, kib: u64, place: &Path) -> Output {
+    let letter = match of {
+        Of::Data => 'd',
+        Of::Addresses => 'v',
+    };
+    let script = format!("ulimit -c 0 && ulimit -{letter} {kib} && exec \"$0\" --exact {test} --nocapture");
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(script).arg(std::env::current_exe().expect("this binary"));
     shell.env(LIMITED, place).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
@@ -81,7 +92,7 @@ fn has_run_out(output: &Output) -> bool {
 #[test]
 fn a_medium_in_memory_is_full_when_there_is_no_more() {
     let limits = [0, 500, 1_000, 1_500].map(|kib| (64 << 10) + kib);
-    let run = |kib| move || limited("memory::child_in_memory", kib, Path::new("unused"));
+    let run = |kib| move || limited("memory::child_in_memory", Of::Data, kib, Path::new("unused"));
     let outputs = thread::scope(|scope| {
         limits.map(|kib| scope.spawn(run(kib))).map(|child| child.join().expect("no panic"))
     });
@@ -122,7 +133,7 @@ fn a_process_without_memory_ends_and_loses_nothing() {
     let mut ends = 0;
     // Some end at work and some while they recover what there is by then.
     for kib in [32 << 10, 48 << 10, (64 << 10) + 300, 24 << 10] {
-        let output = limited("memory::child_on_a_file", kib, place.path());
+        let output = limited("memory::child_on_a_file", Of::Data, kib, place.path());
         let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.signal(), Some(6), "{kib} KiB: {}\n{said}", output.status);
         assert!(said.contains("memory allocation of "), "{said}");
@@ -141,4 +152,24 @@ fn a_process_without_memory_ends_and_loses_nothing() {
         db.close().expect("close");
     }
     assert!(ends > 1, "the children died before they could work");
+}
+
+/// Does nothing unless it is started under a limit.
+#[test]
+fn child_without_addresses() {
+    let Some(place) = std::env::var_os(LIMITED) else { return };
+    for medium in [MediumKind::Dram, MediumKind::File] {
+        let outcome = Options::new().medium(medium).open(&place);
+        fails!(outcome, Error::Io { .. }, "cannot reserve addresses");
+    }
+}
+
+#[test]
+fn too_few_addresses_are_an_error_of_opening() {
+    let place = tempfile::tempdir().expect("directory");
+    let output = limited("memory::child_without_addresses", Of::Addresses, 250 << 10, place.path());
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+    let db = Database::open(place.path()).expect("with addresses");
+    assert!(db.tables().is_empty());
 }
