@@ -7,7 +7,7 @@ use crate::case::run_each;
 use crate::crash_support::cut_medium::{Image, KEEP, Keep};
 use crate::fails;
 use crate::medium::{Fault, FaultMedium, How, Operation};
-use crate::script::{State, open, reopened, script};
+use crate::script::{State, open, reopened, script, seen};
 
 /// What is acknowledged, and what it would be with the transaction in which
 /// the medium failed.
@@ -16,10 +16,20 @@ struct Progress {
     perhaps: Option<State>,
 }
 
-fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime) -> Progress {
+/// A reader that begins in the middle, with `reads`, sees the same until the end.
+fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime, reads: bool) -> Progress {
     let mut progress = Progress { acknowledged: State::default(), perhaps: None };
-    for step in script() {
+    let mut reader = None;
+    for (n, step) in script().into_iter().enumerate() {
         let had_failed = medium.is_failed();
+        if reads
+            && n == 20
+            && let Ok(table) = db.table("t")
+        {
+            let txn = db.begin_read().expect("reads go on");
+            let before = seen(&txn, &table).expect("reads go on");
+            reader = Some((txn, table, before));
+        }
         let state = &progress.acknowledged;
         // It needs something that could not be made.
         if had_failed && !state.allows(&step) {
@@ -39,6 +49,9 @@ fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime
             }
         }
     }
+    if let Some((txn, table, before)) = reader {
+        assert_eq!(seen(&txn, &table).expect("reads go on"), before);
+    }
     progress
 }
 
@@ -49,7 +62,7 @@ fn fails_at(operation: Operation, nth: u64) -> bool {
     let mut progress = Progress { acknowledged: State::default(), perhaps: None };
     match open(medium.clone(), &time) {
         Ok(db) => {
-            progress = work_until_it_fails(&db, &medium, &time);
+            progress = work_until_it_fails(&db, &medium, &time, nth.is_multiple_of(2));
             assert_eq!(State::of(&db).expect("reads go on"), progress.acknowledged);
             let safe = db.begin_safe_snapshot().expect("reads go on");
             drop(safe);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pantile::{
     Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, Result, SimulatedTime, Table, TableDef,
-    Type, Value,
+    Transaction, Type, Value,
 };
 
 use crate::crash_support::cut_medium::{CutMedium, Honesty, Image};
@@ -189,16 +189,25 @@ impl State {
     }
 }
 
-fn rows_of(db: &Database, table: &Table) -> Result<Rows> {
-    let txn = db.begin_read()?;
-    let mut found = Rows::default();
+/// The number and the length of each row that a transaction sees.
+///
+/// # Errors
+/// Those of the database.
+pub fn seen(txn: &Transaction, table: &Table) -> Result<BTreeMap<u32, (u8, usize)>> {
+    let mut found = BTreeMap::new();
     for row in txn.scan(table, Range::all())? {
         let row = row?;
         let data = row.read(2)?.expect("no column is NULL here");
         let (id, number): (u32, u8) = (row.get(0)?, row.get(1)?);
         assert!(data.iter().all(|byte| *byte == number), "row {id} of {}", table.name());
-        found.rows.insert(id, (number, data.len()));
+        found.insert(id, (number, data.len()));
     }
+    Ok(found)
+}
+
+fn rows_of(db: &Database, table: &Table) -> Result<Rows> {
+    let txn = db.begin_read()?;
+    let mut found = Rows { rows: seen(&txn, table)?, has_index: false };
     let Ok(index) = table.index(INDEX) else { return Ok(found) };
     found.has_index = true;
     let rows = txn.scan_index(&index, Range::all())?;
