@@ -56,13 +56,13 @@ fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime
 }
 
 /// Tells whether the fault has happened.
-fn fails_at(operation: Operation, nth: u64) -> bool {
+fn fails_at(operation: Operation, nth: u64, reads: bool) -> bool {
     let medium = FaultMedium::new(&Image::default(), Some(Fault { operation, nth, how: How::ForGood }));
     let time = SimulatedTime::default();
     let mut progress = Progress { acknowledged: State::default(), perhaps: None };
     match open(medium.clone(), &time) {
         Ok(db) => {
-            progress = work_until_it_fails(&db, &medium, &time, nth.is_multiple_of(2));
+            progress = work_until_it_fails(&db, &medium, &time, reads);
             assert_eq!(State::of(&db).expect("reads go on"), progress.acknowledged);
             let safe = db.begin_safe_snapshot().expect("reads go on");
             drop(safe);
@@ -87,17 +87,26 @@ fn fails_at(operation: Operation, nth: u64) -> bool {
 
 #[test]
 fn writes() {
-    assert!(run_each("failing writes", |nth| fails_at(Operation::Write, nth)) > 100);
+    assert!(run_each("failing writes", |nth| fails_at(Operation::Write, nth, false)) > 100);
+}
+
+#[test]
+fn writes_beside_a_reader() {
+    let cases = run_each("failing writes beside a reader", |nth| fails_at(Operation::Write, nth, true));
+    assert!(cases > 100);
 }
 
 #[test]
 fn syncs() {
-    assert!(run_each("failing syncs", |nth| fails_at(Operation::Sync, nth)) > 50);
+    assert!(run_each("failing syncs", |nth| fails_at(Operation::Sync, nth, false)) > 50);
 }
 
 #[test]
 fn changes_of_size() {
     for operation in [Operation::Grow, Operation::Discard, Operation::Restore] {
-        assert!(run_each(&format!("{operation:?} fails for good"), move |nth| fails_at(operation, nth)) > 0);
+        assert!(
+            run_each(&format!("{operation:?} fails for good"), move |nth| fails_at(operation, nth, false))
+                > 0
+        );
     }
 }
