@@ -1,5 +1,6 @@
 //! A growing array whose elements never move.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr;
 
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -62,10 +63,11 @@ impl<T: Zeroed> Segments<T> {
         (!start.is_null()).then(|| unsafe { &*start.add(at) })
     }
 
-    /// The element; its segment is made if need be.
+    /// The element; its segment is made if need be. Ends the process if there
+    /// is no memory, as `Vec` does.
     ///
     /// # Panics
-    /// If `index` is 2^40 or more, or the system has no memory.
+    /// If `index` is 2^40 or more.
     #[inline]
     pub fn get_or_grow(&self, index: u64) -> &T {
         match self.get(index) {
@@ -142,7 +144,9 @@ fn allocate<T>(len: usize) -> *mut T {
             0,
         )
     };
-    assert!(start != libc::MAP_FAILED, "no memory for {bytes} bytes of control data");
+    if start == libc::MAP_FAILED {
+        handle_alloc_error(Layout::from_size_align(bytes, 4096).expect("pages"));
+    }
     if bytes >= 2 * HUGE_PAGE {
         // SAFETY: the range has just been mapped; the call is only advice.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };

@@ -188,8 +188,10 @@ impl Store {
         }
         let mut allocator = self.allocator.lock();
         if self.fill_reserve(&mut allocator).is_ok() && allocator.free_chunks.len() >= allocator.spare() {
-            self.medium.discard(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES)?;
+            let outcome = self.medium.discard(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES);
+            // Also if the system refused: it can be restored, whatever is left of it.
             allocator.discarded.push(number);
+            outcome?;
         } else {
             allocator.free_chunks.push(number);
         }

@@ -116,7 +116,7 @@ enum Way {
 impl CutMedium {
     pub fn new(start: &Image, honesty: Honesty) -> Arc<Self> {
         let sizes = MapOptions { reserve_bytes: 1 << 28, max_bytes: None };
-        let memory = DramMedium::new(sizes).expect("memory");
+        let memory = DramMedium::small(sizes).expect("memory");
         memory.grow(start.len).expect("grow");
         for (line, bytes) in &start.lines {
             memory.write(line * LINE, bytes).expect("write");

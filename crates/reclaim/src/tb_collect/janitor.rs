@@ -102,15 +102,20 @@ impl TbCollect {
         if let Some(chunk) = cx.store.retire_chunk(all, || cx.registry.now(), is_over) {
             janitor.chunks.push((cx.registry.grace(), chunk));
         }
-        let mut waiting = Vec::new();
+        // Whatever fails, descriptions that threads may be looking at are kept.
+        let (mut waiting, mut outcome) = (Vec::new(), Ok(()));
         for (mut grace, mut chunk) in janitor.chunks.drain(..) {
-            if grace.is_over(cx.registry) && cx.store.forget_chunk(&mut chunk)? {
-                cx.store.return_chunk(chunk)?;
-            } else {
-                waiting.push((grace, chunk));
+            let may_go = outcome.is_ok() && grace.is_over(cx.registry);
+            match if may_go { cx.store.forget_chunk(&mut chunk) } else { Ok(false) } {
+                Ok(true) => outcome = cx.store.return_chunk(chunk),
+                Ok(false) => waiting.push((grace, chunk)),
+                Err(error) => {
+                    outcome = Err(error);
+                    waiting.push((grace, chunk));
+                }
             }
         }
         janitor.chunks = waiting;
-        Ok(())
+        outcome
     }
 }
