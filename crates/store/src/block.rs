@@ -209,9 +209,11 @@ impl Block {
         self.last_append.load(Ordering::Acquire)
     }
 
-    /// What was done to it up to here must be durable before it goes (T1).
+    /// What was done to it up to here must be durable before it goes (T1). That
+    /// the copies of its survivors are durable is not enough: a state record
+    /// must expect them, or nobody would miss one that rots (I-9).
     pub fn evidence(&self) -> u64 {
-        self.max_txnid().max(self.last_append())
+        self.max_txnid().max(self.last_append()).max(self.left_at())
     }
 
     pub fn max_txnid(&self) -> u64 {

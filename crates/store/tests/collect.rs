@@ -123,8 +123,10 @@ fn blocks_are_released_only_when_nothing_is_lost() {
     record(&store, 1999);
     assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "what superseded it is above");
     record(&store, 2000);
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "no record expects the copy yet");
+    record(&store, 2100);
     let info = store.block_info(block).expect("alive");
-    assert_eq!((info.evidence, info.seen_until), (ts(2000), ts(2100)));
+    assert_eq!((info.evidence, info.seen_until), (ts(2100), ts(2100)));
     assert_eq!(refusal(&store, block, None), None);
     assert_eq!(store.block_info(block).map(|i| i.state), Some(BlockState::Released));
     assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen), "once");

@@ -257,6 +257,25 @@ fn forged_bytes_are_refused_or_read_and_nothing_panics() {
     });
 }
 
+/// The only copy of an old row must be missed when it rots, however lately
+/// a collector has made it: what it was made from may be gone.
+#[test]
+fn copies_made_by_a_collector_are_missed() {
+    let first = from_env("PANTILE_FLIP_SEED", 5);
+    let mut tried = 0;
+    for seed in first..first + from_env("PANTILE_MOVES", 6) {
+        let subject = Subject::moving(seed);
+        let bench = Bench::new(&subject);
+        let is_copy = |at: usize| subject.data[at + 19] & 4 != 0;
+        for part in subject.parts.iter().filter(|p| p.what == What::Content && is_copy(p.bytes.start)) {
+            let _note = Note(format!("the copy at {} of seed {seed}", part.bytes.start));
+            bench.try_hurt(&Hurt::bit(&subject, part.bytes.start + 24, 3));
+            tried += 1;
+        }
+    }
+    assert!(tried > 0, "nothing was moved");
+}
+
 /// What the fuzzer has found worth keeping.
 #[test]
 fn the_corpus_of_files_makes_nothing_panic() {

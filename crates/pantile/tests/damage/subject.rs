@@ -79,10 +79,12 @@ impl Writer {
                 continue;
             }
             let row = (self.random.below(5) > 0).then(|| self.put(&mut txn, tables, name, number));
-            if row.is_none() {
-                txn.delete(&tables[name.0], &[name.1.into()]).expect("nobody is in the way");
+            // To delete what is not there is to write nothing.
+            let is_written =
+                row.is_some() || txn.delete(&tables[name.0], &[name.1.into()]).expect("nobody is in the way");
+            if is_written {
+                writes.insert(name, row);
             }
-            writes.insert(name, row);
         }
         let id = self.random.below(3);
         txn.upsert(&tables[2], &[id.into(), number.into()]).expect("nobody is in the way");
@@ -188,6 +190,23 @@ impl Subject {
             }
             assert!(Instant::now() < deadline, "no block was ever frozen");
         }
+    }
+
+    /// Killed while a collector moved rows that seldom change.
+    pub fn moving(seed: u64) -> Self {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("db");
+        let mut writer = Writer::new(seed, false);
+        let db = open(eager(Options::new()).streams(1), &path);
+        let tables = tables(&db, true);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // Not before the first copies, and then at any moment.
+        while db.stats().collector.survivors_relocated < 40 + seed % 97 {
+            writer.commit(&db, &tables);
+            assert!(Instant::now() < deadline, "nothing was moved");
+        }
+        (0..seed % 31).for_each(|_| writer.commit(&db, &tables));
+        Self::read("moving", &copy(&path, dir.path()), writer)
     }
 
     /// Closed after much was deleted: free blocks, free chunks, copies.
