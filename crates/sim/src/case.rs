@@ -199,7 +199,7 @@ impl Case {
     fn plan(self, random: &mut Random, size: Size) -> Plan {
         let Case { kind, collector, broken, .. } = self;
         let seed = random.draw();
-        let clients = if size == Size::Busy { 2 + random.below(3) } else { 1 + random.below(5) } as u8;
+        let clients = 1 + random.below(if size == Size::Busy { 4 } else { 5 }) as u8;
         let calls = match size {
             Size::Small => 30 + random.below(30),
             Size::Varied => 150 + random.below(500),
@@ -210,11 +210,12 @@ impl Case {
             Size::Busy => Mood::Churning,
             _ => *random.pick(&[Mood::Varied, Mood::Churning]),
         };
+        let hot = *random.pick(&[2, 12]);
         let pace = *random.pick(&[4, 40, 250]);
         // Little room has transactions fail, and the collector hurry.
-        let is_tight = size == Size::Busy && random.one_in(3);
-        let limit = is_tight.then(|| (10 + random.below(20)) * CHUNK_BYTES);
-        Plan { seed, kind, collector, broken, clients, calls, pace, mood, limit }
+        let is_tight = size == Size::Busy && random.one_in(2);
+        let limit = is_tight.then(|| (10 + random.below(10)) * CHUNK_BYTES);
+        Plan { seed, kind, collector, broken, clients, calls, pace, mood, hot, limit }
     }
 }
 

@@ -66,11 +66,11 @@ impl Mood {
     }
 
     /// A key to use, and how many from there on.
-    fn keys(self, random: &mut Random) -> (u64, u64) {
+    fn keys(self, hot: u64, random: &mut Random) -> (u64, u64) {
         match self {
             // Some rows are written once, and what they were written with dies.
             Mood::Churning if random.one_in(6) => (KEYS + random.below(1 << 40), 1),
-            Mood::Churning if !random.one_in(8) => (random.below(12), 1),
+            Mood::Churning if !random.one_in(8) => (random.below(hot), 1),
             Mood::Varied | Mood::Churning => (random.below(KEYS), 1),
             Mood::Deleting => (random.below(MANY_KEYS), 1 + random.below(24)),
         }
@@ -83,6 +83,8 @@ pub(crate) struct Stage<'s> {
     pub versions: &'s mut Versions,
     pub random: &'s mut Random,
     pub mood: Mood,
+    /// Keys that are written most, where the same ones are again and again.
+    pub hot: u64,
 }
 
 impl Client {
@@ -184,7 +186,7 @@ impl Open {
         let Some(name) = tables.get(stage.random.below(tables.len().max(1) as u64) as usize) else {
             return Ok(());
         };
-        let (key, run) = stage.mood.keys(stage.random);
+        let (key, run) = stage.mood.keys(stage.hot, stage.random);
         let writes = matches!(self.kind, Kind::Writer(_));
         let first = if writes && stage.mood.is_busy() && !stage.random.one_in(4) { 7 } else { 0 };
         match first + stage.random.below(if writes { 16 } else { 6 } - first) {

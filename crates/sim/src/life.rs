@@ -29,6 +29,7 @@ pub(crate) struct Plan {
     pub pace: u64,
     pub calls: u64,
     pub mood: Mood,
+    pub hot: u64,
     /// Most bytes of the medium.
     pub limit: Option<u64>,
 }
@@ -101,6 +102,7 @@ impl Plan {
             steps: Vec::new(),
             tables_made: mix(self.seed) % 1_000_000,
             mood: self.mood,
+            hot: self.hot,
             medium: &medium,
             db: &db,
         };
@@ -132,6 +134,7 @@ struct World<'w> {
     steps: Vec<Step>,
     tables_made: u64,
     mood: Mood,
+    hot: u64,
     medium: &'w SimMedium,
     db: &'w Database,
 }
@@ -149,8 +152,13 @@ impl World<'_> {
         }
         self.medium.run_as(client.core());
         let began = self.medium.events();
-        let mut stage =
-            Stage { db: self.db, versions: &mut self.versions, random: &mut self.random, mood: self.mood };
+        let mut stage = Stage {
+            db: self.db,
+            versions: &mut self.versions,
+            random: &mut self.random,
+            mood: self.mood,
+            hot: self.hot,
+        };
         if let Turn::Committed { ts, changes } = client.turn(&mut stage)? {
             crate::state::apply(&mut self.state, &changes);
             self.steps.push(Step { began, ended: self.medium.events(), ts, changes });
