@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
@@ -56,7 +56,7 @@ pub(crate) struct Core {
     pub arena: Arc<NodeArena>,
     pub reclaimer: Box<dyn Reclaimer>,
     pub tables: RwLock<BTreeMap<String, Table>>,
-    pub by_id: RwLock<HashMap<TableId, Arc<TableInner>, RandomState>>,
+    pub by_id: RwLock<HashMap<TableId, Arc<TableInner>, FixedState>>,
     /// One definition changes at a time.
     pub ddl: Mutex<()>,
     pub next_table: AtomicU64,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
 use pantile_media::ViewMedium;
@@ -287,7 +287,7 @@ type Newest = (Timestamp, Option<Vec<u8>>);
 #[derive(Default)]
 pub(crate) struct Definitions {
     /// By tuple.
-    rows: Mutex<HashMap<u64, Newest, RandomState>>,
+    rows: Mutex<HashMap<u64, Newest, FixedState>>,
 }
 
 impl Definitions {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::sync::{Instant, RwLock, thread};
 use pantile_base::{Address, Segments, TableId, Timestamp, TupleId};
@@ -33,7 +33,7 @@ pub(crate) struct FoundTable {
 /// What the scan has found.
 #[derive(Default)]
 pub(crate) struct FoundTables {
-    by_id: RwLock<HashMap<TableId, Arc<FoundTable>, RandomState>>,
+    by_id: RwLock<HashMap<TableId, Arc<FoundTable>, FixedState>>,
 }
 
 impl FoundTables {

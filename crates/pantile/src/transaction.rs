@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::sync::{Instant, hint};
 use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
@@ -76,7 +76,7 @@ pub(crate) struct Buffers {
     /// not a place where cores meet.
     pub tables: Vec<TableUse>,
     pub writes: Vec<Write>,
-    pub by_tuple: HashMap<(TableId, TupleId), u32, RandomState>,
+    pub by_tuple: HashMap<(TableId, TupleId), u32, FixedState>,
     /// Rows to be written, one after the other.
     pub rows: Vec<u8>,
     pub undo: Vec<Undo>,

@@ -196,6 +196,16 @@ impl Case {
         Err(Failure { case: self, cut: run.at, what })
     }
 
+    /// Lives the first life of the case; gives what it has logged.
+    ///
+    /// # Errors
+    /// In words, if the database has answered wrongly.
+    pub fn log(self) -> Result<Log, String> {
+        let mut random = Random::new(mix(self.seed));
+        let plan = self.plan(&mut random, Size::Busy);
+        plan.live_alone(&Image::default(), &State::new(), 0).map(|life| life.log)
+    }
+
     fn plan(self, random: &mut Random, size: Size) -> Plan {
         let Case { kind, collector, broken, .. } = self;
         let seed = random.draw();

@@ -61,7 +61,7 @@ pub enum Broken {
     FlushOfState,
 }
 
-#[derive(Debug, Clone, Copy, Hash)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// A part of a write that lies in one line; its bytes are in the log's.
     Piece {
@@ -115,13 +115,17 @@ impl Log {
         (0..self.events.len()).filter(|&n| is_change(&self.events[n])).collect()
     }
 
-    /// A number that two logs share only if they are the same.
-    pub fn digest(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.events.hash(&mut hasher);
-        self.bytes.hash(&mut hasher);
-        hasher.finish()
+    /// Where two logs differ first, in words; `None` if they are the same.
+    pub fn difference(&self, other: &Log) -> Option<String> {
+        let told = |log: &Log, n: usize| match log.events.get(n) {
+            Some(Event::Piece { offset, from, len }) => {
+                format!("{:x?} at {offset}", log.bytes(*from, *len))
+            }
+            other => format!("{other:?}"),
+        };
+        let most = self.events.len().max(other.events.len());
+        let differs = (0..most).map(|n| (n, told(self, n), told(other, n))).find(|(_, a, b)| a != b);
+        differs.map(|(n, a, b)| format!("event {n} of {most}: {a} and {b}"))
     }
 
     /// Whether a boundary lies in the middle of a long write, where all look alike.

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
 use pantile_media::SyncPoint;
 
@@ -14,9 +14,9 @@ use crate::geometry::Geometry;
 #[derive(Debug, Default)]
 pub(crate) struct Allocator {
     /// Free blocks by stride.
-    free: HashMap<u32, Vec<BlockId>, RandomState>,
+    free: HashMap<u32, Vec<BlockId>, FixedState>,
     /// How many of them there are, by chunk.
-    free_by_chunk: HashMap<u32, u32, RandomState>,
+    free_by_chunk: HashMap<u32, u32, FixedState>,
     /// Blocks of carved chunks that are given out once the chunk is durable.
     unsettled: VecDeque<(SyncPoint, u32, BlockId)>,
     /// Chunks that are not carved, below `next_chunk`.

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::DerefMut;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
@@ -66,7 +66,7 @@ pub enum Urgency {
 /// The blocks that one stream appends to.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    by_key: HashMap<(u64, Age), usize, RandomState>,
+    by_key: HashMap<(u64, Age), usize, FixedState>,
     lanes: Vec<Lane>,
     /// The lane of each content of the append in progress.
     plan: Vec<u32>,

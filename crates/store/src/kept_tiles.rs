@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
 use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ struct Kept {
     until: Timestamp,
 }
 
-type Shard = RwLock<HashMap<(BlockId, u16), Kept, RandomState>>;
+type Shard = RwLock<HashMap<(BlockId, u16), Kept, FixedState>>;
 
 /// The tiles kept.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -105,7 +105,7 @@ pub(crate) struct Expectation {
     watermark: u64,
     /// but for these.
     undecided: Vec<u64>,
-    listed: HashMap<BlockId, PartlyFilled, RandomState>,
+    listed: HashMap<BlockId, PartlyFilled, FixedState>,
     /// Nothing was written after the record: all listed blocks are in use.
     closed: bool,
 }
@@ -368,7 +368,7 @@ impl Store {
     /// Decides the uncertain transactions and makes void what did not commit,
     /// so that no later recovery can take it for committed.
     fn settle(&self, scan: &Scan<'_>, all: &mut Seen, lost_tail: bool) -> Result<(), StoreError> {
-        let mut counted: HashMap<Timestamp, u64, RandomState> = HashMap::default();
+        let mut counted: HashMap<Timestamp, u64, FixedState> = HashMap::default();
         let uncertain = std::mem::take(&mut all.uncertain);
         let found = |u: &Uncertain| {
             let (chunk, block) = self.block(u.block);

@@ -52,7 +52,7 @@ pub struct Store {
     pub(crate) survivor_streams: Box<[Mutex<Stream>]>,
     /// Partly filled blocks that no lane appends to, by class; lanes take them
     /// up before they open others.
-    pub(crate) resumable: Mutex<std::collections::HashMap<u64, Vec<BlockId>>>,
+    pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
     durable: AtomicU64,

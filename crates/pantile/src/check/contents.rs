@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::{Address, TableId};
 use pantile_store::{BlockUse, Content, FilledSlot, Survey};
 
@@ -48,7 +48,7 @@ fn space(core: &Core, found: &Survey, findings: &Findings) {
 
 fn check_slot(
     core: &Core,
-    tables: &HashMap<TableId, Arc<TableInner>, RandomState>,
+    tables: &HashMap<TableId, Arc<TableInner>, FixedState>,
     slot: FilledSlot<'_>,
     findings: &Findings,
 ) {

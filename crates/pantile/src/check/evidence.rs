@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::sync::Mutex;
 use pantile_store::Surveyed;
 
@@ -11,7 +11,7 @@ use crate::check::findings::{Findings, Place};
 const SHARDS: usize = 64;
 
 /// How many contents of each transaction there are, and how many it wrote.
-type Counts = HashMap<u64, (u32, u32), RandomState>;
+type Counts = HashMap<u64, (u32, u32), FixedState>;
 
 /// Contents counted by transaction; copies aside, which come on top.
 pub(super) struct Evidence {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::TupleId;
 use pantile_base::sync::{Mutex, thread};
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
@@ -169,7 +169,7 @@ impl OutOfLine {
     fn check(self, core: &Core, findings: &Findings) -> u64 {
         let lengths = self.lengths.into_inner();
         let Some(table) = core.table_by_id(LARGE) else { return 0 };
-        let mut left: HashSet<(u64, u32), RandomState> = HashSet::default();
+        let mut left: HashSet<(u64, u32), FixedState> = HashSet::default();
         for (&id, &len) in &lengths {
             left.extend((0..(len as usize).div_ceil(PIECE)).map(|piece| (id, piece as u32)));
         }

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::Grace;
@@ -28,7 +28,7 @@ const WORTHWHILE: u64 = 16;
 /// Contents looked at in one step.
 const STEP: usize = 256;
 
-type Waiting = HashMap<(TableId, TupleId), Address, RandomState>;
+type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
 
 /// How far a sweep is.
 #[derive(Default)]

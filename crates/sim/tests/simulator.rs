@@ -1,0 +1,71 @@
+//! The simulator does the same again, finds nothing where all is well, and
+//! notices what is not.
+//!
+//! `PANTILE_SIM_CASES` and `PANTILE_SIM_SEED` give more cases and others.
+
+use std::time::Duration;
+
+use pantile::Collector;
+use pantile_sim::{Broken, Campaign, Case, CutOfCase, Kind, NegativeControl, Totals, Until};
+
+fn from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number in the environment"))
+}
+
+fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
+    let (kinds, collectors) = (Kind::ALL.to_vec(), Collector::ALL.to_vec());
+    Campaign { seed, kinds, collectors, until, threads: 2, broken }
+}
+
+#[test]
+fn a_seed_does_the_same_again() {
+    let cases = campaign(7, Until::Cases(0), None);
+    for number in 0..8 {
+        let case = cases.case(number);
+        let [log, again] = [(); 2].map(|()| case.log().unwrap_or_else(|what| panic!("{case:?}: {what}")));
+        assert_eq!(log.difference(&again), None, "{case:?}");
+    }
+}
+
+#[test]
+fn nothing_is_lost() {
+    let (seed, cases) = (from_env("PANTILE_SIM_SEED", 1), from_env("PANTILE_SIM_CASES", 36));
+    println!("PANTILE_SIM_SEED={seed} PANTILE_SIM_CASES={cases}");
+    let outcome = campaign(seed, Until::Cases(cases), None).run(&false.into(), |_| {});
+    if let Some(failure) = &outcome.failure {
+        panic!("{failure}; again: pantile crashtest {}", failure.replay());
+    }
+    let total = outcome.total();
+    println!("{total:?}");
+    assert!(total.cuts > 100 * cases && total.cuts_of_recovery > 5 * cases && total.blocks_reclaimed > cases);
+}
+
+#[test]
+fn broken_promises_are_noticed() {
+    for control in NegativeControl::all() {
+        let caught = control.run(1, 2, Duration::from_secs(120), &false.into());
+        let caught = caught.unwrap_or_else(|| panic!("{} was not noticed", control.name));
+        println!("{}: {:?}, {}", control.name, caught.after, caught.failure);
+    }
+}
+
+#[test]
+fn one_cut_is_shown_again_by_what_the_failure_says() {
+    let failure = campaign(1, Until::Cases(20), Some(Broken::Fence)).run(&false.into(), |_| {}).failure;
+    let failure = failure.expect("fences do nothing");
+    let cut = failure.cut.expect("it shows after a cut");
+    let read: CutOfCase = cut.to_string().parse().expect("what is displayed can be read");
+    assert_eq!(read, cut);
+    let again = failure.case.run(Some(read), &mut Totals::default()).expect_err("the same cut");
+    assert_eq!((again.cut, again.what), (Some(cut), failure.what));
+    let sound = Case { broken: None, ..failure.case };
+    assert!(sound.run(Some(read), &mut Totals::default()).is_ok(), "the medium keeps its promises");
+}
+
+#[test]
+fn nonsense_is_no_cut() {
+    for text in ["", "1", "1:2:3", "1:2:lines:x", "1:2:some:3", "1:2:all:3:4", "1:2:all:3:4:words:5:6"] {
+        let cut: Result<CutOfCase, String> = text.parse();
+        assert!(cut.is_err_and(|why| why.contains("LIFE:BOUNDARY:KEEP:CHOICE")), "{text}");
+    }
+}
