@@ -79,7 +79,8 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
     if !entry_fits(&data[at..], seed) {
         return;
     }
-    parts.push(Part { what: What::ChunkHeader, bytes: at..at + 32, seed });
+    // One entry, and zeros that must be there.
+    parts.push(Part { what: What::ChunkHeader, bytes: at..at + 64, seed });
     let field = |n: usize| number(&data[at + 8 + 4 * n..][..4]) as usize;
     let (stride, slots, block_bytes, blocks) = (field(0), field(1), field(2), field(3));
     for block in 0..blocks {
@@ -124,7 +125,7 @@ impl Part {
             }
             What::ChunkHeader | What::Descriptor | What::FrozenMark => {
                 let sum = u64::from(sum(self.seed, &bytes[..24])) | 3 << 62;
-                bytes[24..].copy_from_slice(&sum.to_le_bytes());
+                bytes[24..32].copy_from_slice(&sum.to_le_bytes());
             }
             What::Content => {
                 bytes[10] &= 1;

@@ -41,7 +41,7 @@ enum Outcome {
     Refused,
     /// Transactions above the durable watermark are missing as a whole.
     Lost,
-    /// Descriptors are gone without a trace: "Known limits" in `docs/design.md`.
+    /// Descriptors, or everything, are gone without a trace: "Known limits" in `docs/design.md`.
     Limit,
 }
 
@@ -131,19 +131,20 @@ impl<'s> Bench<'s> {
                 assert!(!is_sound, "it cannot be opened, and check finds nothing");
                 Outcome::Refused
             }
+            // The catalog has lost its blocks, or the file everything.
+            Err(Error::UnknownTable(_)) if self.is_beyond_limits(hurt) => Outcome::Limit,
             Err(error) => panic!("{error}"),
         }
     }
 
     /// Whether whole words of a line that must be there are gone, and nothing
-    /// says so because the database was not closed.
+    /// says so because the database was not closed; or the file is empty.
     fn is_beyond_limits(&self, hurt: &Hurt) -> bool {
         let is_bit = matches!(&hurt.edits[..], [(_, bytes)] if bytes.len() == 1);
-        let lines =
-            self.subject.parts.iter().filter(|p| matches!(p.what, What::Descriptor | What::ChunkHeader));
-        !self.subject.closed
-            && !is_bit
-            && lines.into_iter().any(|line| hurt.touches(self.subject, &line.bytes))
+        let is_line = |what: What| matches!(what, What::Descriptor | What::ChunkHeader);
+        let mut lines = self.subject.parts.iter().filter(|part| is_line(part.what));
+        let touches_lines = lines.any(|line| hurt.touches(self.subject, &line.bytes));
+        hurt.len == 0 || !self.subject.closed && !is_bit && touches_lines
     }
 
     /// What must become of one flipped bit.
