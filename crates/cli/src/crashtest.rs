@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -323,6 +323,23 @@ impl Place {
     }
 }
 
+/// Where a process tells what it has done. A serial line has told it only once
+/// it has sent it: what it still buffers is lost with the machine.
+struct Told(File);
+
+impl Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        if self.0.is_terminal() {
+            rustix::termios::tcdrain(&self.0)?;
+        }
+        self.0.flush()
+    }
+}
+
 /// Runs `pantile crashtest-work`.
 pub fn work(args: &WorkArgs) -> Result<(), Failure> {
     let life = Life {
@@ -334,7 +351,8 @@ pub fn work(args: &WorkArgs) -> Result<(), Failure> {
     let done = match &args.acks {
         Some(path) => {
             let file = File::options().append(true).create(true).open(path);
-            pantile_crash::work::work(&life, &args.dir, file.map_err(|error| cannot_write(path, &error))?)
+            let told = Told(file.map_err(|error| cannot_write(path, &error))?);
+            pantile_crash::work::work(&life, &args.dir, told)
         }
         None => pantile_crash::work::work(&life, &args.dir, stdout()),
     };
