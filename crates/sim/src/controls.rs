@@ -15,8 +15,6 @@ use crate::medium::{Broken, Kind};
 /// What is taken away.
 #[derive(Clone, Copy, Debug)]
 pub enum Removed {
-    /// Nothing, for comparison: nothing must be noticed.
-    Nothing,
     /// A promise of the medium.
     Promise(Broken),
     /// An answer of the engine.
@@ -134,12 +132,12 @@ impl NegativeControl {
     pub fn run(&self, seed: u64, threads: usize, limit: Duration, stop: &AtomicBool) -> Option<Caught> {
         let broken = match self.removed {
             Removed::Promise(broken) => Some(broken),
-            _ => None,
+            #[cfg(feature = "controls")]
+            Removed::Answer(answer) => {
+                control::remove(Some(answer));
+                None
+            }
         };
-        #[cfg(feature = "controls")]
-        if let Removed::Answer(answer) = self.removed {
-            control::remove(Some(answer));
-        }
         let began = Instant::now();
         let campaign = Campaign {
             seed,

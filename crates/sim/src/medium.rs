@@ -178,11 +178,6 @@ impl SimMedium {
         self.core.store(core, Ordering::Relaxed);
     }
 
-    /// What is simulated.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
     /// The number of events so far.
     pub fn events(&self) -> usize {
         self.log().events.len()
