@@ -62,6 +62,11 @@ impl RunningSet {
         inside || self.open_from < end || self.horizon < end
     }
 
+    /// How many timestamps there are at which somebody reads now.
+    pub fn readers(&self) -> usize {
+        self.points.len()
+    }
+
     /// Nobody reads at an earlier timestamp, now or later.
     pub fn min(&self) -> Timestamp {
         let first = self.points.first().copied().unwrap_or(self.horizon);

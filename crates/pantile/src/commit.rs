@@ -3,6 +3,7 @@
 
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
+use pantile_reclaim::OldVersion;
 use pantile_store::{
     Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,
 };
@@ -102,9 +103,11 @@ impl Transaction {
     /// nobody sees half a transaction.
     fn publish(&mut self, commit_ts: Timestamp) -> Change {
         let store = &self.core.store;
+        let prunes = self.core.reclaimer.prunes();
         let mut change = Change::default();
-        for (&n, &address) in self.buffers.appends.iter().zip(&self.buffers.addresses) {
-            let write = &self.buffers.writes[n as usize];
+        for n in 0..self.buffers.appends.len() {
+            let address = self.buffers.addresses[n];
+            let write = self.buffers.writes[self.buffers.appends[n] as usize];
             if let Pending::Row { len, .. } = write.pending {
                 change.tuples += 1;
                 change.live_bytes += (len + HEADER_BYTES) as i64;
@@ -112,15 +115,30 @@ impl Transaction {
             if !write.base.is_none() {
                 let old = store.content(write.base);
                 debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
-                if !write.is_new {
-                    store.set_link(address, write.base, old.txn_id());
+                let superseded = OldVersion {
+                    table: self.buffers.tables[write.table as usize].table.id,
+                    tuple: write.tuple,
+                    address: write.base,
+                    begin_ts: old.txn_id(),
+                    end_ts: commit_ts,
+                    linked: !write.is_new,
+                };
+                if superseded.linked {
+                    store.set_link(address, superseded.address, superseded.begin_ts);
+                    if prunes {
+                        self.core.with_collector(self.slot, |collector, context| {
+                            collector.extended(context, address, &superseded);
+                            Ok(())
+                        });
+                    }
                 }
+                self.buffers.superseded.push(superseded);
                 if !old.flags().is_tombstone() {
                     change.tuples -= 1;
                     change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
                 }
             }
-            Anchor::publish(self.anchor_of(write), address);
+            Anchor::publish(self.anchor_of(&write), address);
         }
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged();
@@ -150,13 +168,7 @@ impl Transaction {
         // What is durable is counted by when it was done, not by timestamps.
         let now = self.core.registry.now().max(commit_ts);
         self.core.with_collector(self.slot, |collector, context| {
-            for &n in &buffers.appends {
-                let base = buffers.writes[n as usize].base;
-                if !base.is_none() {
-                    collector.superseded(context, base, now)?;
-                }
-            }
-            Ok(())
+            buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
         self.core.cleanup.push_all(self.slot, commit_ts, buffers.stale.drain(..));
     }

@@ -68,6 +68,8 @@ pub(crate) struct Core {
     pub stage: Stage,
     buffers: Box<[Mutex<Option<Box<Buffers>>>]>,
     upkeep: Mutex<Upkeep>,
+    /// When a collector's next round is due, in microseconds of simulated time.
+    next_round: AtomicU64,
 }
 
 struct Upkeep {
@@ -108,6 +110,7 @@ impl Core {
             stage: Stage::default(),
             buffers: (0..TRANSACTION_SLOTS).map(|_| Mutex::default()).collect(),
             upkeep: Mutex::new(Upkeep { sample: None, last: Duration::ZERO }),
+            next_round: AtomicU64::new(0),
         }
     }
 
@@ -163,10 +166,38 @@ impl Core {
     /// What committing threads do for the database, in bounded steps.
     pub fn maintain(&self, slot: Slot) {
         self.clean(slot);
-        self.with_collector(slot, |collector, context| collector.step(context));
+        self.with_collector(slot, |collector, context| {
+            collector.step(context)?;
+            if self.is_round_due() { collector.run_background(context) } else { Ok(()) }
+        });
         if self.store.appended_since_sample() >= self.state_bytes() || self.is_upkeep_due() {
             self.advance_state();
         }
+    }
+
+    /// A round of a collector that works in the background.
+    pub fn run_background(&self) {
+        let Ok((slot, _)) = self.registry.begin(Begin::ReaderOrLateWriter) else { return };
+        // Whoever closes the database waits for us, or we find it closed.
+        if self.check_open().is_ok() {
+            self.with_collector(slot, |collector, context| collector.run_background(context));
+        }
+        self.registry.release(slot);
+    }
+
+    /// Whether a round is due that no thread in the background does.
+    fn is_round_due(&self) -> bool {
+        let Some(interval) = self.reclaimer.background().filter(|_| self.options.simulated_time.is_some())
+        else {
+            return false;
+        };
+        let now = self.registry.clock().elapsed().as_micros() as u64;
+        let next = self.next_round.load(Ordering::Relaxed);
+        let is_due = now >= next;
+        if is_due {
+            self.next_round.store(now + interval.as_micros() as u64, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// A new state record is due after so many appended bytes: the collector

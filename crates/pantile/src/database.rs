@@ -13,12 +13,12 @@ use pantile_media::{
     Create, DaxMedium, DaxOptions, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium,
     NvmMedium, NvmOptions,
 };
-use pantile_reclaim::{NoGc, Reclaimer, TbCollect};
 use pantile_store::{Store, StoreOptions, TableBlocks};
 
+use crate::background::Background;
 use crate::core::{Core, Parts, from_medium, from_store};
 use crate::error::{Error, Result};
-use crate::options::{Collector, MediumKind, Options, TransactionOptions};
+use crate::options::{MediumKind, Options, TransactionOptions};
 use crate::recovery;
 use crate::stats::{Chains, Recovery, Stats, TableSpace};
 use crate::table::Table;
@@ -48,12 +48,17 @@ const FULL_TRIES: u32 = 8;
 /// ```
 #[derive(Clone)]
 pub struct Database {
+    /// Goes first: it works with the core.
+    background: Option<Arc<Background>>,
     pub(crate) core: Arc<Core>,
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Database").field("options", &self.core.options).finish_non_exhaustive()
+        f.debug_struct("Database")
+            .field("options", &self.core.options)
+            .field("background", &self.background.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -82,15 +87,12 @@ impl Database {
             relaxed: options.durability == Durability::None
                 && options.medium != MediumKind::Dax
                 && medium.survives_exit(),
+            layout: options.collector.layout(),
         };
         let in_path = |e| from_store(e, path);
         let store = Store::open(medium, store_options, identity(&options)).map_err(in_path)?;
         let (found, summary) = recovery::scan(&store, &options).map_err(in_path)?;
-        let reclaimer = match options.collector {
-            Collector::None => Box::new(NoGc) as Box<dyn Reclaimer>,
-            Collector::TbCollectEager => Box::new(TbCollect::eager(options.gc, store_options.streams)),
-            Collector::TbCollect => Box::new(TbCollect::new(options.gc, store_options.streams)),
-        };
+        let reclaimer = options.collector.build(options.gc, store_options.streams);
         // Timestamps go on above everything on the medium (T5).
         let highest = if is_removed(Control::ClockGoesOn) { 0 } else { summary.highest.tick() };
         let clock = match options.simulated_time.clone() {
@@ -105,7 +107,8 @@ impl Database {
         core.record_state(false)?;
         core.release_dropped();
         core.reclaimer.resume(&core.store);
-        Ok(Self { core: Arc::new(core) })
+        let core = Arc::new(core);
+        Ok(Self { background: Background::of(&core).map(Arc::new), core })
     }
 
     /// Begins a serializable read-write transaction.

@@ -5,6 +5,7 @@
 //! [`Database::begin`].
 
 mod anchor;
+mod background;
 mod catalog;
 mod check;
 mod cleanup;
@@ -39,12 +40,12 @@ pub use inspect::{
     BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
 };
 pub use options::{
-    Collector, ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
+    ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
 pub use pantile_base::Timestamp;
 pub use pantile_cc::{ClockSource, SimulatedTime};
 pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
-pub use pantile_reclaim::{CollectorStats, GcOptions, Pacing};
+pub use pantile_reclaim::{Collector, CollectorStats, GcOptions, Pacing};
 pub use retry::Retry;
 pub use row::{ColumnRef, FromValue, Micros, Row};
 pub use row_edit::RowEdit;

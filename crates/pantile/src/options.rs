@@ -8,7 +8,7 @@ use std::time::Duration;
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_cc::SimulatedTime;
 use pantile_media::{Durability, Medium, NvmConfig};
-use pantile_reclaim::GcOptions;
+use pantile_reclaim::{Collector, GcOptions};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -27,42 +27,6 @@ pub enum MediumKind {
     Dax,
     /// Emulated persistent memory, kept in a file of the database's directory.
     Nvm(NvmConfig),
-}
-
-/// Which collector frees the space of versions that nobody can see.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Collector {
-    /// None: space of old versions is never used again.
-    None,
-    /// TB-Collect as it was published: a block's header goes to the medium
-    /// with every update of one of its versions.
-    TbCollectEager,
-    /// TB-Collect: whole blocks, without walking a chain.
-    #[default]
-    TbCollect,
-}
-
-impl Collector {
-    /// All collectors.
-    pub const ALL: &'static [Collector] = &[Collector::None, Collector::TbCollectEager, Collector::TbCollect];
-
-    /// The name by which commands and records know it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Collector::None => "none",
-            Collector::TbCollectEager => "tb-collect-eager",
-            Collector::TbCollect => "tb-collect",
-        }
-    }
-
-    /// The collector of this name.
-    ///
-    /// ```
-    /// assert_eq!(pantile::Collector::by_name("tb-collect"), Some(pantile::Collector::TbCollect));
-    /// ```
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|c| c.name() == name)
-    }
 }
 
 /// What a transaction does when another running one stands in its way.

@@ -12,6 +12,7 @@ use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::sync::{Instant, hint};
 use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::{Begin, Clock, Slot};
+use pantile_reclaim::OldVersion;
 use pantile_store::Content;
 
 use crate::anchor::{Anchor, Owner};
@@ -85,6 +86,8 @@ pub(crate) struct Buffers {
     /// Which writes append a content, and the addresses they get.
     pub appends: Vec<u32>,
     pub addresses: Vec<Address>,
+    /// The versions that the commit supersedes.
+    pub superseded: Vec<OldVersion>,
     pub scratch: Vec<u8>,
 }
 
@@ -125,6 +128,7 @@ impl Buffers {
         self.stale.clear();
         self.appends.clear();
         self.addresses.clear();
+        self.superseded.clear();
         if self.tables.len() > TABLES_KEPT || self.tables.iter().any(|t| t.table.is_dropped()) {
             self.tables.clear();
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pantile_base::{Address, TableId, TupleId, prefetch};
 use pantile_cc::Slot;
-use pantile_reclaim::Tuples;
+use pantile_reclaim::{Tuples, Visit};
 
-use crate::anchor::Anchor;
+use crate::anchor::{Anchor, Owner};
 use crate::core::Core;
 use crate::table::TableInner;
 
@@ -62,6 +62,25 @@ impl Tuples for View<'_> {
 
     fn relocate(&self, table: TableId, tuple: TupleId, from: Address, to: Address) -> bool {
         self.change(table, tuple, from, to, false)
+    }
+
+    fn visit_chain(&self, table: TableId, tuple: TupleId, visit: &mut dyn FnMut(Address)) -> Visit {
+        let Some(table) = self.table(table) else { return Visit::Dropped };
+        let cell = table.anchor(tuple);
+        let anchor = Anchor::load(cell);
+        if anchor.is_dead() {
+            // No writer extends the chain of an id that is free.
+            visit(anchor.newest());
+            return Visit::Done;
+        }
+        if anchor.owner() != Owner::Nobody || !anchor.try_lock_for_cleaning(cell) {
+            return Visit::Busy;
+        }
+        if !anchor.newest().is_none() {
+            visit(anchor.newest());
+        }
+        Anchor::publish(cell, anchor.newest());
+        Visit::Done
     }
 
     fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address) -> bool {

@@ -26,7 +26,7 @@ use pantile_crash::settings::Settings;
 use pantile_crash::verify::verify;
 use pantile_crash::work::{Life, work_on};
 use pantile_media::{DaxMedium, DaxOptions, FileMedium, FileOptions, MediumError, NvmMedium, NvmOptions};
-use pantile_store::{Store, StoreError, StoreOptions};
+use pantile_store::{Layout, Store, StoreError, StoreOptions};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
 const PLACE: &str = "PANTILE_MEDIA_PLACE";
@@ -219,7 +219,11 @@ fn places_without_persistent_memory_are_refused() {
 }
 
 fn store(medium: Arc<dyn Medium>, boot: u64) -> Result<Store, StoreError> {
-    Store::open(medium, StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false }, 99)
+    Store::open(
+        medium,
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false, layout: Layout::Append },
+        99,
+    )
 }
 
 #[test]

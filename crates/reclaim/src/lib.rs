@@ -5,19 +5,66 @@
 //! they decide what to free. They cannot lose data: the store frees a block
 //! only where everything in it has a successor or a copy that is durable.
 
+mod collector;
+mod commit_lists;
+mod counters;
+mod deuteronomy;
+mod empty_chunks;
+mod epoch_lists;
+mod ermia;
+mod freeing;
+mod hana;
+mod hekaton;
+mod hyper;
+mod n2db;
 mod none;
 mod options;
 mod stats;
+mod steam;
 mod tb_collect;
+mod tombstones;
+mod zen;
 
+pub use collector::Collector;
 pub use none::NoGc;
 pub use options::{GcOptions, Pacing};
 pub use stats::CollectorStats;
 pub use tb_collect::TbCollect;
 
+use std::time::Duration;
+
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::{Registry, Slot};
 use pantile_store::{Store, StoreError};
+
+/// A version that a committed transaction has superseded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OldVersion {
+    /// Its table.
+    pub table: TableId,
+    /// The tuple that it is a version of.
+    pub tuple: TupleId,
+    /// Where it is.
+    pub address: Address,
+    /// When it began.
+    pub begin_ts: Timestamp,
+    /// When its successor began: who reads from here on does not see it.
+    pub end_ts: Timestamp,
+    /// Whether its successor is linked to it. The tombstone that is
+    /// remembered under the id of a new tuple is in nobody's chain.
+    pub linked: bool,
+}
+
+/// What became of a visit to a tuple's chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visit {
+    /// It took place.
+    Done,
+    /// A transaction holds the tuple: try again later.
+    Busy,
+    /// The table has been dropped.
+    Dropped,
+}
 
 /// The engine's tuples, as far as collectors must know them.
 pub trait Tuples {
@@ -34,6 +81,10 @@ pub trait Tuples {
     /// Has everybody find the copy at `to` instead of the version at `from`,
     /// if that is still the newest and not locked; tells whether.
     fn relocate(&self, table: TableId, tuple: TupleId, from: Address, to: Address) -> bool;
+
+    /// Shows the tuple's newest version, from which its chain can be walked,
+    /// while nobody else changes the chain. The caller has pinned its slot.
+    fn visit_chain(&self, table: TableId, tuple: TupleId, visit: &mut dyn FnMut(Address)) -> Visit;
 
     /// Forgets where the tombstone of a tuple is whose id is free; tells
     /// whether it was at `address`.
@@ -65,12 +116,36 @@ pub trait Reclaimer: Send + Sync {
     /// The name by which commands and records know it.
     fn name(&self) -> &'static str;
 
-    /// A committed transaction has superseded the version at `old` at `at`:
-    /// transactions from `at` on do not see it.
+    /// Whether it wants to be told by [`Reclaimer::extended`].
+    fn prunes(&self) -> bool {
+        false
+    }
+
+    /// The version at `newest` has been linked to the one that it supersedes.
+    /// The committing transaction holds the tuple, and nobody finds the
+    /// version yet.
+    fn extended(&self, _context: &Context<'_>, _newest: Address, _old: &OldVersion) {}
+
+    /// A committed transaction has superseded a version. It did so at `at`,
+    /// as durability counts, which is not before the version's end.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
-    fn superseded(&self, context: &Context<'_>, old: Address, at: Timestamp) -> Result<(), StoreError>;
+    fn superseded(&self, context: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError>;
+
+    /// How often a thread of its own is to call [`Reclaimer::run_background`],
+    /// if it wants one.
+    fn background(&self) -> Option<Duration> {
+        None
+    }
+
+    /// One round of what is done in the background.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed.
+    fn run_background(&self, _context: &Context<'_>) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Does a little of what there is to do; called after each commit.
     ///

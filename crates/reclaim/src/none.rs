@@ -1,7 +1,7 @@
-use pantile_base::{Address, TableId, Timestamp};
+use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::{CollectorStats, Context, Reclaimer};
+use crate::{CollectorStats, Context, OldVersion, Reclaimer};
 
 /// No collector: the baseline of every comparison (TB-Collect 5.1, "NoGC").
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,7 +12,7 @@ impl Reclaimer for NoGc {
         "none"
     }
 
-    fn superseded(&self, _: &Context<'_>, _: Address, _: Timestamp) -> Result<(), StoreError> {
+    fn superseded(&self, _: &Context<'_>, _: &OldVersion, _: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub struct CollectorStats {
     pub versions_reclaimed: u64,
     /// Live versions copied out of blocks.
     pub survivors_relocated: u64,
-    /// Versions visited by following a chain.
+    /// Versions visited by following a chain, a background thread's included.
     pub versions_traversed: u64,
     /// Tombstones found to hide nothing any more.
     pub tombstones_dropped: u64,
@@ -38,6 +38,11 @@ pub struct CollectorStats {
     pub kept_tiles: u64,
     /// Blocks that a `local_gc_queue` may hold at present before it is worked off.
     pub queue_capacity: u64,
+    /// Old versions that wait one by one, in the lists of collectors that free
+    /// versions and not blocks.
+    pub waiting_versions: u64,
+    /// DRAM of everything that waits, in bytes.
+    pub queue_bytes: u64,
     /// Deleted tuples whose tombstones wait now until nothing is left to hide.
     pub waiting_tombstones: u64,
 }

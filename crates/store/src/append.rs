@@ -85,9 +85,13 @@ struct Lane {
     spare: Vec<BlockId>,
     /// Slots that the append in progress needs.
     wanted: u32,
+    /// Free slots for the append in progress, the first last.
+    vacant: Vec<Address>,
     /// How often idle lanes have been looked for since something was appended.
     idle: u32,
     staging: Vec<u8>,
+    /// A content that goes to a slot of its own.
+    patch: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -123,8 +127,10 @@ impl Stream {
                 open: None,
                 spare: Vec::new(),
                 wanted: 0,
+                vacant: Vec::new(),
                 idle: 0,
                 staging: Vec::new(),
+                patch: Vec::new(),
             });
             lanes.len() - 1
         })
@@ -258,7 +264,7 @@ impl Store {
         let at = now();
         let stream = guard.deref_mut();
         let mut opened = Opened { urgency, any: false, carved: Vec::new() };
-        self.reserve(stream, contents.clone(), &now, &mut opened)?;
+        self.reserve(stream, hint, contents.clone(), &now, &mut opened)?;
         let count = contents.len() as u64;
         let mut payload = 0;
         for (n, content) in contents.enumerate() {
@@ -288,6 +294,7 @@ impl Store {
     fn reserve<'c>(
         &self,
         stream: &mut Stream,
+        hint: usize,
         contents: impl Iterator<Item = NewContent<'c>>,
         now: &impl Fn() -> Timestamp,
         opened: &mut Opened,
@@ -301,7 +308,12 @@ impl Store {
         let mut outcome = Ok(());
         for n in 0..stream.plan.len() {
             let lane = &mut stream.lanes[stream.plan[n] as usize];
-            let wanted = std::mem::take(&mut lane.wanted);
+            let mut wanted = std::mem::take(&mut lane.wanted);
+            if outcome.is_ok() && wanted > 0 && self.options.layout.recycles() {
+                self.take_vacant(lane.class(), hint, wanted, &mut lane.vacant);
+                wanted -= lane.vacant.len() as u32;
+                lane.vacant.reverse();
+            }
             if outcome.is_ok() && wanted > lane.room() {
                 outcome = self.open_blocks(lane, wanted, now, opened);
             }
@@ -376,9 +388,10 @@ impl Store {
         };
         opened.any = true;
         let (chunk, block) = self.block(id);
-        block.open(lane.table, now.get(), 0);
+        let recycles = self.options.layout.recycles();
+        block.open(lane.table, now.get(), recycles);
         self.used_bytes.fetch_add(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
-        let descriptor = Descriptor { table: lane.table.0, opened_at: now.get() };
+        let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles };
         let offset = chunk.descriptor_offset(id.index);
         self.medium.write(offset, &descriptor.encode(self.identity ^ offset))?;
         self.medium.flush(offset, ENTRY_BYTES as u64);
@@ -395,6 +408,7 @@ impl Store {
         let mut resumable = self.resumable.lock();
         for lane in &mut stream.lanes {
             resumable.entry(lane.class()).or_default().append(&mut lane.spare);
+            self.return_vacant(lane.class(), &mut lane.vacant);
         }
         let mut allocator = self.allocator.lock();
         for id in carved {
@@ -411,6 +425,10 @@ impl Store {
         row: &[u8],
         at: Timestamp,
     ) -> Result<Address, MediumError> {
+        if let Some(address) = lane.vacant.pop() {
+            self.overwrite(lane, address, header, row, at)?;
+            return Ok(address);
+        }
         if lane.room() == 0 {
             self.next_block(lane, at)?;
         }
@@ -425,6 +443,30 @@ impl Store {
         let begin = header.txn_id.get();
         open.staged_begins = (open.staged_begins.0.min(begin), open.staged_begins.1.max(begin));
         Ok(address)
+    }
+
+    /// Writes a content to a slot that has become free.
+    fn overwrite(
+        &self,
+        lane: &mut Lane,
+        address: Address,
+        header: Header,
+        row: &[u8],
+        at: Timestamp,
+    ) -> Result<(), MediumError> {
+        let chunk = self.chunk_of(address);
+        let (index, slot) = chunk.locate(address);
+        let block = &chunk.blocks[index as usize];
+        block.tile.replace_link(slot, None);
+        lane.patch.clear();
+        encode(header, row, self.content_seed(block.opened_at()), address, &mut lane.patch);
+        self.medium.write(address.offset(), &lane.patch)?;
+        self.medium.flush(address.offset(), lane.patch.len() as u64);
+        let begin = header.txn_id.get();
+        block.note_begins(begin, begin, at.get());
+        // Who finds the slot in use finds what is written there.
+        block.map.unset(slot);
+        Ok(())
     }
 
     #[cold]

@@ -83,6 +83,8 @@ pub(crate) struct Block {
     state: AtomicU8,
     /// The medium says that the block is frozen.
     frozen_on_medium: AtomicBool,
+    /// Its slots may be written again one by one.
+    recycles: AtomicBool,
     table: AtomicU32,
     opened_at: AtomicU64,
     pub tile: TileCell,
@@ -100,6 +102,8 @@ pub(crate) struct Block {
     half_since: AtomicU64,
     /// Slots written in this life.
     fill: AtomicU32,
+    /// Slots that may be written again now (`recycle.rs`).
+    pub vacant: UpdateMap,
 }
 
 impl Block {
@@ -111,6 +115,7 @@ impl Block {
             fill: AtomicU32::new(0),
             life: AtomicU16::new(0),
             frozen_on_medium: AtomicBool::new(false),
+            recycles: AtomicBool::new(false),
             min_txnid: AtomicU64::new(u64::MAX),
             last_begin: AtomicU64::new(0),
             last_append: AtomicU64::new(0),
@@ -118,6 +123,7 @@ impl Block {
             left_at: AtomicU64::new(0),
             half_since: AtomicU64::new(0),
             map: UpdateMap::default(),
+            vacant: UpdateMap::default(),
             tile: TileCell::new(slots as usize),
         }
     }
@@ -137,16 +143,18 @@ impl Block {
         self.state.store(next as u8, Ordering::Release);
     }
 
-    pub fn open(&self, table: TableId, opened_at: u64, fill: u32) {
+    pub fn open(&self, table: TableId, opened_at: u64, recycles: bool) {
+        self.recycles.store(recycles, Ordering::Relaxed);
         self.table.store(table.0, Ordering::Relaxed);
         self.opened_at.store(opened_at, Ordering::Relaxed);
-        self.fill.store(fill, Ordering::Relaxed);
+        self.fill.store(0, Ordering::Relaxed);
         self.become_(BlockState::Open);
     }
 
     /// Nothing of the life that ends is left; the caller has seen to the tile.
     pub fn free(&self) {
         self.map.clear();
+        self.vacant.clear();
         self.frozen_on_medium.store(false, Ordering::Relaxed);
         self.min_txnid.store(u64::MAX, Ordering::Relaxed);
         self.last_begin.store(0, Ordering::Relaxed);
@@ -180,6 +188,10 @@ impl Block {
 
     pub fn end_life(&self) {
         self.life.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn recycles(&self) -> bool {
+        self.recycles.load(Ordering::Relaxed)
     }
 
     pub fn is_frozen_on_medium(&self) -> bool {

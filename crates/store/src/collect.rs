@@ -114,6 +114,13 @@ impl Store {
         }
     }
 
+    /// The block that a version lies in.
+    pub fn block_of(&self, address: Address) -> BlockRef {
+        let (chunk, index, _) = self.locate(address);
+        let id = BlockId { chunk: chunk.number, index };
+        BlockRef { id, opened_at: chunk.blocks[index as usize].opened_at() }
+    }
+
     /// The version at `old` has a copy, and since `at` at the latest only that is found.
     pub fn leave(&self, old: Address, at: Timestamp) {
         let (chunk, index, slot) = self.locate(old);

@@ -168,12 +168,14 @@ pub(crate) struct Descriptor {
     /// The timestamp at which the block's present life began; it seeds the
     /// checksums of its contents, so bytes of an earlier life never fit (T2).
     pub opened_at: u64,
+    /// Its slots are written more than once in this life.
+    pub recycles: bool,
 }
 
 impl Descriptor {
     pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
         // Inverted: a time has few bits, and must not become zero by losing one.
-        sealed([!self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN], seed)
+        sealed([!self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN | u64::from(self.recycles)], seed)
     }
 
     /// `None` if the block is free, an error if the descriptor is damaged.
@@ -184,7 +186,8 @@ impl Descriptor {
         if !is_sealed(bytes, seed) {
             return Err("the block descriptor's checksum does not fit");
         }
-        Ok(Some(Self { opened_at: !u64_at(bytes, 0), table: u32_at(bytes, 8) }))
+        let recycles = u64_at(bytes, 16) & 1 == 1;
+        Ok(Some(Self { opened_at: !u64_at(bytes, 0), table: u32_at(bytes, 8), recycles }))
     }
 }
 

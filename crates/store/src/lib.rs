@@ -17,6 +17,7 @@ mod format;
 mod geometry;
 mod kept_tiles;
 mod recover;
+mod recycle;
 mod space;
 mod state_record;
 mod store;
@@ -33,6 +34,7 @@ pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use recover::{Found, Scan, ScanProgress, ScanSummary};
+pub use recycle::Layout;
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use survey::{

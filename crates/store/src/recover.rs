@@ -107,7 +107,7 @@ pub(crate) struct Expectation {
     undecided: Vec<u64>,
     listed: HashMap<BlockId, PartlyFilled, FixedState>,
     /// Nothing was written after the record: all listed blocks are in use.
-    closed: bool,
+    pub closed: bool,
 }
 
 impl Expectation {
@@ -283,7 +283,7 @@ impl Store {
                 Ok(Some(descriptor)) => {
                     let id = BlockId { chunk: number, index };
                     let block = &chunk.blocks[index as usize];
-                    block.open(TableId(descriptor.table), descriptor.opened_at, 0);
+                    block.open(TableId(descriptor.table), descriptor.opened_at, descriptor.recycles);
                     self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
                     self.scan_frozen_mark(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
                     if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
@@ -318,6 +318,7 @@ impl Store {
         let block = &chunk.blocks[id.index as usize];
         let seed = self.content_seed(block.opened_at());
         let expected = expect.of(id, block.opened_at(), chunk.geometry.slots);
+        let may_be_torn = block.recycles() && !expect.closed;
         let mut fill = expected;
         let mut holes = Vec::new();
         let mut committed = Vec::new();
@@ -325,7 +326,7 @@ impl Store {
         for slot in 0..chunk.geometry.slots {
             let address = chunk.address(id.index, slot);
             let Some(content) = self.valid_content(chunk, address, seed) else {
-                if slot < expected {
+                if slot < expected && !may_be_torn {
                     seen.damage.push((place(chunk, block, id, slot), ROTTEN.into()));
                 }
                 holes.push(slot);

@@ -20,6 +20,7 @@ use crate::format::{
     STATE_RECORDS, Superblock, Unreadable,
 };
 use crate::kept_tiles::KeptTiles;
+use crate::recycle::{FreeSlots, Layout};
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::tile::Link;
 
@@ -34,6 +35,8 @@ pub struct StoreOptions {
     pub boot: u64,
     /// Commits will be acknowledged before they are durable.
     pub relaxed: bool,
+    /// How versions lie.
+    pub layout: Layout,
 }
 
 /// Contents in blocks on a medium.
@@ -53,6 +56,7 @@ pub struct Store {
     /// Partly filled blocks that no lane appends to, by class; lanes take them
     /// up before they open others.
     pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
+    pub(crate) free_slots: FreeSlots,
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
     durable: AtomicU64,
@@ -110,6 +114,7 @@ impl Store {
             streams: (0..options.streams.max(1)).map(|_| Mutex::default()).collect(),
             survivor_streams: (0..options.streams.div_ceil(4).max(1)).map(|_| Mutex::default()).collect(),
             resumable: Mutex::default(),
+            free_slots: FreeSlots::new(options.streams.max(1)),
             durable: AtomicU64::new(state.watermark),
             state: Mutex::new(state),
             appended: AtomicU64::new(0),
@@ -206,12 +211,20 @@ impl Store {
         let mut length = 1;
         let mut next = self.link(newest);
         while let Some(link) = next {
+            if !self.is_place(link.address) || self.has_gone(link) {
+                break;
+            }
             length += 1;
-            next = if self.is_place(link.address) { self.older(link) } else { None };
+            next = self.older(link);
             // A place that is used again leads anywhere but back in time.
             next = next.filter(|older| older.begin_ts < link.begin_ts);
         }
         length
+    }
+
+    /// Whether the slot that a link leads to has been written again.
+    fn has_gone(&self, link: Link) -> bool {
+        self.options.layout.recycles() && self.content_header(link.address).txn_id() != link.begin_ts
     }
 
     /// Whether the chunk is divided so that a content can lie there.
@@ -329,6 +342,7 @@ impl Store {
                 }
             }
         }
+        self.forget_vacant(table);
         self.medium.fence()?;
         self.medium.sync_all()?;
         for (chunk, id) in released {

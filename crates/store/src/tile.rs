@@ -7,7 +7,8 @@
 //! touches its content (T13). A block without a tile has no links: all its
 //! versions are visible to everyone, or have no predecessor.
 
-use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
 
 /// The way to an older version.
@@ -21,6 +22,12 @@ pub struct Link {
     pub(crate) life: u16,
 }
 
+impl Link {
+    fn word(self) -> u64 {
+        self.address.word() | (u64::from(self.life) << LIFE_SHIFT)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Header {
     /// The address, and the life above it.
@@ -29,20 +36,44 @@ pub(crate) struct Header {
 }
 
 const LIFE_SHIFT: u32 = Address::BITS;
+/// No link.
+const NONE: u64 = 0;
+/// One link is taking the place of another. No content lies so far up.
+const CHANGING: u64 = u64::MAX;
 const _: () = assert!(LIFE_SHIFT + u16::BITS == u64::BITS);
 
 impl Header {
     fn set(&self, link: Link) {
         self.begin_ts.store(link.begin_ts.get(), Ordering::Relaxed);
-        let word = link.address.word() | (u64::from(link.life) << LIFE_SHIFT);
-        self.address.store(word, Ordering::Release);
+        self.address.store(link.word(), Ordering::Release);
     }
 
     pub fn link(&self) -> Option<Link> {
-        let word = self.address.load(Ordering::Acquire);
-        let address = Address::from_word(word & ((1 << LIFE_SHIFT) - 1));
-        let begin_ts = Timestamp::from_raw(self.begin_ts.load(Ordering::Relaxed));
-        (!address.is_none()).then_some(Link { address, begin_ts, life: (word >> LIFE_SHIFT) as u16 })
+        loop {
+            let word = self.address.load(Ordering::Acquire);
+            let address = Address::from_word(word & ((1 << LIFE_SHIFT) - 1));
+            let begin_ts = Timestamp::from_raw(self.begin_ts.load(Ordering::Relaxed));
+            // Another link may be taking its place: both words or none.
+            fence(Ordering::Acquire);
+            if word != CHANGING && self.address.load(Ordering::Relaxed) == word {
+                let life = (word >> LIFE_SHIFT) as u16;
+                return (!address.is_none()).then_some(Link { address, begin_ts, life });
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// Takes the link out if it is still this one; tells whether.
+    fn take(&self, link: Link) -> bool {
+        self.address.compare_exchange(link.word(), NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Puts another link in the place of the one that is there, for walks that
+    /// may be passing.
+    fn replace(&self, link: Link) {
+        self.address.store(CHANGING, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.set(link);
     }
 }
 
@@ -98,6 +129,24 @@ impl TileCell {
     #[inline]
     pub fn link(&self, slot: u32) -> Option<Link> {
         self.get()?.get(slot as usize)?.link()
+    }
+
+    fn header(&self, slot: u32) -> Option<&Header> {
+        self.get()?.get(slot as usize)
+    }
+
+    /// Takes a version's link out if it is still this one; tells whether.
+    pub fn take_link(&self, slot: u32, link: Link) -> bool {
+        self.header(slot).is_some_and(|header| header.take(link))
+    }
+
+    /// Has walks that come by a version go on with another link.
+    pub fn replace_link(&self, slot: u32, link: Option<Link>) {
+        let Some(header) = self.header(slot) else { return };
+        match link {
+            Some(link) => header.replace(link),
+            None => header.address.store(NONE, Ordering::Release),
+        }
     }
 
     /// Takes the tile out of the cell. Threads may still be looking at it.

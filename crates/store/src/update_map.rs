@@ -30,6 +30,18 @@ impl UpdateMap {
         (before & bit == 0).then(|| self.set.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
+    /// Clears the bit of a slot; tells whether it was set.
+    pub fn unset(&self, slot: u32) -> bool {
+        let bit = 1u64 << (slot % 64);
+        let was_set = self.words[slot as usize / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0;
+        self.set.fetch_sub(u32::from(was_set), Ordering::AcqRel);
+        was_set
+    }
+
+    pub fn is_set(&self, slot: u32) -> bool {
+        self.words[slot as usize / 64].load(Ordering::Acquire) >> (slot % 64) & 1 == 1
+    }
+
     /// Asks the CPU to fetch the bit of a slot, which will be set soon.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
@@ -103,6 +115,8 @@ mod tests {
             let _ = map.set(slot);
         }
         assert_eq!((map.next_clear(0, 200), map.count()), (None, 200));
+        assert_eq!((map.unset(64), map.unset(64), map.count()), (true, false, 199));
+        assert_eq!(map.next_clear(0, 200), Some(64));
         map.clear();
         assert_eq!((map.next_set(0, 200), map.count()), (None, 0));
     }

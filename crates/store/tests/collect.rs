@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{
-    Age, BlockRef, BlockState, ContentFlags, NewContent, Refused, Scan, Store, StoreError, StoreOptions,
-    Survivor, Urgency,
+    Age, BlockRef, BlockState, ContentFlags, Layout, NewContent, Refused, Scan, Store, StoreError,
+    StoreOptions, Survivor, Urgency,
 };
 
 const CHUNK: u64 = 2 << 20;
@@ -24,7 +24,13 @@ fn memory(chunks: u64) -> Arc<DramMedium> {
 }
 
 fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
-    let options = StoreOptions { streams: 1, block_slots: SLOTS as u32, boot: 1, relaxed: false };
+    let options = StoreOptions {
+        streams: 1,
+        block_slots: SLOTS as u32,
+        boot: 1,
+        relaxed: false,
+        layout: Layout::Append,
+    };
     let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     store.recover(&Scan {

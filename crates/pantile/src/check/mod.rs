@@ -25,7 +25,8 @@ use crate::core::from_medium;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::inspect::Definitions;
-use crate::options::{Collector, Options};
+use crate::options::Options;
+use pantile_reclaim::Collector;
 
 use evidence::Evidence;
 pub(crate) use findings::Findings;

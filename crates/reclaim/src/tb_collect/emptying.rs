@@ -13,9 +13,9 @@ use pantile_media::SyncPoint;
 use pantile_store::{BlockEvent, BlockRef, Refused, StoreError, Survivor, emit};
 
 use super::TbCollect;
-use super::counters::add;
 use super::queues::Queues;
 use crate::Context;
+use crate::counters::add;
 
 /// Survivors moved in one step, when few blocks wait and when many do.
 const LEAST_MOVED: usize = 8;

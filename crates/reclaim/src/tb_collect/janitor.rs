@@ -3,13 +3,14 @@
 
 use pantile_base::Timestamp;
 use pantile_cc::{Epoch, Grace, RunningEpochs};
-use pantile_store::{BlockState, RetiredChunk, StoreError, Tile};
+use pantile_store::{BlockState, StoreError, Tile};
 
 use super::TbCollect;
 use super::compaction::Survey;
-use super::counters::add;
-use super::tombstones::Sweep;
 use crate::Context;
+use crate::counters::add;
+use crate::empty_chunks::EmptyChunks;
+use crate::tombstones::Sweep;
 
 /// Tiles looked at in one turn, at least.
 const TILES: usize = 64;
@@ -28,8 +29,7 @@ pub(super) struct Janitor {
     last_tiled: usize,
     /// Taken from their blocks; threads may be looking at them.
     tiles: Vec<(Grace, Vec<Tile>)>,
-    /// Taken apart; threads may be looking at their descriptions.
-    chunks: Vec<(Grace, RetiredChunk)>,
+    chunks: EmptyChunks,
     sweep: Sweep,
     survey: Survey,
 }
@@ -44,7 +44,7 @@ impl TbCollect {
         if epoch <= janitor.done && !urgent {
             self.timed(cx, now, || {
                 self.survey(cx, &mut janitor.survey, now);
-                self.sweep_tombstones(cx, &mut janitor.sweep, now);
+                self.sweep_tombstones(cx, &mut janitor.sweep);
             });
             return Ok(());
         }
@@ -62,11 +62,19 @@ impl TbCollect {
             if let Some(running) = cx.registry.running_set() {
                 let running = running.epochs(self.epochs);
                 self.drop_tiles(cx, &mut janitor, &running);
-                self.retire_chunks(cx, &mut janitor, &running, urgent)?;
+                let is_over = |at: Timestamp| self.epochs.of(at) < running.min();
+                janitor.chunks.advance(cx, urgent || self.pacer.is_short(), is_over)?;
             }
-            self.sweep_tombstones(cx, &mut janitor.sweep, now);
+            self.sweep_tombstones(cx, &mut janitor.sweep);
             Ok(())
         })
+    }
+
+    fn sweep_tombstones(&self, cx: &Context<'_>, sweep: &mut Sweep) {
+        sweep.advance(cx, self.pacer.is_short(), |_, address| {
+            self.note_superseded(cx.store, cx.slot.index(), address, cx.registry.now());
+            add(&self.counters.tombstones_dropped, 1);
+        });
     }
 
     /// Tiles go when every version of their block is visible to all: then no
@@ -88,34 +96,5 @@ impl TbCollect {
             add(&self.counters.tiles_dropped, gone.len() as u64);
             janitor.tiles.push((cx.registry.grace(), gone));
         }
-    }
-
-    fn retire_chunks(
-        &self,
-        cx: &Context<'_>,
-        janitor: &mut Janitor,
-        running: &RunningEpochs,
-        urgent: bool,
-    ) -> Result<(), StoreError> {
-        let all = urgent || self.pacer.is_short();
-        let is_over = |at: Timestamp| self.epochs.of(at) < running.min();
-        if let Some(chunk) = cx.store.retire_chunk(all, || cx.registry.now(), is_over) {
-            janitor.chunks.push((cx.registry.grace(), chunk));
-        }
-        // Whatever fails, descriptions that threads may be looking at are kept.
-        let (mut waiting, mut outcome) = (Vec::new(), Ok(()));
-        for (mut grace, mut chunk) in janitor.chunks.drain(..) {
-            let may_go = outcome.is_ok() && grace.is_over(cx.registry);
-            match if may_go { cx.store.forget_chunk(&mut chunk) } else { Ok(false) } {
-                Ok(true) => outcome = cx.store.return_chunk(chunk),
-                Ok(false) => waiting.push((grace, chunk)),
-                Err(error) => {
-                    outcome = Err(error);
-                    waiting.push((grace, chunk));
-                }
-            }
-        }
-        janitor.chunks = waiting;
-        outcome
     }
 }

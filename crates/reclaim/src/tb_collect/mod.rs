@@ -14,12 +14,10 @@
 //! so nothing is left behind by threads that stop (T18, T19).
 
 mod compaction;
-mod counters;
 mod emptying;
 mod janitor;
 mod pacing;
 mod queues;
-mod tombstones;
 
 use std::cell::Cell;
 
@@ -28,11 +26,11 @@ use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
 use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, emit};
 
+use crate::counters::Counters;
 use crate::options::GcOptions;
 use crate::stats::CollectorStats;
-use crate::{Context, Reclaimer};
+use crate::{Context, OldVersion, Reclaimer};
 
-use counters::Counters;
 use janitor::Janitor;
 use pacing::Pacer;
 use queues::Shard;
@@ -142,8 +140,8 @@ impl Reclaimer for TbCollect {
     }
 
     #[inline]
-    fn superseded(&self, cx: &Context<'_>, old: Address, at: Timestamp) -> Result<(), StoreError> {
-        let block = self.note_superseded(cx.store, cx.slot.index(), old, at);
+    fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
+        let block = self.note_superseded(cx.store, cx.slot.index(), old.address, at);
         if self.headers == Headers::Eagerly {
             cx.store.write_header(block)?;
             self.counters.headers_written(1);

@@ -70,6 +70,8 @@ pub struct SurveyedBlock {
     pub table: u32,
     /// When its life began.
     pub opened_at: u64,
+    /// Its slots are written more than once.
+    pub recycles: bool,
     /// A collector is emptying it; this is when a version of it was last superseded.
     pub frozen: Option<Timestamp>,
     /// Slots that must hold contents.
@@ -170,6 +172,7 @@ impl Reader<'_> {
             slots: chunk.geometry.slots,
             table: 0,
             opened_at: 0,
+            recycles: false,
             frozen: None,
             expected: 0,
             fill: 0,
@@ -188,6 +191,7 @@ impl Reader<'_> {
                 block.found = BlockUse::Used;
                 block.table = descriptor.table;
                 block.opened_at = descriptor.opened_at;
+                block.recycles = descriptor.recycles;
                 block.highest = Timestamp::from_raw(descriptor.opened_at);
                 let mark = Place { offset: at + ENTRY_BYTES as u64, table: Some(block.table), ..place };
                 self.frozen_mark(&mut block, &line[ENTRY_BYTES..], mark);
@@ -233,7 +237,8 @@ impl Reader<'_> {
             let address = chunk.address(block.index, slot);
             let bytes = mapped(self.medium, address.offset(), stride);
             let Some(content) = Content::valid_in(bytes, seed, address) else {
-                if slot < block.expected {
+                // What was being written when the machine stopped is cut off.
+                if slot < block.expected && (!block.recycles || self.expect.closed) {
                     block.damaged += 1;
                     (self.calls.finding)(Finding::damage(place(slot, address), rotten(bytes)));
                 }

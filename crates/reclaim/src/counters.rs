@@ -6,12 +6,13 @@ use crate::stats::CollectorStats;
 
 /// What has been done. Written once per step or block, so shared lines do not matter.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     pub blocks_reclaimed: AtomicU64,
     pub blocks_passed_over: AtomicU64,
     pub blocks_compacted: AtomicU64,
     pub versions_reclaimed: AtomicU64,
     pub survivors_relocated: AtomicU64,
+    pub versions_traversed: AtomicU64,
     pub tombstones_dropped: AtomicU64,
     pub tiles_dropped: AtomicU64,
     headers_written: AtomicU64,
@@ -19,7 +20,7 @@ pub(super) struct Counters {
     pause_us_max: AtomicU64,
 }
 
-pub(super) fn add(counter: &AtomicU64, by: u64) {
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
@@ -41,6 +42,7 @@ impl Counters {
             blocks_compacted: get(&self.blocks_compacted),
             versions_reclaimed: get(&self.versions_reclaimed),
             survivors_relocated: get(&self.survivors_relocated),
+            versions_traversed: get(&self.versions_traversed),
             tombstones_dropped: get(&self.tombstones_dropped),
             tiles_dropped: get(&self.tiles_dropped),
             headers_written: get(&self.headers_written),

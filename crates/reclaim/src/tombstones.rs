@@ -12,12 +12,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_base::{Address, TableId, TupleId};
 use pantile_cc::Grace;
 use pantile_store::HEADER_BYTES;
 
-use super::TbCollect;
-use super::counters::add;
 use crate::Context;
 
 /// Fewest tombstones worth a sweep, and most that one deals with.
@@ -32,7 +30,7 @@ type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
 
 /// How far a sweep is.
 #[derive(Default)]
-pub(super) enum Sweep {
+pub(crate) enum Sweep {
     #[default]
     None,
     /// Noting tombstones; where to go on.
@@ -45,11 +43,12 @@ pub(super) enum Sweep {
     Drop { waiting: Vec<((TableId, TupleId), Address)> },
 }
 
-impl TbCollect {
+impl Sweep {
     /// A bounded part of a sweep, if there is one or one is worth beginning.
-    pub(super) fn sweep_tombstones(&self, cx: &Context<'_>, sweep: &mut Sweep, now: Timestamp) {
-        *sweep = match std::mem::take(sweep) {
-            Sweep::None if !self.is_sweep_worthwhile(cx) => Sweep::None,
+    /// `dropped` is told where the tombstones are that are not needed any more.
+    pub fn advance(&mut self, cx: &Context<'_>, space_is_short: bool, dropped: impl FnMut(TableId, Address)) {
+        *self = match std::mem::take(self) {
+            Sweep::None if !is_worthwhile(cx, space_is_short) => Sweep::None,
             Sweep::None => Sweep::Gather { waiting: Waiting::default(), at: FIRST },
             Sweep::Gather { waiting, at } => gather(cx, waiting, at),
             Sweep::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
@@ -57,31 +56,29 @@ impl TbCollect {
                 false => Sweep::Settle { waiting, grace },
             },
             Sweep::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
-            Sweep::Drop { waiting } => self.drop_tombstones(cx, waiting, now),
+            Sweep::Drop { waiting } => drop_tombstones(cx, waiting, dropped),
         };
     }
+}
 
-    fn is_sweep_worthwhile(&self, cx: &Context<'_>) -> bool {
-        let waiting = cx.tuples.waiting_tombstones();
-        let least = if self.pacer.is_short() { LEAST / 8 } else { LEAST };
-        let superseded = cx.store.used_bytes().saturating_sub(cx.tuples.live_bytes());
-        waiting >= least && waiting * HEADER_BYTES as u64 * WORTHWHILE >= superseded
-    }
+fn is_worthwhile(cx: &Context<'_>, space_is_short: bool) -> bool {
+    let waiting = cx.tuples.waiting_tombstones();
+    let least = if space_is_short { LEAST / 8 } else { LEAST };
+    let superseded = cx.store.used_bytes().saturating_sub(cx.tuples.live_bytes());
+    waiting >= least && waiting * HEADER_BYTES as u64 * WORTHWHILE >= superseded
+}
 
-    fn drop_tombstones(
-        &self,
-        cx: &Context<'_>,
-        mut waiting: Vec<((TableId, TupleId), Address)>,
-        now: Timestamp,
-    ) -> Sweep {
-        for ((table, tuple), address) in waiting.split_off(waiting.len().saturating_sub(STEP)) {
-            if cx.tuples.drop_tombstone(table, tuple, address) {
-                self.note_superseded(cx.store, cx.slot.index(), address, now);
-                add(&self.counters.tombstones_dropped, 1);
-            }
+fn drop_tombstones(
+    cx: &Context<'_>,
+    mut waiting: Vec<((TableId, TupleId), Address)>,
+    mut dropped: impl FnMut(TableId, Address),
+) -> Sweep {
+    for ((table, tuple), address) in waiting.split_off(waiting.len().saturating_sub(STEP)) {
+        if cx.tuples.drop_tombstone(table, tuple, address) {
+            dropped(table, address);
         }
-        if waiting.is_empty() { Sweep::None } else { Sweep::Drop { waiting } }
     }
+    if waiting.is_empty() { Sweep::None } else { Sweep::Drop { waiting } }
 }
 
 /// The first block there can be.

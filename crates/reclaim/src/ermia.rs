@@ -1,0 +1,93 @@
+//! ERMIA: Kim, Wang, Johnson and Pandis, "ERMIA: Fast Memory-Optimized
+//! Database System for Heterogeneous Workloads", SIGMOD 2016, as Steam 3 and 5
+//! (Table 4) have it.
+//!
+//! Three epochs at a time: the open one that transactions begin in, the
+//! closing one that some have yet to leave, and the closed one whose versions
+//! are removed. Each commit tries to move them on, which works once nobody is
+//! left in the closing one.
+
+use std::time::Duration;
+
+use pantile_base::sync::Mutex;
+use pantile_base::{TableId, Timestamp};
+use pantile_store::{Store, StoreError};
+
+use crate::epoch_lists::EpochLists;
+use crate::freeing::{Freeing, Marks};
+use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
+
+/// Versions removed after one commit: more than most transactions leave.
+const MOST: usize = 128;
+
+/// The collector.
+pub(crate) struct Ermia {
+    freeing: Freeing,
+    lists: EpochLists,
+    /// When the open epoch began.
+    open_since: Mutex<Timestamp>,
+}
+
+impl Ermia {
+    pub fn new(options: GcOptions) -> Self {
+        let freeing = Freeing::new(options, Marks::None);
+        Self { freeing, lists: EpochLists::default(), open_since: Mutex::default() }
+    }
+
+    /// Opens an epoch if all that run began in the open one: the one that was
+    /// closing is closed by that.
+    fn move_on(&self, cx: &Context<'_>) {
+        let Some(mut since) = self.open_since.try_lock() else { return };
+        if cx.registry.refresh_watermark(Duration::ZERO) > *since {
+            self.lists.advance();
+            *since = cx.registry.now();
+        }
+    }
+
+    /// The last epoch that is closed.
+    fn closed(&self) -> u64 {
+        self.lists.current() - 3
+    }
+}
+
+impl Reclaimer for Ermia {
+    fn name(&self) -> &'static str {
+        "ermia"
+    }
+
+    fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
+        self.freeing.note(cx, old, at);
+        self.lists.push(cx.slot, *old);
+        Ok(())
+    }
+
+    fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        let began = cx.registry.now();
+        self.move_on(cx);
+        self.lists.drain(cx.slot, self.closed(), MOST, |old| self.freeing.cut(cx, old));
+        if self.freeing.step(cx)? {
+            self.lists.drain_all(self.closed(), MOST, |old| self.freeing.cut(cx, old));
+        }
+        self.freeing.timed(cx, began);
+        Ok(())
+    }
+
+    fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        self.move_on(cx);
+        self.lists.drain_all(self.closed(), usize::MAX, |old| self.freeing.cut(cx, old));
+        self.freeing.make_room(cx)
+    }
+
+    fn resume(&self, store: &Store) {
+        self.freeing.resume(store);
+    }
+
+    fn forget(&self, _: &Store, table: TableId) {
+        self.lists.forget(table);
+        self.freeing.forget(table);
+    }
+
+    fn stats(&self, _: &Store) -> CollectorStats {
+        self.freeing.stats(self.lists.len())
+    }
+}

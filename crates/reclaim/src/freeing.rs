@@ -1,0 +1,371 @@
+//! What collectors have in common that free versions one by one: taking them
+//! out of chains, and waiting until their slots can be written again.
+//!
+//! Whoever takes a version out of its chain retires it, and nobody else does:
+//! links are taken out with one compare-and-swap, or under the tuple's lock.
+//! A retired version waits until no thread can be on its way to it (T6) and
+//! until the durable watermark has passed the moment when it was retired (T1).
+
+use std::collections::VecDeque;
+
+use pantile_base::sync::{Mutex, MutexGuard};
+use pantile_base::{Address, TableId, Timestamp};
+use pantile_cc::{Clock, Epoch, EpochManager, Grace, RunningSet};
+use pantile_store::{Link, Store, StoreError};
+
+use crate::counters::{Counters, add};
+use crate::empty_chunks::EmptyChunks;
+use crate::tombstones::Sweep;
+use crate::{CollectorStats, Context, GcOptions, OldVersion, Visit};
+
+const SHARDS: usize = 16;
+/// Retired versions that wait together, at least, unless an epoch has passed.
+const BATCH: usize = 64;
+/// Batches whose slots one step frees.
+const BATCHES_PER_STEP: usize = 4;
+/// Steps of a shard between two that look at all shards (T18).
+const OFTEN: u32 = 64;
+
+/// Whether the headers of blocks say on the medium which slots are free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Marks {
+    /// No: recovery knows by timestamps (Zen 3.4).
+    None,
+    /// Once for the versions of a batch, block by block.
+    Batched,
+}
+
+/// The common part.
+pub(crate) struct Freeing {
+    epochs: EpochManager,
+    marks: Marks,
+    shards: Box<[Mutex<Retired>]>,
+    chores: Mutex<Chores>,
+    pub counters: Counters,
+}
+
+#[derive(Default)]
+struct Retired {
+    /// Out of their chains, not yet in a batch.
+    fresh: Vec<(TableId, Address)>,
+    began: Timestamp,
+    batches: VecDeque<Batch>,
+    steps: u32,
+}
+
+/// Versions retired at about the same time.
+struct Batch {
+    versions: Vec<(TableId, Address)>,
+    grace: Grace,
+    at: Timestamp,
+}
+
+#[derive(Default)]
+struct Chores {
+    done: Epoch,
+    sweep: Sweep,
+    chunks: EmptyChunks,
+}
+
+impl Freeing {
+    pub fn new(options: GcOptions, marks: Marks) -> Self {
+        Self {
+            epochs: EpochManager::new(options.epoch),
+            marks,
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            chores: Mutex::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn shard(&self, of: usize) -> &Mutex<Retired> {
+        &self.shards[of % SHARDS]
+    }
+
+    /// Notes that a version has been superseded.
+    pub fn note(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) {
+        cx.store.supersede(old.address, at);
+    }
+
+    /// The version is out of its chain, or in none.
+    pub fn retire(&self, cx: &Context<'_>, table: TableId, version: Address) {
+        let mut shard = self.shard(cx.slot.index()).lock();
+        if shard.fresh.is_empty() {
+            shard.began = cx.registry.now();
+        }
+        shard.fresh.push((table, version));
+    }
+
+    /// Retires a version and all that are older, which nobody sees.
+    fn retire_tail(&self, cx: &Context<'_>, table: TableId, version: Address) {
+        let mut at = version;
+        let mut visited = 1;
+        while let Some(link) = cx.store.link(at) {
+            if !cx.store.take_link(at, link) {
+                break;
+            }
+            self.retire(cx, table, at);
+            at = link.address;
+            visited += 1;
+        }
+        self.retire(cx, table, at);
+        add(&self.counters.versions_traversed, visited);
+    }
+
+    /// Walks from the newest version to the one that is linked to `old`.
+    fn find(&self, store: &Store, newest: Address, old: &OldVersion) -> Option<(Address, Link)> {
+        let (mut at, mut visited) = (newest, 1);
+        let found = loop {
+            match store.link(at) {
+                Some(link) if link.address == old.address && link.begin_ts == old.begin_ts => {
+                    break Some((at, link));
+                }
+                Some(link) if link.begin_ts > old.begin_ts => at = link.address,
+                _ => break None,
+            }
+            visited += 1;
+        };
+        add(&self.counters.versions_traversed, visited);
+        found
+    }
+
+    /// Takes a version that nobody sees, and all that are older, out of the
+    /// chain; false if that cannot be now: a transaction holds the tuple or may
+    /// yet see the version. One that is not found has been retired by someone
+    /// else.
+    pub fn cut(&self, cx: &Context<'_>, old: &OldVersion) -> bool {
+        if old.end_ts >= cx.registry.watermark() {
+            return false;
+        }
+        let _pin = cx.registry.pin(cx.slot);
+        if !old.linked {
+            self.retire_tail(cx, old.table, old.address);
+            return true;
+        }
+        let visit = cx.tuples.visit_chain(old.table, old.tuple, &mut |newest| {
+            if let Some((at, link)) = self.find(cx.store, newest, old)
+                && cx.store.take_link(at, link)
+            {
+                self.retire_tail(cx, old.table, old.address);
+            }
+        });
+        visit != Visit::Busy
+    }
+
+    /// Takes a version out of the middle of a chain; older ones stay in it.
+    /// False if a transaction holds the tuple.
+    pub fn excise(&self, cx: &Context<'_>, old: &OldVersion) -> bool {
+        let _pin = cx.registry.pin(cx.slot);
+        let visit = cx.tuples.visit_chain(old.table, old.tuple, &mut |newest| {
+            if let Some((at, _)) = self.find(cx.store, newest, old) {
+                cx.store.skip_link(at, cx.store.link(old.address));
+                self.retire(cx, old.table, old.address);
+            }
+        });
+        visit != Visit::Busy
+    }
+
+    /// Takes every version out of a chain that nobody sees of those that ran
+    /// when `running` was taken and may have begun since (Steam 4.3, the
+    /// algorithm of EPO for whole rows). The caller holds the tuple; `newest`
+    /// began at `end`. Tells how many versions are left.
+    pub fn prune(
+        &self,
+        cx: &Context<'_>,
+        table: TableId,
+        newest: Address,
+        mut end: Timestamp,
+        running: &RunningSet,
+    ) -> usize {
+        let _pin = cx.registry.pin(cx.slot);
+        let (mut at, mut left) = (newest, 1);
+        while let Some(link) = cx.store.link(at) {
+            if end <= running.min() {
+                if cx.store.take_link(at, link) {
+                    self.retire_tail(cx, table, link.address);
+                }
+                break;
+            }
+            if running.may_see(link.begin_ts, end) {
+                at = link.address;
+                left += 1;
+            } else {
+                cx.store.skip_link(at, cx.store.link(link.address));
+                self.retire(cx, table, link.address);
+            }
+            end = link.begin_ts;
+            add(&self.counters.versions_traversed, 1);
+        }
+        left
+    }
+
+    /// Takes everything out of a chain that lies below the watermark. The
+    /// caller holds the tuple; `newest` began at `end`.
+    pub fn prune_below(
+        &self,
+        cx: &Context<'_>,
+        table: TableId,
+        newest: Address,
+        mut end: Timestamp,
+        watermark: Timestamp,
+    ) {
+        let _pin = cx.registry.pin(cx.slot);
+        let mut at = newest;
+        while let Some(link) = cx.store.link(at) {
+            if end < watermark {
+                if cx.store.take_link(at, link) {
+                    self.retire_tail(cx, table, link.address);
+                }
+                return;
+            }
+            (at, end) = (link.address, link.begin_ts);
+            add(&self.counters.versions_traversed, 1);
+        }
+    }
+
+    /// A little of what there is to do for retired versions. True now and
+    /// then, when it is time to look after other threads' lists as well.
+    pub fn step(&self, cx: &Context<'_>) -> Result<bool, StoreError> {
+        let mut shard = self.shard(cx.slot.index()).lock();
+        shard.steps = shard.steps.wrapping_add(1);
+        let is_often = shard.steps.is_multiple_of(OFTEN);
+        self.advance(cx, shard, BATCHES_PER_STEP, false)?;
+        if is_often {
+            self.run(cx)?;
+        }
+        Ok(is_often)
+    }
+
+    /// All of what there is to do for retired versions.
+    pub fn run(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        for shard in &self.shards {
+            if let Some(shard) = shard.try_lock() {
+                self.advance(cx, shard, usize::MAX, false)?;
+            }
+        }
+        self.chores(cx, false)
+    }
+
+    /// Frees all that can be freed.
+    pub fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        for shard in &self.shards {
+            self.advance(cx, shard.lock(), usize::MAX, true)?;
+        }
+        self.chores(cx, true)
+    }
+
+    fn advance(
+        &self,
+        cx: &Context<'_>,
+        mut shard: MutexGuard<'_, Retired>,
+        most: usize,
+        urgent: bool,
+    ) -> Result<(), StoreError> {
+        if self.is_batch_due(cx, &shard, urgent) {
+            let mut versions = std::mem::take(&mut shard.fresh);
+            versions.sort_unstable_by_key(|(table, address)| (table.0, address.offset()));
+            if self.marks == Marks::Batched {
+                self.mark(cx, &versions)?;
+            }
+            shard.batches.push_back(Batch { versions, grace: cx.registry.grace(), at: cx.registry.now() });
+        }
+        let mut freed = 0;
+        for _ in 0..most {
+            let Some(batch) = shard.batches.front_mut().filter(|b| b.at <= cx.store.durable_watermark())
+            else {
+                break;
+            };
+            if !batch.grace.is_over(cx.registry) {
+                break;
+            }
+            let mut addresses = Vec::with_capacity(batch.versions.len());
+            for of_table in batch.versions.chunk_by(|a, b| a.0 == b.0) {
+                addresses.clear();
+                addresses.extend(of_table.iter().map(|(_, address)| *address));
+                freed += cx.store.recycle(of_table[0].0, &addresses, batch.at).unwrap_or(0);
+            }
+            shard.batches.pop_front();
+        }
+        if freed > 0 {
+            add(&self.counters.versions_reclaimed, freed as u64);
+        }
+        Ok(())
+    }
+
+    fn is_batch_due(&self, cx: &Context<'_>, shard: &Retired, urgent: bool) -> bool {
+        !shard.fresh.is_empty()
+            && (urgent
+                || shard.fresh.len() >= BATCH
+                || self.epochs.of(cx.registry.now()) > self.epochs.of(shard.began))
+    }
+
+    /// Writes the headers of the blocks that the versions lie in.
+    fn mark(&self, cx: &Context<'_>, versions: &[(TableId, Address)]) -> Result<(), StoreError> {
+        let mut last = None;
+        for (_, address) in versions {
+            let block = cx.store.block_of(*address);
+            if last != Some(block) {
+                cx.store.write_header(block)?;
+                self.counters.headers_written(1);
+                last = Some(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tombstones and empty chunks, about once an epoch.
+    fn chores(&self, cx: &Context<'_>, urgent: bool) -> Result<(), StoreError> {
+        let Some(mut chores) = self.chores.try_lock() else { return Ok(()) };
+        let _pin = cx.registry.pin(cx.slot);
+        chores.sweep.advance(cx, urgent, |table, address| {
+            cx.store.supersede(address, cx.registry.now());
+            self.retire(cx, table, address);
+            add(&self.counters.tombstones_dropped, 1);
+        });
+        let epoch = self.epochs.of(cx.registry.now());
+        if epoch <= chores.done && !urgent {
+            return Ok(());
+        }
+        chores.done = epoch;
+        let watermark = cx.registry.watermark();
+        chores.chunks.advance(cx, urgent, |at| at < watermark)
+    }
+
+    /// Measures a step that began at `began`.
+    pub fn timed(&self, cx: &Context<'_>, began: Timestamp) {
+        self.counters.step(Clock::duration(cx.registry.now().tick().saturating_sub(began.tick())));
+    }
+
+    /// What an earlier run has left superseded nobody sees.
+    pub fn resume(&self, store: &Store) {
+        store.superseded_versions(|table, versions| {
+            store.recycle(table, versions, Timestamp::ZERO);
+        });
+    }
+
+    /// Forgets what waits of a dropped table.
+    pub fn forget(&self, table: TableId) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            shard.fresh.retain(|(of, _)| *of != table);
+            for batch in &mut shard.batches {
+                batch.versions.retain(|(of, _)| *of != table);
+            }
+        }
+    }
+
+    /// What has been done and what waits, of these `listed` versions beside
+    /// those that have been retired.
+    pub fn stats(&self, listed: usize) -> CollectorStats {
+        let mut stats = self.counters.snapshot();
+        let mut retired = 0;
+        for shard in &self.shards {
+            let shard = shard.lock();
+            retired += shard.fresh.len() + shard.batches.iter().map(|b| b.versions.len()).sum::<usize>();
+        }
+        stats.waiting_versions = (listed + retired) as u64;
+        stats.queue_bytes =
+            (listed * size_of::<OldVersion>() + retired * size_of::<(TableId, Address)>()) as u64;
+        stats
+    }
+}
