@@ -1,11 +1,12 @@
 //! The commit path, the only one there is: Validate, Append, Persist,
 //! Publish, Retire.
 
-use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
+use pantile_base::{Address, Timestamp};
 use pantile_reclaim::OldVersion;
 use pantile_store::{
-    Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,
+    Age, Appended, ContentFlags, HEADER_BYTES, Layout, MAX_CONTENTS_PER_TRANSACTION, NewContent, Store,
+    Urgency,
 };
 
 use crate::anchor::Anchor;
@@ -87,6 +88,22 @@ impl Transaction {
                 row,
             }
         });
+        // In delta storage what is superseded is appended beside.
+        let copied = if core.store.layout() == Layout::Delta { &appends[..] } else { &[] };
+        let base = |n: &u32| (&writes[*n as usize], writes[*n as usize].base);
+        let copies = copied.iter().map(base).filter(|(write, _)| write.has_chain()).map(|(write, base)| {
+            let old = core.store.content(base);
+            NewContent {
+                table: tables[write.table as usize].table.id,
+                tuple: write.tuple,
+                flags: old.flags().superseded(),
+                age: Age::Superseded,
+                txn_id: old.txn_id(),
+                transaction_contents: old.transaction_contents(),
+                row: old.row(),
+            }
+        });
+        let contents = contents.chain(copies);
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
         let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
         let registry = &core.registry;
@@ -104,6 +121,8 @@ impl Transaction {
     fn publish(&mut self, commit_ts: Timestamp) -> Change {
         let store = &self.core.store;
         let prunes = self.core.reclaimer.prunes();
+        // Addresses of copies, if there are any, come after those of versions.
+        let mut next_copy = self.buffers.appends.len();
         let mut change = Change::default();
         for n in 0..self.buffers.appends.len() {
             let address = self.buffers.addresses[n];
@@ -115,16 +134,20 @@ impl Transaction {
             if !write.base.is_none() {
                 let old = store.content(write.base);
                 debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
+                let copy = self.buffers.addresses.get(next_copy).filter(|_| write.has_chain());
+                next_copy += usize::from(copy.is_some());
+                let copy = copy.copied().unwrap_or(Address::NONE);
                 let superseded = OldVersion {
                     table: self.buffers.tables[write.table as usize].table.id,
                     tuple: write.tuple,
                     address: write.base,
                     begin_ts: old.txn_id(),
                     end_ts: commit_ts,
-                    linked: !write.is_new,
+                    copy,
+                    linked: write.has_chain(),
                 };
                 if superseded.linked {
-                    store.set_link(address, superseded.address, superseded.begin_ts);
+                    link(store, address, &superseded);
                     if prunes {
                         self.core.with_collector(self.slot, |collector, context| {
                             collector.extended(context, address, &superseded);
@@ -223,4 +246,16 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+/// Links a new version to the one before it, or to the copy of that.
+fn link(store: &Store, newest: Address, old: &OldVersion) {
+    let mut older = old.address;
+    if !old.copy.is_none() {
+        older = old.copy;
+        if let Some(link) = store.link(old.address) {
+            store.copy_link(older, link);
+        }
+    }
+    store.set_link(newest, older, old.begin_ts);
 }

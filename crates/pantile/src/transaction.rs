@@ -53,6 +53,13 @@ pub(crate) struct Write {
     pub found_by_later: bool,
 }
 
+impl Write {
+    /// Whether what it writes goes on a chain.
+    pub fn has_chain(&self) -> bool {
+        !self.base.is_none() && !self.is_new
+    }
+}
+
 /// A change that a savepoint can take back.
 pub(crate) enum Undo {
     /// Forget the newest write: it was made by locking a tuple.

@@ -8,6 +8,7 @@ use crate::hana::Hana;
 use crate::hekaton::Hekaton;
 use crate::hyper::Hyper;
 use crate::n2db::N2db;
+use crate::one_shot::OneShot;
 use crate::steam::Steam;
 use crate::zen::Zen;
 use crate::{GcOptions, NoGc, Reclaimer, TbCollect};
@@ -38,9 +39,13 @@ pub enum Collector {
     N2db,
     /// Zen: per-thread queues, scanned in the background.
     Zen,
+    /// OneShotGC: old versions in time partitions that are freed at once.
+    OneShot,
     /// TB-Collect as it was published: a block's header goes to the medium
     /// with every update of one of its versions.
     TbCollectEager,
+    /// TB-Collect with OneShotGC's hash index for long transactions.
+    TbCollectHash,
     /// TB-Collect: whole blocks, without walking a chain.
     #[default]
     TbCollect,
@@ -59,7 +64,9 @@ impl Collector {
         Collector::SteamWatermark,
         Collector::N2db,
         Collector::Zen,
+        Collector::OneShot,
         Collector::TbCollectEager,
+        Collector::TbCollectHash,
         Collector::TbCollect,
     ];
 
@@ -76,7 +83,9 @@ impl Collector {
             Collector::SteamWatermark => "steam-watermark",
             Collector::N2db => "n2db",
             Collector::Zen => "zen",
+            Collector::OneShot => "one-shot",
             Collector::TbCollectEager => "tb-collect-eager",
+            Collector::TbCollectHash => "tb-collect-hash",
             Collector::TbCollect => "tb-collect",
         }
     }
@@ -94,7 +103,10 @@ impl Collector {
     /// How the versions lie that it collects.
     pub fn layout(self) -> Layout {
         match self {
-            Collector::None | Collector::TbCollectEager | Collector::TbCollect => Layout::Append,
+            Collector::None | Collector::TbCollectEager | Collector::TbCollectHash | Collector::TbCollect => {
+                Layout::Append
+            }
+            Collector::OneShot => Layout::Delta,
             _ => Layout::Recycle,
         }
     }
@@ -112,7 +124,9 @@ impl Collector {
             Collector::SteamWatermark => Box::new(Steam::watermark_only(options)),
             Collector::N2db => Box::new(N2db::new(options)),
             Collector::Zen => Box::new(Zen::new(options)),
+            Collector::OneShot => Box::new(OneShot::new(options)),
             Collector::TbCollectEager => Box::new(TbCollect::eager(options, shards)),
+            Collector::TbCollectHash => Box::new(TbCollect::with_hash_index(options, shards)),
             Collector::TbCollect => Box::new(TbCollect::new(options, shards)),
         }
     }

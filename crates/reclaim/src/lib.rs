@@ -18,6 +18,7 @@ mod hekaton;
 mod hyper;
 mod n2db;
 mod none;
+mod one_shot;
 mod options;
 mod stats;
 mod steam;
@@ -50,6 +51,9 @@ pub struct OldVersion {
     pub begin_ts: Timestamp,
     /// When its successor began: who reads from here on does not see it.
     pub end_ts: Timestamp,
+    /// Where a copy of it is, in [`pantile_store::Layout::Delta`], which its
+    /// successor is linked to; else none.
+    pub copy: Address,
     /// Whether its successor is linked to it. The tombstone that is
     /// remembered under the id of a new tuple is in nobody's chain.
     pub linked: bool,

@@ -20,6 +20,7 @@ use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{Descriptor, ENTRY_BYTES};
 use crate::geometry::stride_for;
+use crate::recycle::Layout;
 use crate::store::Store;
 
 /// A content to append.
@@ -50,6 +51,8 @@ pub enum Age {
     First,
     /// A version that has superseded another.
     Later,
+    /// A copy of a version that is being superseded ([`Layout::Delta`]).
+    Superseded,
 }
 
 /// Who appends, when there is hardly any space left (T14).
@@ -230,7 +233,7 @@ impl Store {
         &'s self,
         hint: usize,
         urgency: Urgency,
-        contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
+        contents: impl Iterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
@@ -241,7 +244,7 @@ impl Store {
     pub(crate) fn append_survivors<'c>(
         &self,
         hint: usize,
-        contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
+        contents: impl Iterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
@@ -255,7 +258,7 @@ impl Store {
         streams: &'s [Mutex<Stream>],
         hint: usize,
         urgency: Urgency,
-        contents: impl ExactSizeIterator<Item = NewContent<'c>> + Clone,
+        contents: impl Iterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
@@ -265,10 +268,12 @@ impl Store {
         let stream = guard.deref_mut();
         let mut opened = Opened { urgency, any: false, carved: Vec::new() };
         self.reserve(stream, hint, contents.clone(), &now, &mut opened)?;
-        let count = contents.len() as u64;
-        let mut payload = 0;
+        let (mut count, mut payload) = (0, 0);
         for (n, content) in contents.enumerate() {
-            payload += (content.row.len() + HEADER_BYTES) as u64;
+            if content.age != Age::Superseded {
+                payload += (content.row.len() + HEADER_BYTES) as u64;
+                count += 1;
+            }
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             let header = Header {
                 txn_id: content.txn_id,
@@ -309,7 +314,7 @@ impl Store {
         for n in 0..stream.plan.len() {
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             let mut wanted = std::mem::take(&mut lane.wanted);
-            if outcome.is_ok() && wanted > 0 && self.options.layout.recycles() {
+            if outcome.is_ok() && wanted > 0 && self.may_overwrite(lane.age) {
                 self.take_vacant(lane.class(), hint, wanted, &mut lane.vacant);
                 wanted -= lane.vacant.len() as u32;
                 lane.vacant.reverse();
@@ -322,6 +327,15 @@ impl Store {
             self.give_back(stream, std::mem::take(&mut opened.carved));
         }
         outcome.map_err(StoreError::Medium)
+    }
+
+    /// Whether contents go to slots that have become free.
+    fn may_overwrite(&self, age: Age) -> bool {
+        match self.options.layout {
+            Layout::Append => false,
+            Layout::Recycle => true,
+            Layout::Delta => age != Age::Superseded,
+        }
     }
 
     fn open_blocks(
@@ -361,6 +375,10 @@ impl Store {
     /// A partly filled block of an idle lane, or from before the database was
     /// opened. Its versions may be of another age; it is one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
+        if lane.age == Age::Superseded {
+            // What lies beside old versions must go when they do.
+            return None;
+        }
         self.resumable.lock().get_mut(&lane.class())?.pop()
     }
 

@@ -14,6 +14,8 @@ use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
+use crate::kept_tiles::KeepLinks;
+use crate::recycle::Layout;
 use crate::store::Store;
 use crate::tile::Tile;
 
@@ -254,8 +256,11 @@ impl Store {
     /// medium forgets it with the caller's next sync point, after which
     /// [`Store::free`] gives the space to others.
     ///
-    /// Its tile is kept for walks of transactions that began before
-    /// `keep_tile`, or given back, to be dropped when no thread is looking.
+    /// Its links are kept for walks that may pass through it, if they are to
+    /// be; a tile that is given back is to be dropped when no thread is looking.
+    ///
+    /// Blocks of [`Layout::Delta`] that hold old versions need not be frozen:
+    /// nothing is moved out of them.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -263,9 +268,13 @@ impl Store {
         &self,
         block: BlockRef,
         copies: Option<SyncPoint>,
-        keep_tile: Option<Timestamp>,
+        keep: Option<KeepLinks>,
     ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
-        let Some((chunk, found)) = self.alive(block).filter(|(_, b)| b.state() == BlockState::Frozen) else {
+        let may_go = |state| match self.layout() {
+            Layout::Append | Layout::Recycle => state == BlockState::Frozen,
+            Layout::Delta => state == BlockState::Sealed,
+        };
+        let Some((chunk, found)) = self.alive(block).filter(|(_, b)| may_go(b.state())) else {
             return Ok(Err(Refused::NotFrozen));
         };
         let alive = chunk.geometry.slots - found.map.count();
@@ -284,12 +293,13 @@ impl Store {
             return Ok(Err(Refused::LivesUsedUp));
         }
         found.become_(BlockState::Released);
-        let tile = match keep_tile.filter(|_| !is_removed(Control::TilesKept)) {
-            Some(until) => {
-                if self.kept.take_over(block.id, found, until) {
+        let tile = match keep.filter(|_| !is_removed(Control::TilesKept)) {
+            Some(keep) => {
+                let (is_kept, tile) = self.kept.take_over(block.id, found, keep);
+                if is_kept {
                     chunk.kept_tiles.fetch_add(1, Ordering::AcqRel);
                 }
-                None
+                tile
             }
             None => {
                 found.end_life();
@@ -346,7 +356,7 @@ impl Store {
                 chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
             }
         }
-        gone.into_iter().map(|(_, tile)| tile).collect()
+        gone.into_iter().filter_map(|(_, tile)| tile).collect()
     }
 
     /// Tiles kept without their blocks.

@@ -32,6 +32,12 @@ impl ContentFlags {
         Self(self.0 | Self::RELOCATED.0)
     }
 
+    /// The same, of a copy that recovery takes for nothing: the version itself
+    /// stays where it was written until its successor is known to be durable.
+    pub fn superseded(self) -> Self {
+        Self(self.0 | Self::VOID.0)
+    }
+
     /// Whether it is a copy made by a collector.
     #[inline]
     pub fn is_relocated(self) -> bool {

@@ -33,6 +33,7 @@ pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
+pub use kept_tiles::KeepLinks;
 pub use recover::{Found, Scan, ScanProgress, ScanSummary};
 pub use recycle::Layout;
 pub use space::{Space, TableBlocks};

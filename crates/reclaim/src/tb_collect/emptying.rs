@@ -10,10 +10,10 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 use pantile_cc::{Grace, RunningEpochs, Sight};
 use pantile_media::SyncPoint;
-use pantile_store::{BlockEvent, BlockRef, Refused, StoreError, Survivor, emit};
+use pantile_store::{BlockEvent, BlockRef, KeepLinks, Refused, StoreError, Survivor, emit};
 
-use super::TbCollect;
 use super::queues::Queues;
+use super::{PassedOver, TbCollect};
 use crate::Context;
 use crate::counters::add;
 
@@ -228,10 +228,14 @@ impl TbCollect {
         sight: Sight,
     ) -> Result<Result<(), Refused>, StoreError> {
         let Some(info) = cx.store.block_info(leaving.block) else { return Ok(Err(Refused::NotFrozen)) };
-        let keep = (sight == Sight::PassedOver).then_some(info.seen_until);
+        let keep = (sight == Sight::PassedOver).then(|| match self.passed_over {
+            PassedOver::InTile => KeepLinks::InTile(info.seen_until),
+            PassedOver::InIndex => KeepLinks::InIndex(info.seen_until),
+        });
         match cx.store.release(leaving.block, leaving.copies, keep)? {
             Err(refused) => return Ok(Err(refused)),
-            // Nobody is looking at the tile any more.
+            Ok(tile) if keep.is_some() => self.retired_tiles.lock().extend(tile),
+            // Nobody is looking at it any more.
             Ok(tile) => drop(tile),
         }
         add(&self.counters.blocks_reclaimed, 1);

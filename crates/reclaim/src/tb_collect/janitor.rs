@@ -55,7 +55,8 @@ impl TbCollect {
                 cx.store.give_up_idle(IDLE_ROUNDS);
             }
             self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
-            let kept = cx.store.take_kept_tiles(cx.registry.watermark());
+            let mut kept = cx.store.take_kept_tiles(cx.registry.watermark());
+            kept.append(&mut self.retired_tiles.lock());
             if !kept.is_empty() {
                 janitor.tiles.push((cx.registry.grace(), kept));
             }

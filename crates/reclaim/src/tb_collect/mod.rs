@@ -24,7 +24,7 @@ use std::cell::Cell;
 use pantile_base::sync::Mutex;
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
-use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, emit};
+use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, Tile, emit};
 
 use crate::counters::Counters;
 use crate::options::GcOptions;
@@ -49,10 +49,22 @@ enum Headers {
     Eagerly,
 }
 
+/// Where the links of a block go that long transactions have been passed over by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PassedOver {
+    /// They stay in its tile (TB-Collect 4.4).
+    InTile,
+    /// To a hash index, as in OneShotGC (TB-Collect 5.5, "TB-Collect-hash").
+    InIndex,
+}
+
 /// The collector.
 pub struct TbCollect {
     options: GcOptions,
     headers: Headers,
+    passed_over: PassedOver,
+    /// Whose links are in the index; threads may be looking at them.
+    retired_tiles: Mutex<Vec<Tile>>,
     epochs: EpochManager,
     shards: Box<[Shard]>,
     janitor: Mutex<Janitor>,
@@ -66,6 +78,8 @@ impl TbCollect {
         Self {
             options,
             headers: Headers::Lazily,
+            passed_over: PassedOver::InTile,
+            retired_tiles: Mutex::default(),
             epochs: EpochManager::new(options.epoch),
             shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
             janitor: Mutex::default(),
@@ -78,6 +92,11 @@ impl TbCollect {
     /// of its versions (TB-Collect 4.3, step 2).
     pub fn eager(options: GcOptions, shards: usize) -> Self {
         Self { headers: Headers::Eagerly, ..Self::new(options, shards) }
+    }
+
+    /// With a hash index for the chains of long transactions.
+    pub fn with_hash_index(options: GcOptions, shards: usize) -> Self {
+        Self { passed_over: PassedOver::InIndex, ..Self::new(options, shards) }
     }
 
     /// How many versions of a block must have been superseded.
@@ -133,9 +152,10 @@ fn all_blocks(store: &Store) -> impl Iterator<Item = BlockRef> + '_ {
 
 impl Reclaimer for TbCollect {
     fn name(&self) -> &'static str {
-        match self.headers {
-            Headers::Lazily => "tb-collect",
-            Headers::Eagerly => "tb-collect-eager",
+        match (self.headers, self.passed_over) {
+            (Headers::Eagerly, _) => "tb-collect-eager",
+            (Headers::Lazily, PassedOver::InTile) => "tb-collect",
+            (Headers::Lazily, PassedOver::InIndex) => "tb-collect-hash",
         }
     }
 
