@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use client::{ITEMS, Load, NAMED, Recorded, Store, record};
-use pantile::{Durability, Isolation};
+use pantile::{Collector, Durability, Isolation};
 use pantile_history::{Check, History, Kind};
 use support::{Bed, Beside, SeedNote, check_worth, read_for_long, seeds};
 
@@ -47,7 +47,7 @@ fn runs_beside(
         let store = Store::new(&db);
         let done = AtomicBool::new(false);
         let recorded = std::thread::scope(|scope| {
-            if beside == Beside::Eager {
+            if beside.is_eager() {
                 scope.spawn(|| read_for_long(&db, &done, seed));
             }
             let recorded = record(&store, load, seed, Instant::now());
@@ -99,6 +99,17 @@ fn serializable_beside_an_eager_collector() {
     runs(Bed::Dram, LONG, 1001, 6);
     runs(Bed::File(Durability::None), FULL, 1101, 1);
     runs(Bed::Nvm, FULL, 1201, 1);
+    check_worth();
+}
+
+#[test]
+fn serializable_beside_every_collector() {
+    for (n, &collector) in (0u64..).zip(Collector::ALL) {
+        println!("{collector}");
+        let load = Load { transactions: 150, ..FULL };
+        let beside = Beside::This(collector);
+        runs_beside(beside, Bed::Dram, load, 1401 + 10 * n, 2, is_strictly_serializable);
+    }
     check_worth();
 }
 

@@ -11,6 +11,7 @@ mod runner;
 mod state;
 mod tape;
 
+use pantile::Collector;
 use pantile::Durability;
 use runner::{Collected, Runner};
 use support::{Bed, Home, SeedNote, seeds};
@@ -29,10 +30,14 @@ fn run(bed: Bed, first_seed: u64, count: u64, steps: u64) {
 /// The same beside a collector that frees blocks every few steps, and readers
 /// that stay open for long.
 fn run_eager(bed: Bed, first_seed: u64, count: u64, steps: u64) {
+    run_collecting(|seed| Home::new(bed).eager(seed), first_seed, count, steps);
+}
+
+fn run_collecting(home: impl Fn(u64) -> Home, first_seed: u64, count: u64, steps: u64) {
     let mut done = Collected::default();
     for seed in seeds(first_seed, count) {
         let _note = SeedNote(seed);
-        let mut runner = Runner::new(Home::new(bed).eager(seed), seed).collecting();
+        let mut runner = Runner::new(home(seed), seed).collecting();
         for _ in 0..steps {
             runner.step();
         }
@@ -40,6 +45,16 @@ fn run_eager(bed: Bed, first_seed: u64, count: u64, steps: u64) {
     }
     println!("{done:?}");
     assert!(done.reclaimed > 0, "nothing was collected: {done:?}");
+}
+
+#[test]
+fn model_beside_every_collector() {
+    for (n, &collector) in (0u64..).zip(&Collector::ALL[1..]) {
+        println!("{collector}");
+        run_collecting(|seed| Home::new(Bed::Dram).eager_with(collector, seed), 801 + 10 * n, 2, 1_000);
+        let synced = Bed::File(Durability::None);
+        run_collecting(|seed| Home::new(synced).eager_with(collector, seed), 806 + 10 * n, 1, 400);
+    }
 }
 
 #[test]

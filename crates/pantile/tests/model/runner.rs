@@ -261,7 +261,7 @@ impl Runner {
     fn note_collected(&mut self) {
         let stats = self.db().stats().collector;
         self.collected += Collected {
-            reclaimed: stats.blocks_reclaimed,
+            reclaimed: stats.versions_reclaimed,
             passed_over: stats.blocks_passed_over,
             relocated: stats.survivors_relocated,
             tiles_dropped: stats.tiles_dropped,

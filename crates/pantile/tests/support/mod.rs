@@ -107,16 +107,32 @@ pub struct Home {
     medium: Option<Arc<dyn Medium>>,
     collector: Collector,
     eager: Option<u64>,
+    /// The collector is not the one that `eager` picks.
+    forced: bool,
 }
 
 impl Home {
     pub fn new(bed: Bed) -> Self {
-        Self { bed, dirs: vec![new_dir()], medium: None, collector: Collector::default(), eager: None }
+        Self {
+            bed,
+            dirs: vec![new_dir()],
+            medium: None,
+            collector: Collector::default(),
+            eager: None,
+            forced: false,
+        }
     }
 
     /// The collector works as eagerly as it goes; how exactly, the seed says.
     pub fn eager(mut self, seed: u64) -> Self {
         self.eager = Some(seed);
+        self
+    }
+
+    /// This collector, as eager as it goes.
+    pub fn eager_with(mut self, collector: Collector, seed: u64) -> Self {
+        (self.collector, self.eager) = (collector, Some(seed));
+        self.forced = true;
         self
     }
 
@@ -137,6 +153,7 @@ impl Home {
     pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2);
         let options = match self.eager {
+            Some(seed) if self.forced => eager(options, seed).collector(self.collector),
             Some(seed) => eager(options, seed),
             None => options,
         };
@@ -188,28 +205,37 @@ pub enum Beside {
     Any,
     /// One that is as eager as it goes, and long readers.
     Eager,
+    /// This one, as eager as it goes, and long readers.
+    This(Collector),
 }
 
 impl Beside {
+    /// Whether long readers run as well.
+    pub fn is_eager(self) -> bool {
+        self != Beside::Any
+    }
+
     pub fn home(self, bed: Bed, seed: u64) -> Home {
         match self {
             Beside::Any => Home::new(bed).collect_by_seed(seed),
             Beside::Eager => Home::new(bed).eager(seed),
+            Beside::This(collector) => Home::new(bed).eager_with(collector, seed),
         }
     }
 
     /// Takes note of what the collector has done in a run.
     pub fn note(self, db: &Database) {
-        if self == Beside::Eager {
+        if self.is_eager() {
             let done = db.stats().collector;
             let (freed, over) = (done.blocks_reclaimed, done.blocks_passed_over);
-            println!("{freed} blocks, {over} passed over, {} survivors", done.survivors_relocated);
-            FREED.fetch_add(freed, Ordering::Relaxed);
+            let versions = done.versions_reclaimed;
+            println!("{freed} blocks, {over} passed over, {versions} versions");
+            FREED.fetch_add(versions, Ordering::Relaxed);
         }
     }
 }
 
-/// Blocks freed in this process, as far as was noted.
+/// Versions freed in this process, as far as was noted.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
 /// Runs beside an eager collector were worth it. A single run need not be: a
