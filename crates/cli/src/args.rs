@@ -35,6 +35,12 @@ pub enum Verb {
         after_help = "Example:\n  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9"
     )]
     Bench(Bench),
+    /// Rerun published experiments at this machine's size and judge what was claimed.
+    ///
+    /// Writes index.html, with a plot and a table for each claim, and claims.json to the report's
+    /// directory. Needs nothing else; docs/experiments.md describes the method.
+    #[command(after_help = crate::paper::EXAMPLES)]
+    Paper(crate::paper::PaperArgs),
     /// Kill a process that works on a database, open it and see that nothing is lost.
     ///
     /// Starts a process that runs transactions and changes tables and indexes, kills it at random
