@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::record::{Consistency, to_json};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
-use crate::ycsb::{Mix, Ycsb};
+use crate::ycsb::Ycsb;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -100,8 +100,7 @@ fn a_record_of_tpcc_has_what_scripts_rely_on() {
 #[test]
 fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     let dir = tempfile::tempdir().unwrap();
-    let mix = Mix { updates: 50, ..Mix::default() };
-    let ycsb = Ycsb { tuples: 500, tuple_bytes: 100, ops: 4, mix, theta: 0.9, latest: false, seed: 1 };
+    let ycsb = Ycsb { tuples: 500, ops: 4, theta: 0.9, seed: 1, ..Ycsb::default() };
     let variant = |medium| Variant { medium, gc: Collector::None };
     let settings = Settings {
         variants: vec![variant(Medium::File), variant(Medium::Dram)],
@@ -233,8 +232,7 @@ impl Workload for Faulty {
 
 #[test]
 fn a_long_reader_that_fails_ends_the_run() {
-    let mix = Mix { updates: 50, ..Mix::default() };
-    let ycsb = Ycsb { tuples: 500, tuple_bytes: 100, ops: 4, mix, theta: 0.9, latest: false, seed: 1 };
+    let ycsb = Ycsb { tuples: 500, ops: 4, theta: 0.9, seed: 1, ..Ycsb::default() };
     let faulty = Faulty { ycsb, rows: AtomicU64::new(0) };
     let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_secs(600), rate: 0.0 };
     let settings = Settings { long_readers: 1, pace, ..settings(Medium::Dram) };

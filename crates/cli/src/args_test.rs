@@ -29,6 +29,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!((args.tuples, args.tuple_bytes, args.ops), (1_000_000, 100, 20));
     assert_eq!((args.updates, args.inserts, args.scans, args.rmw), (50, 0, 0, 0));
     assert_eq!((args.theta, args.workload), (None, None));
+    assert_eq!((args.long_share, args.scan_share, args.scan_tuples), (0, 0, None));
     let common = args.common;
     assert_eq!((common.seconds, common.warmup, common.rate), (10.0, 2.0, 0.0));
     assert_eq!((common.runs, common.threads), (1, None));
@@ -72,6 +73,9 @@ fn every_flag_of_the_contract_is_taken() {
     };
     assert_eq!(common.gc_options(), gc);
     assert_eq!((common.long_readers, common.quiet), (3, true));
+    let args = ycsb("--long-share 10 --long-ops 80 --scan-share 5 --scan-tuples 1000 --theta 1");
+    assert_eq!((args.long_share, args.long_ops, args.theta), (10, 80, Some(1.0)));
+    assert_eq!((args.scan_share, args.scan_tuples), (5, Some(1000)));
     assert_eq!(ycsb("--workload f --theta 0.5").workload, Some('F'));
 }
 
@@ -80,7 +84,12 @@ fn wrong_arguments_are_told_in_one_line() {
     let wrong = [
         ("bench tpcc --warehouses 0", "--warehouses"),
         ("bench tpcc --warehouse 1", "--warehouses"),
-        ("bench ycsb --theta 1", "at least 0 and below 1"),
+        ("bench ycsb --theta 1.1", "from 0 to 1"),
+        ("bench ycsb --theta nan", "from 0 to 1"),
+        ("bench ycsb --long-share 101", "--long-share"),
+        ("bench ycsb --long-ops 0", "--long-ops"),
+        ("bench ycsb --scan-share=-1", "--scan-share"),
+        ("bench ycsb --scan-tuples 0", "--scan-tuples"),
         ("bench ycsb --theta x", "not a number"),
         ("bench ycsb --updates 101", "--updates"),
         ("bench ycsb --workload G", "A to F"),
