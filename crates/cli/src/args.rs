@@ -77,6 +77,14 @@ pub enum Bench {
     /// earlier run has left there, closed or killed, is opened, checked and gone on with.
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(TpccArgs),
+    /// TPC-C's transactions beside analytical queries: CH-benCHmark.
+    ///
+    /// Clients of the transactions do what `tpcc` does; the others run sixteen queries over the
+    /// same tables and three more, in random order, each at a safe snapshot. Rates and the
+    /// schedule of --rate are those of the transactions; queries are counted apart. Checks what
+    /// `tpcc` checks.
+    #[command(after_help = CH_EXAMPLES, mut_arg("threads", |threads| threads.hide(true)))]
+    Ch(ChArgs),
 }
 
 const YCSB_EXAMPLES: &str = "Examples:
@@ -93,6 +101,10 @@ const TPCC_EXAMPLES: &str = "Examples:
   pantile bench tpcc --warehouses 4 --threads 16 --rate 5000 --dir /data/tpcc --json -
   pantile bench tpcc --medium nvm:optane --gc none,tb-collect --runs 5 --long-readers 2
   pantile bench tpcc --rate 1000 --seconds 600 --gc-pacing fixed --gc-queue 0.05    (does space stay put?)";
+
+const CH_EXAMPLES: &str = "Examples:
+  pantile bench ch --oltp 1 --olap 1 --seconds 60 --medium dram --gc all
+  pantile bench ch --warehouses 4 --oltp 2 --olap 4 --rate 1000 --json -";
 
 /// Settings of YCSB.
 #[derive(Args, Debug)]
@@ -147,6 +159,23 @@ pub struct TpccArgs {
     /// Warehouses.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub warehouses: u16,
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Settings of CH-benCHmark.
+#[derive(Args, Debug)]
+pub struct ChArgs {
+    /// Warehouses.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub warehouses: u16,
+    /// Clients that run transactions, each on a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub oltp: u16,
+    /// Clients that run queries, each on a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub olap: u16,
     /// What all workloads share.
     #[command(flatten)]
     pub common: Common,

@@ -14,7 +14,7 @@ fn parse(line: &str) -> Result<Bench, String> {
 fn ycsb(line: &str) -> YcsbArgs {
     match parse(&format!("bench ycsb {line}")).unwrap() {
         Bench::Ycsb(args) => args,
-        Bench::Tpcc(_) => panic!("tpcc"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -54,12 +54,17 @@ fn every_flag_of_the_contract_is_taken() {
     let line = "bench tpcc --warehouses 4 --threads 16 --seconds 0.5 --warmup 0 --rate 1000 --gc all \
                 --medium nvm:optane --dir /tmp/x --isolation read-committed --durability group \
                 --seed 7 --runs 3 --json -";
-    let Bench::Tpcc(args) = parse(line).unwrap() else { panic!("ycsb") };
+    let Bench::Tpcc(args) = parse(line).unwrap() else { panic!("another") };
     assert_eq!(args.warehouses, 4);
     assert_eq!((args.common.threads, args.common.seed, args.common.runs), (Some(16), 7, 3));
     assert_eq!(args.common.json, Some(PathBuf::from("-")));
     assert_eq!(Isolation::from(args.common.isolation), Isolation::ReadCommitted);
     assert_eq!(Durability::from(args.common.durability), Durability::Group);
+    let Bench::Ch(args) = parse("bench ch").unwrap() else { panic!("another") };
+    assert_eq!((args.warehouses, args.oltp, args.olap, args.common.threads), (1, 1, 1, None));
+    let line = "bench ch --warehouses 3 --oltp 4 --olap 0 --rate 100 --gc all --runs 2";
+    let Bench::Ch(args) = parse(line).unwrap() else { panic!("another") };
+    assert_eq!((args.warehouses, args.oltp, args.olap, args.common.rate), (3, 4, 0, 100.0));
     let line = "--gc-theta 0.75 --gc-queue 0.05 --gc-space-target 1.5 --gc-epoch-ms 2.5 --gc-pacing fixed --gc-no-pass-over \
                 --long-readers 3 --quiet";
     let common = ycsb(line).common;
@@ -112,6 +117,9 @@ fn wrong_arguments_are_told_in_one_line() {
         ("bench ycsb --seconds nan", "above 0"),
         ("bench ycsb --isolation none", "read-committed"),
         ("bench ycsb --threads 0", "--threads"),
+        ("bench ch --oltp 0", "--oltp"),
+        ("bench ch --olap 1001", "--olap"),
+        ("bench tpcc --olap 1", "--olap"),
         ("bench tpcd", "tpcc"),
         ("bench", "subcommand"),
         ("", "subcommand"),

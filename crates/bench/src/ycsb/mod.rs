@@ -6,7 +6,8 @@
 //! to 100 tuples from a key on; an insert adds a tuple after the last.
 //!
 //! Some of the transactions can be longer than the others, and some can be
-//! scans of the whole table at a safe snapshot.
+//! scans of the whole table at a safe snapshot. `docs/workloads.md` says which
+//! experiments of which papers that makes possible.
 //!
 //! | workload | mix | keys |
 //! | --- | --- | --- |
