@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
+        Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),
         Verb::Paper(args) => paper::run(&args, &STOP),
         Verb::Crashtest(args) => crashtest::run(&args, &STOP),
         Verb::CrashtestWork(args) => crashtest::work(&args),

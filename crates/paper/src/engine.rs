@@ -35,9 +35,6 @@ pub struct Engine;
 
 impl Runner for Engine {
     fn missing(&self, run: &RunSpec) -> Option<String> {
-        if let Some(missing) = run.work.not_built_in() {
-            return Some(missing.to_owned());
-        }
         Collector::by_name(run.gc).is_none().then(|| format!("{} is not built in", run.gc))
     }
 

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Measurement {
     /// Transactions a second.
     pub txn_per_s: f64,
+    /// Analytical queries a second, where there are any.
+    pub queries_per_s: Option<f64>,
     /// By kind of transaction.
     pub kinds: BTreeMap<String, Kind>,
     /// Bytes that the medium was asked to write, in whole units where it has them.
@@ -113,6 +115,7 @@ impl From<&Record> for Measurement {
         });
         Self {
             txn_per_s: record.txn_per_s,
+            queries_per_s: record.queries_per_s,
             kinds: kinds.collect(),
             bytes_written: io.unit_bytes.map_or(io.bytes_written, |unit| unit * io.units_written) as f64,
             syncs: io.syncs,

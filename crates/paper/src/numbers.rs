@@ -67,7 +67,8 @@ pub fn figure(number: f64) -> String {
         size if size >= 1000.0 => grouped(number),
         size if size >= 100.0 => format!("{number:.0}"),
         size if size >= 10.0 => format!("{number:.1}"),
-        size if size >= 0.095 || size == 0.0 => trimmed(&format!("{number:.2}")),
+        size if size >= 0.1 || size == 0.0 => trimmed(&format!("{number:.2}")),
+        size if size >= 0.0005 => trimmed(&format!("{number:.3}")),
         _ => format!("{number:.2e}"),
     }
 }
@@ -138,7 +139,8 @@ mod tests {
             (123.4, "123"),
             (1234.0, "1,234"),
             (-1_234_567.0, "-1,234,567"),
-            (0.001234, "1.23e-3"),
+            (0.0123, "0.012"),
+            (0.0001234, "1.23e-4"),
         ] {
             assert_eq!(figure(number), text);
         }

@@ -63,7 +63,7 @@ impl Size {
             ops: vec![1],
             memories: vec!["nvm:E"],
             olap: vec![1, 2],
-            epochs: vec![1.0, 1000.0],
+            epochs: vec![1.0, 10_000.0],
             scans: vec![10, 90],
         }
     }
@@ -125,6 +125,6 @@ mod tests {
         let all: Vec<_> = Size::quick(2).shorter().collect();
         assert_eq!(all[0], Size::quick(2));
         assert!(all.windows(2).all(|two| two[1].pace.1 < two[0].pace.1));
-        assert!(all.iter().all(|size| size.pace.0 > 0.0 && size.long.1 > 0.3));
+        assert!(all.iter().all(|size| size.pace.0 > 0.0 && size.long.1 > 0.2));
     }
 }

@@ -120,7 +120,7 @@ impl RunSpec {
             variants: vec![Variant { medium, gc }],
             runs: 1,
             gc: GcOptions { epoch, ..GcOptions::default() },
-            threads: self.threads,
+            threads: self.threads + self.work.readers(),
             long_readers: self.long_readers,
             pace: Pace {
                 warmup: Duration::from_secs_f64(self.warmup),

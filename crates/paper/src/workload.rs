@@ -2,6 +2,7 @@
 //! place that knows which of the benchmarks each is.
 
 use pantile_bench::Result;
+use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
 use pantile_bench::record::Record;
@@ -66,34 +67,47 @@ pub const SCAN: &str = "table_scan";
 const TUPLE_BYTES: u32 = 100;
 
 impl Work {
-    /// What is missing where the workload cannot be run.
-    pub fn not_built_in(&self) -> Option<&'static str> {
-        match self {
-            Work::Tpcc { .. } | Work::Ycsb { .. } => None,
-            Work::Mixed { .. } => Some("the workload of YCSB with long transactions is not built in"),
-            Work::Ch { .. } => Some("the workload ch is not built in"),
-            Work::Kv { .. } => Some("the workload of single-row updates beside scans is not built in"),
-        }
-    }
-
     /// Runs it; the records go to `each`.
     ///
     /// # Errors
-    /// Those of the run; [`pantile_bench::Error::Setting`] where it is not built in.
+    /// Those of the run.
     pub fn run(&self, settings: &Settings, context: &Context<'_>, each: impl FnMut(Record)) -> Result<()> {
         let seed = settings.seed;
+        let tpcc = |warehouses| Tpcc { scale: Scale::full(warehouses), seed };
+        let ycsb = |tuples, ops, updates, theta| Ycsb {
+            tuples,
+            tuple_bytes: TUPLE_BYTES,
+            ops,
+            mix: Mix { updates, ..Mix::default() },
+            theta,
+            seed,
+            ..Ycsb::default()
+        };
         match *self {
-            Work::Tpcc { warehouses } => {
-                run_all(&Tpcc { scale: Scale::full(warehouses), seed }, settings, context, each)
+            Work::Tpcc { warehouses } => run_all(&tpcc(warehouses), settings, context, each),
+            Work::Ch { warehouses, olap } => {
+                let oltp = settings.threads - olap;
+                run_all(&Ch { tpcc: tpcc(warehouses), oltp, olap }, settings, context, each)
             }
             Work::Ycsb { tuples, ops, updates, theta } => {
-                let mix = Mix { updates, ..Mix::default() };
-                let ycsb = Ycsb { tuples, tuple_bytes: TUPLE_BYTES, ops, mix, theta, latest: false, seed };
-                run_all(&ycsb, settings, context, each)
+                run_all(&ycsb(tuples, ops, updates, theta), settings, context, each)
             }
-            Work::Mixed { .. } | Work::Ch { .. } | Work::Kv { .. } => {
-                Err(pantile_bench::Error::Setting(self.not_built_in().unwrap_or_default().to_owned()))
+            Work::Mixed { tuples, ops, theta, long_share, long_ops } => {
+                let mixed = Ycsb { long_share, long_ops, ..ycsb(tuples, ops, 50, theta) };
+                run_all(&mixed, settings, context, each)
             }
+            Work::Kv { tuples, theta, scans } => {
+                let kv = Ycsb { scan_share: scans, ..ycsb(tuples, 1, 100, theta) };
+                run_all(&kv, settings, context, each)
+            }
+        }
+    }
+
+    /// Clients beside those that write.
+    pub fn readers(&self) -> usize {
+        match self {
+            Work::Ch { olap, .. } => *olap,
+            _ => 0,
         }
     }
 
