@@ -268,6 +268,9 @@ impl<W: Workload> Experiment<'_, W> {
         for (second, &transactions) in per_second.iter_mut().zip(&measured.per_second) {
             second.transactions = transactions;
         }
+        for (second, &queries) in per_second.iter_mut().zip(measured.queries_per_second.iter().flatten()) {
+            second.queries = Some(queries);
+        }
         let kinds = self.workload.kinds();
         let seconds = measured.seconds;
         let transactions = measured.transactions();
@@ -291,6 +294,10 @@ impl<W: Workload> Experiment<'_, W> {
             config: self.settings.config(self.variant, self.workload.config()),
             transactions,
             txn_per_s: ratio(transactions as f64, seconds).unwrap_or(0.0),
+            queries_per_s: measured
+                .queries_per_second
+                .as_ref()
+                .and_then(|_| ratio(measured.queries as f64, seconds)),
             tpmc: tpmc.and_then(|commits| ratio(commits, seconds)),
             aborts_per_txn: ratio(measured.aborts as f64, transactions as f64).unwrap_or(0.0),
             rollbacks: measured.kinds.iter().map(|kind| kind.rolled_back).sum(),

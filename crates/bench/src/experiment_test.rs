@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::record::{Consistency, to_json};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
-use crate::ycsb::{Mix, Ycsb};
+use crate::ycsb::Ycsb;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -97,11 +97,36 @@ fn a_record_of_tpcc_has_what_scripts_rely_on() {
     assert!(json.get("baseline").is_none() && json.get("interrupted").is_none());
 }
 
+/// Runs at a rate that any machine keeps up with for longer than a second.
+fn assert_rate_and_seconds<W: Workload>(workload: &W) {
+    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(1200), rate: 100.0 };
+    let record = records(workload, &Settings { pace, ..settings(Medium::Dram) }).remove(0);
+    // Each client may end one that was due at the very end.
+    assert!((1..=122).contains(&record.transactions), "{}", record.transactions);
+    let seconds: Vec<_> = record.per_second.iter().map(|second| second.second).collect();
+    assert_eq!(seconds, [1, 2]);
+    assert_eq!(record.per_second.iter().map(|second| second.transactions).sum::<u64>(), record.transactions);
+    assert!(record.per_second.iter().all(|second| second.queries.is_none()));
+}
+
+#[test]
+fn standard_mixes_keep_a_rate_and_tell_their_seconds() {
+    for letter in 'A'..='F' {
+        let (mix, latest) = Ycsb::standard(letter).unwrap();
+        assert_rate_and_seconds(&Ycsb { tuples: 500, mix, latest, theta: 0.99, ..Ycsb::default() });
+    }
+}
+
+#[test]
+fn long_transactions_scans_and_tpcc_keep_a_rate_and_tell_their_seconds() {
+    assert_rate_and_seconds(&Ycsb { tuples: 500, long_share: 20, scan_share: 20, ..Ycsb::default() });
+    assert_rate_and_seconds(&tpcc());
+}
+
 #[test]
 fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     let dir = tempfile::tempdir().unwrap();
-    let mix = Mix { updates: 50, ..Mix::default() };
-    let ycsb = Ycsb { tuples: 500, tuple_bytes: 100, ops: 4, mix, theta: 0.9, latest: false, seed: 1 };
+    let ycsb = Ycsb { tuples: 500, ops: 4, theta: 0.9, seed: 1, ..Ycsb::default() };
     let variant = |medium| Variant { medium, gc: Collector::None };
     let settings = Settings {
         variants: vec![variant(Medium::File), variant(Medium::Dram)],
@@ -233,8 +258,7 @@ impl Workload for Faulty {
 
 #[test]
 fn a_long_reader_that_fails_ends_the_run() {
-    let mix = Mix { updates: 50, ..Mix::default() };
-    let ycsb = Ycsb { tuples: 500, tuple_bytes: 100, ops: 4, mix, theta: 0.9, latest: false, seed: 1 };
+    let ycsb = Ycsb { tuples: 500, ops: 4, theta: 0.9, seed: 1, ..Ycsb::default() };
     let faulty = Faulty { ycsb, rows: AtomicU64::new(0) };
     let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_secs(600), rate: 0.0 };
     let settings = Settings { long_readers: 1, pace, ..settings(Medium::Dram) };

@@ -1,10 +1,11 @@
 //! Workloads for Pantile, and what runs and measures them.
 //!
-//! [`tpcc`] and [`ycsb`] are the workloads, [`experiment`] runs them variant
+//! [`tpcc`], [`ch`] and [`ycsb`] are the workloads, [`experiment`] runs them variant
 //! by variant, [`record`] is what comes out. The same seed gives the same
 //! data and the same transactions of each client.
 
 pub mod baseline;
+pub mod ch;
 pub mod error;
 pub mod experiment;
 pub mod latency;

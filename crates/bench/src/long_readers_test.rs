@@ -19,7 +19,7 @@ fn loaded<W: Workload>(workload: &W) -> (Database, W::Data) {
 
 fn ycsb() -> Ycsb {
     let mix = Mix { updates: 100, ..Mix::default() };
-    Ycsb { tuples: 300, tuple_bytes: 100, ops: 20, mix, theta: 0.0, latest: false, seed: 7 }
+    Ycsb { tuples: 300, mix, seed: 7, ..Ycsb::default() }
 }
 
 /// Has one client run so many transactions while readers read.

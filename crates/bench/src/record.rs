@@ -11,7 +11,7 @@ use crate::latency::LatencySummary;
 /// The record of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Record {
-    /// The workload: `ycsb`, `tpcc`.
+    /// The workload: `ycsb`, `tpcc`, `ch`.
     pub workload: &'static str,
     /// The engine.
     pub engine: &'static str,
@@ -45,6 +45,10 @@ pub struct Record {
     pub transactions: u64,
     /// The same per second.
     pub txn_per_s: f64,
+    /// Analytical queries per second, where clients beside those of the
+    /// transactions run any; `transactions` does not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries_per_s: Option<f64>,
     /// New-Orders committed per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpmc: Option<f64>,
@@ -52,7 +56,7 @@ pub struct Record {
     pub aborts_per_txn: f64,
     /// Transactions that rolled back because their input says so.
     pub rollbacks: u64,
-    /// By kind of transaction.
+    /// By kind of transaction, or query.
     #[serde(serialize_with = "as_map")]
     pub latency_us: Vec<(&'static str, LatencySummary)>,
     /// What the medium did while measuring.
@@ -92,6 +96,9 @@ pub struct Second {
     pub seconds: f64,
     /// Transactions that ended.
     pub transactions: u64,
+    /// Analytical queries that ended, where clients run any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<u64>,
     /// Bytes of the medium that are taken.
     pub medium_bytes: u64,
     /// Bytes of the newest versions of all tuples.

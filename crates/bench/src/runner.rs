@@ -29,6 +29,12 @@ pub trait Client: Send {
     /// # Errors
     /// Those of the engine; a row that must be there and is not.
     fn attempt(&mut self) -> Result<Outcome>;
+
+    /// Whether its transactions are analytical queries: they follow one
+    /// another whatever the rate, and are counted apart.
+    fn is_analytical(&self) -> bool {
+        false
+    }
 }
 
 /// How long and how fast.
@@ -38,8 +44,8 @@ pub struct Pace {
     pub warmup: Duration,
     /// Time of measuring.
     pub measure: Duration,
-    /// Transactions a second of all clients together, started on a fixed
-    /// schedule; 0 for as fast as it goes.
+    /// Transactions a second of all clients together, but for analytical
+    /// ones, started on a fixed schedule; 0 for as fast as it goes.
     pub rate: f64,
 }
 
@@ -63,14 +69,19 @@ pub struct Measured {
     pub aborts: u64,
     /// Transactions that ended in each second.
     pub per_second: Vec<u64>,
+    /// Analytical queries that ended in each second; `None` where no client
+    /// is analytical.
+    pub queries_per_second: Option<Vec<u64>>,
+    /// All of these queries.
+    pub queries: u64,
     /// Whether it was told to stop before its time.
     pub interrupted: bool,
 }
 
 impl Measured {
-    /// Transactions that ended, whichever way.
+    /// Transactions that ended, whichever way; queries are not among them.
     pub fn transactions(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.latencies.count()).sum()
+        self.kinds.iter().map(|kind| kind.latencies.count()).sum::<u64>() - self.queries
     }
 
     fn new(kinds: usize, measure: Duration) -> Self {
@@ -78,13 +89,20 @@ impl Measured {
         Self { kinds: vec![Kind::default(); kinds], per_second: vec![0; seconds], ..Self::default() }
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Adds what another client has measured.
+    fn merge(&mut self, other: &Self, analytical: bool) {
         for (mine, others) in self.kinds.iter_mut().zip(&other.kinds) {
             mine.latencies.merge(&others.latencies);
             mine.rolled_back += others.rolled_back;
         }
         self.aborts += other.aborts;
-        for (mine, others) in self.per_second.iter_mut().zip(&other.per_second) {
+        let per_second = if analytical {
+            self.queries += other.transactions();
+            self.queries_per_second.get_or_insert_with(|| vec![0; other.per_second.len()])
+        } else {
+            &mut self.per_second
+        };
+        for (mine, others) in per_second.iter_mut().zip(&other.per_second) {
             *mine += others;
         }
     }
@@ -118,6 +136,8 @@ pub struct Second {
     pub seconds: f64,
     /// Transactions that ended in it, as far as is known at its end.
     pub transactions: u64,
+    /// The same of queries, where a client is analytical.
+    pub queries: Option<u64>,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -125,14 +145,17 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Transactions that one client has ended while measuring, for whoever wants
 /// to know before the end; on a line of its own.
 #[repr(align(64))]
-#[derive(Default)]
-struct Count(AtomicU64);
+struct Count {
+    ended: AtomicU64,
+    /// Whether they are queries.
+    analytical: bool,
+}
 
 impl Count {
     /// The client is the only one that writes.
     #[inline]
     fn increment(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.ended.store(self.ended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -180,22 +203,31 @@ pub fn run<C: Client>(
     // Time enough for the threads to start.
     let start = Instant::now() + Duration::from_millis(5 + count as u64 / 4);
     let measure_from = start + pace.warmup;
+    let scheduled = clients.iter().filter(|client| !client.is_analytical()).count();
     let schedule = Schedule {
         start,
         measure_from,
         measure_to: measure_from + pace.measure,
-        interval: (pace.rate > 0.0).then(|| Duration::from_secs_f64(count as f64 / pace.rate)),
+        interval: (pace.rate > 0.0).then(|| Duration::from_secs_f64(scheduled as f64 / pace.rate)),
         spin: count <= crate::machine::cores(),
     };
     let ended = AtomicBool::new(false);
-    let counts: Vec<Count> = clients.iter().map(|_| Count::default()).collect();
+    let counts: Vec<Count> = clients
+        .iter()
+        .map(|client| Count { ended: AtomicU64::new(0), analytical: client.is_analytical() })
+        .collect();
+    let mut nth_scheduled = 0;
     thread::scope(|scope| {
         let threads: Vec<_> = clients
             .into_iter()
             .zip(&counts)
             .enumerate()
             .map(|(n, (client, ended_so_far))| {
-                let offset = schedule.interval.unwrap_or_default().mul_f64(n as f64 / count as f64);
+                let interval = schedule.interval.filter(|_| !ended_so_far.analytical);
+                let schedule = Schedule { interval, ..schedule };
+                let share = f64::from(nth_scheduled) / scheduled.max(1) as f64;
+                let offset = interval.unwrap_or_default().mul_f64(share);
+                nth_scheduled += u32::from(!ended_so_far.analytical);
                 let (own, ended) = (Measured::new(kinds, pace.measure), &ended);
                 scope.spawn(move || {
                     Loop { client, schedule, own, ended_so_far, random: Random::new(n as u64, 0), ended }
@@ -213,15 +245,17 @@ pub fn run<C: Client>(
         }
         ended.store(true, Ordering::Relaxed);
         let mut all = Measured::new(kinds, pace.measure);
-        for thread in threads {
-            all.merge(&thread.join().map_err(|_| Error::Panicked)??);
+        for (thread, count) in threads.into_iter().zip(&counts) {
+            all.merge(&thread.join().map_err(|_| Error::Panicked)??, count.analytical);
         }
         if !reached {
             return Err(Error::Interrupted { during: "warming up" });
         }
         all.seconds = seconds;
         all.interrupted = stop();
-        all.per_second.truncate(seconds.ceil() as usize);
+        let whole = seconds.ceil() as usize;
+        all.per_second.truncate(whole);
+        all.queries_per_second.iter_mut().for_each(|queries| queries.truncate(whole));
         Ok(all)
     })
 }
@@ -249,7 +283,8 @@ impl Watch<'_> {
 
     /// Tells the seconds one by one; gives how long measuring was.
     fn measure(&self, from: Instant, measure: Duration, tell: &mut dyn FnMut(Moment)) -> Duration {
-        let (mut passed, mut transactions) = (Duration::ZERO, 0);
+        let (mut passed, mut transactions, mut queries) = (Duration::ZERO, 0, 0);
+        let has_queries = self.counts.iter().any(|count| count.analytical);
         for number in 1.. {
             let end = (passed + SECOND).min(measure);
             let reached = self.sleep_until(from + end, tell);
@@ -257,15 +292,25 @@ impl Watch<'_> {
             let over = !reached || end == measure;
             // What is told at the end takes time, and nothing of it is measured.
             self.ended.fetch_or(over, Ordering::Relaxed);
-            let so_far = self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum::<u64>();
-            let seconds = (now - passed).as_secs_f64();
-            tell(Moment::Second(Second { number, seconds, transactions: so_far - transactions }));
-            (passed, transactions) = (now, so_far);
+            let (transactions_so_far, queries_so_far) = (self.ended(false), self.ended(true));
+            tell(Moment::Second(Second {
+                number,
+                seconds: (now - passed).as_secs_f64(),
+                transactions: transactions_so_far - transactions,
+                queries: has_queries.then_some(queries_so_far - queries),
+            }));
+            (passed, transactions, queries) = (now, transactions_so_far, queries_so_far);
             if over {
                 break;
             }
         }
         passed
+    }
+
+    /// Transactions that have ended, or queries.
+    fn ended(&self, analytical: bool) -> u64 {
+        let counts = self.counts.iter().filter(|count| count.analytical == analytical);
+        counts.map(|count| count.ended.load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -7,6 +7,7 @@ struct Fake<'a> {
     attempts: &'a AtomicU64,
     conflicts: bool,
     fails_at: u64,
+    analytical: bool,
 }
 
 impl Client for Fake<'_> {
@@ -25,6 +26,10 @@ impl Client for Fake<'_> {
         }
         Ok(if n.is_multiple_of(2) { Outcome::RolledBack } else { Outcome::Committed })
     }
+
+    fn is_analytical(&self) -> bool {
+        self.analytical
+    }
 }
 
 fn pace(rate: f64) -> Pace {
@@ -32,7 +37,7 @@ fn pace(rate: f64) -> Pace {
 }
 
 fn fakes(attempts: &AtomicU64, n: usize) -> Vec<Fake<'_>> {
-    (0..n).map(|_| Fake { attempts, conflicts: true, fails_at: 0 }).collect()
+    (0..n).map(|_| Fake { attempts, conflicts: true, fails_at: 0, analytical: false }).collect()
 }
 
 #[test]
@@ -80,6 +85,30 @@ fn an_open_loop_keeps_its_rate() {
     let measured = run(fakes(&attempts, 2), 2, pace(100.0), || false, |_| ()).unwrap();
     let done = measured.transactions();
     assert!((20..=31).contains(&done), "{done}");
+}
+
+#[test]
+fn queries_are_counted_apart_and_keep_no_rate() {
+    let (attempts, of_queries) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut clients = fakes(&attempts, 2);
+    clients.push(Fake { attempts: &of_queries, conflicts: false, fails_at: 0, analytical: true });
+    let mut told = Vec::new();
+    let pace = Pace { warmup: Duration::ZERO, ..pace(100.0) };
+    let measured = run(clients, 2, pace, || false, |moment| told.push(moment)).unwrap();
+    let done = measured.transactions();
+    assert!((20..=31).contains(&done), "{done}");
+    assert_eq!(measured.per_second, [done]);
+    let queries = measured.queries;
+    assert!(queries > 0 && queries <= of_queries.load(Ordering::Relaxed));
+    assert_eq!(measured.queries_per_second, Some(vec![queries]));
+    assert_eq!(measured.kinds[1].latencies.count(), done + queries);
+    let second = told.iter().find_map(|moment| match moment {
+        Moment::Second(second) => Some(*second),
+        _ => None,
+    });
+    assert!(second.unwrap().queries.is_some_and(|told| told <= queries));
+    let without = run(fakes(&attempts, 1), 2, pace, || false, |_| ()).unwrap();
+    assert_eq!((without.queries, without.queries_per_second), (0, None));
 }
 
 #[test]

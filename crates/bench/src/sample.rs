@@ -55,6 +55,7 @@ impl<'a> Sampler<'a> {
             second: second.number,
             seconds: second.seconds,
             transactions: second.transactions,
+            queries: second.queries,
             medium_bytes: stats.medium_bytes,
             live_bytes: stats.live_bytes,
             dram_bytes: stats.dram_bytes,

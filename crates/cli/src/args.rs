@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
 use pantile_bench::settings::Medium;
+use pantile_bench::ycsb::keys::THETA;
 
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
 
@@ -35,6 +36,12 @@ pub enum Verb {
         after_help = "Example:\n  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9"
     )]
     Bench(Bench),
+    /// Rerun published experiments at this machine's size and judge what was claimed.
+    ///
+    /// Writes index.html, with a plot and a table for each claim, and claims.json to the report's
+    /// directory. Needs nothing else; docs/experiments.md describes the method.
+    #[command(after_help = crate::paper::EXAMPLES)]
+    Paper(crate::paper::PaperArgs),
     /// Kill a process that works on a database, open it and see that nothing is lost.
     ///
     /// Starts a process that runs transactions and changes tables and indexes, kills it at random
@@ -76,19 +83,34 @@ pub enum Bench {
     /// earlier run has left there, closed or killed, is opened, checked and gone on with.
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(TpccArgs),
+    /// TPC-C's transactions beside analytical queries: CH-benCHmark.
+    ///
+    /// Clients of the transactions do what `tpcc` does; the others run sixteen queries over the
+    /// same tables and three more, in random order, each at a safe snapshot. Rates and the
+    /// schedule of --rate are those of the transactions; queries are counted apart. Checks what
+    /// `tpcc` checks.
+    #[command(after_help = CH_EXAMPLES, mut_arg("threads", |threads| threads.hide(true)))]
+    Ch(ChArgs),
 }
 
 const YCSB_EXAMPLES: &str = "Examples:
   pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9 --threads 2 --medium dram
   pantile bench ycsb --workload B --medium file,nvm:optane --runs 3 --json records.json
   pantile bench ycsb --gc all --theta 0.9 --rate 2000 --seconds 60 --runs 3    (chains at a fixed rate)
-  pantile bench ycsb --threads 1 --ops 1 --updates 100    (latency of a durable update of one row)";
+  pantile bench ycsb --threads 1 --ops 1 --updates 100    (latency of a durable update of one row)
+  pantile bench ycsb --gc all --theta 0.9 --ops 10 --long-share 10 --long-ops 100    (some long transactions)
+  pantile bench ycsb --gc all --ops 1 --updates 100 --theta 1    (key-value updates, as skewed as can be)
+  pantile bench ycsb --gc all --ops 1 --updates 100 --scan-share 20    (beside scans of the table)";
 
 const TPCC_EXAMPLES: &str = "Examples:
   pantile bench tpcc --warehouses 1 --threads 2 --seconds 10 --medium nvm:optane
   pantile bench tpcc --warehouses 4 --threads 16 --rate 5000 --dir /data/tpcc --json -
   pantile bench tpcc --medium nvm:optane --gc none,tb-collect --runs 5 --long-readers 2
   pantile bench tpcc --rate 1000 --seconds 600 --gc-pacing fixed --gc-queue 0.05    (does space stay put?)";
+
+const CH_EXAMPLES: &str = "Examples:
+  pantile bench ch --oltp 1 --olap 1 --seconds 60 --medium dram --gc all
+  pantile bench ch --warehouses 4 --oltp 2 --olap 4 --rate 1000 --json -";
 
 /// Settings of YCSB.
 #[derive(Args, Debug)]
@@ -102,6 +124,18 @@ pub struct YcsbArgs {
     /// Operations of a transaction.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub ops: u32,
+    /// Percent of the transactions that have --long-ops operations.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
+    pub long_share: u32,
+    /// Operations of a long transaction.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub long_ops: u32,
+    /// Percent of the transactions that scan the table instead, at a safe snapshot.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
+    pub scan_share: u32,
+    /// Tuples of such a scan, from a random one on [default: all].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub scan_tuples: Option<u64>,
     /// Percent of the operations that overwrite a tuple; the rest reads.
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = percent())]
     pub updates: u32,
@@ -114,7 +148,7 @@ pub struct YcsbArgs {
     /// Percent of the operations that read and change a tuple.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     pub rmw: u32,
-    /// Skew of the keys (zipf): at least 0, all alike, and below 1 [default: 0; with --workload 0.99].
+    /// Skew of the keys (zipf), from 0, all alike, to 1 [default: 0; with --workload 0.99].
     #[arg(long, value_parser = theta)]
     pub theta: Option<f64>,
     /// A standard mix, A to F, instead of percentages.
@@ -131,6 +165,23 @@ pub struct TpccArgs {
     /// Warehouses.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub warehouses: u16,
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Settings of CH-benCHmark.
+#[derive(Args, Debug)]
+pub struct ChArgs {
+    /// Warehouses.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub warehouses: u16,
+    /// Clients that run transactions, each on a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub oltp: u16,
+    /// Clients that run queries, each on a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub olap: u16,
     /// What all workloads share.
     #[command(flatten)]
     pub common: Common,
@@ -308,7 +359,7 @@ pub fn number(text: &str, least: f64) -> Result<f64, String> {
 
 fn theta(text: &str) -> Result<f64, String> {
     let theta = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    if (0.0..1.0).contains(&theta) { Ok(theta) } else { Err("it must be at least 0 and below 1".into()) }
+    if THETA.contains(&theta) { Ok(theta) } else { Err("it must be from 0 to 1".into()) }
 }
 
 fn workload(text: &str) -> Result<char, String> {

@@ -14,7 +14,7 @@ fn parse(line: &str) -> Result<Bench, String> {
 fn ycsb(line: &str) -> YcsbArgs {
     match parse(&format!("bench ycsb {line}")).unwrap() {
         Bench::Ycsb(args) => args,
-        Bench::Tpcc(_) => panic!("tpcc"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -29,6 +29,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!((args.tuples, args.tuple_bytes, args.ops), (1_000_000, 100, 20));
     assert_eq!((args.updates, args.inserts, args.scans, args.rmw), (50, 0, 0, 0));
     assert_eq!((args.theta, args.workload), (None, None));
+    assert_eq!((args.long_share, args.scan_share, args.scan_tuples), (0, 0, None));
     let common = args.common;
     assert_eq!((common.seconds, common.warmup, common.rate), (10.0, 2.0, 0.0));
     assert_eq!((common.runs, common.threads), (1, None));
@@ -53,12 +54,17 @@ fn every_flag_of_the_contract_is_taken() {
     let line = "bench tpcc --warehouses 4 --threads 16 --seconds 0.5 --warmup 0 --rate 1000 --gc all \
                 --medium nvm:optane --dir /tmp/x --isolation read-committed --durability group \
                 --seed 7 --runs 3 --json -";
-    let Bench::Tpcc(args) = parse(line).unwrap() else { panic!("ycsb") };
+    let Bench::Tpcc(args) = parse(line).unwrap() else { panic!("another") };
     assert_eq!(args.warehouses, 4);
     assert_eq!((args.common.threads, args.common.seed, args.common.runs), (Some(16), 7, 3));
     assert_eq!(args.common.json, Some(PathBuf::from("-")));
     assert_eq!(Isolation::from(args.common.isolation), Isolation::ReadCommitted);
     assert_eq!(Durability::from(args.common.durability), Durability::Group);
+    let Bench::Ch(args) = parse("bench ch").unwrap() else { panic!("another") };
+    assert_eq!((args.warehouses, args.oltp, args.olap, args.common.threads), (1, 1, 1, None));
+    let line = "bench ch --warehouses 3 --oltp 4 --olap 0 --rate 100 --gc all --runs 2";
+    let Bench::Ch(args) = parse(line).unwrap() else { panic!("another") };
+    assert_eq!((args.warehouses, args.oltp, args.olap, args.common.rate), (3, 4, 0, 100.0));
     let line = "--gc-theta 0.75 --gc-queue 0.05 --gc-space-target 1.5 --gc-epoch-ms 2.5 --gc-pacing fixed --gc-no-pass-over \
                 --long-readers 3 --quiet";
     let common = ycsb(line).common;
@@ -72,6 +78,9 @@ fn every_flag_of_the_contract_is_taken() {
     };
     assert_eq!(common.gc_options(), gc);
     assert_eq!((common.long_readers, common.quiet), (3, true));
+    let args = ycsb("--long-share 10 --long-ops 80 --scan-share 5 --scan-tuples 1000 --theta 1");
+    assert_eq!((args.long_share, args.long_ops, args.theta), (10, 80, Some(1.0)));
+    assert_eq!((args.scan_share, args.scan_tuples), (5, Some(1000)));
     assert_eq!(ycsb("--workload f --theta 0.5").workload, Some('F'));
 }
 
@@ -80,7 +89,12 @@ fn wrong_arguments_are_told_in_one_line() {
     let wrong = [
         ("bench tpcc --warehouses 0", "--warehouses"),
         ("bench tpcc --warehouse 1", "--warehouses"),
-        ("bench ycsb --theta 1", "at least 0 and below 1"),
+        ("bench ycsb --theta 1.1", "from 0 to 1"),
+        ("bench ycsb --theta nan", "from 0 to 1"),
+        ("bench ycsb --long-share 101", "--long-share"),
+        ("bench ycsb --long-ops 0", "--long-ops"),
+        ("bench ycsb --scan-share=-1", "--scan-share"),
+        ("bench ycsb --scan-tuples 0", "--scan-tuples"),
         ("bench ycsb --theta x", "not a number"),
         ("bench ycsb --updates 101", "--updates"),
         ("bench ycsb --workload G", "A to F"),
@@ -103,6 +117,9 @@ fn wrong_arguments_are_told_in_one_line() {
         ("bench ycsb --seconds nan", "above 0"),
         ("bench ycsb --isolation none", "read-committed"),
         ("bench ycsb --threads 0", "--threads"),
+        ("bench ch --oltp 0", "--oltp"),
+        ("bench ch --olap 1001", "--olap"),
+        ("bench tpcc --olap 1", "--olap"),
         ("bench tpcd", "tpcc"),
         ("bench", "subcommand"),
         ("", "subcommand"),

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
 use pantile_bench::record::{Record, to_json};
@@ -17,7 +18,7 @@ use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, STANDARD_THETA, Ycsb};
 use pantile_bench::{Error, machine};
 
-use crate::args::{Common, TpccArgs, YcsbArgs};
+use crate::args::{ChArgs, Common, TpccArgs, YcsbArgs};
 use crate::progress::Bars;
 use crate::table;
 
@@ -52,30 +53,48 @@ pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
         tuples: args.tuples,
         tuple_bytes: args.tuple_bytes,
         ops: args.ops,
+        long_share: args.long_share,
+        long_ops: args.long_ops,
+        scan_share: args.scan_share,
+        scan_tuples: args.scan_tuples,
         mix,
         theta: args.theta.unwrap_or(usual_theta),
         latest,
         seed: args.common.seed,
     };
     workload.validate()?;
-    run(&workload, &args.common, stop)
+    run(&workload, &args.common, threads(&args.common), stop)
 }
 
 /// Runs `pantile bench tpcc`.
 pub fn tpcc(args: &TpccArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let workload = Tpcc { scale: Scale::full(args.warehouses), seed: args.common.seed };
-    run(&workload, &args.common, stop)
+    run(&workload, &args.common, threads(&args.common), stop)
+}
+
+/// Runs `pantile bench ch`.
+pub fn ch(args: &ChArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    if args.common.threads.is_some() {
+        return Err(Failure::Misuse("ch has no --threads; give --oltp and --olap instead".into()));
+    }
+    let tpcc = Tpcc { scale: Scale::full(args.warehouses), seed: args.common.seed };
+    let workload = Ch { tpcc, oltp: args.oltp.into(), olap: args.olap.into() };
+    run(&workload, &args.common, workload.threads(), stop)
+}
+
+/// Clients of a workload in which all do the same.
+fn threads(common: &Common) -> usize {
+    common.threads.map_or_else(machine::cores, usize::from)
 }
 
 /// Clients and long readers that the engine has room for together.
 const MOST_TRANSACTIONS: usize = 1000;
 
-fn settings(common: &Common) -> Result<Settings, Failure> {
-    let threads = common.threads.map_or_else(machine::cores, usize::from);
+fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
     let long_readers = common.long_readers.into();
     if threads + long_readers > MOST_TRANSACTIONS {
         return Err(Failure::Misuse(format!(
-            "--threads and --long-readers are {} together; {MOST_TRANSACTIONS} are possible",
+            "clients and --long-readers are {} together; {MOST_TRANSACTIONS} are possible",
             threads + long_readers
         )));
     }
@@ -102,8 +121,8 @@ fn settings(common: &Common) -> Result<Settings, Failure> {
     })
 }
 
-fn run<W: Workload>(workload: &W, common: &Common, stop: &AtomicBool) -> Result<(), Failure> {
-    let settings = settings(common)?;
+fn run<W: Workload>(workload: &W, common: &Common, threads: usize, stop: &AtomicBool) -> Result<(), Failure> {
+    let settings = settings(common, threads)?;
     let mut output = Output::open(common.json.as_deref())?;
     if let Some(path) = &common.trace {
         trace_to(path)?;

@@ -6,9 +6,10 @@ use crate::figures::{decimals, whole};
 
 /// Columns, with widths that hold what a large machine does: lines are shown
 /// before the next is known.
-const COLUMNS: [(&str, usize); 9] = [
+const COLUMNS: [(&str, usize); 10] = [
     ("second", 6),
     ("txn/s", 10),
+    (QUERIES, 9),
     ("medium MB", 11),
     ("live MB", 11),
     ("ratio", 6),
@@ -18,18 +19,22 @@ const COLUMNS: [(&str, usize); 9] = [
     ("chain", 7),
 ];
 
-/// The names of the columns.
-pub fn head() -> String {
-    render(COLUMNS.map(|(name, _)| name.to_owned()))
+/// The column that only workloads with analytical clients have.
+const QUERIES: &str = "queries/s";
+
+/// The names of the columns, for a run with such seconds.
+pub fn head(second: &Second) -> String {
+    render(second, COLUMNS.map(|(name, _)| name.to_owned()))
 }
 
 /// What a second was like.
 pub fn line(second: &Second) -> String {
     let per_second = |count: u64| whole(Some(count as f64 / second.seconds.max(1e-3)));
     let megabytes = |bytes: u64| decimals(Some(bytes as f64 / 1e6), 1);
-    render([
+    let cells = [
         second.second.to_string(),
         per_second(second.transactions),
+        second.queries.map_or_else(String::new, per_second),
         megabytes(second.medium_bytes),
         megabytes(second.live_bytes),
         decimals(second.ratio(), 2),
@@ -37,11 +42,14 @@ pub fn line(second: &Second) -> String {
         per_second(second.survivors_relocated),
         whole(Some(second.queued_blocks as f64)),
         decimals(Some(second.chain_mean), 2),
-    ])
+    ];
+    render(second, cells)
 }
 
-fn render(cells: [String; COLUMNS.len()]) -> String {
-    let cells = cells.iter().zip(COLUMNS).map(|(cell, (_, width))| format!("{cell:>width$}"));
+fn render(second: &Second, cells: [String; COLUMNS.len()]) -> String {
+    let columns = cells.iter().zip(COLUMNS);
+    let shown = columns.filter(|(_, (name, _))| *name != QUERIES || second.queries.is_some());
+    let cells = shown.map(|(cell, (_, width))| format!("{cell:>width$}"));
     cells.collect::<Vec<_>>().join("  ")
 }
 
@@ -63,15 +71,20 @@ mod tests {
             chain_mean: 1.25,
             ..Second::default()
         };
-        let (head, line) = (head(), line(&second));
-        assert_eq!(head.len(), line.len());
-        let words: Vec<_> = line.split_whitespace().collect();
-        assert_eq!(words, ["7", "20,000", "1234.6", "617.3", "2.00", "80", "6", "12", "1.25"]);
+        let words = |second| {
+            let (head, line) = (head(&second), line(&second));
+            assert_eq!(head.len(), line.len());
+            assert_eq!(head.contains("queries/s"), second.queries.is_some());
+            line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(words(second), ["7", "20,000", "1234.6", "617.3", "2.00", "80", "6", "12", "1.25"]);
+        let second = Second { queries: Some(3), ..second };
+        assert_eq!(words(second)[..4], ["7", "20,000", "6", "1234.6"]);
     }
 
     #[test]
     fn nothing_live_has_no_ratio() {
-        assert_eq!(line(&Second::default()).len(), head().len());
+        assert_eq!(line(&Second::default()).len(), head(&Second::default()).len());
         assert!(!line(&Second::default()).contains("NaN"));
     }
 }

@@ -8,6 +8,7 @@ mod figures;
 mod inspect;
 mod live;
 mod output;
+mod paper;
 mod progress;
 mod simulate;
 mod table;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    if cfg!(debug_assertions) && matches!(cli.verb, Verb::Bench(_)) {
+    if cfg!(debug_assertions) && matches!(cli.verb, Verb::Bench(_) | Verb::Paper(_)) {
         eprintln!("warning: this is a debug build; its figures mean nothing (build with --release)");
     }
     let handler = || {
@@ -48,6 +49,8 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
+        Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),
+        Verb::Paper(args) => paper::run(&args, &STOP),
         Verb::Crashtest(args) => crashtest::run(&args, &STOP),
         Verb::CrashtestWork(args) => crashtest::work(&args),
         Verb::CrashtestVerify(args) => crashtest::verify(&args),

@@ -75,7 +75,7 @@ impl Observer for Bars {
         if second.second == 1
             && let Ok(running) = self.running.lock()
         {
-            self.note(&format!("{running}\n{}", live::head()));
+            self.note(&format!("{running}\n{}", live::head(second)));
         }
         self.note(&live::line(second));
     }

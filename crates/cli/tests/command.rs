@@ -85,6 +85,33 @@ fn collectors_are_compared_with_the_one_named_first() {
 }
 
 #[test]
+fn queries_run_beside_transactions_and_are_counted_apart() {
+    let args = ["bench", "ch", "--olap", "2", "--medium", "dram", "--seconds", "1", "--warmup", "0"];
+    let output = pantile(&[&args[..], &["--rate", "100", "--json", "-"]].concat());
+    assert!(output.status.success(), "{}", complaint(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&record["workload"], &record["threads"]), (&"ch".into(), &3.into()));
+    assert_eq!((&record["config"]["oltp"], &record["config"]["olap"]), (&1.into(), &2.into()));
+    assert_eq!(record["consistency"], serde_json::json!({ "checked": 12, "failed": 0 }));
+    assert!(record["queries_per_s"].is_number() && record["per_second"][0]["queries"].is_u64());
+    assert_eq!(record["per_second"][0]["transactions"], record["transactions"]);
+    assert!(text(&output.stderr).contains("queries/s"));
+}
+
+#[test]
+fn long_transactions_and_table_scans_have_latencies_of_their_own() {
+    let more = ["--medium", "dram", "--ops", "1", "--updates", "100", "--theta", "1", "--long-share", "30"];
+    let output = quick(&[&more[..], &["--long-ops", "5", "--scan-share", "30", "--json", "-"]].concat());
+    assert!(output.status.success(), "{}", complaint(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = ["transaction", "long", "table_scan"]
+        .map(|kind| record["latency_us"][kind]["count"].as_u64().expect(kind));
+    assert_eq!(record["transactions"], counts.iter().sum::<u64>());
+    assert_eq!((&record["config"]["long_ops"], &record["config"]["theta"]), (&5.into(), &1.0.into()));
+    assert!(record.get("queries_per_s").is_none() && record["per_second"][0].get("queries").is_none());
+}
+
+#[test]
 fn several_runs_make_an_array_in_the_file_and_one_line_of_medians() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("records.json");
@@ -130,6 +157,8 @@ fn wrong_arguments_are_one_line_and_status_2() {
         &["bench", "ycsb", "--inserts", "80"],
         &["bench", "tpcc", "--gc-theta", "0.1"],
         &["bench", "tpcc", "--threads", "600", "--long-readers", "600"],
+        &["bench", "ch", "--oltp", "600", "--olap", "600"],
+        &["bench", "ch", "--threads", "2"],
         &["bunch"],
         &[],
     ] {
@@ -174,6 +203,7 @@ fn help_goes_to_stdout_and_has_an_example() {
         &["bench", "--help"],
         &["bench", "ycsb", "--help"],
         &["bench", "tpcc", "--help"],
+        &["bench", "ch", "--help"],
     ] {
         let output = pantile(verb);
         assert!(output.status.success());

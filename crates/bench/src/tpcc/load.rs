@@ -47,17 +47,19 @@ fn units(scale: Scale) -> Vec<Unit> {
     units
 }
 
-/// Creates the tables and fills them.
+/// Fills the tables, and says when that is complete.
 ///
 /// # Errors
 /// Those of the engine; [`crate::Error::Interrupted`].
-pub fn load(db: &Database, scale: Scale, seed: u64, context: &Context<'_>) -> crate::Result<Tables> {
-    for definition in schema::definitions() {
-        db.create_table(definition)?;
-    }
-    let tables = Tables::open(db)?;
+pub fn fill(
+    db: &Database,
+    tables: &Tables,
+    scale: Scale,
+    seed: u64,
+    context: &Context<'_>,
+) -> crate::Result<()> {
     let c_last = Random::new(seed, u64::MAX).between(0, 255);
-    let loader = Loader { db, tables: &tables, scale, c_last, now: now() };
+    let loader = Loader { db, tables, scale, c_last, now: now() };
     let units = units(scale);
     let warehouse = u64::from(scale.items) + 10 * u64::from(scale.customers) * 13;
     context.observer.begin("loading", u64::from(scale.items) + u64::from(scale.warehouses) * warehouse);
@@ -69,8 +71,7 @@ pub fn load(db: &Database, scale: Scale, seed: u64, context: &Context<'_>) -> cr
     done?;
     let row =
         [0u8.into(), scale.warehouses.into(), scale.items.into(), scale.customers.into(), c_last.into()];
-    db.run(|txn| txn.insert(&tables.loaded, &row))?;
-    Ok(tables)
+    Ok(db.run(|txn| txn.insert(&tables.loaded, &row))?)
 }
 
 struct Loader<'a> {

@@ -22,7 +22,7 @@ pub mod schema;
 mod session;
 mod stock_level;
 
-use pantile::{Database, Isolation, Value};
+use pantile::{Database, Isolation, TableDef, Value};
 
 pub use scale::{DISTRICTS, Scale};
 pub use session::Session;
@@ -80,26 +80,12 @@ impl Workload for Tpcc {
     }
 
     fn find(&self, db: &Database) -> Result<Found<Data>> {
-        let Some(found) = read_loaded(db)? else {
-            let definitions = schema::definitions();
-            let ours: Vec<_> = definitions.iter().map(|table| table.name.as_str()).collect();
-            return remove_unfinished(db, &ours);
-        };
-        let (scale, c_last) = found;
-        if scale != self.scale {
-            let Scale { warehouses, items, customers } = scale;
-            return Ok(Found::Other(format!(
-                "holds TPC-C's data for --warehouses {warehouses} ({items} items, {customers} customers a district); \
-                 give the same, or another directory"
-            )));
-        }
-        Ok(Found::Complete(Data { tables: Tables::open(db)?, c_last }))
+        self.find_among(db, &schema::definitions())
     }
 
     fn load(&self, db: &Database, context: &Context<'_>) -> Result<Data> {
-        let tables = load::load(db, self.scale, self.seed, context)?;
-        let c_last = read_loaded(db)?.map_or(0, |(_, c_last)| c_last);
-        Ok(Data { tables, c_last })
+        create_all(db, schema::definitions())?;
+        self.fill(db, context)
     }
 
     fn clients(&self, db: &Database, data: &Data, count: usize, isolation: Isolation) -> Result<Vec<Client>> {
@@ -129,6 +115,40 @@ impl Workload for Tpcc {
             failures: report.violations.iter().take(Consistency::MOST).map(ToString::to_string).collect(),
         }))
     }
+}
+
+impl Tpcc {
+    /// Looks for the data among tables of a workload that has more of them:
+    /// the row that says what was loaded is the last that loading writes.
+    pub(crate) fn find_among(&self, db: &Database, ours: &[TableDef]) -> Result<Found<Data>> {
+        let Some((scale, c_last)) = read_loaded(db)? else {
+            return remove_unfinished(db, &ours.iter().map(|table| table.name.as_str()).collect::<Vec<_>>());
+        };
+        if scale != self.scale {
+            let Scale { warehouses, items, customers } = scale;
+            return Ok(Found::Other(format!(
+                "holds TPC-C's data for --warehouses {warehouses} ({items} items, {customers} customers a district); \
+                 give the same, or another directory"
+            )));
+        }
+        Ok(Found::Complete(Data { tables: Tables::open(db)?, c_last }))
+    }
+
+    /// Fills the tables, which are there and empty.
+    pub(crate) fn fill(&self, db: &Database, context: &Context<'_>) -> Result<Data> {
+        let tables = Tables::open(db)?;
+        load::fill(db, &tables, self.scale, self.seed, context)?;
+        let c_last = read_loaded(db)?.map_or(0, |(_, c_last)| c_last);
+        Ok(Data { tables, c_last })
+    }
+}
+
+/// Creates tables in their order.
+pub(crate) fn create_all(db: &Database, definitions: Vec<TableDef>) -> Result<()> {
+    for definition in definitions {
+        db.create_table(definition)?;
+    }
+    Ok(())
 }
 
 /// What loading wrote when it was complete.

@@ -33,7 +33,10 @@ macro_rules! table {
     };
 }
 
-fn add(table: TableDef, column: &str, ty: Type, nullable: bool) -> TableDef {
+pub(crate) use table;
+
+/// The table with one more column.
+pub(crate) fn add(table: TableDef, column: &str, ty: Type, nullable: bool) -> TableDef {
     let column = column.to_ascii_lowercase();
     if nullable { table.nullable(column, ty) } else { table.column(column, ty) }
 }

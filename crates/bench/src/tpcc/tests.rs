@@ -92,8 +92,7 @@ fn tables_of_others_are_left_alone() {
 
     let (db, data) = loaded();
     db.run(|txn| txn.delete(&data.tables.loaded, &[0u8.into()])).unwrap();
-    db.create_table(pantile::TableDef::new("mine").column("a", pantile::Type::U8).primary_key(["a"]))
-        .unwrap();
+    db.create_table(TableDef::new("mine").column("a", pantile::Type::U8).primary_key(["a"])).unwrap();
     assert!(matches!(tpcc().find(&db).unwrap(), Found::Other(_)));
     assert_eq!(db.tables().len(), 11);
 }

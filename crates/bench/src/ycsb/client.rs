@@ -13,8 +13,21 @@ use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::runner::{self, Outcome};
 
-/// Most tuples of a scan.
+/// Most tuples of a scan that is an operation.
 const MAX_SCAN: u32 = 100;
+
+/// The kinds of transaction, by [`Kind`].
+pub(super) const KINDS: [&str; 3] = ["transaction", "long", "table_scan"];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Of the usual number of operations.
+    Usual,
+    /// Of another number of operations.
+    Long,
+    /// Reads the whole table, or many tuples in a row, at a safe snapshot.
+    TableScan,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
@@ -27,17 +40,34 @@ pub(super) enum Op {
     Rmw(u64, u64),
 }
 
+/// How large transactions are, and how often.
+#[derive(Clone, Copy)]
+struct Sizes {
+    usual: u32,
+    long: u32,
+    /// In percent.
+    long_share: u32,
+    scan: Option<u64>,
+    /// In percent.
+    scan_share: u32,
+}
+
 /// A client.
 pub struct Client {
     db: Database,
     options: TransactionOptions,
     table: Table,
     mix: Mix,
+    sizes: Sizes,
     keys: Arc<Keys>,
     next: Arc<AtomicU64>,
     random: Random,
-    /// The operations of the transaction decided on.
+    /// The transaction decided on.
+    kind: Kind,
+    /// Its operations.
     pub(super) ops: Vec<Op>,
+    /// Where it begins if it is a table scan.
+    scan_from: u64,
     /// The field that is written.
     field: Vec<u8>,
     /// Keys up to here were loaded and are there.
@@ -61,10 +91,19 @@ impl Client {
             options: TransactionOptions::new().isolation(isolation).read_only(!ycsb.mix.writes()),
             table: data.table.clone(),
             mix: ycsb.mix,
+            sizes: Sizes {
+                usual: ycsb.ops,
+                long: ycsb.long_ops,
+                long_share: ycsb.long_share,
+                scan: ycsb.scan_tuples,
+                scan_share: ycsb.scan_share,
+            },
             keys: Arc::clone(keys),
             next: Arc::clone(&data.next),
             random,
-            ops: vec![Op::Read(0); ycsb.ops as usize],
+            kind: Kind::Usual,
+            ops: Vec::new(),
+            scan_from: 0,
             field,
             loaded: ycsb.tuples,
         }
@@ -162,15 +201,60 @@ fn look_at(row: &Row<'_>) -> pantile::Result<()> {
     Ok(())
 }
 
+impl Client {
+    fn draw_kind(&mut self) -> Kind {
+        let (sizes, random) = (self.sizes, &mut self.random);
+        if random.percent(sizes.scan_share) {
+            Kind::TableScan
+        } else if random.percent(sizes.long_share) {
+            Kind::Long
+        } else {
+            Kind::Usual
+        }
+    }
+
+    /// Reads the tuples of a table scan.
+    fn scan_table(&self) -> Result<()> {
+        let txn = self.db.begin_safe_snapshot()?;
+        let from = [self.scan_from.into()];
+        let range = match self.sizes.scan {
+            None => Range::all(),
+            Some(tuples) => Range::all().from(Bound::Included(&from)).limit(tuples as usize),
+        };
+        for row in txn.scan(&self.table, range)? {
+            look_at(&row?)?;
+        }
+        txn.commit()?;
+        Ok(())
+    }
+}
+
 impl runner::Client for Client {
     fn draw(&mut self) -> usize {
-        for n in 0..self.ops.len() {
-            self.ops[n] = self.draw_op();
+        self.kind = self.draw_kind();
+        self.ops.clear();
+        let ops = match self.kind {
+            Kind::Usual => self.sizes.usual,
+            Kind::Long => self.sizes.long,
+            Kind::TableScan => {
+                // So that no scan is shorter for where it begins.
+                let last = self.loaded.saturating_sub(self.sizes.scan.unwrap_or(u64::MAX));
+                self.scan_from = self.random.below(last + 1);
+                0
+            }
+        };
+        for _ in 0..ops {
+            let op = self.draw_op();
+            self.ops.push(op);
         }
-        0
+        self.kind as usize
     }
 
     fn attempt(&mut self) -> Result<Outcome> {
+        if self.kind == Kind::TableScan {
+            self.scan_table()?;
+            return Ok(Outcome::Committed);
+        }
         let mut txn = self.db.begin_with(self.options)?;
         for n in 0..self.ops.len() {
             self.run(&mut txn, self.ops[n])?;

@@ -5,6 +5,10 @@
 //! byte; a read-modify-write changes 8 bytes of what it read; a scan reads 1
 //! to 100 tuples from a key on; an insert adds a tuple after the last.
 //!
+//! Some of the transactions can be longer than the others, and some can be
+//! scans of the whole table at a safe snapshot. `docs/workloads.md` says which
+//! experiments of which papers that makes possible.
+//!
 //! | workload | mix | keys |
 //! | --- | --- | --- |
 //! | A | 50 % reads, 50 % updates | zipf 0.99 |
@@ -32,7 +36,8 @@ use crate::long_readers::LoadedRow;
 use crate::random::Random;
 use crate::record::Consistency;
 use crate::workload::{Found, Workload, remove_unfinished};
-use keys::{Keys, Scatter};
+use client::KINDS;
+use keys::{Keys, Scatter, THETA};
 
 /// Skew of the standard workloads.
 pub const STANDARD_THETA: f64 = 0.99;
@@ -90,16 +95,44 @@ pub struct Ycsb {
     pub tuple_bytes: u32,
     /// Operations of a transaction.
     pub ops: u32,
+    /// Of 100 transactions that are no table scans, how many are long.
+    pub long_share: u32,
+    /// Operations of a long transaction.
+    pub long_ops: u32,
+    /// Of 100 transactions, how many are table scans.
+    pub scan_share: u32,
+    /// Tuples that a table scan reads, from a random one on; none for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_tuples: Option<u64>,
     /// What they are.
     #[serde(flatten)]
     pub mix: Mix,
-    /// Skew of the keys: 0 for none, below 1.
+    /// Skew of the keys: from 0, for none, to 1.
     pub theta: f64,
     /// Whether the latest keys are the frequent ones.
     pub latest: bool,
     /// Seed of all random numbers.
     #[serde(skip)]
     pub seed: u64,
+}
+
+impl Default for Ycsb {
+    /// A million tuples of 100 bytes, 20 operations, half of them updates, no skew.
+    fn default() -> Self {
+        Self {
+            tuples: 1_000_000,
+            tuple_bytes: 100,
+            ops: 20,
+            long_share: 0,
+            long_ops: 100,
+            scan_share: 0,
+            scan_tuples: None,
+            mix: Mix { updates: 50, ..Mix::default() },
+            theta: 0.0,
+            latest: false,
+            seed: 42,
+        }
+    }
 }
 
 impl Ycsb {
@@ -125,11 +158,17 @@ impl Ycsb {
         let wrong = |reason: &str| Err(Error::Setting(reason.to_owned()));
         match self {
             Self { tuples: 0, .. } => wrong("there must be at least one tuple"),
-            Self { ops: 0, .. } => wrong("a transaction has at least one operation"),
+            Self { ops: 0, .. } | Self { long_ops: 0, .. } => {
+                wrong("a transaction has at least one operation")
+            }
+            Self { scan_tuples: Some(0), .. } => wrong("a scan reads at least one tuple"),
+            Self { long_share, scan_share, .. } if *long_share.max(scan_share) > 100 => {
+                wrong("a share is at most 100 percent")
+            }
             Self { tuple_bytes, .. } if !TUPLE_BYTES.contains(tuple_bytes) => {
                 wrong("a tuple has 16 to 65000 bytes")
             }
-            Self { theta, .. } if !(0.0..1.0).contains(theta) => wrong("theta is at least 0 and below 1"),
+            Self { theta, .. } if !THETA.contains(theta) => wrong("theta is from 0 to 1"),
             Self { mix, .. } if mix.sum() > 100 => wrong(
                 "updates, inserts, scans and rmw together are more than 100 percent (updates is 50 unless given)",
             ),
@@ -167,7 +206,7 @@ impl Workload for Ycsb {
     }
 
     fn kinds(&self) -> &'static [&'static str] {
-        &["transaction"]
+        &KINDS
     }
 
     fn find(&self, db: &Database) -> Result<Found<Data>> {

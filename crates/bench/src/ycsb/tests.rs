@@ -5,7 +5,7 @@ use pantile::{MediumKind, Options};
 
 use super::*;
 use crate::load::Silent;
-use crate::runner::{self, Client as _, Pace};
+use crate::runner::{self, Client as _, Outcome, Pace};
 use client::Op;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -15,8 +15,7 @@ fn context() -> Context<'static> {
 }
 
 fn ycsb() -> Ycsb {
-    let mix = Mix { updates: 50, ..Mix::default() };
-    Ycsb { tuples: 2500, tuple_bytes: 100, ops: 20, mix, theta: 0.0, latest: false, seed: 7 }
+    Ycsb { tuples: 2500, seed: 7, ..Ycsb::default() }
 }
 
 fn loaded(ycsb: &Ycsb) -> (Database, Data) {
@@ -82,7 +81,7 @@ fn standard_workloads_run_on_many_clients() {
         let (db, data) = loaded(&ycsb);
         let clients = ycsb.clients(&db, &data, 4, Isolation::Serializable).unwrap();
         let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(500), rate: 0.0 };
-        let measured = runner::run(clients, 1, pace, || false, |_| ()).unwrap();
+        let measured = runner::run(clients, KINDS.len(), pace, || false, |_| ()).unwrap();
         assert!(measured.transactions() > 0, "{letter}");
     }
     assert!(Ycsb::standard('G').is_none());
@@ -114,10 +113,77 @@ fn settings_that_make_no_sense_are_refused() {
         Ycsb { ops: 0, ..ycsb() },
         Ycsb { tuple_bytes: 15, ..ycsb() },
         Ycsb { tuple_bytes: 65_001, ..ycsb() },
-        Ycsb { theta: 1.0, ..ycsb() },
+        Ycsb { long_ops: 0, ..ycsb() },
+        Ycsb { long_share: 101, ..ycsb() },
+        Ycsb { scan_share: 101, ..ycsb() },
+        Ycsb { scan_tuples: Some(0), ..ycsb() },
+        Ycsb { theta: 1.01, ..ycsb() },
         Ycsb { theta: -0.1, ..ycsb() },
         Ycsb { mix: Mix { updates: 60, rmw: 41, ..Mix::default() }, ..ycsb() },
     ];
     assert!(wrong.iter().all(|ycsb| ycsb.validate().is_err()));
     assert!(ycsb().validate().is_ok());
+    assert!(Ycsb { theta: 1.0, ..ycsb() }.validate().is_ok());
+}
+
+#[test]
+fn standard_mixes_are_those_of_ycsb() {
+    let none = Mix::default();
+    let mixes = ['a', 'B', 'C', 'D', 'E', 'F'].map(|letter| Ycsb::standard(letter).unwrap());
+    assert_eq!(
+        mixes,
+        [
+            (Mix { updates: 50, ..none }, false),
+            (Mix { updates: 5, ..none }, false),
+            (none, false),
+            (Mix { inserts: 5, ..none }, true),
+            (Mix { scans: 95, inserts: 5, ..none }, false),
+            (Mix { rmw: 50, ..none }, false),
+        ]
+    );
+}
+
+#[test]
+fn long_transactions_and_table_scans_come_in_their_shares() {
+    let ycsb = Ycsb { ops: 10, long_share: 10, long_ops: 100, scan_share: 20, ..ycsb() };
+    let (db, data) = loaded(&ycsb);
+    let mut client = ycsb.clients(&db, &data, 1, Isolation::Serializable).unwrap().remove(0);
+    let mut counts = [0i32; 3];
+    for _ in 0..10_000 {
+        let kind = client.draw();
+        assert_eq!(client.ops.len(), [10, 100, 0][kind]);
+        counts[kind] += 1;
+    }
+    for (count, expected) in counts.into_iter().zip([7_200, 800, 2_000]) {
+        assert!((count - expected).abs() < 200, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_table_scan_reads_the_table_and_disturbs_no_writer() {
+    for (scan_tuples, read) in [(None, 2500), (Some(100), 100), (Some(10_000), 2500)] {
+        let ycsb = Ycsb { scan_share: 100, scan_tuples, ..ycsb() };
+        let (db, data) = loaded(&ycsb);
+        let mut client = ycsb.clients(&db, &data, 1, Isolation::Serializable).unwrap().remove(0);
+        let mut writer = db.begin().unwrap();
+        let before = db.stats().versions_read;
+        assert_eq!((client.draw(), client.attempt().unwrap()), (2, Outcome::Committed));
+        assert_eq!(db.stats().versions_read - before, read);
+        // A reader with a later timestamp would stand in the way of these.
+        for key in 0..2500u64 {
+            assert!(writer.update(&data.table, &[key.into()], &[(FIELD, [0u8; 92][..].into())]).unwrap());
+        }
+        writer.commit().unwrap();
+    }
+}
+
+#[test]
+fn the_most_skewed_updates_of_single_tuples_run_beside_table_scans() {
+    let mix = Mix { updates: 100, ..Mix::default() };
+    let ycsb = Ycsb { ops: 1, mix, theta: 1.0, scan_share: 10, ..ycsb() };
+    let (db, data) = loaded(&ycsb);
+    let clients = ycsb.clients(&db, &data, 2, Isolation::Serializable).unwrap();
+    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(300), rate: 0.0 };
+    let measured = runner::run(clients, KINDS.len(), pace, || false, |_| ()).unwrap();
+    assert!(measured.kinds[0].latencies.count() > 0 && measured.kinds[2].latencies.count() > 0);
 }

@@ -6,8 +6,9 @@ use pantile::{MediumKind, Options, Transaction, Value};
 
 use super::*;
 use crate::load::Silent;
-use crate::tpcc::load::load;
+use crate::tpcc::Tpcc;
 use crate::tpcc::schema::{customer, district, history, order, order_line, warehouse};
+use crate::workload::Workload as _;
 
 const SCALE: Scale = Scale { warehouses: 2, items: 50, customers: 30 };
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -18,8 +19,8 @@ fn context() -> Context<'static> {
 
 fn loaded() -> (Database, Tables) {
     let db = Options::new().medium(MediumKind::Dram).open("unused").unwrap();
-    let tables = load(&db, SCALE, 1, &context()).unwrap();
-    (db, tables)
+    let data = Tpcc { scale: SCALE, seed: 1 }.load(&db, &context()).unwrap();
+    (db, data.tables)
 }
 
 /// The conditions that fail after the damage.

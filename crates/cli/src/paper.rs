@@ -1,0 +1,185 @@
+//! `pantile paper`: the published results on this machine.
+
+use std::cell::RefCell;
+use std::io::{IsTerminal, stderr, stdout};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pantile_bench::machine;
+use pantile_paper::claims::{self, Claim};
+use pantile_paper::engine::Engine;
+use pantile_paper::execute::{Conditions, Execution, Progress, execute};
+use pantile_paper::plan::{Plan, Step};
+use pantile_paper::report::Report;
+use pantile_paper::size::Size;
+use pantile_paper::store::{Build, Store};
+
+use crate::args::number;
+use crate::bench::{Failure, one_line, print};
+use crate::figures::whole;
+
+pub const EXAMPLES: &str = "Examples:
+  pantile paper --quick                 (every claim in ten minutes)
+  pantile paper TB-7a TB-12             (two of them, in full)
+  pantile paper --list
+
+An interrupted report goes on where it was when the same command is given again.";
+
+/// Settings of `paper`.
+#[derive(Args, Debug)]
+pub struct PaperArgs {
+    /// Claims to look at, by the names that --list gives [default: all].
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Small data and short runs: every claim in ten minutes on two cores, not in three hours.
+    #[arg(long)]
+    quick: bool,
+    /// Name the claims and do nothing.
+    #[arg(long)]
+    list: bool,
+    /// Directory of the report, and of the runs that it goes on with.
+    #[arg(long, value_name = "DIR", default_value = "report")]
+    out: PathBuf,
+    /// Forget the runs that are there and start over.
+    #[arg(long)]
+    fresh: bool,
+    /// Seconds that all runs together may take; what does not fit is shortened, then left out
+    /// [default: 540 with --quick, else 10500].
+    #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
+    budget: Option<f64>,
+}
+
+impl From<pantile_paper::Error> for Failure {
+    fn from(error: pantile_paper::Error) -> Self {
+        let line = one_line(&error.to_string());
+        match error {
+            pantile_paper::Error::UnknownClaim(_) => Failure::Misuse(line),
+            pantile_paper::Error::Io { .. } => Failure::Failed(line),
+        }
+    }
+}
+
+/// Runs `pantile paper`.
+pub fn run(args: &PaperArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    let claims = claims::named(&args.ids)?;
+    if args.list {
+        return print(&mut stdout(), &list(&claims));
+    }
+    let cores = machine::cores();
+    let size = if args.quick { Size::quick(cores) } else { Size::full(cores) };
+    let budget = args.budget.unwrap_or(size.budget);
+    let shown = Shown::new();
+    let (mut store, before, note) = Store::open(&args.out, Build::this(), args.fresh)?;
+    if let Some(note) = note {
+        shown.note(&note);
+    }
+    let plan = Plan::new(&claims, &size, budget, &Engine);
+    let began = Instant::now();
+    let conditions =
+        Conditions { runner: &Engine, stop, clock: &|| began.elapsed(), progress: &shown, budget };
+    let done = execute(&plan, before, &mut store, &conditions)?;
+    let report = Report::new(&claims, &plan, &done, Build::this(), &[]);
+    let page = report.write(&args.out)?;
+    print(&mut stdout(), &verdicts(&report))?;
+    print(&mut stdout(), &format!("{}written: {}\n", remarks(&done), page.display()))?;
+    match done.failed.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Failed(one_line(&format!("{} runs failed: {first}", done.failed.len())))),
+    }
+}
+
+fn list(claims: &[&Claim]) -> String {
+    claims.iter().map(|claim| format!("{:12} {} ({})\n", claim.id, claim.title, claim.source)).collect()
+}
+
+fn verdicts(report: &Report) -> String {
+    let line = |entry: &pantile_paper::report::Entry| {
+        let judgement = &entry.finding.judgement;
+        format!("{:12} {:22} {}\n", entry.claim.id, judgement.verdict.words(), judgement.reason)
+    };
+    report.entries.iter().map(line).collect()
+}
+
+fn remarks(done: &Execution) -> String {
+    let mut text = String::new();
+    if done.interrupted {
+        text += "interrupted; the same command goes on with what is missing\n";
+    }
+    if done.left_out > 0 {
+        text += &format!("{} runs left out for lack of time\n", done.left_out);
+    }
+    text
+}
+
+/// How far the runs are: a bar on a terminal, a line for each run in a pipe.
+struct Shown {
+    bar: Option<ProgressBar>,
+    /// Runs to be made, and the number of the one that is on.
+    count: RefCell<(usize, usize)>,
+}
+
+impl Shown {
+    fn new() -> Self {
+        let style = ProgressStyle::with_template("{pos}/{len} [{bar:30}] {elapsed_precise} {msg}")
+            .expect("the template is a constant that is well-formed")
+            .progress_chars("=> ");
+        let bar = stderr().is_terminal().then(|| {
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5)).with_style(style)
+        });
+        Self { bar, count: RefCell::default() }
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+}
+
+impl Progress for Shown {
+    fn begin(&self, runs: usize, estimate: Duration) {
+        self.note(&format!("{runs} runs, about {}", minutes(estimate)));
+        self.count.borrow_mut().0 = runs;
+        if let Some(bar) = &self.bar {
+            bar.set_length(runs as u64);
+            bar.enable_steady_tick(Duration::from_millis(500));
+        }
+    }
+
+    fn run(&self, number: usize, step: &Step) {
+        self.count.borrow_mut().1 = number;
+        if let Some(bar) = &self.bar {
+            bar.set_position(number as u64 - 1);
+            bar.set_message(format!("{} {}", step.run.gc, step.run.work.arguments()));
+        }
+    }
+
+    fn ended(&self, step: &Step, outcome: Result<f64, &str>, elapsed: Duration) {
+        let (runs, number) = *self.count.borrow();
+        let outcome = match outcome {
+            Ok(speed) => format!("{} txn/s", whole(Some(speed))),
+            Err(why) => format!("failed: {why}"),
+        };
+        let key = step.run.key();
+        let what = key.strip_prefix("pantile bench ").unwrap_or(&key);
+        let line =
+            format!("{number}/{runs} {} run {} of {what}: {outcome}", minutes(elapsed), step.repetition);
+        if self.bar.is_none() || outcome.starts_with("failed") {
+            self.note(&line);
+        }
+    }
+
+    fn note(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

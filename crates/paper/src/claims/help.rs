@@ -1,0 +1,124 @@
+//! What experiments share.
+
+use crate::figure::{Figure, Point, Series, Shape};
+use crate::numbers::{Spread, percent};
+use crate::results::{Results, throughput};
+use crate::size::Size;
+use crate::spec::RunSpec;
+use crate::verdict::Rule;
+use crate::workload::Work;
+
+/// The baseline: nothing is reclaimed.
+pub const NONE: &str = "none";
+/// TB-Collect.
+pub const TB: &str = "tb-collect";
+/// Collectors that TB-Collect was compared with (TB-Collect 5.1).
+pub const OTHERS: [&str; 4] = ["zen", "one-shot", "n2db", "steam"];
+/// All of these.
+pub const GROUP: [&str; 6] = [NONE, TB, "zen", "one-shot", "n2db", "steam"];
+
+/// A number on the horizontal axis and the run that is there, of some collector.
+pub type At = (f64, RunSpec);
+
+/// A figure of a run.
+pub type Value<'v> = &'v dyn Fn(&RunSpec) -> Option<Spread>;
+
+/// TPC-C on emulated Optane with a client on every core.
+pub fn tpcc(size: &Size, gc: &'static str) -> RunSpec {
+    RunSpec::new(Work::Tpcc { warehouses: size.warehouses }, gc, size.cores, size.pace)
+}
+
+/// The YCSB of most experiments: 20 operations, half of them updates, no skew.
+pub fn ycsb(size: &Size, gc: &'static str) -> RunSpec {
+    let work = Work::Ycsb { tuples: size.tuples, ops: 20, updates: 50, theta: 0.0 };
+    RunSpec::new(work, gc, size.cores, size.pace)
+}
+
+/// Each of these runs with each of these collectors.
+pub fn each(gcs: &[&'static str], runs: impl IntoIterator<Item = RunSpec>) -> Vec<RunSpec> {
+    runs.into_iter().flat_map(|run| gcs.iter().map(move |gc| run.with_gc(gc))).collect()
+}
+
+/// The runs of these places.
+pub fn runs(places: &[At]) -> Vec<RunSpec> {
+    places.iter().map(|(_, run)| run.clone()).collect()
+}
+
+/// A series for each collector, with a point at each place where there is a figure.
+pub fn series(gcs: &[&'static str], places: &[At], value: Value<'_>) -> Vec<Series> {
+    let points = |gc: &&'static str| {
+        let point = |(x, run): &At| Some(Point::measured(*x, value(&run.with_gc(gc))?));
+        Series::measured(gc, places.iter().filter_map(point).collect())
+    };
+    gcs.iter().map(points).filter(|series| !series.points.is_empty()).collect()
+}
+
+/// A bar for each collector.
+pub fn bars(title: &str, y: &str, gcs: &[&'static str], run: &RunSpec, value: Value<'_>) -> Figure {
+    let numbered = gcs.iter().enumerate().map(|(n, gc)| series(&[gc], &[(n as f64, run.clone())], value));
+    Figure {
+        title: title.into(),
+        shape: Shape::Bars(gcs.iter().map(ToString::to_string).collect()),
+        x: "collector".into(),
+        y: y.into(),
+        series: numbered.flatten().collect(),
+    }
+}
+
+/// Published figures for the bars of [`bars`].
+pub fn publish(figure: &mut Figure, gcs: &[&str], published: &[(&str, f64)]) {
+    for (name, value) in published {
+        if let Some(n) = gcs.iter().position(|gc| gc == name) {
+            figure.series.push(Series::published(name, &[(n as f64, *value)]));
+        }
+    }
+}
+
+/// Lines over numbers.
+pub fn lines(title: &str, x: &str, y: &str, doubling: bool, series: Vec<Series>) -> Figure {
+    let shape = Shape::Lines { doubling, marks: true };
+    Figure { title: title.into(), shape, x: x.into(), y: y.into(), series }
+}
+
+/// Groups of bars.
+pub fn grouped(title: &str, names: Vec<String>, x: &str, y: &str, series: Vec<Series>) -> Figure {
+    Figure { title: title.into(), shape: Shape::Bars(names), x: x.into(), y: y.into(), series }
+}
+
+/// Throughput against that of the baseline in the same repetitions.
+pub fn share_of_none(results: &Results, run: &RunSpec) -> Option<Spread> {
+    results.quotient(run, &run.with_gc(NONE), &throughput)
+}
+
+/// Says of a rule what is missing of the runs that it needs.
+pub fn need(rule: &mut Rule, results: &Results, runs: impl IntoIterator<Item = RunSpec>) {
+    for run in runs {
+        if let Some(why) = results.why_missing(&run) {
+            rule.lack(why);
+        }
+    }
+}
+
+/// Requires that `winner` has more throughput than each of `others`.
+pub fn fastest(
+    rule: &mut Rule,
+    results: &Results,
+    run: &RunSpec,
+    winner: &'static str,
+    others: &[&'static str],
+    place: &str,
+) {
+    for other in others {
+        let by = results.quotient(&run.with_gc(winner), &run.with_gc(other), &throughput);
+        rule.larger(&format!("{place}{winner}"), other, by);
+    }
+}
+
+/// Shares of the baseline in short.
+pub fn told(results: &Results, gcs: &[&'static str], run: &RunSpec) -> String {
+    let one = |gc: &&'static str| {
+        let share = share_of_none(results, &run.with_gc(gc))?;
+        Some(format!("{gc} {}", percent(share.median)))
+    };
+    gcs.iter().filter(|&&gc| gc != NONE).filter_map(one).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,329 @@
+//! Steam: its survey of collectors (figures 7 to 12, table 5).
+
+use super::help::{At, NONE, bars, each, fastest, grouped, lines, need, runs, series, tpcc};
+use super::{Claim, Experiment, Finding};
+use crate::figure::{Point, Series};
+use crate::measurement::Measurement;
+use crate::numbers::{figure as number, percent, times};
+use crate::results::{Metric, Results, throughput};
+use crate::size::Size;
+use crate::spec::RunSpec;
+use crate::verdict::Rule;
+use crate::workload::{SCAN, Work};
+
+/// The claims.
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "ST-2/7",
+        title: "Writes beside analytical queries",
+        source: "Steam, section 5.1, figures 2 and 7",
+        text: "With one thread of TPC-C's transactions and one of analytical queries (CH-benCHmark), pruning exactly what no running \
+               transaction needs (Steam with EPO) gives about three times the write rate of the next best; without it chains \
+               grow until everything slows down.",
+        published: "Steam with EPO about 3x the next best write rate",
+        rule: "steam's write rate is at least twice that of each other collector of the survey, in every repetition.",
+        experiment: Experiment::Runs { runs: |size| each(&BESIDE, [ch(size, 1)]), judge: judge_writes },
+    },
+    Claim {
+        id: "ST-8",
+        title: "TPC-C by threads, the survey's collectors",
+        source: "Steam, section 5.2, figure 8",
+        text: "Collectors that work in the foreground (Ermia, Deuteronomy, Steam) scale best; Hana, with its global tracker, and \
+               Hekaton, with its thread in the background, fall behind.",
+        published: "ermia, deuteronomy and steam ahead of hekaton, and hekaton ahead of hana",
+        rule: "With a thread for each core, ermia, deuteronomy and steam each have a higher throughput than hekaton, and hekaton than \
+               hana.",
+        experiment: Experiment::Runs {
+            runs: |size| each(&ALONE, runs(&by_threads(size))),
+            judge: judge_survey,
+        },
+    },
+    Claim {
+        id: "ST-9",
+        title: "Writes by number of analytical readers",
+        source: "Steam, section 5.3, figure 9",
+        text: "Beside any number of threads that run analytical queries, one thread of transactions is fastest with Steam and EPO.",
+        published: "steam the highest at every number of readers",
+        rule: "At every number of readers, steam has a higher write rate than each other collector.",
+        experiment: Experiment::Runs {
+            runs: |size| each(&SURVEY, runs(&by_olap(size))),
+            judge: judge_readers,
+        },
+    },
+    Claim {
+        id: "ST-10",
+        title: "How often the collector works",
+        source: "Steam, section 5.4, figure 10",
+        text: "From a period of 1 ms to 60 s (Hana, Hekaton), or an epoch of 1 to 100,000 transactions (Deuteronomy, Ermia), TPC-C's \
+               throughput differs by a factor of more than 500.",
+        published: "more than 500x between the best and the worst setting",
+        rule: "Over the lengths of epochs measured, the best throughput of any of these collectors is at least 500 times the worst.",
+        experiment: Experiment::Runs {
+            runs: |size| each(&PERIODIC, runs(&by_epoch(size))),
+            judge: judge_frequency,
+        },
+    },
+    Claim {
+        id: "ST-11",
+        title: "Skewed updates of single rows",
+        source: "Steam, section 5.5, figure 11",
+        text: "With key-value updates from theta 0 to 1, Steam's throughput stays, since chains are pruned as they grow; collectors that \
+               work at intervals (Hana, Hekaton) fall.",
+        published: "steam flat, interval collectors fall",
+        rule: "steam keeps at least 80 % of its throughput at theta 0 at the highest theta, or differs from that by noise; hana and \
+               hekaton keep less of theirs than steam.",
+        experiment: Experiment::Runs { runs: |size| each(&SURVEY, runs(&by_theta(size))), judge: judge_skew },
+    },
+    Claim {
+        id: "ST-12",
+        title: "Scans against updates of single rows",
+        source: "Steam, section 5.6, figure 12",
+        text: "In every mix of table scans and updates, Steam reads the most.",
+        published: "steam best in every mix",
+        rule: "In every mix, steam ends more scans a second than each other collector.",
+        experiment: Experiment::Runs {
+            runs: |size| each(&SURVEY, runs(&by_scans(size))),
+            judge: judge_scans,
+        },
+    },
+    Claim {
+        id: "ST-T5",
+        title: "What eager pruning saves",
+        source: "Steam, section 5.7, table 5",
+        text: "Over 300 k transactions of CH-benCHmark, EPO cuts the versions that the collector walks from 1,197 M to 4.2 M and the longest \
+               chain from 30,287 to 2, and raises throughput from 6,554 to 30,580 txn/s.",
+        published: "versions walked 285x fewer, longest chain 15,000x shorter, 4.7x the throughput",
+        rule: "Per transaction, steam walks at most a tenth of the versions that steam-watermark walks, its longest chain is at most a tenth, \
+               and its throughput at least twice as high.",
+        experiment: Experiment::Runs { runs: |size| each(&EPO, [ch(size, 1)]), judge: judge_epo },
+    },
+];
+
+/// Steam first, and what the survey compares it with.
+const SURVEY: [&str; 6] = ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia"];
+
+/// The same, and TB-Collect to be seen beside them.
+const BESIDE: [&str; 7] =
+    ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia", "tb-collect"];
+
+/// Those of figure 8, beside no collector at all and HyPer's own.
+const ALONE: [&str; 8] =
+    [NONE, "steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia", "hyper"];
+
+/// Collectors with a period.
+const PERIODIC: [&str; 4] = ["hana", "hekaton", "deuteronomy", "ermia"];
+
+/// With and without eager pruning.
+const EPO: [&str; 2] = ["steam", "steam-watermark"];
+
+const WRITES: &str = "write transactions/s, nvm:optane";
+
+/// One client of TPC-C beside some analytical ones.
+fn ch(size: &Size, olap: usize) -> RunSpec {
+    RunSpec::new(Work::Ch { warehouses: size.warehouses, olap }, "steam", 1, size.pace)
+}
+
+/// Throughputs of the runs in short.
+fn told(results: &Results, gcs: &[&'static str], run: &RunSpec) -> String {
+    let speed = |gc: &&'static str| {
+        let speed = results.spread(&run.with_gc(gc), &throughput)?;
+        Some(format!("{gc} {}", number(speed.median)))
+    };
+    gcs.iter().filter_map(speed).collect::<Vec<_>>().join(", ")
+}
+
+fn judge_writes(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let run = ch(size, 1);
+    need(&mut rule, results, each(&SURVEY, [run.clone()]));
+    for other in &SURVEY[1..] {
+        let Some(by) = results.quotient(&run, &run.with_gc(other), &throughput) else { continue };
+        let found = format!("steam's write rate is {} that of {other}", times(by.median));
+        rule.require(by.range().0 >= 2.0, found);
+    }
+    let queries: Metric<'_> = &|measurement: &Measurement| measurement.queries_per_s;
+    let y = "analytical queries/s, nvm:optane";
+    let figures = vec![
+        bars("Writes beside one analytical reader", WRITES, &BESIDE, &run, &|run| {
+            results.spread(run, &throughput)
+        }),
+        bars("Queries beside one writer", y, &BESIDE, &run, &|run| results.spread(run, queries)),
+    ];
+    Finding::of(rule, "transactions/s", told(results, &BESIDE, &run), figures)
+}
+
+fn by_threads(size: &Size) -> Vec<At> {
+    let at = |threads: usize| (threads as f64, RunSpec { threads, ..tpcc(size, NONE) });
+    size.threads().into_iter().map(at).collect()
+}
+
+fn judge_survey(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let run = tpcc(size, NONE);
+    need(&mut rule, results, each(&ALONE[1..7], [run.clone()]));
+    for foreground in ["ermia", "deuteronomy", "steam"] {
+        fastest(&mut rule, results, &run, foreground, &["hekaton"], "");
+    }
+    fastest(&mut rule, results, &run, "hekaton", &["hana"], "");
+    let speeds = series(&ALONE, &by_threads(size), &|run| results.spread(run, &throughput));
+    let y = "transactions/s, nvm:optane";
+    let figure = lines("TPC-C throughput by threads", "threads", y, true, speeds);
+    Finding::of(rule, "transactions/s", told(results, &ALONE, &run), vec![figure])
+}
+
+fn by_olap(size: &Size) -> Vec<At> {
+    size.olap.iter().map(|&olap| (olap as f64, ch(size, olap))).collect()
+}
+
+fn judge_readers(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let places = by_olap(size);
+    need(&mut rule, results, each(&SURVEY, runs(&places)));
+    for (readers, run) in &places {
+        fastest(&mut rule, results, run, "steam", &SURVEY[1..], &format!("beside {readers} readers "));
+    }
+    let speeds = series(&SURVEY, &places, &|run| results.spread(run, &throughput));
+    let figure = lines(
+        "Writes by number of analytical readers",
+        "threads that run analytical queries",
+        WRITES,
+        true,
+        speeds,
+    );
+    let ours = places.last().map_or(String::new(), |(_, run)| told(results, &SURVEY, run));
+    Finding::of(rule, "transactions/s", ours, vec![figure])
+}
+
+fn by_epoch(size: &Size) -> Vec<At> {
+    size.epochs.iter().map(|&epoch_ms| (epoch_ms, RunSpec { epoch_ms, ..tpcc(size, NONE) })).collect()
+}
+
+fn judge_frequency(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let places = by_epoch(size);
+    need(&mut rule, results, each(&PERIODIC, runs(&places)));
+    let speeds = series(&PERIODIC, &places, &|run| results.spread(run, &throughput));
+    let all = || speeds.iter().flat_map(|series| &series.points).map(|point| point.y);
+    let ours = match (all().reduce(f64::max), all().reduce(f64::min)) {
+        (Some(best), Some(worst)) if worst > 0.0 => {
+            let factor = times(best / worst);
+            let found = format!(
+                "the best throughput is {factor} the worst ({} and {} txn/s)",
+                number(best),
+                number(worst)
+            );
+            rule.require(best / worst >= 500.0, found);
+            format!("{factor} between the best and the worst")
+        }
+        _ => String::new(),
+    };
+    let y = "transactions/s, nvm:optane";
+    let figure = lines("TPC-C throughput by length of epochs", "length of an epoch, ms", y, true, speeds);
+    Finding::of(rule, "factor", ours, vec![figure])
+}
+
+fn kv(size: &Size, theta: f64, scans: u32) -> RunSpec {
+    let work = Work::Kv { tuples: size.tuples, theta, scans };
+    RunSpec::new(work, "steam", size.cores, size.pace)
+}
+
+fn by_theta(size: &Size) -> Vec<At> {
+    let thetas = std::iter::once(0.0).chain(size.thetas.iter().copied()).chain([1.0]);
+    thetas.map(|theta| (theta, kv(size, theta, 0))).collect()
+}
+
+fn judge_skew(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let places = by_theta(size);
+    need(&mut rule, results, each(&SURVEY, runs(&places)));
+    let kept = |gc| {
+        let ((_, even), (_, skewed)) = places.first().zip(places.last())?;
+        results.quotient(&skewed.with_gc(gc), &even.with_gc(gc), &throughput)
+    };
+    if let Some(steam) = kept("steam") {
+        let found = format!("steam keeps {} of its throughput at theta 1", percent(steam.median));
+        rule.require(steam.range().1 >= 0.8, found);
+        for gc in ["hana", "hekaton"] {
+            let Some(other) = kept(gc) else { continue };
+            let found = format!(
+                "{gc} keeps {} of its throughput and steam {}",
+                percent(other.median),
+                percent(steam.median)
+            );
+            rule.require(other.range().1 < steam.range().0, found);
+        }
+    }
+    let told = |gc: &&'static str| kept(gc).map(|share| format!("{gc} {}", percent(share.median)));
+    let told: Vec<_> = SURVEY.iter().filter_map(told).collect();
+    let ours =
+        if told.is_empty() { String::new() } else { format!("theta 1 against 0: {}", told.join(", ")) };
+    let speeds = series(&SURVEY, &places, &|run| results.spread(run, &throughput));
+    let y = "transactions/s, nvm:optane";
+    let figure = lines("Updates of single rows by skew", "theta of the zipf distribution", y, false, speeds);
+    Finding::of(rule, "share of the throughput without skew", ours, vec![figure])
+}
+
+fn by_scans(size: &Size) -> Vec<At> {
+    size.scans.iter().map(|&scans| (f64::from(scans), kv(size, 0.0, scans))).collect()
+}
+
+fn judge_scans(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let places = by_scans(size);
+    need(&mut rule, results, each(&SURVEY, runs(&places)));
+    let scans: Metric<'_> = &|measurement: &Measurement| measurement.kinds.get(SCAN).map(|kind| kind.per_s);
+    for (share, run) in &places {
+        for other in &SURVEY[1..] {
+            let by = results.quotient(run, &run.with_gc(other), scans);
+            rule.larger(&format!("with {share} % scans steam"), other, by);
+        }
+    }
+    let speeds = series(&SURVEY, &places, &|run| results.spread(run, scans));
+    let names = size.scans.iter().map(|share| format!("{share} % scans")).collect();
+    let figure = grouped(
+        "Table scans beside updates of single rows",
+        names,
+        "mix",
+        "table scans/s, nvm:optane",
+        speeds,
+    );
+    let told = |gc: &&'static str| {
+        let (_, run) = places.first()?;
+        Some(format!("{gc} {}", number(results.spread(&run.with_gc(gc), scans)?.median)))
+    };
+    let told: Vec<_> = SURVEY.iter().filter_map(told).collect();
+    Finding::of(rule, "table scans/s", told.join(", "), vec![figure])
+}
+
+fn judge_epo(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let run = ch(size, 1);
+    need(&mut rule, results, each(&EPO, [run.clone()]));
+    let walked: Metric<'_> = &|measurement: &Measurement| {
+        (measurement.transactions > 0)
+            .then(|| measurement.versions_traversed as f64 / measurement.transactions as f64)
+    };
+    let longest: Metric<'_> = &|measurement: &Measurement| Some(measurement.chain_max as f64);
+    let mut ours = Vec::new();
+    for (what, metric) in [("versions walked", walked), ("longest chain", longest)] {
+        let Some(by) = results.quotient(&run.with_gc(EPO[0]), &run.with_gc(EPO[1]), metric) else { continue };
+        let found = format!("steam's {what}: {} of steam-watermark's", percent(by.median));
+        ours.push(found.clone());
+        rule.require(by.range().1 <= 0.1, found);
+    }
+    if let Some(by) = results.quotient(&run.with_gc(EPO[0]), &run.with_gc(EPO[1]), &throughput) {
+        let found = format!("steam's throughput is {} steam-watermark's", times(by.median));
+        ours.push(found.clone());
+        rule.require(by.range().0 >= 2.0, found);
+    }
+    let names = vec!["versions walked per transaction".into(), "longest chain".into()];
+    let mut compared = Vec::new();
+    for gc in EPO {
+        let points = [walked, longest].into_iter().enumerate().filter_map(|(n, metric)| {
+            Some(Point::measured(n as f64, results.spread(&run.with_gc(gc), metric)?))
+        });
+        compared.push(Series::measured(gc, points.collect()));
+    }
+    let figure = grouped("With and without eager pruning", names, "figure", "versions, nvm:optane", compared);
+    Finding::of(rule, "versions", ours.join("; "), vec![figure])
+}

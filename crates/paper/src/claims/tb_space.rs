@@ -1,0 +1,197 @@
+//! TB-Collect: space, steadiness and chains (figures 12 to 14).
+
+use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, tpcc};
+use super::{Claim, Experiment, Finding};
+use crate::figure::{Figure, Point, Series, Shape};
+use crate::measurement::Measurement;
+use crate::numbers::{figure, percent, times};
+use crate::results::{Metric, Results, throughput};
+use crate::size::Size;
+use crate::spec::RunSpec;
+use crate::verdict::Rule;
+use crate::workload::Work;
+
+/// The claims.
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "TB-12",
+        title: "Growth of space at a fixed rate",
+        source: "TB-Collect, section 5.5, figure 12",
+        text: "After ten minutes of TPC-C at the same rate, TB-Collect has taken the least additional NVM and DRAM: 46 to \
+               77 % of the other collectors.",
+        published: "tb-collect takes 46 to 77 % of what each other collector takes",
+        rule: "Every collector keeps up with the rate, and medium and DRAM together grow less with tb-collect than with each other \
+               collector.",
+        experiment: Experiment::Runs { runs: |size| each(&GROUP, [steady(size)]), judge: judge_growth },
+    },
+    Claim {
+        id: "TB-13",
+        title: "Throughput over time",
+        source: "TB-Collect, section 5.5, figure 13",
+        text: "Over 200 s of TPC-C, NoGC slows down after 150 s, when chains have grown long; TB-Collect is 1.23 to 1.40 times as \
+               fast as the other collectors; Zen, whose thread in the background collects, is the least steady.",
+        published: "NoGC decays; tb-collect 1.23 to 1.40x the others; zen the least steady",
+        rule: "NoGC's throughput in the last quarter is below that of the first; tb-collect is faster than each other collector; \
+               the throughput of seconds varies most with zen.",
+        experiment: Experiment::Runs { runs: |size| each(&GROUP, [long(size)]), judge: judge_time },
+    },
+    Claim {
+        id: "TB-14",
+        title: "Length of chains and accesses per tuple",
+        source: "TB-Collect, section 5.5, figure 14",
+        text: "On YCSB at a fixed rate, chains are 2.8 versions long with TB-Collect, 5.5 with OneShot, 2.4 with Zen, 2.0 with N2DB \
+               and 1.8 with Steam; in 30 minutes a tuple is accessed 135 times with TB-Collect, 140 with OneShot, 207 with Zen, \
+               240 with N2DB and 247 with Steam.",
+        published: "chains: tb-collect 2.8, one-shot 5.5, zen 2.4, n2db 2.0, steam 1.8; accesses: 135, 140, 207, 240, 247",
+        rule: "Every collector keeps up with the rate; chains are longer with tb-collect than with zen, n2db and steam and shorter \
+               than with one-shot; there are fewer accesses with tb-collect than with zen, n2db and steam.",
+        experiment: Experiment::Runs { runs: |size| each(&GROUP, [chains(size)]), judge: judge_chains },
+    },
+];
+
+/// TPC-C at a fixed rate.
+pub fn steady(size: &Size) -> RunSpec {
+    let (warmup, seconds) = size.long;
+    RunSpec { warmup, seconds, ..tpcc(size, NONE) }.at_rate(size.tpcc_rate)
+}
+
+/// TPC-C for longer, as fast as it goes.
+fn long(size: &Size) -> RunSpec {
+    let (warmup, seconds) = size.long;
+    RunSpec { warmup, seconds, ..tpcc(size, NONE) }
+}
+
+/// YCSB at a fixed rate.
+fn chains(size: &Size) -> RunSpec {
+    let work = Work::Ycsb { tuples: size.tuples, ops: 20, updates: 50, theta: 0.0 };
+    RunSpec::new(work, NONE, size.cores, size.long).at_rate(size.ycsb_rate)
+}
+
+/// Whether every collector does as much as the others: otherwise what they
+/// take for it cannot be compared.
+fn keeps_up(rule: &mut Rule, results: &Results, run: &RunSpec) {
+    for gc in GROUP {
+        let Some(speed) = results.spread(&run.with_gc(gc), &throughput) else { continue };
+        if speed.median < run.rate * 0.95 {
+            rule.lack(format!("{gc} reached only {} of {} txn/s", figure(speed.median), figure(run.rate)));
+        }
+    }
+}
+
+fn judge_growth(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let run = steady(size);
+    need(&mut rule, results, each(&GROUP, [run.clone()]));
+    keeps_up(&mut rule, results, &run);
+    let growth: Metric<'_> = &Measurement::growth;
+    let mut ours = Vec::new();
+    for other in OTHERS {
+        let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), growth);
+        ours.extend(by.map(|by| format!("{} of {other}", percent(by.median))));
+        rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
+    }
+    let y = "growth of medium and DRAM, MB, nvm:optane";
+    let megabytes = |measurement: &Measurement| measurement.growth().map(|bytes| bytes / 1e6);
+    let grown = bars("Space taken while TPC-C runs at a fixed rate", y, &GROUP, &run, &|run| {
+        results.spread(run, &megabytes)
+    });
+    let taken =
+        over_time(results, &run, "Space taken over time", "medium and DRAM, MB, nvm:optane", |second| {
+            (second.medium_bytes + second.dram_bytes) as f64 / 1e6
+        });
+    let ours = if ours.is_empty() { String::new() } else { format!("tb-collect: {}", ours.join(", ")) };
+    Finding::of(rule, "bytes of growth, as a share of another collector's", ours, vec![grown, taken])
+}
+
+/// The seconds of the last repetition, one line for each collector.
+fn over_time(
+    results: &Results,
+    run: &RunSpec,
+    title: &str,
+    y: &str,
+    value: impl Fn(&crate::measurement::Second) -> f64,
+) -> Figure {
+    let line = |gc: &&'static str| {
+        let seconds = &results.one(&run.with_gc(gc))?.seconds;
+        let whole = seconds.iter().enumerate().filter(|(_, second)| second.seconds > 0.5);
+        let points = whole.map(|(n, second)| Point::exact(n as f64 + 1.0, value(second))).collect();
+        Some(Series::measured(gc, points))
+    };
+    Figure {
+        title: title.into(),
+        shape: Shape::Lines { doubling: false, marks: false },
+        x: "seconds of measuring".into(),
+        y: y.into(),
+        series: GROUP.iter().filter_map(line).collect(),
+    }
+}
+
+fn judge_time(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let run = long(size);
+    need(&mut rule, results, each(&GROUP, [run.clone()]));
+    let mut ours = Vec::new();
+    match results.spread(&run, &Measurement::decay) {
+        Some(decay) => {
+            ours.push(format!("NoGC's last quarter {} of its first", percent(decay.median)));
+            rule.smaller("NoGC's last quarter", "its first", Some(decay));
+        }
+        None => rule.lack("the runs are too short to see NoGC slow down"),
+    }
+    for other in OTHERS {
+        let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), &throughput);
+        ours.extend(by.map(|by| format!("tb-collect {} {other}", times(by.median))));
+        rule.larger(TB, other, by);
+    }
+    for other in OTHERS.into_iter().chain([TB]).filter(|&gc| gc != "zen") {
+        let by = results.quotient(&run.with_gc("zen"), &run.with_gc(other), &Measurement::unsteadiness);
+        rule.larger("the unsteadiness of zen", &format!("that of {other}"), by);
+    }
+    let speed =
+        over_time(results, &run, "TPC-C throughput over time", "transactions/s, nvm:optane", |second| {
+            second.transactions as f64 / second.seconds
+        });
+    let y = "standard deviation of seconds, share of the mean";
+    let unsteady = bars("How much throughput varies", y, &GROUP, &run, &|run| {
+        results.spread(run, &Measurement::unsteadiness)
+    });
+    Finding::of(rule, "transactions/s", ours.join(", "), vec![speed, unsteady])
+}
+
+const CHAINS: [(&str, f64); 5] = [(TB, 2.8), ("one-shot", 5.5), ("zen", 2.4), ("n2db", 2.0), ("steam", 1.8)];
+const ACCESSES: [(&str, f64); 5] =
+    [(TB, 135.0), ("one-shot", 140.0), ("zen", 207.0), ("n2db", 240.0), ("steam", 247.0)];
+
+fn judge_chains(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    let run = chains(size);
+    need(&mut rule, results, each(&GROUP, [run.clone()]));
+    keeps_up(&mut rule, results, &run);
+    let length = |measurement: &Measurement| Some(measurement.chain_mean);
+    let accesses = |measurement: &Measurement| Some(measurement.accesses_per_tuple);
+    let by = |other, metric: Metric<'_>| results.quotient(&run.with_gc(TB), &run.with_gc(other), metric);
+    for other in ["zen", "n2db", "steam"] {
+        rule.larger("the chain of tb-collect", &format!("that of {other}"), by(other, &length));
+        rule.smaller("the accesses of tb-collect", &format!("those of {other}"), by(other, &accesses));
+    }
+    rule.smaller("the chain of tb-collect", "that of one-shot", by("one-shot", &length));
+    let told = |gc: &&'static str| {
+        let length = results.spread(&run.with_gc(gc), &length)?.median;
+        let accesses = results.spread(&run.with_gc(gc), &accesses)?.median;
+        Some(format!("{gc} {} and {}", figure(length), figure(accesses)))
+    };
+    let ours: Vec<_> = GROUP.iter().filter_map(told).collect();
+    let ours =
+        if ours.is_empty() { String::new() } else { format!("chain and accesses: {}", ours.join(", ")) };
+    let mut lengths =
+        bars("Length of chains", "versions of a tuple, mean, nvm:optane", &GROUP, &run, &|run| {
+            results.spread(run, &length)
+        });
+    publish(&mut lengths, &GROUP, &CHAINS);
+    let y = "accesses per tuple, multiple of tb-collect's";
+    let mut looked = bars("Accesses per tuple", y, &GROUP, &run, &|other| {
+        results.quotient(other, &run.with_gc(TB), &accesses)
+    });
+    publish(&mut looked, &GROUP, &ACCESSES.map(|(gc, n)| (gc, n / ACCESSES[0].1)));
+    Finding::of(rule, "versions of a tuple", ours, vec![lengths, looked])
+}

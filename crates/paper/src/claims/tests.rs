@@ -1,0 +1,285 @@
+use std::collections::HashSet;
+
+use super::*;
+use crate::measurement::{Kind, Measurement, Second};
+use crate::verdict::Verdict;
+
+/// Rows of the published results.
+const ROWS: [&str; 30] = [
+    "TB-1",
+    "TB-7a",
+    "TB-7b",
+    "TB-7c",
+    "TB-8a",
+    "TB-8b",
+    "TB-8c",
+    "TB-9",
+    "TB-10",
+    "TB-11",
+    "TB-12",
+    "TB-13",
+    "TB-14",
+    "TB-15",
+    "TB-16",
+    "ST-2/7",
+    "ST-8",
+    "ST-9",
+    "ST-10",
+    "ST-11",
+    "ST-12",
+    "ST-T5",
+    "ZN-8/9/10",
+    "ZN-17",
+    "ZN-20",
+    "ZN-22",
+    "ZN-23",
+    "ZN-24/25/26",
+    "ZN-27/31",
+    "SI-1",
+];
+
+fn claim(name: &str) -> &'static Claim {
+    named(&[name.to_owned()]).expect("it is there")[0]
+}
+
+fn size() -> Size {
+    Size::quick(2)
+}
+
+/// A measurement in which everything follows from a speed.
+fn at(speed: f64) -> Measurement {
+    let second = |n: u64| Second {
+        seconds: 1.0,
+        transactions: speed as u64,
+        medium_bytes: (n as f64 * 1e9 / speed) as u64,
+        ..Second::default()
+    };
+    let kind = Kind { per_s: speed, mean: 1e6 / speed, p95: 2e6 / speed, p99: 3e6 / speed };
+    let kinds = ["new_order", "payment", "table_scan"].map(|name| (name.to_owned(), kind));
+    Measurement {
+        txn_per_s: speed,
+        kinds: kinds.into(),
+        transactions: 1000,
+        bytes_written: 1e9 / speed,
+        chain_mean: 2.0,
+        chain_max: 5,
+        versions_traversed: 1000,
+        accesses_per_tuple: 1.0,
+        recovered_bytes: Some(1_000_000_000),
+        recovery_seconds: Some(0.5),
+        seconds: (0..4).map(second).collect(),
+        ..Measurement::default()
+    }
+}
+
+/// Three repetitions of every run of a claim at the speed that is said of it.
+fn measured(claim: &Claim, speed: impl Fn(&RunSpec) -> f64) -> Results {
+    let mut results = Results::default();
+    for run in claim.runs(&size()) {
+        for (repetition, drift) in [1.0, 1.1, 0.9].into_iter().enumerate() {
+            results.add(&run.key(), repetition + 1, at(speed(&run) * drift));
+        }
+    }
+    results
+}
+
+fn verdict(name: &str, speed: impl Fn(&RunSpec) -> f64) -> Judgement {
+    let claim = claim(name);
+    claim.judge(&measured(claim, speed), &size()).judgement
+}
+
+/// Speeds as published, of the collectors of figure 7a.
+fn as_published(run: &RunSpec) -> f64 {
+    match run.gc {
+        "none" => 1000.0,
+        "tb-collect" => 910.0,
+        "zen" => 750.0,
+        "one-shot" => 690.0,
+        "n2db" => 670.0,
+        _ => 640.0,
+    }
+}
+
+#[test]
+fn every_row_is_a_claim_and_every_claim_a_row() {
+    let ids: Vec<_> = all().map(|claim| claim.id).collect();
+    assert_eq!(ids, ROWS);
+    for claim in all() {
+        for text in [claim.title, claim.source, claim.text, claim.published, claim.rule] {
+            assert!(!text.is_empty(), "{}", claim.id);
+        }
+        assert!(claim.rule.ends_with('.') && claim.text.ends_with('.'), "{}", claim.id);
+    }
+}
+
+#[test]
+fn names_are_found_in_either_case_and_one_by_one() {
+    assert_eq!(claim("tb-7A").id, "TB-7a");
+    assert_eq!(claim("ZN-25").id, "ZN-24/25/26");
+    assert_eq!(claim("st-2").id, "ST-2/7");
+    assert_eq!(claim("ZN-24/25/26").id, "ZN-24/25/26");
+    let two = named(&["SI-1".into(), "TB-1".into()]).unwrap();
+    assert_eq!(two.iter().map(|claim| claim.id).collect::<Vec<_>>(), ["TB-1", "SI-1"]);
+    let error = named(&["TB-7".into()]).unwrap_err().to_string();
+    assert!(error.contains("no claim \"TB-7\"") && error.contains("--list"), "{error}");
+    assert_eq!(named(&[]).unwrap().len(), ROWS.len());
+}
+
+#[test]
+fn claims_share_their_runs() {
+    let keys = |name| -> HashSet<String> { claim(name).runs(&size()).iter().map(RunSpec::key).collect() };
+    assert_eq!(keys("TB-7a"), keys("TB-7c"));
+    assert!(keys("TB-7a").is_subset(&keys("TB-7b")));
+    assert!(!keys("TB-7a").is_disjoint(&keys("ST-8")));
+    assert_eq!(keys("TB-8c").intersection(&keys("TB-8a")).count(), 6);
+}
+
+#[test]
+fn nothing_measured_is_never_a_verdict() {
+    for claim in all() {
+        let finding = claim.judge(&Results::default(), &size());
+        assert_eq!(finding.judgement.verdict, Verdict::CannotBeJudged, "{}", claim.id);
+        assert!(finding.judgement.reason.ends_with('.') && finding.figures.is_empty(), "{}", claim.id);
+    }
+}
+
+#[test]
+fn what_is_not_built_in_is_the_reason() {
+    let claim = claim("TB-7a");
+    let mut results = measured(claim, as_published);
+    let zen = claim.runs(&size()).into_iter().find(|run| run.gc == "zen").unwrap();
+    let mut without = Results::default();
+    for run in claim.runs(&size()).iter().filter(|run| run.gc != "zen") {
+        without.add(&run.key(), 1, at(as_published(run)));
+    }
+    without.miss(&zen.key(), "zen is not built in".into());
+    let finding = claim.judge(&without, &size());
+    assert_eq!(finding.judgement, Judgement::cannot("zen is not built in."));
+    assert!(!finding.figures.is_empty());
+    results.miss(&zen.key(), "not this".into());
+    assert_eq!(claim.judge(&results, &size()).judgement.verdict, Verdict::Holds);
+}
+
+#[test]
+fn throughput_as_published_holds_and_otherwise_does_not() {
+    for name in ["TB-7a", "TB-7c", "TB-8a"] {
+        assert_eq!(verdict(name, as_published).verdict, Verdict::Holds, "{name}");
+        let slow = |run: &RunSpec| if run.gc == "tb-collect" { 600.0 } else { as_published(run) };
+        assert_eq!(verdict(name, slow).verdict, Verdict::DoesNotHold, "{name}");
+    }
+    // The best collector alone is not enough: the order counts too.
+    let swapped = |run: &RunSpec| if run.gc == "zen" { 600.0 } else { as_published(run) };
+    let judgement = verdict("TB-7a", swapped);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("zen is 0.87x one-shot"), "{}", judgement.reason);
+}
+
+#[test]
+fn a_tie_is_told_as_one() {
+    let claim = claim("TB-8a");
+    let mut results = measured(claim, as_published);
+    for run in claim.runs(&size()).iter().filter(|run| run.gc == "zen") {
+        for (repetition, speed) in [880.0, 1010.0, 850.0].into_iter().enumerate() {
+            results.add(&run.key(), repetition + 1, at(speed));
+        }
+    }
+    let judgement = claim.judge(&results, &size()).judgement;
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("within noise"), "{}", judgement.reason);
+}
+
+#[test]
+fn media_are_compared_by_their_shares() {
+    let dearer = |run: &RunSpec| match (run.gc, run.medium) {
+        ("none", _) => 1000.0,
+        (_, "dram") => 850.0,
+        _ => 600.0,
+    };
+    assert_eq!(verdict("TB-1", dearer).verdict, Verdict::Holds);
+    let alike = |run: &RunSpec| if run.gc == "none" { 1000.0 } else { 850.0 };
+    let judgement = verdict("TB-1", alike);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("a tie is not a win"), "{}", judgement.reason);
+}
+
+#[test]
+fn threads_past_the_peak() {
+    let scaled = |run: &RunSpec| {
+        let falls = matches!(run.gc, "steam" | "zen" | "n2db");
+        let factor = match (run.threads, falls) {
+            (1, _) => 0.6,
+            (4, true) => 0.8,
+            _ => 1.0,
+        };
+        as_published(run) * factor
+    };
+    assert_eq!(verdict("TB-7b", scaled).verdict, Verdict::Holds);
+    assert_eq!(verdict("TB-7b", as_published).verdict, Verdict::DoesNotHold);
+}
+
+#[test]
+fn updates_only_lie_between() {
+    let alike = |run: &RunSpec| match run.gc {
+        "none" => 1000.0,
+        "one-shot" => 600.0,
+        _ => 800.0,
+    };
+    assert_eq!(verdict("TB-8b", alike).verdict, Verdict::Holds);
+    let free = |run: &RunSpec| if run.gc == "one-shot" { 600.0 } else { 1000.0 };
+    assert!(verdict("TB-8b", free).reason.contains("not between"));
+}
+
+#[test]
+fn a_rate_that_is_not_reached_cannot_be_judged() {
+    let judgement = verdict("TB-12", |run| if run.gc == "steam" { 100.0 } else { 4000.0 });
+    assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
+    assert!(judgement.reason.contains("steam reached only 100 of 4,000 txn/s"), "{}", judgement.reason);
+    // What grows follows from the speed in these measurements.
+    let smaller = |run: &RunSpec| if run.gc == "tb-collect" { 8000.0 } else { 5000.0 };
+    assert_eq!(verdict("TB-12", smaller).verdict, Verdict::Holds);
+    let larger = |run: &RunSpec| if run.gc == "tb-collect" { 5000.0 } else { 8000.0 };
+    assert_eq!(verdict("TB-12", larger).verdict, Verdict::DoesNotHold);
+}
+
+#[test]
+fn frequency_needs_its_factor() {
+    let wild = |run: &RunSpec| if run.epoch_ms > 1000.0 { 10.0 } else { 10_000.0 };
+    assert_eq!(verdict("ST-10", wild).verdict, Verdict::Holds);
+    let judgement = verdict("ST-10", |_| 1000.0);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+}
+
+#[test]
+fn readers_can_refute_and_not_confirm() {
+    let slow = |run: &RunSpec| if run.long_readers > 0 { 500.0 } else { 1000.0 };
+    assert_eq!(verdict("ZN-24", slow).verdict, Verdict::DoesNotHold);
+    assert_eq!(verdict("ZN-24", |_| 1000.0).verdict, Verdict::CannotBeJudged);
+}
+
+#[test]
+fn bytes_written_in_place() {
+    let much = |run: &RunSpec| if run.gc == "one-shot" { 50.0 } else { 1000.0 };
+    assert_eq!(verdict("SI-1", much).verdict, Verdict::Holds);
+    assert_eq!(verdict("SI-1", |_| 1000.0).verdict, Verdict::DoesNotHold);
+}
+
+#[test]
+fn the_survey_as_published_holds() {
+    let published = |run: &RunSpec| match run.gc {
+        "steam" => 3000.0,
+        "hekaton" => 500.0,
+        "hana" => 300.0,
+        _ => 1000.0,
+    };
+    for name in ["ST-2", "ST-8", "ST-9", "ST-12"] {
+        assert_eq!(verdict(name, published).verdict, Verdict::Holds, "{name}");
+        assert_eq!(verdict(name, |_| 1000.0).verdict, Verdict::DoesNotHold, "{name}");
+    }
+}
+
+#[test]
+fn recovery_is_measured_and_not_judged() {
+    let judgement = verdict("ZN-22", |_| 1000.0);
+    assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
+    assert!(judgement.reason.contains("YCSB 2 GB/s, at which 100 GB take 50.0 s"), "{}", judgement.reason);
+}

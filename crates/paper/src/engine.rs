@@ -1,0 +1,63 @@
+//! Who runs the runs.
+
+use std::sync::atomic::AtomicBool;
+
+use pantile::Collector;
+use pantile_bench::load::{Context, Silent};
+use pantile_bench::machine;
+
+use crate::measurement::Measurement;
+use crate::spec::RunSpec;
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Ending {
+    /// With a measurement.
+    Measured(Box<Measurement>),
+    /// It was told to stop.
+    Interrupted,
+    /// It failed, for this reason in one line.
+    Failed(String),
+}
+
+/// Runs what it is given.
+pub trait Runner {
+    /// What is not built in of what the run needs, if anything is.
+    fn missing(&self, run: &RunSpec) -> Option<String>;
+
+    /// Runs it once. `stop` is raised to end it early.
+    fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
+}
+
+/// The engine, by way of the benchmarks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Engine;
+
+impl Runner for Engine {
+    fn missing(&self, run: &RunSpec) -> Option<String> {
+        Collector::by_name(run.gc).is_none().then(|| format!("{} is not built in", run.gc))
+    }
+
+    fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending {
+        let settings = match run.settings() {
+            Ok(settings) => settings,
+            Err(reason) => return Ending::Failed(reason),
+        };
+        let context = Context { threads: machine::cores(), stop, observer: &Silent };
+        let mut records = Vec::new();
+        let done = run.work.run(&settings, &context, |record| records.push(record));
+        match (done, records.pop()) {
+            (Err(pantile_bench::Error::Interrupted { .. }), _) => Ending::Interrupted,
+            (Err(error), _) => Ending::Failed(error.to_string()),
+            (Ok(()), None) => Ending::Failed("it left no record".into()),
+            (Ok(()), Some(record)) if record.interrupted => Ending::Interrupted,
+            (Ok(()), Some(record)) => match record.consistency.as_ref().filter(|found| found.failed > 0) {
+                Some(found) => Ending::Failed(format!(
+                    "{} of {} consistency conditions do not hold",
+                    found.failed, found.checked
+                )),
+                None => Ending::Measured(Box::new(Measurement::from(&record))),
+            },
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the report needs of the record of a run.
+
+use std::collections::BTreeMap;
+
+use pantile_bench::record::Record;
+use serde::{Deserialize, Serialize};
+
+/// What was measured in one run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Transactions a second.
+    pub txn_per_s: f64,
+    /// Analytical queries a second, where there are any.
+    pub queries_per_s: Option<f64>,
+    /// By kind of transaction.
+    pub kinds: BTreeMap<String, Kind>,
+    /// Bytes that the medium was asked to write, in whole units where it has them.
+    pub bytes_written: f64,
+    /// Syncs of the device.
+    pub syncs: u64,
+    /// Transactions measured.
+    pub transactions: u64,
+    /// Bytes written per byte of payload.
+    pub write_amplification: Option<f64>,
+    /// Versions that the collector looked at.
+    pub versions_traversed: u64,
+    /// Mean length of chains.
+    pub chain_mean: f64,
+    /// Longest chain.
+    pub chain_max: u64,
+    /// Versions looked at per tuple.
+    pub accesses_per_tuple: f64,
+    /// Bytes of contents that opening read.
+    pub recovered_bytes: Option<u64>,
+    /// Seconds that opening took.
+    pub recovery_seconds: Option<f64>,
+    /// The seconds of measuring.
+    pub seconds: Vec<Second>,
+}
+
+/// What was measured of a kind of transaction.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Kind {
+    /// How many a second.
+    pub per_s: f64,
+    /// Mean latency in microseconds.
+    pub mean: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// A second of measuring.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Second {
+    /// How long it was.
+    pub seconds: f64,
+    /// Transactions that ended in it.
+    pub transactions: u64,
+    /// Bytes of the medium taken at its end.
+    pub medium_bytes: u64,
+    /// Bytes of DRAM taken at its end.
+    pub dram_bytes: u64,
+    /// Mean length of chains at its end.
+    pub chain_mean: f64,
+}
+
+impl Measurement {
+    /// How much more space, on the medium and in DRAM, is taken at the end of
+    /// the last second than at that of the first, in bytes.
+    pub fn growth(&self) -> Option<f64> {
+        let taken = |second: &Second| (second.medium_bytes + second.dram_bytes) as f64;
+        let (first, last) = (self.seconds.first()?, self.seconds.last()?);
+        (self.seconds.len() > 1).then(|| taken(last) - taken(first))
+    }
+
+    /// Throughput of each whole second.
+    pub fn rates(&self) -> Vec<f64> {
+        let whole = self.seconds.iter().filter(|second| second.seconds > 0.5);
+        whole.map(|second| second.transactions as f64 / second.seconds).collect()
+    }
+
+    /// Standard deviation of the throughput of the seconds, as a share of their mean.
+    pub fn unsteadiness(&self) -> Option<f64> {
+        let rates = self.rates();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
+        (rates.len() > 1 && mean > 0.0).then(|| variance.sqrt() / mean)
+    }
+
+    /// Throughput of the last quarter of the seconds against that of the first.
+    pub fn decay(&self) -> Option<f64> {
+        let rates = self.rates();
+        let quarter = rates.len() / 4;
+        let sum = |part: &[f64]| part.iter().sum::<f64>();
+        let first = sum(&rates[..quarter]);
+        (quarter > 0 && first > 0.0).then(|| sum(&rates[rates.len() - quarter..]) / first)
+    }
+
+    /// Bytes that opening the database again reads a second.
+    pub fn recovery_bytes_per_s(&self) -> Option<f64> {
+        let (bytes, seconds) = self.recovered_bytes.zip(self.recovery_seconds)?;
+        (seconds > 0.0).then(|| bytes as f64 / seconds)
+    }
+}
+
+impl From<&Record> for Measurement {
+    fn from(record: &Record) -> Self {
+        let io = &record.medium_io;
+        let kinds = record.latency_us.iter().map(|(name, summary)| {
+            let per_s = if record.seconds > 0.0 { summary.count as f64 / record.seconds } else { 0.0 };
+            let kind = Kind { per_s, mean: summary.mean, p95: summary.p95, p99: summary.p99 };
+            ((*name).to_owned(), kind)
+        });
+        Self {
+            txn_per_s: record.txn_per_s,
+            queries_per_s: record.queries_per_s,
+            kinds: kinds.collect(),
+            bytes_written: io.unit_bytes.map_or(io.bytes_written, |unit| unit * io.units_written) as f64,
+            syncs: io.syncs,
+            transactions: record.transactions,
+            write_amplification: io.write_amplification,
+            versions_traversed: record.collector.versions_traversed,
+            chain_mean: record.chains.mean,
+            chain_max: record.chains.max,
+            accesses_per_tuple: record.chains.accesses_per_tuple,
+            recovered_bytes: record.recovery.map(|recovery| recovery.bytes_scanned),
+            recovery_seconds: record.recovery.map(|recovery| recovery.seconds),
+            seconds: record.per_second.iter().map(Second::from).collect(),
+        }
+    }
+}
+
+impl From<&pantile_bench::record::Second> for Second {
+    fn from(second: &pantile_bench::record::Second) -> Self {
+        Self {
+            seconds: second.seconds,
+            transactions: second.transactions,
+            medium_bytes: second.medium_bytes,
+            dram_bytes: second.dram_bytes,
+            chain_mean: second.chain_mean,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(rates: &[u64]) -> Measurement {
+        let second = |(n, &transactions): (usize, &u64)| Second {
+            seconds: 1.0,
+            transactions,
+            medium_bytes: 1000 * n as u64,
+            dram_bytes: 10 * n as u64,
+            chain_mean: 1.0,
+        };
+        Measurement { seconds: rates.iter().enumerate().map(second).collect(), ..Measurement::default() }
+    }
+
+    #[test]
+    fn growth_and_decay_are_from_the_first_to_the_last() {
+        let falling = run(&[100, 90, 80, 50]);
+        assert_eq!(falling.growth(), Some(3030.0));
+        assert_eq!(falling.decay(), Some(0.5));
+        assert!(falling.unsteadiness().unwrap() > 0.2);
+        assert_eq!(run(&[5, 5, 5, 5]).unsteadiness(), Some(0.0));
+    }
+
+    #[test]
+    fn short_runs_have_none() {
+        assert_eq!((run(&[]).growth(), run(&[1]).growth()), (None, None));
+        assert_eq!((run(&[1, 2]).decay(), run(&[]).unsteadiness()), (None, None));
+        assert_eq!(run(&[0, 0, 0, 0]).decay(), None);
+    }
+}

@@ -1,0 +1,86 @@
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::claims;
+use crate::engine::Ending;
+
+/// Has everything, or everything but one collector.
+struct Has(Option<&'static str>);
+
+impl Runner for Has {
+    fn missing(&self, run: &RunSpec) -> Option<String> {
+        self.0.filter(|gc| run.gc == *gc).map(|gc| format!("{gc} is not built in"))
+    }
+
+    fn run(&self, _: &RunSpec, _: &AtomicBool) -> Ending {
+        unreachable!("plans run nothing")
+    }
+}
+
+fn every_claim() -> Vec<&'static Claim> {
+    claims::all().collect()
+}
+
+/// The cost of the steps, added up again.
+fn cost(plan: &Plan) -> f64 {
+    plan.steps.iter().map(|step| step.run.cost()).sum()
+}
+
+#[test]
+fn quick_and_full_fit_their_time_with_every_collector() {
+    for size in [Size::quick(2), Size::full(2)] {
+        let plan = Plan::new(&every_claim(), &size, size.budget, &Has(None));
+        assert!(cost(&plan) <= size.budget, "{}: {}", size.name, cost(&plan));
+        assert!((cost(&plan) - plan.estimate).abs() < 1e-6);
+        assert_eq!(plan.size, size, "{} runs must not be shortened", size.name);
+        let runs = plan.steps.iter().filter(|step| step.repetition == 1).count();
+        let once: f64 = plan.steps[..runs].iter().map(|step| step.run.cost()).sum();
+        assert!(plan.steps.len() > runs, "{}: {runs} runs once take {once}", size.name);
+    }
+    assert!(Size::quick(2).budget < 600.0 && Size::full(2).budget < 3.0 * 3600.0);
+}
+
+#[test]
+fn a_small_budget_shortens_runs_first() {
+    let claims = claims::named(&["TB-7a".into()]).unwrap();
+    let quick = Size::quick(2);
+    let once: f64 = claims[0].runs(&quick).iter().map(RunSpec::cost).sum();
+    let plan = Plan::new(&claims, &quick, once * 0.9, &Has(None));
+    assert!(plan.size.pace.1 < quick.pace.1 && cost(&plan) <= once * 0.9);
+    assert_eq!(plan.steps.len(), claims[0].runs(&quick).len());
+    // What does not fit at all is planned and left out when the time is over.
+    let tiny = Plan::new(&claims, &quick, 0.1, &Has(None));
+    assert_eq!(tiny.steps.len(), plan.steps.len());
+}
+
+#[test]
+fn runs_that_claims_share_are_made_once() {
+    let claims = claims::named(&["TB-7a".into(), "TB-7c".into()]).unwrap();
+    let plan = Plan::new(&claims, &Size::quick(2), 0.1, &Has(None));
+    let keys: HashSet<_> = plan.steps.iter().map(|step| step.run.key()).collect();
+    assert_eq!(keys.len(), plan.steps.len());
+}
+
+#[test]
+fn repetitions_go_back_and_forth() {
+    let claims = claims::named(&["TB-7a".into()]).unwrap();
+    let plan = Plan::new(&claims, &Size::quick(2), 1e6, &Has(None));
+    let round = |n| -> Vec<_> {
+        plan.steps.iter().filter(|step| step.repetition == n).map(|step| step.run.gc).collect()
+    };
+    let mut back = round(2);
+    back.reverse();
+    assert_eq!((round(1), round(1)), (back, round(3)));
+    let order: Vec<_> = plan.steps.iter().map(|step| step.repetition).collect();
+    assert!(order.is_sorted());
+    assert_eq!(order.last(), Some(&3));
+}
+
+#[test]
+fn what_is_not_built_in_is_not_planned() {
+    let claims = claims::named(&["TB-7a".into()]).unwrap();
+    let plan = Plan::new(&claims, &Size::quick(2), 1e6, &Has(Some("zen")));
+    assert!(plan.steps.iter().all(|step| step.run.gc != "zen"));
+    assert_eq!(plan.missing.len(), 1);
+    assert!(plan.missing.values().all(|why| why == "zen is not built in"));
+}

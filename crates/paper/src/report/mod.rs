@@ -1,0 +1,160 @@
+//! The page and the record of all claims.
+
+mod page;
+mod record;
+mod style;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::claims::{Claim, Finding};
+use crate::error::{Error, Result};
+use crate::execute::Execution;
+use crate::figure::{Origin, Point, Series};
+use crate::plan::Plan;
+use crate::spec::RunSpec;
+use crate::store::Build;
+
+/// Name of the page in the report's directory.
+pub const PAGE: &str = "index.html";
+/// Name of the record.
+pub const RECORD: &str = "claims.json";
+
+/// What a model computes from costs measured on this machine, to be drawn
+/// beside what was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ModelSeries {
+    /// The claim whose first figure it belongs to.
+    pub claim: &'static str,
+    /// The collector.
+    pub collector: String,
+    /// Places and figures, in the units of that figure's axes.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A claim and what was found.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The claim.
+    pub claim: &'static Claim,
+    /// What was found.
+    pub finding: Finding,
+    /// Its runs, as command lines that repeat them.
+    pub commands: Vec<String>,
+    /// Repetitions of its runs that there are.
+    pub runs: usize,
+}
+
+/// What is told about the whole.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// What was built, and where it ran.
+    pub build: Build,
+    /// When it ended.
+    pub date: String,
+    /// `quick` or `full`.
+    pub size: &'static str,
+    /// Time that the runs made last took.
+    pub elapsed: Duration,
+    /// Runs made last.
+    pub made: usize,
+    /// Runs of before.
+    pub reused: usize,
+    /// Runs that there was no time for.
+    pub left_out: usize,
+    /// Runs that failed, and why.
+    pub failed: Vec<String>,
+    /// Whether it was told to stop.
+    pub interrupted: bool,
+}
+
+/// A report.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// About the whole.
+    pub about: About,
+    /// In the order of the page.
+    pub entries: Vec<Entry>,
+}
+
+impl Report {
+    /// Judges these claims by what was measured.
+    pub fn new(
+        claims: &[&'static Claim],
+        plan: &Plan,
+        execution: &Execution,
+        build: Build,
+        models: &[ModelSeries],
+    ) -> Self {
+        let entry = |&claim: &&'static Claim| {
+            let mut finding = claim.judge(&execution.results, &plan.size);
+            let own = models.iter().filter(|model| model.claim == claim.id);
+            if let Some(figure) = finding.figures.first_mut() {
+                figure.series.extend(own.map(ModelSeries::series));
+            }
+            let runs = claim.runs(&plan.size);
+            let made = runs.iter().map(|run| execution.results.repetitions(&run.key())).sum();
+            let commands = commands(&runs, |run| execution.results.repetitions(&run.key()));
+            Entry { claim, finding, commands, runs: made }
+        };
+        let now = std::time::SystemTime::now();
+        let about = About {
+            build,
+            date: humantime::format_rfc3339_seconds(now).to_string(),
+            size: plan.size.name,
+            elapsed: execution.elapsed,
+            made: execution.made,
+            reused: execution.reused,
+            left_out: execution.left_out,
+            failed: execution.failed.clone(),
+            interrupted: execution.interrupted,
+        };
+        Self { about, entries: claims.iter().map(entry).collect() }
+    }
+
+    /// Writes the page and the record; gives the path of the page.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, dir: &Path) -> Result<PathBuf> {
+        let write = |name: &str, text: String| {
+            let path = dir.join(name);
+            fs::write(&path, text).map_err(|e| Error::io("write", &path, e)).map(|()| path)
+        };
+        write(RECORD, record::to_json(self))?;
+        write(PAGE, page::to_html(self))
+    }
+}
+
+impl ModelSeries {
+    fn series(&self) -> Series {
+        let points = self.points.iter().map(|&(x, y)| Point::exact(x, y)).collect();
+        Series { name: self.collector.clone(), origin: Origin::Model, points }
+    }
+}
+
+/// A command line for each group of runs that differ by the collector only,
+/// with the collectors that are built in.
+fn commands(runs: &[RunSpec], repetitions: impl Fn(&RunSpec) -> usize) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<&RunSpec>)> = Vec::new();
+    for run in runs {
+        let group = run.group();
+        match groups.iter_mut().find(|(name, _)| *name == group) {
+            Some((_, runs)) => runs.push(run),
+            None => groups.push((group, vec![run])),
+        }
+    }
+    let command = |(_, runs): &(String, Vec<&RunSpec>)| {
+        let made: Vec<_> = runs.iter().filter(|run| repetitions(run) > 0).collect();
+        let gcs: Vec<_> = made.iter().map(|run| run.gc).collect();
+        let most = made.iter().map(|run| repetitions(run)).max()?;
+        Some(runs.first()?.command(&gcs, most))
+    };
+    groups.iter().filter_map(command).collect()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

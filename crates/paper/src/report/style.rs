@@ -1,0 +1,59 @@
+//! How the page looks, on a screen and on paper.
+
+/// The style sheet.
+pub const CSS: &str = "
+:root { --ink: #1b1b1b; --soft: #5a5a5a; --line: #d5d5d5; --ground: #f6f6f4; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1.25rem 4rem; max-width: 66rem; color: var(--ink); background: #fff;
+  font: 16px/1.5 system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: .5rem 0; }
+h2 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 .4rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
+a { color: #005a8c; }
+p { margin: .5rem 0; max-width: 48rem; }
+code { font: .86em/1.5 ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; }
+pre { background: var(--ground); padding: .6rem .8rem; margin: .4rem 0; white-space: pre-wrap; overflow-wrap: anywhere;
+  border-radius: 4px; }
+dl.about { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 1rem 0; }
+dl.about dt { color: var(--soft); } dl.about dd { margin: 0; overflow-wrap: anywhere; }
+.notice { border-left: 4px solid #D55E00; background: #fdf3ec; padding: .5rem .8rem; margin: .8rem 0; }
+.notice ul { margin: .3rem 0; padding-left: 1.2rem; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+thead th { border-bottom: 2px solid #8a8a8a; font-weight: 600; vertical-align: bottom; }
+table.summary { width: 100%; table-layout: fixed; }
+table.summary th, table.summary td { overflow-wrap: break-word; }
+table.summary col.id { width: 6.6rem; } table.summary col.verdict { width: 10.2rem; } table.summary col.title { width: 22%; }
+table.data td, table.data thead th:not(:first-child) { text-align: right; }
+table.data th[scope=row] { font-weight: 500; white-space: nowrap; }
+td small { display: block; color: var(--soft); font-size: .78rem; white-space: nowrap; }
+td small.there { color: #7a3b00; }
+.verdict { display: inline-block; padding: .05rem .5rem; border-radius: 3px; font-size: .84rem; font-weight: 600; white-space: nowrap;
+  border: 1.5px solid; }
+.verdict::before { margin-right: .35em; }
+.holds { color: #00573f; background: #e4f4ee; border-color: #009E73; } .holds::before { content: '\\2713'; }
+.fails { color: #8a3c00; background: #fdeee3; border-color: #D55E00; } .fails::before { content: '\\2717'; }
+.open { color: #444; background: #f1f1f1; border-color: #8a8a8a; border-style: dashed; } .open::before { content: '?'; }
+section.claim { border-top: 2px solid var(--ink); padding-top: 1rem; margin-top: 2.6rem; }
+.source { color: var(--soft); }
+.reason { margin: .8rem 0; }
+dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: .8rem 0; }
+dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; max-width: 46rem; }
+figure { margin: 1.4rem 0; } figcaption { font-weight: 600; margin-bottom: .3rem; }
+svg { display: block; width: 100%; max-width: 47.5rem; height: auto; font: 12.5px system-ui, Arial, sans-serif; }
+svg.patterns { position: absolute; width: 0; height: 0; }
+svg text { fill: #222; } svg text.axis { font-size: 13px; }
+svg .tick { stroke: #e1e1e1; stroke-width: 1; } svg .base { stroke: #555; stroke-width: 1.2; }
+svg .range { fill: none; stroke: #222; stroke-width: 1.1; }
+details { margin: .5rem 0; } summary { cursor: pointer; color: #005a8c; }
+@media print {
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  section.claim { break-before: page; margin-top: 0; border-top: 0; }
+  figure, table.data tr, .reason { break-inside: avoid; }
+  .scroll { overflow: visible; } table { font-size: 8pt; }
+  details > summary { display: none; } details::details-content { content-visibility: visible; display: block; height: auto; }
+  .verdict, svg, pre, .notice { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+  a { color: inherit; text-decoration: none; }
+}
+";

@@ -1,0 +1,129 @@
+use super::*;
+use crate::claims;
+use crate::engine::{Ending, Runner};
+use crate::measurement::{Kind, Measurement, Second};
+use crate::results::Results;
+use crate::size::Size;
+
+struct All;
+
+impl Runner for All {
+    fn missing(&self, _: &RunSpec) -> Option<String> {
+        None
+    }
+
+    fn run(&self, _: &RunSpec, _: &std::sync::atomic::AtomicBool) -> Ending {
+        unreachable!("reports run nothing")
+    }
+}
+
+fn measurement(speed: f64) -> Measurement {
+    let kind = Kind { per_s: speed, mean: 50.0, p95: 70.0, p99: 90.0 };
+    let second =
+        |n: u64| Second { seconds: 1.0, transactions: 90 + n, medium_bytes: n << 20, ..Second::default() };
+    Measurement {
+        txn_per_s: speed,
+        kinds: ["new_order", "payment", "table_scan"].map(|name| (name.to_owned(), kind)).into(),
+        bytes_written: 1e6,
+        syncs: 10,
+        transactions: 100,
+        versions_traversed: 7,
+        chain_mean: 1.5,
+        chain_max: 9,
+        accesses_per_tuple: 3.0,
+        recovered_bytes: Some(1 << 30),
+        recovery_seconds: Some(0.7),
+        seconds: (0..60).map(second).collect(),
+        ..Measurement::default()
+    }
+}
+
+/// A report in which every run was made three times, or none.
+fn report(made: bool, change: impl FnOnce(&mut Execution)) -> Report {
+    let claims: Vec<_> = claims::all().collect();
+    let plan = Plan::new(&claims, &Size::quick(2), 1.0, &All);
+    let mut results = Results::default();
+    for (n, step) in plan.steps.iter().enumerate().filter(|_| made) {
+        for repetition in 1..=3 {
+            results.add(&step.run.key(), repetition, measurement(1000.0 + (n % 7 * repetition) as f64));
+        }
+    }
+    let mut execution = Execution { results, ..Execution::default() };
+    change(&mut execution);
+    let build = Build { commit: "abc1234".into(), machine: "m < n".into(), debug: false };
+    let points = vec![(1.0, 1000.0), (128.0, 60_000.0)];
+    let model = ModelSeries { claim: "TB-7b", collector: "none".into(), points };
+    Report::new(&claims, &plan, &execution, build, &[model])
+}
+
+/// The drawings of a page.
+fn drawings(page: &str) -> Vec<&str> {
+    let starts = page.match_indices("<svg").map(|(start, _)| &page[start..]);
+    starts.map(|rest| &rest[..rest.find("</svg>").expect("it ends") + "</svg>".len()]).collect()
+}
+
+#[test]
+fn a_full_report_is_well_formed_and_has_every_claim() {
+    let page = page::to_html(&report(true, |_| ()));
+    for claim in claims::all() {
+        assert!(page.contains(&format!("id=\"{}\"", claim.anchor())), "{}", claim.id);
+        assert!(page.contains(&format!("href=\"#{}\"", claim.anchor())), "{}", claim.id);
+        assert!(page.contains(&format!("pantile paper {} --quick", claim.id)), "{}", claim.id);
+    }
+    let drawings = drawings(&page);
+    assert!(drawings.len() > 30, "{}", drawings.len());
+    for drawing in drawings {
+        roxmltree::Document::parse(drawing).unwrap_or_else(|error| panic!("{error}: {drawing}"));
+    }
+    assert!(!page.contains("NaN") && !page.contains(">inf"));
+    assert!(page.contains("m &lt; n"));
+    assert!(page.contains("as a model says"));
+    for external in ["http://", "https://", "src=", "<link", "<script", "url(h"] {
+        let inside = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!inside.contains(external), "{external}");
+    }
+}
+
+#[test]
+fn a_report_of_nothing_says_so() {
+    let page = page::to_html(&report(false, |execution| {
+        execution.interrupted = true;
+        execution.left_out = 12;
+        execution.failed.push("pantile bench x: <broke>".into());
+    }));
+    assert!(page.contains("0 hold, 0 do not hold, 30 cannot be judged here"));
+    assert!(page.contains("were interrupted") && page.contains("no time for 12 runs"));
+    assert!(page.contains("&lt;broke&gt;"));
+}
+
+#[test]
+fn what_was_published_stands_beside_ours() {
+    let page = page::to_html(&report(true, |_| ()));
+    assert!(page.contains("<td>0.91</td><td>+0.09</td>"), "TB-7a's table has its deviation");
+    assert!(page.contains("published 0.86, ours +0.14"), "and so has TB-9's");
+}
+
+#[test]
+fn the_record_has_every_claim_and_its_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = report(true, |_| ()).write(dir.path()).unwrap();
+    assert!(path.ends_with(PAGE) && path.exists());
+    let text = fs::read_to_string(dir.path().join(RECORD)).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let entries = record.as_array().unwrap();
+    assert_eq!(entries.len(), claims::all().count());
+    let words = ["holds", "does not hold", "cannot be judged here"];
+    for entry in entries {
+        for field in ["id", "title", "source", "published", "ours", "reason", "command", "unit"] {
+            assert!(entry[field].is_string(), "{field} of {}", entry["id"]);
+        }
+        assert!(words.contains(&entry["verdict"].as_str().unwrap()));
+    }
+    let throughput = entries.iter().find(|entry| entry["id"] == "TB-7a").unwrap();
+    assert_eq!(throughput["runs"], 18);
+    let commands = throughput["benchmarks"].as_array().unwrap();
+    assert_eq!(commands.len(), 1);
+    let command = commands[0].as_str().unwrap();
+    assert!(command.contains("--gc none,tb-collect,zen,one-shot,n2db,steam"), "{command}");
+    assert!(command.ends_with("--runs 3"), "{command}");
+}

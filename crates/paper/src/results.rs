@@ -1,0 +1,113 @@
+//! What has been measured, to be looked up by run.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::measurement::Measurement;
+use crate::numbers::Spread;
+use crate::spec::RunSpec;
+
+/// A figure of a measurement; `None` where the run has none.
+pub type Metric<'m> = &'m dyn Fn(&Measurement) -> Option<f64>;
+
+/// Transactions a second.
+pub fn throughput(measurement: &Measurement) -> Option<f64> {
+    Some(measurement.txn_per_s)
+}
+
+/// All that has been measured, and why what is missing is.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// By key, by number of repetition.
+    measured: HashMap<String, BTreeMap<usize, Measurement>>,
+    /// By key.
+    missing: HashMap<String, String>,
+}
+
+impl Results {
+    /// Adds a repetition of a run.
+    pub fn add(&mut self, key: &str, repetition: usize, measurement: Measurement) {
+        self.measured.entry(key.to_owned()).or_default().insert(repetition, measurement);
+    }
+
+    /// Says why there is nothing of a run.
+    pub fn miss(&mut self, key: &str, why: String) {
+        self.missing.insert(key.to_owned(), why);
+    }
+
+    /// How many repetitions there are of a run.
+    pub fn repetitions(&self, key: &str) -> usize {
+        self.measured.get(key).map_or(0, BTreeMap::len)
+    }
+
+    /// Why there is nothing of a run; `None` if there is something.
+    pub fn why_missing(&self, run: &RunSpec) -> Option<String> {
+        let key = run.key();
+        (self.repetitions(&key) == 0)
+            .then(|| self.missing.get(&key).cloned().unwrap_or_else(|| "it was not run".into()))
+    }
+
+    /// The last repetition of a run.
+    pub fn one(&self, run: &RunSpec) -> Option<&Measurement> {
+        self.measured.get(&run.key())?.values().last()
+    }
+
+    /// A figure over all repetitions.
+    pub fn spread(&self, run: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
+        let figures: Option<Vec<_>> = self.measured.get(&run.key())?.values().map(metric).collect();
+        Spread::of(&figures?)
+    }
+
+    /// A figure of one run against that of another, repetition by repetition,
+    /// so that what drifts from one to the next does not count.
+    pub fn quotient(&self, of: &RunSpec, to: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
+        let (of, to) = (self.measured.get(&of.key())?, self.measured.get(&to.key())?);
+        let both = of.iter().filter_map(|(n, of)| Some((of, to.get(n)?)));
+        let quotients: Option<Vec<_>> = both
+            .map(|(of, to)| {
+                let (of, to) = (metric(of)?, metric(to)?);
+                (to != 0.0).then(|| of / to)
+            })
+            .collect();
+        Spread::of(&quotients?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Work;
+
+    fn at(txn_per_s: f64) -> Measurement {
+        Measurement { txn_per_s, ..Measurement::default() }
+    }
+
+    #[test]
+    fn quotients_are_of_the_same_repetition() {
+        let none = RunSpec::new(Work::Tpcc { warehouses: 1 }, "none", 2, (0.0, 1.0));
+        let tb = none.with_gc("tb-collect");
+        let mut results = Results::default();
+        for (n, speed) in [100.0, 200.0, 400.0].into_iter().enumerate() {
+            results.add(&none.key(), n, at(speed));
+            results.add(&tb.key(), n, at(speed * 0.9));
+        }
+        let ratio = results.quotient(&tb, &none, &throughput).unwrap();
+        assert!((ratio.low - 0.9).abs() < 1e-9 && (ratio.high - 0.9).abs() < 1e-9);
+        assert_eq!(results.spread(&none, &throughput).unwrap().median, 200.0);
+        // A repetition that the other does not have is left out.
+        results.add(&tb.key(), 3, at(1.0));
+        assert_eq!(results.quotient(&tb, &none, &throughput).unwrap().count, 3);
+    }
+
+    #[test]
+    fn what_is_missing_says_why() {
+        let run = RunSpec::new(Work::Tpcc { warehouses: 1 }, "zen", 2, (0.0, 1.0));
+        let mut results = Results::default();
+        assert_eq!(results.why_missing(&run).unwrap(), "it was not run");
+        results.miss(&run.key(), "zen is not built in".into());
+        assert_eq!(results.why_missing(&run).unwrap(), "zen is not built in");
+        results.add(&run.key(), 1, at(1.0));
+        assert_eq!(results.why_missing(&run), None);
+        results.add(&run.key(), 2, at(f64::INFINITY));
+        assert_eq!(results.spread(&run, &throughput), None);
+    }
+}

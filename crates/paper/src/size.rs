@@ -1,0 +1,130 @@
+//! How large the experiments are: quick or full, and how much less when even
+//! that does not fit the time.
+
+/// Sizes of all experiments.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Size {
+    /// `quick` or `full`.
+    pub name: &'static str,
+    /// Seconds that all runs together may take.
+    pub budget: f64,
+    /// Most repetitions of a run.
+    pub repetitions: usize,
+    /// Warehouses of TPC-C.
+    pub warehouses: u16,
+    /// Tuples of YCSB.
+    pub tuples: u64,
+    /// Seconds of warming up and measuring.
+    pub pace: (f64, f64),
+    /// The same where something is watched over time.
+    pub long: (f64, f64),
+    /// Transactions a second of TPC-C where the rate is fixed: what every
+    /// collector can do.
+    pub tpcc_rate: f64,
+    /// The same of YCSB.
+    pub ycsb_rate: f64,
+    /// The machine's cores.
+    pub cores: usize,
+    /// Shares of updates in percent (TB-8c).
+    pub shares: Vec<u32>,
+    /// Skews (TB-9, ST-11).
+    pub thetas: Vec<f64>,
+    /// Operations of a transaction (TB-10).
+    pub ops: Vec<u32>,
+    /// Emulated memories beside Optane (TB-15).
+    pub memories: Vec<&'static str>,
+    /// Numbers of analytical readers (ST-9).
+    pub olap: Vec<usize>,
+    /// Lengths of epochs in milliseconds (ST-10).
+    pub epochs: Vec<f64>,
+    /// Percent of scans (ST-12).
+    pub scans: Vec<u32>,
+}
+
+/// By how much experiments are shortened, one after the other, until they fit.
+const SHORTER: [f64; 7] = [1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1];
+
+impl Size {
+    /// Ten minutes on two cores, the page included.
+    pub fn quick(cores: usize) -> Self {
+        Self {
+            name: "quick",
+            budget: 540.0,
+            repetitions: 3,
+            warehouses: 1,
+            tuples: 100_000,
+            pace: (0.3, 0.7),
+            long: (0.3, 3.0),
+            tpcc_rate: 4000.0,
+            ycsb_rate: 10_000.0,
+            cores,
+            shares: vec![10, 60],
+            thetas: vec![0.5, 0.9],
+            ops: vec![1],
+            memories: vec!["nvm:E"],
+            olap: vec![1, 2],
+            epochs: vec![1.0, 10_000.0],
+            scans: vec![10, 90],
+        }
+    }
+
+    /// Three hours on two cores.
+    pub fn full(cores: usize) -> Self {
+        Self {
+            name: "full",
+            budget: 10_500.0,
+            repetitions: 5,
+            warehouses: 2,
+            tuples: 1_000_000,
+            pace: (1.0, 3.0),
+            long: (1.0, 30.0),
+            shares: vec![10, 20, 40, 60, 80],
+            thetas: vec![0.5, 0.9, 0.95],
+            ops: vec![1, 5, 10, 40, 80],
+            memories: vec!["nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E"],
+            olap: vec![1, 2, 4],
+            epochs: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
+            scans: vec![10, 50, 90],
+            ..Self::quick(cores)
+        }
+    }
+
+    /// The same with shorter runs, each shorter than the one before.
+    pub fn shorter(&self) -> impl Iterator<Item = Self> {
+        let shorten = |seconds: f64, by: f64| (seconds * by * 100.0).round().max(2.0) / 100.0;
+        SHORTER.iter().map(move |&by| Self {
+            pace: (shorten(self.pace.0, by), shorten(self.pace.1, by)),
+            long: (shorten(self.long.0, by), shorten(self.long.1, by)),
+            ..self.clone()
+        })
+    }
+
+    /// Numbers of clients: one, doubled until every core has one, and twice
+    /// as many, past the peak.
+    pub fn threads(&self) -> Vec<usize> {
+        let mut threads: Vec<_> =
+            std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|&n| n < self.cores).collect();
+        threads.extend([self.cores, self.cores * 2]);
+        threads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_reach_past_the_peak() {
+        assert_eq!(Size::quick(1).threads(), [1, 2]);
+        assert_eq!(Size::quick(2).threads(), [1, 2, 4]);
+        assert_eq!(Size::full(6).threads(), [1, 2, 4, 6, 12]);
+    }
+
+    #[test]
+    fn shorter_runs_still_last() {
+        let all: Vec<_> = Size::quick(2).shorter().collect();
+        assert_eq!(all[0], Size::quick(2));
+        assert!(all.windows(2).all(|two| two[1].pace.1 < two[0].pace.1));
+        assert!(all.iter().all(|size| size.pace.0 > 0.0 && size.long.1 > 0.2));
+    }
+}

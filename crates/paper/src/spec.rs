@@ -1,0 +1,170 @@
+//! One run, described so that it can be found again and repeated.
+
+use std::time::Duration;
+
+use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile_bench::runner::Pace;
+use pantile_bench::settings::{Medium, Settings, Variant};
+
+use crate::workload::Work;
+
+/// The seed of all runs: their data and their transactions are the same.
+const SEED: u64 = 42;
+
+/// Epochs of a collector if nothing else is said, in milliseconds (TB-Collect 4.2).
+const EPOCH_MS: f64 = 40.0;
+
+/// A run, but for how often it is repeated.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunSpec {
+    /// The workload.
+    pub work: Work,
+    /// The collector's name.
+    pub gc: &'static str,
+    /// The medium's name.
+    pub medium: &'static str,
+    /// Clients; with `ch` those that write.
+    pub threads: usize,
+    /// Transactions a second on a schedule, or 0.
+    pub rate: f64,
+    /// Seconds before measuring.
+    pub warmup: f64,
+    /// Seconds of measuring.
+    pub seconds: f64,
+    /// Transactions that only read and stay open.
+    pub long_readers: usize,
+    /// Length of the collector's epoch in milliseconds.
+    pub epoch_ms: f64,
+}
+
+impl RunSpec {
+    /// A run on emulated Optane, as fast as it goes, with `(warmup, seconds)`.
+    pub fn new(work: Work, gc: &'static str, threads: usize, (warmup, seconds): (f64, f64)) -> Self {
+        let medium = "nvm:optane";
+        Self { work, gc, medium, threads, rate: 0.0, warmup, seconds, long_readers: 0, epoch_ms: EPOCH_MS }
+    }
+
+    /// The same with another collector.
+    #[must_use]
+    pub fn with_gc(&self, gc: &'static str) -> Self {
+        Self { gc, ..self.clone() }
+    }
+
+    /// The same on another medium.
+    #[must_use]
+    pub fn on(self, medium: &'static str) -> Self {
+        Self { medium, ..self }
+    }
+
+    /// The same at a fixed rate, in transactions a second.
+    #[must_use]
+    pub fn at_rate(self, rate: f64) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// What identifies it: the command line that repeats it.
+    pub fn key(&self) -> String {
+        self.command(&[self.gc], 1)
+    }
+
+    /// What it has in common with the runs that it is compared with.
+    pub fn group(&self) -> String {
+        self.command(&["*"], 1)
+    }
+
+    /// The command line that repeats it with each of these collectors.
+    pub fn command(&self, gcs: &[&str], runs: usize) -> String {
+        let Self { medium, threads, warmup, seconds, .. } = self;
+        let mut line = format!(
+            "pantile bench {} {} {threads} --gc {} --medium {medium} --warmup {warmup} --seconds {seconds}",
+            self.work.arguments(),
+            self.work.threads_flag(),
+            gcs.join(",")
+        );
+        if self.rate > 0.0 {
+            line += &format!(" --rate {}", self.rate);
+        }
+        if self.long_readers > 0 {
+            line += &format!(" --long-readers {}", self.long_readers);
+        }
+        if self.epoch_ms != EPOCH_MS {
+            line += &format!(" --gc-epoch-ms {}", self.epoch_ms);
+        }
+        if runs > 1 {
+            line += &format!(" --runs {runs}");
+        }
+        line
+    }
+
+    /// Seconds that it takes in all, as first assumed.
+    pub fn cost(&self) -> f64 {
+        // Loading waits for the device, which is measured by itself too.
+        let slow = if self.medium == "file" { 2.0 } else { 1.0 };
+        self.work.overhead() * slow + self.pace()
+    }
+
+    /// Seconds of warming up and measuring.
+    pub fn pace(&self) -> f64 {
+        self.warmup + self.seconds
+    }
+
+    /// The run as the benchmarks take it.
+    ///
+    /// # Errors
+    /// What is not built in, or wrong.
+    pub fn settings(&self) -> Result<Settings, String> {
+        let gc = Collector::by_name(self.gc).ok_or_else(|| format!("{} is not built in", self.gc))?;
+        let medium = Medium::by_name(self.medium)?;
+        let epoch = Duration::from_secs_f64(self.epoch_ms / 1e3);
+        Ok(Settings {
+            variants: vec![Variant { medium, gc }],
+            runs: 1,
+            gc: GcOptions { epoch, ..GcOptions::default() },
+            threads: self.threads + self.work.readers(),
+            long_readers: self.long_readers,
+            pace: Pace {
+                warmup: Duration::from_secs_f64(self.warmup),
+                measure: Duration::from_secs_f64(self.seconds),
+                rate: self.rate,
+            },
+            isolation: Isolation::Serializable,
+            durability: Durability::Sync,
+            seed: SEED,
+            dir: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_a_command_and_tells_runs_apart() {
+        let run = RunSpec::new(Work::Tpcc { warehouses: 1 }, "tb-collect", 2, (0.2, 1.0));
+        assert_eq!(
+            run.key(),
+            "pantile bench tpcc --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane --warmup 0.2 --seconds 1"
+        );
+        let others = [
+            run.with_gc("none"),
+            run.clone().on("dram"),
+            run.clone().at_rate(100.0),
+            RunSpec { long_readers: 1, ..run.clone() },
+            RunSpec { epoch_ms: 1.0, ..run.clone() },
+            RunSpec { seconds: 2.0, ..run.clone() },
+        ];
+        assert!(others.iter().all(|other| other.key() != run.key()));
+        assert_eq!(run.group(), others[0].group());
+        assert!(others[1..].iter().all(|other| other.group() != run.group()));
+    }
+
+    #[test]
+    fn what_is_not_built_in_is_named() {
+        let run = RunSpec::new(Work::Tpcc { warehouses: 1 }, "no-such", 2, (0.2, 1.0));
+        assert_eq!(run.settings().unwrap_err(), "no-such is not built in");
+        let settings = run.with_gc("none").at_rate(500.0).settings().unwrap();
+        assert_eq!((settings.pace.rate, settings.threads), (500.0, 2));
+        assert_eq!(settings.variants[0].medium.to_string(), "nvm:optane");
+    }
+}

@@ -1,0 +1,108 @@
+//! What the colours and marks of a drawing stand for.
+
+use maud::{Markup, html};
+
+use super::style::{self, Style};
+use super::{filled, marks, n};
+use crate::figure::{Figure, Origin, Shape};
+
+/// Height of a row.
+const ROW: f64 = 20.0;
+/// Room for a mark, left of its name.
+const MARK: f64 = 32.0;
+/// Room between two.
+const APART: f64 = 18.0;
+/// Width of a letter, rather too much than too little.
+const LETTER: f64 = 7.0;
+
+/// A legend, in rows.
+pub struct Legend {
+    entries: Vec<Entry>,
+    rows: usize,
+}
+
+struct Entry {
+    kind: Kind,
+    name: String,
+    x: f64,
+    row: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Bar(Style),
+    Line(Style, bool),
+    Published,
+    Model,
+}
+
+impl Legend {
+    /// Of a figure, in rows of some width.
+    pub fn of(figure: &Figure, width: f64) -> Self {
+        let measured = figure.series.iter().filter(|series| series.origin == Origin::Measured);
+        let mut named: Vec<(Kind, String)> = measured
+            .map(|series| {
+                let style = style::of(&series.name);
+                let kind = match figure.shape {
+                    Shape::Bars(_) => Kind::Bar(style),
+                    Shape::Lines { marks, .. } => Kind::Line(style, marks),
+                };
+                (kind, series.name.clone())
+            })
+            .collect();
+        let has =
+            |origin| figure.series.iter().any(|series| series.origin == origin && !series.points.is_empty());
+        if has(Origin::Published) {
+            named.push((Kind::Published, "as published".into()));
+        }
+        if has(Origin::Model) {
+            named.push((Kind::Model, "as a model says".into()));
+        }
+        let (mut x, mut row) = (0.0, 0);
+        let place = |(kind, name): (Kind, String)| {
+            let needed = MARK + name.chars().count() as f64 * LETTER;
+            if x > 0.0 && x + needed > width {
+                (x, row) = (0.0, row + 1);
+            }
+            let entry = Entry { kind, name, x, row };
+            x += needed + APART;
+            entry
+        };
+        let entries: Vec<_> = named.into_iter().map(place).collect();
+        let rows = entries.last().map_or(0, |last| last.row + 1);
+        Self { entries, rows }
+    }
+
+    /// Its height.
+    pub fn height(&self) -> f64 {
+        ROW * self.rows as f64 + 4.0
+    }
+
+    /// The legend, its first row at the top.
+    pub fn draw(&self, left: f64, top: f64) -> Markup {
+        html! {
+            g.legend {
+                @for entry in &self.entries {
+                    @let (x, y) = (left + entry.x, top + ROW * (entry.row as f64 + 0.5));
+                    (sample(entry.kind, x, y))
+                    text x=(n(x + MARK - 4.0)) y=(n(y + 4.0)) { (entry.name) }
+                }
+            }
+        }
+    }
+}
+
+fn sample(kind: Kind, x: f64, y: f64) -> Markup {
+    let line = format!("M{} {} h22", n(x), n(y));
+    html! {
+        @match kind {
+            Kind::Bar(style) => (filled((x + 4.0, y - 6.0), (16.0, 12.0), style)),
+            Kind::Line(style, marked) => {
+                path d=(line) fill="none" stroke=(style.colour) stroke-width="2" stroke-dasharray=(style.dash) {}
+                @if marked { (marks::measured(style.mark, x + 11.0, y, style.colour)) }
+            }
+            Kind::Published => (marks::published(x + 11.0, y, "#000000")),
+            Kind::Model => path.model d=(line) fill="none" stroke="#000000" stroke-width="1.4" stroke-dasharray="3 4" {},
+        }
+    }
+}

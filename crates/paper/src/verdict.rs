@@ -1,0 +1,211 @@
+//! Verdicts, and the rules by which they are reached.
+//!
+//! A rule is a list of conditions taken from the published text. A claim
+//! holds if all of them do. A condition that is met only within noise is not
+//! met: a tie is not a win.
+
+use serde::Serialize;
+
+use crate::numbers::{Side, Spread, times};
+
+/// What a claim has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Verdict {
+    /// Every condition of its rule is met.
+    #[serde(rename = "holds")]
+    Holds,
+    /// At least one is not.
+    #[serde(rename = "does not hold")]
+    DoesNotHold,
+    /// The machine, the engine or the measurements do not allow to say.
+    #[serde(rename = "cannot be judged here")]
+    CannotBeJudged,
+}
+
+impl Verdict {
+    /// The words for it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::CannotBeJudged => "cannot be judged here",
+        }
+    }
+}
+
+/// A verdict and its reason, a sentence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: String,
+}
+
+impl Judgement {
+    /// It cannot be judged, for this reason.
+    pub fn cannot(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::CannotBeJudged, reason: reason.into() }
+    }
+}
+
+/// Most conditions that a reason tells one by one.
+const MOST_TOLD: usize = 3;
+
+/// Conditions, as they are looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    met: Vec<String>,
+    unmet: Vec<String>,
+    missing: Vec<String>,
+    /// Figures that are not there: told only where nothing else explains why.
+    without_figures: Vec<String>,
+}
+
+impl Rule {
+    /// A condition, and what was found.
+    pub fn require(&mut self, is_met: bool, found: impl Into<String>) {
+        if is_met { self.met.push(found.into()) } else { self.unmet.push(found.into()) }
+    }
+
+    /// Something without which the claim cannot be judged.
+    pub fn lack(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.missing.contains(&what) {
+            self.missing.push(what);
+        }
+    }
+
+    /// `what` is larger: it is `by` times as large in every repetition.
+    pub fn larger(&mut self, what: &str, than: &str, by: Option<Spread>) {
+        self.differs(what, than, by, Side::Above);
+    }
+
+    /// `what` is smaller: it is `by` times as large in every repetition.
+    pub fn smaller(&mut self, what: &str, than: &str, by: Option<Spread>) {
+        self.differs(what, than, by, Side::Below);
+    }
+
+    fn differs(&mut self, what: &str, than: &str, by: Option<Spread>, wanted: Side) {
+        let Some(by) = by else {
+            return self.without_figures.push(format!("there are no figures of {what} and {than}"));
+        };
+        let side = by.side_of(1.0);
+        let mut found = format!("{what} is {} {than}", times(by.median));
+        if side == Side::Within {
+            let (low, high) = (times(by.low), times(by.high));
+            found += &format!(" ({low} to {high}), within noise: a tie is not a win");
+        }
+        self.require(side == wanted, found);
+    }
+
+    /// `what` lies between these two, or its spread reaches in.
+    pub fn between(&mut self, what: &str, found: Option<Spread>, (low, high): (f64, f64)) {
+        let Some(found) = found else {
+            return self.without_figures.push(format!("there are no figures of {what}"));
+        };
+        let inside = found.side_of(low) != Side::Below && found.side_of(high) != Side::Above;
+        let relation = if inside { "between" } else { "not between" };
+        self.require(
+            inside,
+            format!("{what} is {}, {relation} {} and {}", times(found.median), times(low), times(high)),
+        );
+    }
+
+    /// The verdict.
+    pub fn judge(self) -> Judgement {
+        if !self.missing.is_empty() {
+            return Judgement::cannot(sentence(&self.missing));
+        }
+        if !self.without_figures.is_empty() {
+            return Judgement::cannot(sentence(&self.without_figures));
+        }
+        let (verdict, told) = match (self.unmet.is_empty(), self.met.is_empty()) {
+            (true, true) => return Judgement::cannot("Nothing was measured."),
+            (true, false) => (Verdict::Holds, &self.met),
+            (false, _) => (Verdict::DoesNotHold, &self.unmet),
+        };
+        Judgement { verdict, reason: sentence(told) }
+    }
+}
+
+/// The first of these, as one sentence.
+fn sentence(parts: &[String]) -> String {
+    let more = parts.len().saturating_sub(MOST_TOLD);
+    let mut text = parts.iter().take(MOST_TOLD).cloned().collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        text += &format!("; and {more} more");
+    }
+    text + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(figures: &[f64]) -> Option<Spread> {
+        Spread::of(figures)
+    }
+
+    #[test]
+    fn a_rule_holds_if_every_condition_is_met() {
+        let mut rule = Rule::default();
+        rule.larger("a", "b", spread(&[1.2, 1.3, 1.25]));
+        rule.smaller("c", "b", spread(&[0.5]));
+        rule.between("d", spread(&[0.92]), (0.7, 0.9));
+        let judgement = rule.judge();
+        assert_eq!(judgement.verdict, Verdict::Holds);
+        assert_eq!(judgement.reason, "a is 1.25x b; c is 0.50x b; d is 0.92x, between 0.70x and 0.90x.");
+    }
+
+    #[test]
+    fn one_condition_that_is_not_met_is_enough() {
+        let mut rule = Rule::default();
+        rule.larger("a", "b", spread(&[1.2, 1.3, 1.25]));
+        rule.larger("a", "c", spread(&[0.8, 0.9, 0.7]));
+        let judgement = rule.judge();
+        assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+        assert_eq!(judgement.reason, "a is 0.80x c.");
+        let mut outside = Rule::default();
+        outside.between("d", spread(&[0.2]), (0.7, 0.9));
+        assert_eq!(outside.judge().verdict, Verdict::DoesNotHold);
+    }
+
+    #[test]
+    fn a_tie_is_not_a_win() {
+        for tie in [&[0.99, 1.2, 1.3][..], &[1.02]] {
+            let mut rule = Rule::default();
+            rule.larger("a", "b", spread(tie));
+            let judgement = rule.judge();
+            assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+            assert!(judgement.reason.contains("a tie is not a win"), "{}", judgement.reason);
+        }
+        let mut rule = Rule::default();
+        rule.smaller("a", "b", spread(&[0.98]));
+        assert_eq!(rule.judge().verdict, Verdict::DoesNotHold);
+    }
+
+    #[test]
+    fn what_is_missing_comes_first() {
+        let mut rule = Rule::default();
+        rule.larger("a", "b", spread(&[0.1]));
+        rule.lack("zen is not built in");
+        rule.lack("zen is not built in");
+        rule.larger("a", "zen", None);
+        let judgement = rule.judge();
+        assert_eq!(judgement, Judgement::cannot("zen is not built in."));
+        let mut rule = Rule::default();
+        rule.larger("a", "b", None);
+        assert_eq!(rule.judge().verdict, Verdict::CannotBeJudged);
+        assert_eq!(Rule::default().judge().verdict, Verdict::CannotBeJudged);
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        let mut rule = Rule::default();
+        for n in 0..5 {
+            rule.require(true, format!("c{n}"));
+        }
+        assert_eq!(rule.judge().reason, "c0; c1; c2; and 2 more.");
+    }
+}

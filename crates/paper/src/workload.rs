@@ -1,0 +1,149 @@
+//! The workloads of the experiments: what they are run with, and the one
+//! place that knows which of the benchmarks each is.
+
+use pantile_bench::Result;
+use pantile_bench::ch::Ch;
+use pantile_bench::experiment::run_all;
+use pantile_bench::load::Context;
+use pantile_bench::record::Record;
+use pantile_bench::settings::Settings;
+use pantile_bench::tpcc::{Scale, Tpcc};
+use pantile_bench::ycsb::{Mix, Ycsb};
+
+/// A workload and its parameters.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Work {
+    /// TPC-C, all five transactions.
+    Tpcc {
+        /// Warehouses.
+        warehouses: u16,
+    },
+    /// YCSB of 100-byte tuples; operations that are not updates read.
+    Ycsb {
+        /// Tuples.
+        tuples: u64,
+        /// Operations of a transaction.
+        ops: u32,
+        /// Percent of them that update.
+        updates: u32,
+        /// Skew.
+        theta: f64,
+    },
+    /// YCSB with some longer transactions among the short ones.
+    Mixed {
+        /// Tuples.
+        tuples: u64,
+        /// Operations of a short transaction.
+        ops: u32,
+        /// Skew.
+        theta: f64,
+        /// Percent of transactions that are long.
+        long_share: u32,
+        /// Operations of a long one.
+        long_ops: u32,
+    },
+    /// TPC-C beside analytical readers.
+    Ch {
+        /// Warehouses.
+        warehouses: u16,
+        /// Threads that run analytical queries.
+        olap: usize,
+    },
+    /// Updates of single rows, and scans beside them.
+    Kv {
+        /// Rows.
+        tuples: u64,
+        /// Skew.
+        theta: f64,
+        /// Percent of transactions that scan the table.
+        scans: u32,
+    },
+}
+
+/// The name by which records know scans of the table.
+pub const SCAN: &str = "table_scan";
+
+/// Bytes of a tuple of YCSB (TB-Collect 5.1).
+const TUPLE_BYTES: u32 = 100;
+
+impl Work {
+    /// Runs it; the records go to `each`.
+    ///
+    /// # Errors
+    /// Those of the run.
+    pub fn run(&self, settings: &Settings, context: &Context<'_>, each: impl FnMut(Record)) -> Result<()> {
+        let seed = settings.seed;
+        let tpcc = |warehouses| Tpcc { scale: Scale::full(warehouses), seed };
+        let ycsb = |tuples, ops, updates, theta| Ycsb {
+            tuples,
+            tuple_bytes: TUPLE_BYTES,
+            ops,
+            mix: Mix { updates, ..Mix::default() },
+            theta,
+            seed,
+            ..Ycsb::default()
+        };
+        match *self {
+            Work::Tpcc { warehouses } => run_all(&tpcc(warehouses), settings, context, each),
+            Work::Ch { warehouses, olap } => {
+                let oltp = settings.threads - olap;
+                run_all(&Ch { tpcc: tpcc(warehouses), oltp, olap }, settings, context, each)
+            }
+            Work::Ycsb { tuples, ops, updates, theta } => {
+                run_all(&ycsb(tuples, ops, updates, theta), settings, context, each)
+            }
+            Work::Mixed { tuples, ops, theta, long_share, long_ops } => {
+                let mixed = Ycsb { long_share, long_ops, ..ycsb(tuples, ops, 50, theta) };
+                run_all(&mixed, settings, context, each)
+            }
+            Work::Kv { tuples, theta, scans } => {
+                let kv = Ycsb { scan_share: scans, ..ycsb(tuples, 1, 100, theta) };
+                run_all(&kv, settings, context, each)
+            }
+        }
+    }
+
+    /// Clients beside those that write.
+    pub fn readers(&self) -> usize {
+        match self {
+            Work::Ch { olap, .. } => *olap,
+            _ => 0,
+        }
+    }
+
+    /// The words by which `pantile bench` runs it.
+    pub fn arguments(&self) -> String {
+        match *self {
+            Work::Tpcc { warehouses } => format!("tpcc --warehouses {warehouses}"),
+            Work::Ycsb { tuples, ops, updates, theta } => {
+                format!("ycsb --tuples {tuples} --ops {ops} --updates {updates} --theta {theta}")
+            }
+            Work::Mixed { tuples, ops, theta, long_share, long_ops } => format!(
+                "ycsb --tuples {tuples} --ops {ops} --updates 50 --theta {theta} --long-share {long_share} --long-ops {long_ops}"
+            ),
+            Work::Ch { warehouses, olap } => format!("ch --warehouses {warehouses} --olap {olap}"),
+            Work::Kv { tuples, theta, scans } => {
+                format!("ycsb --tuples {tuples} --ops 1 --updates 100 --theta {theta} --scan-share {scans}")
+            }
+        }
+    }
+
+    /// The flag that says how many threads write.
+    pub fn threads_flag(&self) -> &'static str {
+        match self {
+            Work::Ch { .. } => "--oltp",
+            _ => "--threads",
+        }
+    }
+
+    /// Seconds that a run takes beside warming up and measuring, as first
+    /// assumed: loading, checking, closing, opening again, checking again.
+    pub fn overhead(&self) -> f64 {
+        match *self {
+            Work::Tpcc { warehouses } | Work::Ch { warehouses, .. } => 0.6 + 1.4 * f64::from(warehouses),
+            Work::Ycsb { tuples, .. } | Work::Mixed { tuples, .. } | Work::Kv { tuples, .. } => {
+                0.4 + 1e-6 * tuples as f64
+            }
+        }
+    }
+}
