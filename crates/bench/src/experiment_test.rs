@@ -62,6 +62,10 @@ fn a_record_of_tpcc_has_what_scripts_rely_on() {
     for figure in ["payload_bytes", "bytes_written", "units_written", "flushes", "fences", "syncs"] {
         assert!(json["medium_io"][figure].is_number(), "{figure}");
     }
+    assert!(json["cpu"]["user_seconds"].as_f64().unwrap() > 0.0);
+    for figure in ["system_seconds", "measuring_seconds", "memory_seconds", "background_seconds"] {
+        assert!(json["cpu"][figure].is_number(), "{figure}");
+    }
     for figure in ["medium_bytes", "dram_bytes", "live_bytes", "resident_bytes", "dram_bytes_per_tuple"] {
         assert!(json["space"][figure].as_f64().unwrap() > 0.0, "{figure}");
     }
