@@ -99,6 +99,10 @@ pub struct Costs {
     pub background: f64,
     /// What the medium does for a transaction of a thread that is alone.
     pub io: Io,
+    /// How far the runs of one kind are apart in processor time: the largest
+    /// less the smallest, as a share of their median. What is finer than that
+    /// is noise.
+    pub spread: f64,
 }
 
 /// The costs that runs with one client and runs with two, otherwise the same,
@@ -162,7 +166,15 @@ pub(super) fn from_runs(
             unit_bytes: alone(|run| run.io.unit_bytes),
             read_wait: alone(|run| run.io.read_wait),
         },
+        spread: spread(one).max(spread(two)),
     }
+}
+
+/// Largest less smallest processor time, as a share of the median.
+fn spread(runs: &[Run]) -> f64 {
+    let times = || runs.iter().map(Run::cpu_per_attempt);
+    let range = times().fold(0.0, f64::max) - times().fold(f64::INFINITY, f64::min);
+    range / middle(runs, Run::cpu_per_attempt)
 }
 
 fn middle(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
