@@ -263,7 +263,7 @@ impl<W: Workload> Experiment<'_, W> {
     }
 
     fn record(&self, run: usize, measured: &Measured, samples: Samples) -> Record {
-        let Samples { before, after, chains, tables, seconds: mut per_second } = samples;
+        let Samples { before, after, cpu, chains, tables, seconds: mut per_second } = samples;
         // The clients know exactly what ended when.
         for (second, &transactions) in per_second.iter_mut().zip(&measured.per_second) {
             second.transactions = transactions;
@@ -308,6 +308,7 @@ impl<W: Workload> Experiment<'_, W> {
                 .filter_map(|(kind, s)| Some((kind, s?)))
                 .collect(),
             medium_io: medium_io(self.variant.medium, &before, &after),
+            cpu,
             collector: Collector::between(&before.collector, &after.collector),
             space: Space {
                 medium_bytes: after.medium_bytes,
@@ -348,8 +349,15 @@ fn medium_io(medium: Medium, before: &Stats, after: &Stats) -> MediumIo {
         syncs: io.syncs,
         bytes_read: io.bytes_read,
         units_read: io.units_read,
+        device_write_seconds: seconds(io.device_write_ps),
+        write_wait_seconds: seconds(io.write_wait_ps),
+        read_wait_seconds: seconds(io.read_wait_ps),
         write_amplification: ratio(written as f64, payload_bytes as f64),
     }
+}
+
+fn seconds(picoseconds: u64) -> f64 {
+    picoseconds as f64 / 1e12
 }
 
 fn recovery(db: &Database) -> Recovery {

@@ -6,6 +6,7 @@ use pantile::CollectorStats;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::cpu::Cpu;
 use crate::latency::LatencySummary;
 
 /// The record of one run.
@@ -61,6 +62,8 @@ pub struct Record {
     pub latency_us: Vec<(&'static str, LatencySummary)>,
     /// What the medium did while measuring.
     pub medium_io: MediumIo,
+    /// Processor time that the process took while measuring.
+    pub cpu: Cpu,
     /// What the collector did while measuring.
     pub collector: Collector,
     /// What the data takes.
@@ -163,7 +166,7 @@ collector! {
     versions_traversed tombstones_dropped tiles_dropped headers_written steps;
     gauges
     pause_us_max pending_blocks queued_blocks frozen_blocks long_tx_blocks kept_tiles queue_capacity
-    waiting_tombstones
+    waiting_versions queue_bytes waiting_tombstones
 }
 
 /// How many versions a tuple has when measuring ends, as a sample shows.
@@ -204,6 +207,15 @@ pub struct MediumIo {
     /// Units read that the processor's caches did not have, as estimated.
     #[serde(skip_serializing_if = "is_zero")]
     pub units_read: u64,
+    /// Seconds that the emulated device took for the units written.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub device_write_seconds: f64,
+    /// Seconds of processor time that all threads together waited for it in fences.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub write_wait_seconds: f64,
+    /// Seconds of processor time that they waited for it because of reads.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub read_wait_seconds: f64,
     /// Bytes written, in whole units where the medium has them, per byte of payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<f64>,
@@ -340,6 +352,10 @@ impl Consistency {
 
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+fn is_nothing(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Result<S::Ok, S::Error> {

@@ -2,6 +2,7 @@
 
 use pantile::{Database, Stats, TableSpace};
 
+use crate::cpu::{Cpu, CpuTime};
 use crate::load::Observer;
 use crate::record::{Chains, Second};
 use crate::runner;
@@ -22,6 +23,8 @@ pub struct Samples {
     pub before: Stats,
     /// When it ended.
     pub after: Stats,
+    /// Processor time taken between.
+    pub cpu: Cpu,
     /// When it ended.
     pub chains: Chains,
     /// When it ended, by table.
@@ -35,17 +38,19 @@ pub struct Sampler<'a> {
     db: &'a Database,
     observer: &'a dyn Observer,
     last: Stats,
+    began: CpuTime,
     taken: Samples,
 }
 
 impl<'a> Sampler<'a> {
     pub fn new(db: &'a Database, observer: &'a dyn Observer) -> Self {
-        Self { db, observer, last: Stats::default(), taken: Samples::default() }
+        Self { db, observer, last: Stats::default(), began: CpuTime::default(), taken: Samples::default() }
     }
 
     pub fn begin(&mut self) {
         self.taken.before = self.db.stats();
         self.last = self.taken.before;
+        self.began = CpuTime::now();
     }
 
     pub fn second(&mut self, second: runner::Second) {
@@ -76,6 +81,7 @@ impl<'a> Sampler<'a> {
     }
 
     pub fn end(&mut self) {
+        self.taken.cpu = CpuTime::now().since(&self.began);
         let (before, after) = (&self.taken.before, self.db.stats());
         let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
         let chains = self.db.chains(CHAINS_OF_A_RUN);

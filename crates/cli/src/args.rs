@@ -203,7 +203,8 @@ pub struct Common {
     /// latencies count; 0 for as fast as it goes.
     #[arg(long, value_name = "TXN_PER_S", default_value = "0", value_parser = |text: &str| number(text, 0.0))]
     pub rate: f64,
-    /// Collectors of old versions, several with commas, or all: none, tb-collect-eager, tb-collect.
+    /// Collectors of old versions, several with commas, or all: none, hyper, hekaton, hana, deuteronomy,
+    /// ermia, steam, steam-watermark, n2db, zen, one-shot, tb-collect-eager, tb-collect-hash, tb-collect.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "tb-collect", value_parser = collectors)]
     pub gc: Vec<Collectors>,
     /// Share of a block that must be obsolete before it is reclaimed, from 0.5 to 1.

@@ -100,7 +100,7 @@ struct DatabaseArgs {
     /// When a commit is acknowledged.
     #[arg(long, value_enum, default_value = "sync")]
     durability: DurabilityArg,
-    /// Collector of old versions: none, tb-collect-eager or tb-collect [default: tb-collect;
+    /// Collector of old versions, as in `pantile bench --gc` [default: tb-collect;
     /// simulated, all].
     #[arg(long, value_name = "NAME", value_parser = collector)]
     gc: Option<Collector>,

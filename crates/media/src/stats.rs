@@ -22,6 +22,12 @@ pub struct MediumStats {
     pub bytes_read: u64,
     /// Units that missed the estimated CPU cache (nvm only).
     pub units_read: u64,
+    /// Picoseconds that the emulated device took for the units written (nvm only).
+    pub device_write_ps: u64,
+    /// Picoseconds that threads waited for it in fences, busily (nvm only).
+    pub write_wait_ps: u64,
+    /// Picoseconds that threads waited for it because of reads, busily (nvm only).
+    pub read_wait_ps: u64,
     /// Bytes given to `discard`.
     pub bytes_discarded: u64,
     /// Bytes given to `restore`.
@@ -41,6 +47,9 @@ impl Sub for MediumStats {
             syncs: self.syncs - earlier.syncs,
             bytes_read: self.bytes_read - earlier.bytes_read,
             units_read: self.units_read - earlier.units_read,
+            device_write_ps: self.device_write_ps - earlier.device_write_ps,
+            write_wait_ps: self.write_wait_ps - earlier.write_wait_ps,
+            read_wait_ps: self.read_wait_ps - earlier.read_wait_ps,
             bytes_discarded: self.bytes_discarded - earlier.bytes_discarded,
             bytes_restored: self.bytes_restored - earlier.bytes_restored,
         }
@@ -57,6 +66,8 @@ pub(crate) enum Count {
     Syncs,
     BytesRead,
     UnitsRead,
+    WriteWait,
+    ReadWait,
     BytesDiscarded,
     BytesRestored,
 }
@@ -107,6 +118,9 @@ impl Counters {
             syncs: self.total(Count::Syncs),
             bytes_read: self.total(Count::BytesRead),
             units_read: self.total(Count::UnitsRead),
+            device_write_ps: 0,
+            write_wait_ps: self.total(Count::WriteWait),
+            read_wait_ps: self.total(Count::ReadWait),
             bytes_discarded: self.total(Count::BytesDiscarded),
             bytes_restored: self.total(Count::BytesRestored),
         }

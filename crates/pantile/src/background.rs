@@ -6,6 +6,7 @@ use std::time::Duration;
 use pantile_base::sync::{Condvar, Mutex, thread};
 
 use crate::core::Core;
+use crate::error::{Error, Result};
 
 /// Runs as long as there are handles of the database.
 pub(crate) struct Background {
@@ -16,12 +17,19 @@ pub(crate) struct Background {
 impl Background {
     /// The thread of the database's collector, if it wants one. Where time is
     /// simulated there is none: committing threads do its rounds.
-    pub fn of(core: &Arc<Core>) -> Option<Self> {
-        let interval = core.reclaimer.background().filter(|_| core.options.simulated_time.is_none())?;
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system has no thread to give.
+    pub fn of(core: &Arc<Core>) -> Result<Option<Self>> {
+        let interval = core.reclaimer.background().filter(|_| core.options.simulated_time.is_none());
+        let Some(interval) = interval else { return Ok(None) };
         let end = Arc::new((Mutex::new(false), Condvar::new()));
         let (core, ended) = (Arc::downgrade(core), Arc::clone(&end));
-        let thread = thread::spawn(move || rounds(&core, interval, &ended));
-        Some(Self { end, thread: Some(thread) })
+        let builder = thread::Builder::new().name("pantile-collect".into());
+        let thread = builder
+            .spawn(move || rounds(&core, interval, &ended))
+            .map_err(|source| Error::Io { operation: "start the collector's thread".into(), source })?;
+        Ok(Some(Self { end, thread: Some(thread) }))
     }
 }
 

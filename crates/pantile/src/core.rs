@@ -187,10 +187,10 @@ impl Core {
 
     /// Whether a round is due that no thread in the background does.
     fn is_round_due(&self) -> bool {
-        let Some(interval) = self.reclaimer.background().filter(|_| self.options.simulated_time.is_some())
-        else {
+        if self.options.simulated_time.is_none() {
             return false;
-        };
+        }
+        let Some(interval) = self.reclaimer.background() else { return false };
         let now = self.registry.clock().elapsed().as_micros() as u64;
         let next = self.next_round.load(Ordering::Relaxed);
         let is_due = now >= next;

@@ -108,7 +108,7 @@ impl Database {
         core.release_dropped();
         core.reclaimer.resume(&core.store);
         let core = Arc::new(core);
-        Ok(Self { background: Background::of(&core).map(Arc::new), core })
+        Ok(Self { background: Background::of(&core)?.map(Arc::new), core })
     }
 
     /// Begins a serializable read-write transaction.
@@ -230,6 +230,7 @@ impl Database {
         let tables: Vec<_> = core.by_id.read().values().cloned().collect();
         let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
         let anchor_bytes = tables.iter().map(|t| t.tuples_end() * 8).sum::<u64>();
+        let collector = core.reclaimer.stats(&core.store);
         let mut stats = Stats {
             running: core.registry.running() as u64,
             contents_written: space.contents_appended,
@@ -239,12 +240,16 @@ impl Database {
             obsolete_bytes: space.obsolete_bytes,
             unfilled_bytes: space.unfilled_bytes,
             free_bytes: space.free_block_bytes + space.free_chunk_bytes,
-            dram_bytes: index_bytes + anchor_bytes + space.tile_bytes + core.marks.bytes(),
+            dram_bytes: index_bytes
+                + anchor_bytes
+                + space.tile_bytes
+                + core.marks.bytes()
+                + collector.queue_bytes,
             index_bytes,
             anchor_bytes,
             tile_bytes: space.tile_bytes,
             stale_entries: core.cleanup.len() as u64,
-            collector: core.reclaimer.stats(&core.store),
+            collector,
             ..Stats::default()
         };
         core.counters.add_to(&mut stats);

@@ -31,7 +31,8 @@ pub struct Stats {
     /// The part of `medium_bytes` in blocks and chunks that nothing is in, the
     /// reserve included.
     pub free_bytes: u64,
-    /// DRAM for control data, in bytes: indexes, anchors, tiles, read marks.
+    /// DRAM for control data, in bytes: indexes, anchors, tiles, read marks,
+    /// what waits for the collector.
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in indexes.
     pub index_bytes: u64,

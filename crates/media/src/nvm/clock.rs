@@ -10,8 +10,8 @@ pub(crate) trait Clock: Debug + Send + Sync {
     /// Picoseconds since some fixed point.
     fn now(&self) -> u64;
 
-    /// Returns once `now() >= time`.
-    fn wait_until(&self, time: u64);
+    /// Returns once `now() >= time`, with the picoseconds that this took.
+    fn wait_until(&self, time: u64) -> u64;
 }
 
 /// Real time. Waiting spins, for the waits are shorter than a thread switch.
@@ -34,9 +34,13 @@ impl Clock for RealClock {
     }
 
     #[inline]
-    fn wait_until(&self, time: u64) {
-        while self.now() < time {
+    fn wait_until(&self, time: u64) -> u64 {
+        let began = self.now();
+        let mut now = began;
+        while now < time {
             hint::spin_loop();
+            now = self.now();
         }
+        now - began
     }
 }

@@ -270,14 +270,14 @@ impl Medium for NvmMedium {
     fn fence(&self) -> Result<(), MediumError> {
         self.counters.add(Count::Fences, 1);
         store_fence();
-        self.model.fence();
+        self.counters.add(Count::WriteWait, self.model.fence());
         self.failure.check()
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
         self.failure.check()?;
         store_fence();
-        self.model.drain();
+        self.counters.add(Count::WriteWait, self.model.drain());
         match &self.directory {
             Some(directory) => self.sync_file(directory),
             None => Ok(()),
@@ -334,14 +334,16 @@ impl Medium for NvmMedium {
 
     fn charge_read(&self, offset: u64, len: u64) {
         if len > 0 {
-            let missed = self.model.read(offset, len);
+            let cost = self.model.read(offset, len);
             self.counters.add(Count::BytesRead, len);
-            self.counters.add(Count::UnitsRead, missed);
+            self.counters.add(Count::UnitsRead, cost.missed);
+            self.counters.add(Count::ReadWait, cost.waited);
         }
     }
 
     fn stats(&self) -> MediumStats {
-        self.counters.snapshot()
+        let stats = self.counters.snapshot();
+        MediumStats { device_write_ps: self.model.write_time(stats.units_written), ..stats }
     }
 
     /// True in a directory, false for [`NvmMedium::anonymous`].

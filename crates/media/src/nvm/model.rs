@@ -56,6 +56,15 @@ impl Lane {
     }
 }
 
+/// What a read took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ReadCost {
+    /// Units that were not cached.
+    pub(crate) missed: u64,
+    /// Picoseconds waited for the device, debts of earlier reads included.
+    pub(crate) waited: u64,
+}
+
 /// The device: one queue that all threads share, and a lane for each thread.
 #[derive(Debug)]
 pub(crate) struct Model<C> {
@@ -122,7 +131,7 @@ impl<C: Clock> Model<C> {
         let (first, last) = self.units(offset, len);
         let written = lane.buffer.insert(first, last);
         if written > 0 {
-            let done_at = self.occupy(now, written * self.write_cost);
+            let done_at = self.occupy(now, self.write_time(written));
             lane.done_at = lane.done_at.max(Some(done_at));
         }
         written
@@ -138,30 +147,33 @@ impl<C: Clock> Model<C> {
         }
     }
 
-    /// Waits until the device has done what this thread flushed.
-    pub(crate) fn fence(&self) {
+    /// Picoseconds of device time that writing this many units takes.
+    pub(crate) fn write_time(&self, units: u64) -> u64 {
+        units * self.write_cost
+    }
+
+    /// Waits until the device has done what this thread flushed; gives the
+    /// picoseconds that this took.
+    pub(crate) fn fence(&self) -> u64 {
         let done_at = self.with_lane(|lane| lane.done_at.take());
-        if let Some(done_at) = done_at {
-            self.clock.wait_until(done_at);
-        }
+        done_at.map_or(0, |done_at| self.clock.wait_until(done_at))
     }
 
-    /// Waits until the device has done what every thread flushed.
-    pub(crate) fn drain(&self) {
-        self.clock.wait_until(self.busy_until.0.load(Ordering::Relaxed));
+    /// Waits until the device has done what every thread flushed; gives the
+    /// picoseconds that this took.
+    pub(crate) fn drain(&self) -> u64 {
+        self.clock.wait_until(self.busy_until.0.load(Ordering::Relaxed))
     }
 
-    /// Accounts for a read; returns the units that were not cached.
-    pub(crate) fn read(&self, offset: u64, len: u64) -> u64 {
+    /// Accounts for a read.
+    pub(crate) fn read(&self, offset: u64, len: u64) -> ReadCost {
         let (first, last) = self.units(offset, len);
         let (missed, due) = self.with_lane(|lane| {
             let missed = lane.cache.touch(first, last);
             (missed, lane.owe(missed * self.read_extra))
         });
-        if due > 0 {
-            self.clock.wait_until(self.clock.now() + due);
-        }
-        missed
+        let waited = if due > 0 { self.clock.wait_until(self.clock.now() + due) } else { 0 };
+        ReadCost { missed, waited }
     }
 }
 

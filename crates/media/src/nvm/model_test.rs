@@ -10,8 +10,8 @@ impl Clock for ManualClock {
         self.0.load(Ordering::SeqCst)
     }
 
-    fn wait_until(&self, time: u64) {
-        self.0.fetch_max(time, Ordering::SeqCst);
+    fn wait_until(&self, time: u64) -> u64 {
+        time.saturating_sub(self.0.fetch_max(time, Ordering::SeqCst))
     }
 }
 
@@ -87,10 +87,11 @@ fn flushing_does_not_wait_and_fencing_waits_for_ones_own() {
         scope.spawn(|| model.fence()).join().expect("thread");
     });
     assert_eq!(clock.now(), 0);
-    model.fence();
+    let waited = model.fence();
     let end = clock.now();
     assert_close(end, 4096.0 / 3e9 * 1e12);
-    model.fence();
+    assert_eq!((waited, model.write_time(16)), (end, end));
+    assert_eq!(model.fence(), 0);
     assert_eq!(clock.now(), end, "a second fence has nothing to wait for");
 }
 
@@ -99,7 +100,7 @@ fn the_device_works_while_the_cpu_does() {
     let (model, clock) = model(NvmConfig::OPTANE);
     flush(&model, 0, 256);
     clock.wait_until(1_000_000);
-    model.fence();
+    assert_eq!(model.fence(), 0);
     assert_eq!(clock.now(), 1_000_000);
 }
 
@@ -129,7 +130,7 @@ fn draining_waits_for_everybody() {
     std::thread::scope(|scope| {
         scope.spawn(|| flush(&model, 0, 4096));
     });
-    model.drain();
+    assert_eq!(model.drain(), clock.now());
     assert_close(clock.now(), 4096.0 / 3e9 * 1e12);
 }
 
@@ -137,11 +138,16 @@ fn draining_waits_for_everybody() {
 fn reads_that_miss_owe_the_difference_to_dram() {
     let (model, clock) = model(NvmConfig::OPTANE);
     let bytes = 4u64 << 20;
-    let missed: u64 = (0..bytes).step_by(1024).map(|offset| model.read(offset, 1024)).sum();
-    assert_eq!(missed, bytes / 256);
+    let (mut missed, mut waited) = (0, 0);
+    for offset in (0..bytes).step_by(1024) {
+        let cost = model.read(offset, 1024);
+        missed += cost.missed;
+        waited += cost.waited;
+    }
+    assert_eq!((missed, waited), (bytes / 256, clock.now()));
     assert_close(clock.now(), bytes as f64 / 20e9 * 1e12);
     let paid = clock.now();
-    assert_eq!(model.read(0, 4096), 0, "cached now");
+    assert_eq!(model.read(0, 4096), ReadCost { missed: 0, waited: 0 }, "cached now");
     assert_eq!(clock.now(), paid);
 }
 
@@ -149,9 +155,9 @@ fn reads_that_miss_owe_the_difference_to_dram() {
 fn what_a_thread_stored_is_cached_for_it_alone() {
     let (model, _) = model(NvmConfig::B);
     model.with_lane(|lane| model.cached(lane, 1000, 100));
-    assert_eq!(model.read(1000, 100), 0);
+    assert_eq!(model.read(1000, 100).missed, 0);
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| model.read(1000, 100)).join();
+        let other = scope.spawn(|| model.read(1000, 100).missed).join();
         assert_eq!(other.expect("thread"), 2);
     });
 }
@@ -159,6 +165,6 @@ fn what_a_thread_stored_is_cached_for_it_alone() {
 #[test]
 fn a_device_as_fast_as_dram_owes_nothing_on_reads() {
     let (model, clock) = model(NvmConfig::E);
-    assert_eq!(model.read(0, 1 << 20), (1 << 20) / 64);
+    assert_eq!(model.read(0, 1 << 20), ReadCost { missed: (1 << 20) / 64, waited: 0 });
     assert_eq!(clock.now(), 0);
 }
