@@ -56,9 +56,10 @@ fn make_interesting(db: &Database, data: &Data) {
         for key in (0..10_000u16).step_by(10) {
             txn.update(&data.tables.supplier, &[key.into()], &[(supplier::SU_COMMENT, "so bad!".into())])?;
         }
-        // Germany and Greece, so that many suppliers are of their customers' nations.
-        for key in (0..10_000u16).filter(|key| key % 3 < 2) {
-            let nation = [b'P', b'R'][usize::from(key % 3)].into();
+        // Germany and Greece, so that many suppliers are of their customers' nations,
+        // and an item's other suppliers are not.
+        for key in (0..10_000u16).filter(|key| key % 4 < 2) {
+            let nation = [b'R', b'P'][usize::from(key % 4)].into();
             txn.update(&data.tables.supplier, &[key.into()], &[(supplier::SU_NATIONKEY, nation)])?;
         }
         customers(txn, t)?;
