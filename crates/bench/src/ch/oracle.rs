@@ -372,7 +372,7 @@ impl Relations {
             for o in self.order.iter().filter(|o| o.is_of(c)) {
                 let amount: i64 =
                     self.order_line.iter().filter(|ol| ol.is_of(o)).map(|ol| ol.ol_amount).sum();
-                if amount > 200_00 {
+                if amount > 20_000 {
                     answer.push(row![&*c.c_last, c.c_id, o.o_id, o.o_entry_d, o.o_ol_cnt, amount]);
                 }
             }
@@ -384,7 +384,7 @@ impl Relations {
         let mut revenue = 0;
         for ol in &self.order_line {
             for i in self.item.iter().filter(|i| i.i_id == ol.ol_i_id) {
-                let priced = i.i_price >= 1_00 && i.i_price <= 400_000_00;
+                let priced = i.i_price >= 100 && i.i_price <= 40_000_000;
                 let few = ol.ol_quantity >= 1 && ol.ol_quantity <= 10;
                 let w = ol.ol_w_id;
                 let of_a = i.i_data.ends_with('a') && [1, 2, 3].contains(&w);

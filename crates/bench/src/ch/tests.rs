@@ -56,6 +56,12 @@ fn make_interesting(db: &Database, data: &Data) {
         for key in (0..10_000u16).step_by(10) {
             txn.update(&data.tables.supplier, &[key.into()], &[(supplier::SU_COMMENT, "so bad!".into())])?;
         }
+        // Germany and Greece, so that many suppliers are of their customers' nations,
+        // and an item's other suppliers are not.
+        for key in (0..10_000u16).filter(|key| key % 4 < 2) {
+            let nation = [b'R', b'P'][usize::from(key % 4)].into();
+            txn.update(&data.tables.supplier, &[key.into()], &[(supplier::SU_NATIONKEY, nation)])?;
+        }
         customers(txn, t)?;
         orders(txn, t)?;
         // Joins without a partner.
@@ -77,8 +83,8 @@ fn items(txn: &mut Transaction, t: &tpcc::schema::Tables) -> pantile::Result<()>
         let data = format!("{begin}{i}{end}");
         txn.update(&t.item, &[i.into()], &[(item::I_DATA, data.as_str().into())])?;
     }
-    // One group of Q16 with several items, and one item that costs too little for Q19.
-    for i in [101u32, 104, 107] {
+    // One group of Q16 with several items, two of which share a supplier, and one item that costs too little for Q19.
+    for i in [101u32, 202, 107] {
         let same = [(item::I_NAME, "same".into()), (item::I_PRICE, 777.into())];
         txn.update(&t.item, &[i.into()], &[same[0], same[1], (item::I_DATA, "same".into())])?;
     }
@@ -90,10 +96,15 @@ const BILLION: i64 = 1_000_000_000;
 
 /// Customers with money, and some of them without orders.
 fn customers(txn: &mut Transaction, t: &tpcc::schema::Tables) -> pantile::Result<()> {
-    for c in 1..=20u32 {
-        let key = [1u8.into(), 1u8.into(), c.into()];
-        txn.update(&t.customer, &key, &[(customer::C_BALANCE, (i64::from(c) * 1000).into())])?;
+    for (w, d, state) in [(1u8, 1u8, "AA"), (1, 2, "PP"), (2, 2, "RR")] {
+        for c in 1..=30u32 {
+            let key = [w.into(), d.into(), c.into()];
+            assert!(txn.update(&t.customer, &key, &[(customer::C_STATE, state.into())])?);
+        }
     }
+    let ordered =
+        [(customer::C_BALANCE, (9 * BILLION).into()), (customer::C_PHONE, "1111111111111111".into())];
+    assert!(txn.update(&t.customer, &[1u8.into(), 1u8.into(), 1u32.into()], &ordered)?);
     for (n, (phone, balance)) in
         [("1", 9 * BILLION), ("7", 8 * BILLION), ("4", 10), ("8", 9 * BILLION), ("0", 9 * BILLION)]
             .into_iter()
@@ -126,7 +137,9 @@ fn customers(txn: &mut Transaction, t: &tpcc::schema::Tables) -> pantile::Result
 
 /// Orders and lines of other years, in other quantities, and without each other.
 fn orders(txn: &mut Transaction, t: &tpcc::schema::Tables) -> pantile::Result<()> {
-    for (o, entered) in [(1u32, 13_514), (2, 13_515), (3, 16_000), (22, 9_000), (23, 60_000), (24, 16_000)] {
+    let delivered = [(1u32, 13_514), (2, 13_515), (3, 16_000), (11, 60_000)];
+    let open = [(27u32, 60_000), (28, 16_000), (29, 13_514), (30, 13_515)];
+    for (o, entered) in delivered.into_iter().chain(open) {
         for d in 1..=10u8 {
             let key = [1u8.into(), d.into(), o.into()];
             assert!(txn.update(&t.order, &key, &[(order::O_ENTRY_D, day(entered))])?);
@@ -138,6 +151,16 @@ fn orders(txn: &mut Transaction, t: &tpcc::schema::Tables) -> pantile::Result<()
             let change =
                 [(order_line::OL_DELIVERY_D, day(delivered)), (order_line::OL_AMOUNT, 12_345.into())];
             assert!(txn.update(&t.order_line, &key, &change)?);
+        }
+    }
+    // What came from another warehouse, for some money, for the most, and too late.
+    for (o, amount) in [(2u32, 55), (12, 55), (13, 90_000_000), (11, 66)] {
+        for number in 1..=5u8 {
+            let key = [1u8.into(), 2u8.into(), o.into(), number.into()];
+            let change = [(order_line::OL_SUPPLY_W_ID, 2u8.into()), (order_line::OL_AMOUNT, amount.into())];
+            assert!(txn.update(&t.order_line, &key, &change)?);
+            let late = [(order_line::OL_DELIVERY_D, day(70_000))];
+            assert!(o != 11 || txn.update(&t.order_line, &key, &late)?);
         }
     }
     for (d, quantity) in [(1u8, 0u8), (2, 11), (3, 10), (4, 1)] {

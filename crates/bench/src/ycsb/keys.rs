@@ -172,8 +172,8 @@ mod tests {
             let shares = shares(1000, theta);
             let zeta: f64 = (1..=1000).map(|i| f64::from(i).powf(-theta)).sum();
             let expected = |rank: usize| (rank as f64 + 1.0).powf(-theta) / zeta;
-            for rank in 0..5 {
-                assert!((shares[rank] / expected(rank) - 1.0).abs() < 0.05, "{theta} {rank}");
+            for (rank, share) in shares.iter().enumerate().take(5) {
+                assert!((share / expected(rank) - 1.0).abs() < 0.05, "{theta} {rank}");
             }
             for tenth in 0..10 {
                 let range = tenth * 100..tenth * 100 + 100;
