@@ -139,7 +139,7 @@ fn minutes(time: Duration) -> String {
 
 impl Progress for Shown {
     fn begin(&self, runs: usize, estimate: Duration) {
-        self.note(&format!("{runs} runs, about {}", minutes(estimate)));
+        self.note(&format!("{runs} runs, as far as they fit {}", minutes(estimate)));
         self.count.borrow_mut().0 = runs;
         if let Some(bar) = &self.bar {
             bar.set_length(runs as u64);

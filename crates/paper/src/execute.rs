@@ -12,7 +12,7 @@ use crate::store::{Line, Store};
 
 /// Hears how far the runs have come.
 pub trait Progress {
-    /// So many runs are to be made, which take about this long.
+    /// So many runs are to be made as far as there is time, about this long.
     fn begin(&self, runs: usize, estimate: Duration);
     /// A run begins: its number, from 1, and what it is.
     fn run(&self, number: usize, step: &Step);
@@ -34,7 +34,7 @@ pub struct Execution {
     pub made: usize,
     /// Runs of before that were used.
     pub reused: usize,
-    /// Runs that there was no time for.
+    /// Runs that there was no time for, not even once.
     pub left_out: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
@@ -88,7 +88,8 @@ pub fn execute(
     let left: Vec<_> =
         plan.steps.iter().filter(|step| !had.contains(&(step.run.key(), step.repetition))).collect();
     let estimate: f64 = left.iter().map(|step| step.run.cost()).sum();
-    conditions.progress.begin(left.len(), Duration::from_secs_f64(estimate));
+    let estimate = Duration::from_secs_f64(estimate.min(conditions.budget));
+    conditions.progress.begin(left.len(), estimate);
     let outcome = make(&left, store, conditions, &mut done);
     conditions.progress.end();
     done.elapsed = (conditions.clock)();
@@ -111,7 +112,7 @@ fn make(steps: &[&Step], store: &mut Store, conditions: &Conditions<'_>, done: &
             continue;
         }
         if began + step.run.cost() * (taken / assumed) > budget {
-            done.left_out += 1;
+            done.left_out += usize::from(done.results.repetitions(&key) == 0);
             done.results.miss(&key, "there was no time for its run".into());
             continue;
         }

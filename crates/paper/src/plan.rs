@@ -7,6 +7,10 @@ use crate::engine::Runner;
 use crate::size::Size;
 use crate::spec::RunSpec;
 
+/// Share of the time that running everything once may take: what runs cost
+/// is not known yet.
+const MARGIN: f64 = 0.9;
+
 /// One repetition of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
@@ -25,7 +29,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Runs that cannot be made, and why, by key.
     pub missing: BTreeMap<String, String>,
-    /// Seconds that the steps take, as first assumed.
+    /// Seconds that running everything once takes, as first assumed.
     pub estimate: f64,
 }
 
@@ -33,16 +37,17 @@ impl Plan {
     /// The runs of these claims: each once however many claims share it,
     /// those that are compared with each other side by side, in every other
     /// repetition from the last to the first. Everything is run once before
-    /// anything is run again; what does not fit `budget` seconds is shortened
-    /// first, and repetitions are added as long as they fit.
+    /// anything is run again. If running everything once does not fit
+    /// `budget` seconds, runs are shortened until it does; as many repetitions
+    /// as there is time for are made of those planned.
     pub fn new(claims: &[&Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
         let mut plans = size.shorter().map(|size| Self::of_size(claims, size, runner));
-        let shortest = plans.find(|plan| plan.estimate <= budget);
-        let mut plan = shortest.unwrap_or_else(|| {
+        let fitting = plans.find(|plan| plan.estimate <= budget * MARGIN);
+        let mut plan = fitting.unwrap_or_else(|| {
             let shortest = size.shorter().last().unwrap_or_else(|| size.clone());
             Self::of_size(claims, shortest, runner)
         });
-        plan.repeat(budget);
+        plan.repeat();
         plan
     }
 
@@ -73,15 +78,10 @@ impl Plan {
     }
 
     /// Adds repetitions, a group after the other.
-    fn repeat(&mut self, budget: f64) {
+    fn repeat(&mut self) {
         let once = self.steps.clone();
         for repetition in 2..=self.size.repetitions {
             for group in once.chunk_by(|a, b| a.run.group() == b.run.group()) {
-                let cost: f64 = group.iter().map(|step| step.run.cost()).sum();
-                if self.estimate + cost > budget {
-                    return;
-                }
-                self.estimate += cost;
                 let mut group: Vec<_> =
                     group.iter().map(|step| Step { repetition, run: step.run.clone() }).collect();
                 if repetition.is_multiple_of(2) {

@@ -16,8 +16,11 @@ pub struct Size {
     pub tuples: u64,
     /// Seconds of warming up and measuring.
     pub pace: (f64, f64),
-    /// The same where something is watched over time.
+    /// The same where throughput is watched over time.
     pub long: (f64, f64),
+    /// The same where space or chains are watched, and beside analytical
+    /// queries, some of which take seconds.
+    pub middle: (f64, f64),
     /// Transactions a second of TPC-C where the rate is fixed: what every
     /// collector can do.
     pub tpcc_rate: f64,
@@ -54,7 +57,8 @@ impl Size {
             warehouses: 1,
             tuples: 100_000,
             pace: (0.3, 0.7),
-            long: (0.3, 3.0),
+            long: (0.3, 4.0),
+            middle: (0.3, 2.7),
             tpcc_rate: 4000.0,
             ycsb_rate: 10_000.0,
             cores,
@@ -78,6 +82,7 @@ impl Size {
             tuples: 1_000_000,
             pace: (1.0, 3.0),
             long: (1.0, 30.0),
+            middle: (1.0, 10.0),
             shares: vec![10, 20, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 40, 80],
@@ -95,6 +100,7 @@ impl Size {
         SHORTER.iter().map(move |&by| Self {
             pace: (shorten(self.pace.0, by), shorten(self.pace.1, by)),
             long: (shorten(self.long.0, by), shorten(self.long.1, by)),
+            middle: (shorten(self.middle.0, by), shorten(self.middle.1, by)),
             ..self.clone()
         })
     }

@@ -140,7 +140,7 @@ impl Work {
     /// assumed: loading, checking, closing, opening again, checking again.
     pub fn overhead(&self) -> f64 {
         match *self {
-            Work::Tpcc { warehouses } | Work::Ch { warehouses, .. } => 0.6 + 1.4 * f64::from(warehouses),
+            Work::Tpcc { warehouses } | Work::Ch { warehouses, .. } => 0.5 + 1.2 * f64::from(warehouses),
             Work::Ycsb { tuples, .. } | Work::Mixed { tuples, .. } | Work::Kv { tuples, .. } => {
                 0.4 + 1e-6 * tuples as f64
             }

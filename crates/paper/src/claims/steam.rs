@@ -120,7 +120,7 @@ const WRITES: &str = "write transactions/s, nvm:optane";
 
 /// One client of TPC-C beside some analytical ones.
 fn ch(size: &Size, olap: usize) -> RunSpec {
-    RunSpec::new(Work::Ch { warehouses: size.warehouses, olap }, "steam", 1, size.pace)
+    RunSpec::new(Work::Ch { warehouses: size.warehouses, olap }, "steam", 1, size.middle)
 }
 
 /// Throughputs of the runs in short.
@@ -228,7 +228,8 @@ fn kv(size: &Size, theta: f64, scans: u32) -> RunSpec {
 }
 
 fn by_theta(size: &Size) -> Vec<At> {
-    let thetas = std::iter::once(0.0).chain(size.thetas.iter().copied()).chain([1.0]);
+    let high = size.thetas.iter().copied().filter(|&theta| theta > 0.5);
+    let thetas = std::iter::once(0.0).chain(high).chain([1.0]);
     thetas.map(|theta| (theta, kv(size, theta, 0))).collect()
 }
 

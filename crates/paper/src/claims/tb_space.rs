@@ -51,7 +51,7 @@ pub const CLAIMS: &[Claim] = &[
 
 /// TPC-C at a fixed rate.
 pub fn steady(size: &Size) -> RunSpec {
-    let (warmup, seconds) = size.long;
+    let (warmup, seconds) = size.middle;
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }.at_rate(size.tpcc_rate)
 }
 
@@ -64,7 +64,7 @@ fn long(size: &Size) -> RunSpec {
 /// YCSB at a fixed rate.
 fn chains(size: &Size) -> RunSpec {
     let work = Work::Ycsb { tuples: size.tuples, ops: 20, updates: 50, theta: 0.0 };
-    RunSpec::new(work, NONE, size.cores, size.long).at_rate(size.ycsb_rate)
+    RunSpec::new(work, NONE, size.cores, size.middle).at_rate(size.ycsb_rate)
 }
 
 /// Whether every collector does as much as the others: otherwise what they
@@ -151,7 +151,7 @@ fn judge_time(results: &Results, size: &Size) -> Finding {
         over_time(results, &run, "TPC-C throughput over time", "transactions/s, nvm:optane", |second| {
             second.transactions as f64 / second.seconds
         });
-    let y = "standard deviation of seconds, share of the mean";
+    let y = "standard deviation / mean, nvm:optane";
     let unsteady = bars("How much throughput varies", y, &GROUP, &run, &|run| {
         results.spread(run, &Measurement::unsteadiness)
     });
@@ -188,7 +188,7 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
             results.spread(run, &length)
         });
     publish(&mut lengths, &GROUP, &CHAINS);
-    let y = "accesses per tuple, multiple of tb-collect's";
+    let y = "multiple of tb-collect's, nvm:optane";
     let mut looked = bars("Accesses per tuple", y, &GROUP, &run, &|other| {
         results.quotient(other, &run.with_gc(TB), &accesses)
     });

@@ -120,15 +120,12 @@ fn judge_throughput(results: &Results, size: &Size) -> Finding {
         }
     }
     let y = format!("{SHARE}, nvm:optane");
-    // Variants of TB-Collect that other claims run are shown beside it.
-    let mut shown = vec![TB, "tb-collect-eager", "tb-collect-hash"];
-    shown.extend(OTHERS);
+    let shown = &GROUP[1..];
     let mut figure =
-        bars("TPC-C throughput against NoGC's", &y, &shown, &run, &|run| share_of_none(results, run));
-    publish(&mut figure, &shown, &SHARES);
+        bars("TPC-C throughput against NoGC's", &y, shown, &run, &|run| share_of_none(results, run));
+    publish(&mut figure, shown, &SHARES);
     let y = "transactions/s, nvm:optane";
-    shown.insert(0, NONE);
-    let absolute = bars("TPC-C throughput", y, &shown, &run, &|run| results.spread(run, &throughput));
+    let absolute = bars("TPC-C throughput", y, &GROUP, &run, &|run| results.spread(run, &throughput));
     Finding::of(rule, "share of NoGC's throughput", told(results, &GROUP, &run), vec![figure, absolute])
 }
 

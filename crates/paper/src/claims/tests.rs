@@ -281,5 +281,15 @@ fn the_survey_as_published_holds() {
 fn recovery_is_measured_and_not_judged() {
     let judgement = verdict("ZN-22", |_| 1000.0);
     assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
-    assert!(judgement.reason.contains("YCSB 2 GB/s, at which 100 GB take 50.0 s"), "{}", judgement.reason);
+    assert!(judgement.reason.contains("YCSB 2 GB/s, at which 100 GB take 50 s"), "{}", judgement.reason);
+}
+
+#[test]
+fn names_of_axes_fit_beside_the_plot() {
+    for claim in all() {
+        let finding = claim.judge(&measured(claim, |_| 1000.0), &size());
+        for figure in finding.figures {
+            assert!(figure.y.chars().count() <= 44, "{}", figure.y);
+        }
+    }
 }

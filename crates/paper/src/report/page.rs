@@ -105,7 +105,7 @@ fn summary(entries: &[Entry]) -> Markup {
                             th scope="row" { a href=(format!("#{}", claim.anchor())) { (claim.id) } }
                             td { (claim.title) }
                             td { (claim.published) }
-                            td { (finding.ours) }
+                            td { @if finding.ours.is_empty() { "not measured" } @else { (finding.ours) } }
                             td { (badge(finding.judgement.verdict)) }
                         }
                     }

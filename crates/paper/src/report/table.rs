@@ -97,9 +97,8 @@ fn cell(figure: &Figure, series: &Series, x: f64) -> Markup {
                 small { (numbers::figure(low)) " to " (numbers::figure(high)) }
             }
             @if let Some(published) = published {
-                small.there {
-                    "published " (numbers::figure(published.y)) ", ours " (difference(point.y, published.y))
-                }
+                small.there { "published " (numbers::figure(published.y)) }
+                small.there { "ours " (difference(point.y, published.y)) }
             }
         }
     }

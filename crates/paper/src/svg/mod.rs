@@ -27,6 +27,8 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 14.0;
 /// Room for numbers and the name of the horizontal axis.
 const BELOW: f64 = 60.0;
+/// So few points are always marked.
+const FEW: usize = 8;
 /// Share of a group of bars that is empty.
 const GAP: f64 = 0.2;
 /// Widest bar.
@@ -193,7 +195,7 @@ fn lines(figure: &Figure, doubling: bool, with_marks: bool, y: Scale) -> Markup 
             @match series.origin {
                 Origin::Measured => {
                     path d=(path) fill="none" stroke=(style.colour) stroke-width="2" stroke-dasharray=(style.dash) {}
-                    @if with_marks {
+                    @if with_marks || positions.len() <= FEW {
                         @for point in &series.points {
                             (range(x.place(point.x), point, y))
                             (marks::measured(style.mark, x.place(point.x), y.place(point.y), style.colour))

@@ -46,7 +46,7 @@ fn lines_are_marked_unless_they_are_of_time() {
     let shape = |marks| Shape::Lines { doubling: false, marks };
     let marked = drawn(&figure(shape(true), vec![series("tb-collect", 4)]));
     assert_eq!(count(&marked, "<circle"), 5);
-    let bare = drawn(&figure(shape(false), vec![series("tb-collect", 4)]));
+    let bare = drawn(&figure(shape(false), vec![series("tb-collect", 40)]));
     assert_eq!(count(&bare, "<circle"), 0);
 }
 
