@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pantile_bench::machine;
+use pantile_bench::scaling::transfer_seconds;
 use pantile_paper::claims::{self, Claim};
 use pantile_paper::engine::Engine;
 use pantile_paper::execute::{Conditions, Execution, Progress, execute};
+use pantile_paper::outlook::outlooks;
 use pantile_paper::plan::{Plan, Step};
 use pantile_paper::report::Report;
 use pantile_paper::size::Size;
@@ -81,7 +83,12 @@ pub fn run(args: &PaperArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let conditions =
         Conditions { runner: &Engine, stop, clock: &|| began.elapsed(), progress: &shown, budget };
     let done = execute(&plan, before, &mut store, &conditions)?;
-    let report = Report::new(&claims, &plan, &done, Build::this(), &[]);
+    let outlooks = match transfer_seconds() {
+        Ok(transfer) => outlooks(&claims, &done.results, &plan.size, transfer),
+        // Nothing is foretold on a machine of one core.
+        Err(_) => Vec::new(),
+    };
+    let report = Report::new(&claims, &plan, &done, Build::this(), &outlooks);
     let page = report.write(&args.out)?;
     print(&mut stdout(), &verdicts(&report))?;
     print(&mut stdout(), &format!("{}written: {}\n", remarks(&done), page.display()))?;

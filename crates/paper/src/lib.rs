@@ -12,6 +12,7 @@ pub mod execute;
 pub mod figure;
 pub mod measurement;
 pub mod numbers;
+pub mod outlook;
 pub mod plan;
 pub mod report;
 pub mod results;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pantile_bench::record::Record;
+use pantile_bench::scaling;
 use serde::{Deserialize, Serialize};
 
 /// What was measured in one run.
@@ -36,6 +37,8 @@ pub struct Measurement {
     pub recovery_seconds: Option<f64>,
     /// The seconds of measuring.
     pub seconds: Vec<Second>,
+    /// What a transaction cost, for the model of larger machines.
+    pub costs: scaling::Run,
 }
 
 /// What was measured of a kind of transaction.
@@ -128,6 +131,7 @@ impl From<&Record> for Measurement {
             recovered_bytes: record.recovery.map(|recovery| recovery.bytes_scanned),
             recovery_seconds: record.recovery.map(|recovery| recovery.seconds),
             seconds: record.per_second.iter().map(Second::from).collect(),
+            costs: scaling::Run::of(record),
         }
     }
 }

@@ -51,6 +51,11 @@ impl Results {
         self.measured.get(&run.key())?.values().last()
     }
 
+    /// All repetitions of a run.
+    pub fn all(&self, run: &RunSpec) -> impl Iterator<Item = &Measurement> {
+        self.measured.get(&run.key()).into_iter().flat_map(BTreeMap::values)
+    }
+
     /// A figure over all repetitions.
     pub fn spread(&self, run: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
         let figures: Option<Vec<_>> = self.measured.get(&run.key())?.values().map(metric).collect();

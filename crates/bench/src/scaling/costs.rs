@@ -1,5 +1,7 @@
 //! What a transaction costs, from runs with one client and with two.
 
+use serde::{Deserialize, Serialize};
+
 use crate::baseline::median;
 use crate::error::{Error, Result};
 use crate::record::Record;
@@ -7,7 +9,7 @@ use crate::settings::Medium;
 
 /// What a run tells of its transactions; seconds and counts are per
 /// transaction unless they say otherwise.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Clients.
     pub threads: usize,
@@ -27,7 +29,7 @@ pub struct Run {
 }
 
 /// What the medium does for a transaction.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Io {
     /// Bytes written, in whole units.
     pub written_bytes: f64,
@@ -123,11 +125,8 @@ pub fn calibrate(one: &[Record], two: &[Record], transfer: f64) -> Result<Costs>
         }
     }
     let medium = Medium::by_name(&first.medium).map_err(Error::Setting)?;
-    if !matches!(medium, Medium::Dram | Medium::Nvm(_)) {
-        return wrong(format!("the model knows memory, dram or nvm, and not {medium}"));
-    }
     let (one, two): (Vec<_>, Vec<_>) = (one.iter().map(Run::of).collect(), two.iter().map(Run::of).collect());
-    Ok(from_runs(first.workload, &first.gc, medium, &one, &two, transfer))
+    calibrate_with(first.workload, &first.gc, medium, &one, &two, transfer)
 }
 
 /// Whether the run can be used beside the first, as one with so many clients.
@@ -136,19 +135,30 @@ fn fits(record: &Record, first: &Record, threads: usize) -> bool {
     record.threads == threads && record.transactions > 0 && variant(record) == variant(first)
 }
 
-/// The costs that these runs, of which there are some, tell.
-pub(super) fn from_runs(
+/// As [`calibrate`], with what runs of a workload, collector and medium told.
+///
+/// # Errors
+/// [`Error::Setting`] if there are none of a kind, or the medium is not memory.
+pub fn calibrate_with(
     workload: &str,
     gc: &str,
     medium: Medium,
     one: &[Run],
     two: &[Run],
     transfer: f64,
-) -> Costs {
+) -> Result<Costs> {
+    if !matches!(medium, Medium::Dram | Medium::Nvm(_)) {
+        return Err(Error::Setting(format!("the model knows memory, dram or nvm, and not {medium}")));
+    }
+    if one.is_empty() || two.is_empty() {
+        let what =
+            format!("to calibrate for {workload}, {medium}, {gc} takes runs with 1 and with 2 clients");
+        return Err(Error::Setting(what));
+    }
     let alone = |of: fn(&Run) -> f64| middle(one, of);
     let cpu = alone(Run::cpu_per_attempt);
     let growth = (middle(two, Run::cpu_per_attempt) - cpu).max(0.0);
-    Costs {
+    Ok(Costs {
         workload: workload.into(),
         gc: gc.into(),
         medium,
@@ -167,7 +177,7 @@ pub(super) fn from_runs(
             read_wait: alone(|run| run.io.read_wait),
         },
         spread: spread(one).max(spread(two)),
-    }
+    })
 }
 
 /// Largest less smallest processor time, as a share of the median.

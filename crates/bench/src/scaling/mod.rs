@@ -19,13 +19,13 @@ mod mva;
 mod transfer;
 mod validate;
 
-pub use costs::{Costs, Io, Run, calibrate};
+pub use costs::{Costs, Io, Run, calibrate, calibrate_with};
 pub use machine::{
     ASSUMED_FAR_TRANSFER, ASSUMED_SMT_YIELD, DRAM_BESIDE_OPTANE, Dram, Machine, Memory, Modules,
 };
 pub use mva::{Flow, Network};
 pub use transfer::transfer_seconds;
-pub use validate::{Measured, Row, curve, validate};
+pub use validate::{Measured, Row, beside, curve, validate};
 
 use crate::settings::Medium;
 

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use pantile::{Collector, Durability, GcOptions, Isolation, NvmConfig};
 
-use super::costs::from_runs;
 use super::*;
 use crate::experiment::run_all;
 use crate::load::{Context, Silent};
@@ -75,7 +74,8 @@ fn run(costs: &Costs, threads: usize) -> Run {
 #[test]
 fn calibration_finds_the_costs_that_runs_came_from() {
     let costs = Costs { shared_touches: 7.0, aborts: 0.02, background: 1e-7, ..on_optane() };
-    let found = from_runs("ycsb", "none", costs.medium, &[run(&costs, 1)], &[run(&costs, 2)], TRANSFER);
+    let found =
+        calibrate_with("ycsb", "none", costs.medium, &[run(&costs, 1)], &[run(&costs, 2)], TRANSFER).unwrap();
     assert_close(found.cpu, costs.cpu);
     assert!((found.shared_touches - 7.0).abs() < 1e-6);
     assert_eq!(found.spread, 0.0);
@@ -88,7 +88,7 @@ fn of_several_runs_the_middle_counts_and_a_gain_is_no_transfer() {
     let slower = Run { cpu: 15e-6, ..run(&costs, 1) };
     let much_slower = Run { cpu: 50e-6, ..slower };
     let one = [much_slower, run(&costs, 1), slower];
-    let found = from_runs("ycsb", "none", Medium::Dram, &one, &[run(&costs, 2)], TRANSFER);
+    let found = calibrate_with("ycsb", "none", Medium::Dram, &one, &[run(&costs, 2)], TRANSFER).unwrap();
     assert_close(found.cpu, 15e-6);
     assert_eq!(found.shared_touches, 0.0);
     assert_close(found.spread, 4e-5 / 15e-6);

@@ -93,14 +93,19 @@ pub fn validate<'r>(
     machine: &Machine,
     runs: impl IntoIterator<Item = &'r Record>,
 ) -> Vec<Row> {
+    let fits = |run: &&Record| {
+        run.workload == costs.workload && run.gc == costs.gc && run.medium == costs.medium.to_string()
+    };
+    beside(costs, machine, runs.into_iter().filter(fits).map(Run::of))
+}
+
+/// The same of runs that are known to be of what was calibrated.
+pub fn beside(costs: &Costs, machine: &Machine, runs: impl IntoIterator<Item = Run>) -> Vec<Row> {
     let row = |run: Run| {
         let measured = Some(measured(&run, machine));
         curve(costs, machine, &[run.threads]).into_iter().map(move |row| Row { measured, ..row })
     };
-    let fits = |run: &&Record| {
-        run.workload == costs.workload && run.gc == costs.gc && run.medium == costs.medium.to_string()
-    };
-    runs.into_iter().filter(fits).map(Run::of).flat_map(row).collect()
+    runs.into_iter().flat_map(row).collect()
 }
 
 fn measured(run: &Run, machine: &Machine) -> Measured {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::claims::{Claim, Finding};
 use crate::error::{Error, Result};
 use crate::execute::Execution;
-use crate::figure::{Origin, Point, Series};
+use crate::outlook::Outlook;
 use crate::plan::Plan;
 use crate::spec::RunSpec;
 use crate::store::Build;
@@ -21,18 +21,6 @@ use crate::store::Build;
 pub const PAGE: &str = "index.html";
 /// Name of the record.
 pub const RECORD: &str = "claims.json";
-
-/// What a model computes from costs measured on this machine, to be drawn
-/// beside what was measured.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ModelSeries {
-    /// The claim whose first figure it belongs to.
-    pub claim: &'static str,
-    /// The collector.
-    pub collector: String,
-    /// Places and figures, in the units of that figure's axes.
-    pub points: Vec<(f64, f64)>,
-}
 
 /// A claim and what was found.
 #[derive(Clone, Debug)]
@@ -80,19 +68,22 @@ pub struct Report {
 }
 
 impl Report {
-    /// Judges these claims by what was measured.
+    /// Judges these claims by what was measured, and puts beside them what a
+    /// model says of larger machines.
     pub fn new(
         claims: &[&'static Claim],
         plan: &Plan,
         execution: &Execution,
         build: Build,
-        models: &[ModelSeries],
+        outlooks: &[Outlook],
     ) -> Self {
         let entry = |&claim: &&'static Claim| {
             let mut finding = claim.judge(&execution.results, &plan.size);
-            let own = models.iter().filter(|model| model.claim == claim.id);
-            if let Some(figure) = finding.figures.first_mut() {
-                figure.series.extend(own.map(ModelSeries::series));
+            for outlook in outlooks.iter().filter(|outlook| outlook.claim == claim.id) {
+                if let Some(figure) = finding.figures.first_mut() {
+                    figure.series.extend(outlook.here.iter().cloned());
+                }
+                finding.figures.extend(outlook.figures.iter().cloned());
             }
             let runs = claim.runs(&plan.size);
             let made = runs.iter().map(|run| execution.results.repetitions(&run.key())).sum();
@@ -125,13 +116,6 @@ impl Report {
         };
         write(RECORD, record::to_json(self))?;
         write(PAGE, page::to_html(self))
-    }
-}
-
-impl ModelSeries {
-    fn series(&self) -> Series {
-        let points = self.points.iter().map(|&(x, y)| Point::exact(x, y)).collect();
-        Series { name: self.collector.clone(), origin: Origin::Model, points }
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::claims;
 use crate::engine::{Ending, Runner};
+use crate::figure::{Origin, Point, Series};
 use crate::measurement::{Kind, Measurement, Second};
 use crate::results::Results;
 use crate::size::Size;
@@ -51,9 +52,10 @@ fn report(made: bool, change: impl FnOnce(&mut Execution)) -> Report {
     let mut execution = Execution { results, ..Execution::default() };
     change(&mut execution);
     let build = Build { commit: "abc1234".into(), machine: "m < n".into(), debug: false };
-    let points = vec![(1.0, 1000.0), (128.0, 60_000.0)];
-    let model = ModelSeries { claim: "TB-7b", collector: "none".into(), points };
-    Report::new(&claims, &plan, &execution, build, &[model])
+    let points = vec![Point::exact(1.0, 1000.0), Point::exact(128.0, 60_000.0)];
+    let model = Series { name: "none".into(), origin: Origin::Model, points };
+    let outlook = Outlook { claim: "TB-7b", here: vec![model], figures: Vec::new() };
+    Report::new(&claims, &plan, &execution, build, &[outlook])
 }
 
 /// The drawings of a page.
