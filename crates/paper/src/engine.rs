@@ -29,13 +29,18 @@ pub trait Runner {
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
 }
 
+/// What is said of a collector that the engine does not have.
+pub fn not_built_in(collector: &str) -> String {
+    format!("{collector} is not built in")
+}
+
 /// The engine, by way of the benchmarks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Engine;
 
 impl Runner for Engine {
     fn missing(&self, run: &RunSpec) -> Option<String> {
-        Collector::by_name(run.gc).is_none().then(|| format!("{} is not built in", run.gc))
+        Collector::by_name(run.gc).is_none().then(|| not_built_in(run.gc))
     }
 
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending {

@@ -6,6 +6,7 @@ use pantile::{Collector, Durability, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Medium, Settings, Variant};
 
+use crate::engine::not_built_in;
 use crate::workload::Work;
 
 /// The seed of all runs: their data and their transactions are the same.
@@ -113,7 +114,7 @@ impl RunSpec {
     /// # Errors
     /// What is not built in, or wrong.
     pub fn settings(&self) -> Result<Settings, String> {
-        let gc = Collector::by_name(self.gc).ok_or_else(|| format!("{} is not built in", self.gc))?;
+        let gc = Collector::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;
         let epoch = Duration::from_secs_f64(self.epoch_ms / 1e3);
         Ok(Settings {

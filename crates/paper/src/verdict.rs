@@ -58,6 +58,8 @@ pub struct Rule {
     met: Vec<String>,
     unmet: Vec<String>,
     missing: Vec<String>,
+    /// Collectors that are not built in.
+    absent: Vec<&'static str>,
     /// Figures that are not there: told only where nothing else explains why.
     without_figures: Vec<String>,
 }
@@ -73,6 +75,13 @@ impl Rule {
         let what = what.into();
         if !self.missing.contains(&what) {
             self.missing.push(what);
+        }
+    }
+
+    /// A collector without which the claim cannot be judged, and which is not built in.
+    pub fn absent(&mut self, collector: &'static str) {
+        if !self.absent.contains(&collector) {
+            self.absent.push(collector);
         }
     }
 
@@ -114,8 +123,14 @@ impl Rule {
 
     /// The verdict.
     pub fn judge(self) -> Judgement {
-        if !self.missing.is_empty() {
-            return Judgement::cannot(sentence(&self.missing));
+        let absent = match self.absent.as_slice() {
+            [] => None,
+            [one] => Some(format!("{one} is not built in")),
+            [many @ .., last] => Some(format!("{} and {last} are not built in", many.join(", "))),
+        };
+        let missing: Vec<_> = absent.into_iter().chain(self.missing).collect();
+        if !missing.is_empty() {
+            return Judgement::cannot(sentence(&missing));
         }
         if !self.without_figures.is_empty() {
             return Judgement::cannot(sentence(&self.without_figures));
@@ -189,11 +204,15 @@ mod tests {
     fn what_is_missing_comes_first() {
         let mut rule = Rule::default();
         rule.larger("a", "b", spread(&[0.1]));
-        rule.lack("zen is not built in");
-        rule.lack("zen is not built in");
+        rule.absent("zen");
+        rule.absent("zen");
         rule.larger("a", "zen", None);
-        let judgement = rule.judge();
+        let judgement = rule.clone().judge();
         assert_eq!(judgement, Judgement::cannot("zen is not built in."));
+        rule.absent("steam");
+        rule.lack("it was late");
+        let judgement = rule.judge();
+        assert_eq!(judgement, Judgement::cannot("zen and steam are not built in; it was late."));
         let mut rule = Rule::default();
         rule.larger("a", "b", None);
         assert_eq!(rule.judge().verdict, Verdict::CannotBeJudged);

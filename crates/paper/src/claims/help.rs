@@ -1,5 +1,6 @@
 //! What experiments share.
 
+use crate::engine::not_built_in;
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::numbers::{Spread, percent};
 use crate::results::{Results, throughput};
@@ -93,8 +94,10 @@ pub fn share_of_none(results: &Results, run: &RunSpec) -> Option<Spread> {
 /// Says of a rule what is missing of the runs that it needs.
 pub fn need(rule: &mut Rule, results: &Results, runs: impl IntoIterator<Item = RunSpec>) {
     for run in runs {
-        if let Some(why) = results.why_missing(&run) {
-            rule.lack(why);
+        match results.why_missing(&run) {
+            None => {}
+            Some(why) if why == not_built_in(run.gc) => rule.absent(run.gc),
+            Some(why) => rule.lack(why),
         }
     }
 }

@@ -51,7 +51,7 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: #005a8c; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   section.claim { break-before: page; margin-top: 0; border-top: 0; }
   figure, table.data tr, .reason { break-inside: avoid; }
-  .scroll { overflow: visible; } table { font-size: 8pt; }
+  .scroll { overflow: visible; } table { font-size: 8pt; } .verdict { font-size: 7.5pt; }
   details > summary { display: none; } details::details-content { content-visibility: visible; display: block; height: auto; }
   .verdict, svg, pre, .notice { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   a { color: inherit; text-decoration: none; }

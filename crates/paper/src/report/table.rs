@@ -20,6 +20,8 @@ fn one_by_one(figure: &Figure) -> Markup {
         let wanted = move |series: &&Series| (series.origin == Origin::Published) == published;
         figure.series.iter().filter(wanted).find_map(|series| at(series, x))
     };
+    let told = |figure: Option<f64>| figure.map_or(String::new(), numbers::figure);
+    let any_published = figure.series.iter().any(|series| series.origin == Origin::Published);
     html! {
         div.scroll {
             table.data {
@@ -29,8 +31,10 @@ fn one_by_one(figure: &Figure) -> Markup {
                         th scope="col" { "ours" }
                         th scope="col" { "from" }
                         th scope="col" { "to" }
-                        th scope="col" { "published" }
-                        th scope="col" { "difference" }
+                        @if any_published {
+                            th scope="col" { "published" }
+                            th scope="col" { "difference" }
+                        }
                     }
                 }
                 tbody {
@@ -40,11 +44,13 @@ fn one_by_one(figure: &Figure) -> Markup {
                         @let difference = ours.zip(published).map(|(ours, there)| difference(ours.y, there.y));
                         tr {
                             th scope="row" { (place(&figure.shape, x)) }
-                            td { (ours.map_or(String::new(), |ours| numbers::figure(ours.y))) }
-                            td { (range.map_or(String::new(), |(low, _)| numbers::figure(low))) }
-                            td { (range.map_or(String::new(), |(_, high)| numbers::figure(high))) }
-                            td { (published.map_or(String::new(), |there| numbers::figure(there.y))) }
-                            td { (difference.unwrap_or_default()) }
+                            td { (told(ours.map(|ours| ours.y))) }
+                            td { (told(range.map(|(low, _)| low))) }
+                            td { (told(range.map(|(_, high)| high))) }
+                            @if any_published {
+                                td { (told(published.map(|there| there.y))) }
+                                td { (difference.unwrap_or_default()) }
+                            }
                         }
                     }
                 }
