@@ -41,11 +41,14 @@ pub enum Control {
     /// Above the durable watermark a transaction counts only with all its
     /// contents (I-8).
     Evidence,
+    /// A slot is written again only when the durable watermark has passed the
+    /// version in it and its successor (I-10; T1).
+    DurableBeforeRecycle,
 }
 
 impl Control {
     /// All of them.
-    pub const ALL: [Control; 15] = [
+    pub const ALL: [Control; 16] = [
         Control::WatermarkAtRelease,
         Control::LifeInChecksum,
         Control::TombstonesStay,
@@ -61,6 +64,7 @@ impl Control {
         Control::LineSeal,
         Control::StateChecksum,
         Control::Evidence,
+        Control::DurableBeforeRecycle,
     ];
 }
 

@@ -137,13 +137,29 @@ fn tell(found: &Found) -> String {
 
 fn table(outcome: &Outcome) -> String {
     let mut text = format!(
-        "{:<8} {:<17} {:>7} {:>7} {:>9} {:>9} {:>12} {:>9} {:>8}\n",
-        "medium", "collector", "cases", "lives", "commits", "cuts", "in recovery", "blocks", "flips"
+        "{:<8} {:<17} {:>7} {:>7} {:>9} {:>9} {:>12} {:>9} {:>9} {:>8}\n",
+        "medium",
+        "collector",
+        "cases",
+        "lives",
+        "commits",
+        "cuts",
+        "in recovery",
+        "blocks",
+        "versions",
+        "flips"
     );
     let line = |medium: &str, gc: &str, t: &Totals| {
         format!(
-            "{medium:<8} {gc:<17} {:>7} {:>7} {:>9} {:>9} {:>12} {:>9} {:>8}\n",
-            t.cases, t.lives, t.commits, t.cuts, t.cuts_of_recovery, t.blocks_reclaimed, t.flips
+            "{medium:<8} {gc:<17} {:>7} {:>7} {:>9} {:>9} {:>12} {:>9} {:>9} {:>8}\n",
+            t.cases,
+            t.lives,
+            t.commits,
+            t.cuts,
+            t.cuts_of_recovery,
+            t.blocks_reclaimed,
+            t.versions_reclaimed,
+            t.flips
         )
     };
     for ((medium, gc), totals) in &outcome.totals {
@@ -160,8 +176,8 @@ fn totals(t: &Totals) -> Value {
     json!({
         "cases": t.cases, "lives": t.lives, "transactions_acknowledged": t.commits, "events": t.events,
         "cuts": t.cuts, "cuts_of_recovery": t.cuts_of_recovery, "blocks_reclaimed": t.blocks_reclaimed,
-        "blocks_passed_over": t.blocks_passed_over, "survivors_relocated": t.survivors_relocated,
-        "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "flips_reported": t.flips_reported,
+        "blocks_passed_over": t.blocks_passed_over, "versions_reclaimed": t.versions_reclaimed,
+        "survivors_relocated": t.survivors_relocated, "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "flips_reported": t.flips_reported,
     })
 }
 

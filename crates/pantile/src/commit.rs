@@ -88,8 +88,12 @@ impl Transaction {
                 row,
             }
         });
-        // In delta storage what is superseded is appended beside.
-        let copied = if core.store.layout() == Layout::Delta { &appends[..] } else { &[] };
+        let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
+        let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
+        // In delta storage what is superseded is appended beside. What is only
+        // deleted stays where it lies, or a full medium could take no deletes (T14).
+        let is_copied = core.store.layout() == Layout::Delta && urgency == Urgency::Write;
+        let copied = if is_copied { &appends[..] } else { &[] };
         let base = |n: &u32| (&writes[*n as usize], writes[*n as usize].base);
         let copies = copied.iter().map(base).filter(|(write, _)| write.has_chain()).map(|(write, base)| {
             let old = core.store.content(base);
@@ -104,8 +108,6 @@ impl Transaction {
             }
         });
         let contents = contents.chain(copies);
-        let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
-        let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
         let registry = &core.registry;
         let appended = core.store.append(slot.index(), urgency, contents, || registry.draw(*slot), addresses);
         appended.map_err(|e| {

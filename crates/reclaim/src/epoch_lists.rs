@@ -9,12 +9,15 @@ use crate::OldVersion;
 
 const LISTS: usize = 64;
 
+/// Versions with the epoch in which each was superseded, in this order.
+type List = Mutex<VecDeque<(u64, OldVersion)>>;
+
 /// Superseded versions with the number of the epoch in which they were, a
 /// list for each transaction slot.
 pub(crate) struct EpochLists {
     /// The epoch that has begun last.
     current: AtomicU64,
-    lists: Box<[Mutex<VecDeque<(u64, OldVersion)>>]>,
+    lists: Box<[List]>,
 }
 
 impl Default for EpochLists {

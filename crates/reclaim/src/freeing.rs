@@ -60,6 +60,20 @@ struct Batch {
     at: Timestamp,
 }
 
+impl Batch {
+    /// Frees the slots, and tells how many; none if it is too early.
+    fn recycle(&self, store: &Store) -> Option<usize> {
+        let mut addresses = Vec::with_capacity(self.versions.len());
+        let mut freed = 0;
+        for of_table in self.versions.chunk_by(|a, b| a.0 == b.0) {
+            addresses.clear();
+            addresses.extend(of_table.iter().map(|(_, address)| *address));
+            freed += store.recycle(of_table[0].0, &addresses, self.at)?;
+        }
+        Some(freed)
+    }
+}
+
 #[derive(Default)]
 struct Chores {
     done: Epoch,
@@ -271,19 +285,12 @@ impl Freeing {
         }
         let mut freed = 0;
         for _ in 0..most {
-            let Some(batch) = shard.batches.front_mut().filter(|b| b.at <= cx.store.durable_watermark())
-            else {
-                break;
-            };
+            let Some(batch) = shard.batches.front_mut() else { break };
             if !batch.grace.is_over(cx.registry) {
                 break;
             }
-            let mut addresses = Vec::with_capacity(batch.versions.len());
-            for of_table in batch.versions.chunk_by(|a, b| a.0 == b.0) {
-                addresses.clear();
-                addresses.extend(of_table.iter().map(|(_, address)| *address));
-                freed += cx.store.recycle(of_table[0].0, &addresses, batch.at).unwrap_or(0);
-            }
+            let Some(slots) = batch.recycle(cx.store) else { break };
+            freed += slots;
             shard.batches.pop_front();
         }
         if freed > 0 {

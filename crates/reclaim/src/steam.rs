@@ -23,12 +23,15 @@ const SHARDS: usize = 64;
 /// Versions removed after one commit: more than most transactions leave.
 const MOST: usize = 128;
 
+/// Who ran, and when that was found out; none before the first look.
+type Active = Mutex<Option<(Timestamp, RunningSet)>>;
+
 /// The collector.
 pub(crate) struct Steam {
     freeing: Freeing,
     lists: CommitLists,
     /// The active timestamps as each slot last looked; none without EPO.
-    active: Option<Box<[Mutex<Option<(Timestamp, RunningSet)>>]>>,
+    active: Option<Box<[Active]>>,
 }
 
 impl Steam {

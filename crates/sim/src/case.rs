@@ -117,6 +117,8 @@ pub struct Totals {
     pub blocks_reclaimed: u64,
     /// Of these, beside a transaction that had begun before them.
     pub blocks_passed_over: u64,
+    /// Versions whose space collectors have freed, with their blocks or one by one.
+    pub versions_reclaimed: u64,
     /// Versions that collectors have moved.
     pub survivors_relocated: u64,
     /// Tombstones that collectors have dropped.
@@ -138,6 +140,7 @@ impl Totals {
         self.cuts_of_recovery += other.cuts_of_recovery;
         self.blocks_reclaimed += other.blocks_reclaimed;
         self.blocks_passed_over += other.blocks_passed_over;
+        self.versions_reclaimed += other.versions_reclaimed;
         self.survivors_relocated += other.survivors_relocated;
         self.tombstones_dropped += other.tombstones_dropped;
         self.flips += other.flips;
@@ -267,6 +270,7 @@ impl Run<'_> {
             self.totals.events += life.log.boundaries() as u64;
             self.totals.blocks_reclaimed += life.collected.blocks_reclaimed;
             self.totals.blocks_passed_over += life.collected.blocks_passed_over;
+            self.totals.versions_reclaimed += life.collected.versions_reclaimed;
             self.totals.survivors_relocated += life.collected.survivors_relocated;
             self.totals.tombstones_dropped += life.collected.tombstones_dropped;
             let last = life.log.boundaries() as u64;

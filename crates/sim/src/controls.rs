@@ -33,6 +33,8 @@ pub struct NegativeControl {
     pub removed: Removed,
     /// Where it must be noticed.
     pub kinds: &'static [Kind],
+    /// Beside which collectors.
+    pub collectors: &'static [Collector],
 }
 
 /// When it was noticed.
@@ -52,14 +54,29 @@ const fn promise(
     broken: Broken,
     kinds: &'static [Kind],
 ) -> NegativeControl {
-    NegativeControl { name, what, removed: Removed::Promise(broken), kinds }
+    NegativeControl { name, what, removed: Removed::Promise(broken), kinds, collectors: OF_BLOCKS }
 }
 
 #[cfg(feature = "controls")]
 const fn answer(name: &'static str, what: &'static str, control: Control) -> NegativeControl {
-    NegativeControl { name, what, removed: Removed::Answer(control), kinds: &Kind::ALL }
+    NegativeControl {
+        name,
+        what,
+        removed: Removed::Answer(control),
+        kinds: &Kind::ALL,
+        collectors: OF_BLOCKS,
+    }
 }
 
+/// The same, of an answer that only collectors ask for that free versions one by one.
+#[cfg(feature = "controls")]
+const fn of_versions(name: &'static str, what: &'static str, control: Control) -> NegativeControl {
+    NegativeControl { collectors: OF_VERSIONS, ..answer(name, what, control) }
+}
+
+const OF_BLOCKS: &[Collector] = &[Collector::TbCollect, Collector::TbCollectEager];
+#[cfg(feature = "controls")]
+const OF_VERSIONS: &[Collector] = &[Collector::Hyper, Collector::Steam, Collector::N2db, Collector::Zen];
 const MEMORY: &[Kind] = &[Kind::Memory];
 const FILE: &[Kind] = &[Kind::File];
 
@@ -117,6 +134,16 @@ const ANSWERS: &[NegativeControl] = &[
     answer("line-seal", "seals of descriptors are not looked at (T16)", Control::LineSeal),
     answer("state-checksum", "checksums of state records are not looked at (T16)", Control::StateChecksum),
     answer("evidence", "transactions count without all their contents (I-8)", Control::Evidence),
+    of_versions(
+        "durable-before-recycle",
+        "slots are written again before what was in them is durably decided (I-10; T1)",
+        Control::DurableBeforeRecycle,
+    ),
+    of_versions(
+        "tombstones-stay-of-slots",
+        "tombstones go while older versions are in slots (I-14; T3)",
+        Control::TombstonesStay,
+    ),
 ];
 
 impl NegativeControl {
@@ -142,7 +169,7 @@ impl NegativeControl {
         let campaign = Campaign {
             seed,
             kinds: self.kinds.to_vec(),
-            collectors: vec![Collector::TbCollect, Collector::TbCollectEager],
+            collectors: self.collectors.to_vec(),
             until: Until::Time(limit),
             threads,
             broken,

@@ -38,6 +38,9 @@ fn nothing_is_lost() {
     let total = outcome.total();
     println!("{total:?}");
     assert!(total.cuts > 100 * cases && total.cuts_of_recovery > 5 * cases && total.blocks_reclaimed > cases);
+    // Those that free no blocks free versions one by one.
+    let one_by_one = outcome.totals.values().filter(|one| one.blocks_reclaimed == 0);
+    assert!(one_by_one.map(|one| one.versions_reclaimed).sum::<u64>() > 100 * cases);
 }
 
 #[test]

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{Address, TableId, Timestamp};
@@ -86,7 +87,7 @@ impl Store {
     /// # Panics
     /// If a slot is free already: it would be given to two versions.
     pub fn recycle(&self, table: TableId, versions: &[Address], at: Timestamp) -> Option<usize> {
-        if at > self.durable_watermark() {
+        if at > self.durable_watermark() && !is_removed(Control::DurableBeforeRecycle) {
             return None;
         }
         let mut freed = 0;

@@ -228,7 +228,7 @@ impl TbCollect {
         sight: Sight,
     ) -> Result<Result<(), Refused>, StoreError> {
         let Some(info) = cx.store.block_info(leaving.block) else { return Ok(Err(Refused::NotFrozen)) };
-        let keep = (sight == Sight::PassedOver).then(|| match self.passed_over {
+        let keep = (sight == Sight::PassedOver).then_some(match self.passed_over {
             PassedOver::InTile => KeepLinks::InTile(info.seen_until),
             PassedOver::InIndex => KeepLinks::InIndex(info.seen_until),
         });
