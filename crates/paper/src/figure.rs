@@ -96,6 +96,11 @@ impl Figure {
         !self.series.iter().any(|series| series.origin != Origin::Published && !series.points.is_empty())
     }
 
+    /// Whether all of it comes from a model.
+    pub fn is_foretold(&self) -> bool {
+        self.series.iter().all(|series| series.origin == Origin::Model)
+    }
+
     /// Whether no two series were measured at the same place: each stands for itself.
     pub fn is_single(&self) -> bool {
         let ours = || self.series.iter().filter(|series| series.origin != Origin::Published);

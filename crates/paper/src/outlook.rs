@@ -81,8 +81,8 @@ fn outlook(subject: &Subject, runs: &[RunSpec], results: &Results, transfer: f64
     }
     let machine = (subject.machine)(transfer);
     let mut figures = vec![lines(
-        "How right the model is on this machine".into(),
-        "predicted over measured throughput; calibrated with 1 and 2 threads".into(),
+        "How right the model is on this machine, calibrated with 1 and 2 threads".into(),
+        "predicted over measured throughput".into(),
         quotients,
     )];
     for medium in subject.media {

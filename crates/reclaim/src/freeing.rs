@@ -21,6 +21,9 @@ use crate::{CollectorStats, Context, GcOptions, OldVersion, Visit};
 const SHARDS: usize = 16;
 /// Retired versions that wait together, at least, unless an epoch has passed.
 const BATCH: usize = 64;
+/// The same where headers of blocks are written for them: the more wait, the
+/// fewer headers.
+const MARKED_BATCH: usize = 4096;
 /// Batches whose slots one step frees.
 const BATCHES_PER_STEP: usize = 4;
 /// Steps of a shard between two that look at all shards (T18).
@@ -299,10 +302,17 @@ impl Freeing {
         Ok(())
     }
 
+    fn batch(&self) -> usize {
+        match self.marks {
+            Marks::None => BATCH,
+            Marks::Batched => MARKED_BATCH,
+        }
+    }
+
     fn is_batch_due(&self, cx: &Context<'_>, shard: &Retired, urgent: bool) -> bool {
         !shard.fresh.is_empty()
             && (urgent
-                || shard.fresh.len() >= BATCH
+                || shard.fresh.len() >= self.batch()
                 || self.epochs.of(cx.registry.now()) > self.epochs.of(shard.began))
     }
 

@@ -1,6 +1,6 @@
 //! The claims: what was published, how it is measured here, and when it holds.
 //!
-//! Each claim states its rule before anything is measured. Ratios between
+//! Each claim states its rule. Ratios between
 //! collectors in the same repetition count, absolute numbers of another
 //! machine do not.
 

@@ -39,8 +39,9 @@ enum Kind {
 impl Legend {
     /// Of a figure, in rows of some width.
     pub fn of(figure: &Figure, width: f64) -> Self {
-        let measured = figure.series.iter().filter(|series| series.origin == Origin::Measured);
-        let mut named: Vec<(Kind, String)> = measured
+        let own = if figure.is_foretold() { Origin::Model } else { Origin::Measured };
+        let named = figure.series.iter().filter(|series| series.origin == own);
+        let mut named: Vec<(Kind, String)> = named
             .map(|series| {
                 let style = style::of(&series.name);
                 let kind = match figure.shape {

@@ -209,6 +209,11 @@ fn lines(figure: &Figure, doubling: bool, with_marks: bool, y: Scale) -> Markup 
                 }
                 Origin::Model => {
                     path.model d=(path) fill="none" stroke=(style.colour) stroke-width="1.4" stroke-dasharray="3 4" {}
+                    @if figure.is_foretold() {
+                        @for point in &series.points {
+                            (marks::measured(style.mark, x.place(point.x), y.place(point.y), style.colour))
+                        }
+                    }
                 }
             }
         }
