@@ -152,6 +152,8 @@ struct Told<'a> {
     gc_queue_share: f64,
     gc_space_target: f64,
     gc_epoch_ms: f64,
+    gc_interval_ms: f64,
+    gc_epoch_commits: Option<u64>,
     gc_pacing: &'static str,
     gc_pass_over: bool,
 }
@@ -199,6 +201,8 @@ impl Settings {
             gc_queue_share: self.gc.queue_share,
             gc_space_target: self.gc.space_target,
             gc_epoch_ms: self.gc.epoch.as_secs_f64() * 1e3,
+            gc_interval_ms: self.gc.interval.as_secs_f64() * 1e3,
+            gc_epoch_commits: self.gc.epoch_commits,
             gc_pacing: self.gc.pacing.name(),
             gc_pass_over: self.gc.pass_over,
         };

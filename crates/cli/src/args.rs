@@ -219,6 +219,13 @@ pub struct Common {
     /// Length of a collector's epoch in milliseconds, from 0.1 to 10000.
     #[arg(long, value_name = "MS", default_value = "40", value_parser = gc_epoch)]
     pub gc_epoch_ms: Duration,
+    /// Milliseconds between two calls of a collector that has a thread of its own (hana, hekaton, zen),
+    /// from 0.1 to 60000.
+    #[arg(long, value_name = "MS", default_value = "1", value_parser = gc_interval)]
+    pub gc_interval_ms: Duration,
+    /// Commits of an epoch of collectors that count them [default: deuteronomy 100, ermia 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub gc_epoch_commits: Option<u64>,
     /// When blocks that wait are reclaimed: fixed (when they hold their share) or adaptive (also
     /// when chains grow, much is written or space is short).
     #[arg(long, value_name = "PACING", default_value = "adaptive", value_parser = gc_pacing)]
@@ -297,6 +304,8 @@ impl Common {
             epoch: self.gc_epoch_ms,
             pacing: self.gc_pacing,
             pass_over: !self.gc_no_pass_over,
+            interval: self.gc_interval_ms,
+            epoch_commits: self.gc_epoch_commits,
         }
     }
 }
@@ -405,6 +414,11 @@ fn gc_queue(text: &str) -> Result<f64, String> {
 fn gc_epoch(text: &str) -> Result<Duration, String> {
     let read = |millis: f64| Duration::try_from_secs_f64(millis / 1e3).ok();
     gc_number(text, read, |epoch| GcOptions { epoch, ..GcOptions::default() })
+}
+
+fn gc_interval(text: &str) -> Result<Duration, String> {
+    let read = |millis: f64| Duration::try_from_secs_f64(millis / 1e3).ok();
+    gc_number(text, read, |interval| GcOptions { interval, ..GcOptions::default() })
 }
 
 fn gc_pacing(text: &str) -> Result<Pacing, String> {

@@ -65,7 +65,8 @@ fn every_flag_of_the_contract_is_taken() {
     let line = "bench ch --warehouses 3 --oltp 4 --olap 0 --rate 100 --gc all --runs 2";
     let Bench::Ch(args) = parse(line).unwrap() else { panic!("another") };
     assert_eq!((args.warehouses, args.oltp, args.olap, args.common.rate), (3, 4, 0, 100.0));
-    let line = "--gc-theta 0.75 --gc-queue 0.05 --gc-space-target 1.5 --gc-epoch-ms 2.5 --gc-pacing fixed --gc-no-pass-over \
+    let line = "--gc-theta 0.75 --gc-queue 0.05 --gc-space-target 1.5 --gc-epoch-ms 2.5 --gc-pacing fixed --gc-no-pass-over --gc-interval-ms 20 \
+                --gc-epoch-commits 7 \
                 --long-readers 3 --quiet";
     let common = ycsb(line).common;
     let gc = GcOptions {
@@ -75,6 +76,8 @@ fn every_flag_of_the_contract_is_taken() {
         epoch: Duration::from_micros(2500),
         pacing: Pacing::Fixed,
         pass_over: false,
+        interval: Duration::from_millis(20),
+        epoch_commits: Some(7),
     };
     assert_eq!(common.gc_options(), gc);
     assert_eq!((common.long_readers, common.quiet), (3, true));

@@ -50,6 +50,7 @@ impl Settings {
                 pacing: Pacing::ALL[random.below(Pacing::ALL.len() as u64) as usize],
                 pass_over: random.percent(75),
                 space_target: [1.0, 1.25][random.below(2) as usize],
+                ..GcOptions::default()
             };
             options = options.gc(gc).block_slots(2 << random.below(4));
         }

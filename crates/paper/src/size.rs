@@ -38,8 +38,8 @@ pub struct Size {
     pub memories: Vec<&'static str>,
     /// Numbers of analytical readers (ST-9).
     pub olap: Vec<usize>,
-    /// Lengths of epochs in milliseconds (ST-10).
-    pub epochs: Vec<f64>,
+    /// Periods of collectors in milliseconds, or tens of commits (ST-10).
+    pub periods: Vec<f64>,
     /// Percent of scans (ST-12).
     pub scans: Vec<u32>,
 }
@@ -67,7 +67,7 @@ impl Size {
             ops: vec![1],
             memories: vec!["nvm:E"],
             olap: vec![1, 2],
-            epochs: vec![1.0, 10_000.0],
+            periods: vec![1.0, 10_000.0],
             scans: vec![10, 90],
         }
     }
@@ -88,7 +88,7 @@ impl Size {
             ops: vec![1, 5, 10, 40, 80],
             memories: vec!["nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E"],
             olap: vec![1, 2, 4],
-            epochs: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
+            periods: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
             scans: vec![10, 50, 90],
             ..Self::quick(cores)
         }

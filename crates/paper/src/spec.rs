@@ -12,9 +12,6 @@ use crate::workload::Work;
 /// The seed of all runs: their data and their transactions are the same.
 const SEED: u64 = 42;
 
-/// Epochs of a collector if nothing else is said, in milliseconds (TB-Collect 4.2).
-const EPOCH_MS: f64 = 40.0;
-
 /// A run, but for how often it is repeated.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunSpec {
@@ -34,15 +31,16 @@ pub struct RunSpec {
     pub seconds: f64,
     /// Transactions that only read and stay open.
     pub long_readers: usize,
-    /// Length of the collector's epoch in milliseconds.
-    pub epoch_ms: f64,
+    /// How seldom the collector works, if that is not as it was tuned: the
+    /// period of its thread in milliseconds, or tenths of the commits of its epochs.
+    pub period: Option<f64>,
 }
 
 impl RunSpec {
     /// A run on emulated Optane, as fast as it goes, with `(warmup, seconds)`.
     pub fn new(work: Work, gc: &'static str, threads: usize, (warmup, seconds): (f64, f64)) -> Self {
         let medium = "nvm:optane";
-        Self { work, gc, medium, threads, rate: 0.0, warmup, seconds, long_readers: 0, epoch_ms: EPOCH_MS }
+        Self { work, gc, medium, threads, rate: 0.0, warmup, seconds, long_readers: 0, period: None }
     }
 
     /// The same with another collector.
@@ -88,8 +86,8 @@ impl RunSpec {
         if self.long_readers > 0 {
             line += &format!(" --long-readers {}", self.long_readers);
         }
-        if self.epoch_ms != EPOCH_MS {
-            line += &format!(" --gc-epoch-ms {}", self.epoch_ms);
+        if let Some(period) = self.period {
+            line += &format!(" --gc-interval-ms {period} --gc-epoch-commits {}", epoch_commits(period));
         }
         if runs > 1 {
             line += &format!(" --runs {runs}");
@@ -116,11 +114,15 @@ impl RunSpec {
     pub fn settings(&self) -> Result<Settings, String> {
         let gc = Collector::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;
-        let epoch = Duration::from_secs_f64(self.epoch_ms / 1e3);
+        let mut gc_options = GcOptions::default();
+        if let Some(period) = self.period {
+            gc_options.interval = Duration::from_secs_f64(period / 1e3);
+            gc_options.epoch_commits = Some(epoch_commits(period));
+        }
         Ok(Settings {
             variants: vec![Variant { medium, gc }],
             runs: 1,
-            gc: GcOptions { epoch, ..GcOptions::default() },
+            gc: gc_options,
             threads: self.threads + self.work.readers(),
             long_readers: self.long_readers,
             pace: Pace {
@@ -134,6 +136,11 @@ impl RunSpec {
             dir: None,
         })
     }
+}
+
+/// Ten commits for each millisecond.
+fn epoch_commits(period: f64) -> u64 {
+    (period * 10.0).round().max(1.0) as u64
 }
 
 #[cfg(test)]
@@ -152,7 +159,7 @@ mod tests {
             run.clone().on("dram"),
             run.clone().at_rate(100.0),
             RunSpec { long_readers: 1, ..run.clone() },
-            RunSpec { epoch_ms: 1.0, ..run.clone() },
+            RunSpec { period: Some(1.0), ..run.clone() },
             RunSpec { seconds: 2.0, ..run.clone() },
         ];
         assert!(others.iter().all(|other| other.key() != run.key()));

@@ -28,6 +28,7 @@ pub(crate) struct Deuteronomy {
     freeing: Freeing,
     lists: EpochLists,
     commits: AtomicU64,
+    threshold: u64,
     /// When the epochs ended that are not over for everybody, by number.
     ended: Mutex<VecDeque<(u64, Timestamp)>>,
     /// The last epoch that nobody is in any more.
@@ -40,6 +41,7 @@ impl Deuteronomy {
             freeing: Freeing::new(options, Marks::None),
             lists: EpochLists::default(),
             commits: AtomicU64::new(0),
+            threshold: options.epoch_commits.unwrap_or(THRESHOLD),
             ended: Mutex::default(),
             over: AtomicU64::new(0),
         }
@@ -71,7 +73,7 @@ impl Reclaimer for Deuteronomy {
 
     fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
         let began = cx.registry.now();
-        if (self.commits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(THRESHOLD) {
+        if (self.commits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.threshold) {
             self.end_epoch(cx);
         }
         let over = self.over.load(Ordering::Acquire);

@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
@@ -17,6 +18,8 @@ use crate::epoch_lists::EpochLists;
 use crate::freeing::{Freeing, Marks};
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
+/// Commits after which an epoch may begin (Steam, Table 4).
+const THRESHOLD: u64 = 1;
 /// Versions removed after one commit: more than most transactions leave.
 const MOST: usize = 128;
 
@@ -24,6 +27,8 @@ const MOST: usize = 128;
 pub(crate) struct Ermia {
     freeing: Freeing,
     lists: EpochLists,
+    commits: AtomicU64,
+    threshold: u64,
     /// When the open epoch began.
     open_since: Mutex<Timestamp>,
 }
@@ -31,7 +36,13 @@ pub(crate) struct Ermia {
 impl Ermia {
     pub fn new(options: GcOptions) -> Self {
         let freeing = Freeing::new(options, Marks::None);
-        Self { freeing, lists: EpochLists::default(), open_since: Mutex::default() }
+        Self {
+            freeing,
+            lists: EpochLists::default(),
+            commits: AtomicU64::new(0),
+            threshold: options.epoch_commits.unwrap_or(THRESHOLD),
+            open_since: Mutex::default(),
+        }
     }
 
     /// Opens an epoch if all that run began in the open one: the one that was
@@ -63,7 +74,9 @@ impl Reclaimer for Ermia {
 
     fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
         let began = cx.registry.now();
-        self.move_on(cx);
+        if (self.commits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.threshold) {
+            self.move_on(cx);
+        }
         self.lists.drain(cx.slot, self.closed(), MOST, |old| self.freeing.cut(cx, old));
         if self.freeing.step(cx)? {
             self.lists.drain_all(self.closed(), MOST, |old| self.freeing.cut(cx, old));

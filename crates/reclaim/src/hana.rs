@@ -16,12 +16,10 @@ use crate::commit_lists::CommitLists;
 use crate::freeing::{Freeing, Marks};
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
-/// How often versions are looked for (Steam, Table 4: tuned from 10 s to 1 ms).
-const INTERVAL: Duration = Duration::from_millis(1);
-
 /// The collector.
 pub(crate) struct Hana {
     freeing: Freeing,
+    interval: Duration,
     committed: CommitLists,
     /// Looked at and seen by somebody, or held by a writer; again next time.
     needed: Mutex<Vec<OldVersion>>,
@@ -30,7 +28,12 @@ pub(crate) struct Hana {
 impl Hana {
     pub fn new(options: GcOptions) -> Self {
         let freeing = Freeing::new(options, Marks::None);
-        Self { freeing, committed: CommitLists::default(), needed: Mutex::default() }
+        Self {
+            freeing,
+            interval: options.interval,
+            committed: CommitLists::default(),
+            needed: Mutex::default(),
+        }
     }
 
     fn collect(&self, cx: &Context<'_>) {
@@ -67,7 +70,7 @@ impl Reclaimer for Hana {
     }
 
     fn background(&self) -> Option<Duration> {
-        Some(INTERVAL)
+        Some(self.interval)
     }
 
     fn run_background(&self, cx: &Context<'_>) -> Result<(), StoreError> {

@@ -16,8 +16,6 @@ use crate::commit_lists::CommitLists;
 use crate::freeing::{Freeing, Marks};
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
-/// How often obsolete versions are looked for (Steam, Table 4).
-const INTERVAL: Duration = Duration::from_millis(1);
 /// Versions given to a worker at a time.
 const TASK: usize = 64;
 /// Tasks that a committing thread does.
@@ -26,6 +24,7 @@ const TASKS: usize = 2;
 /// The collector.
 pub(crate) struct Hekaton {
     freeing: Freeing,
+    interval: Duration,
     committed: CommitLists,
     /// Found obsolete, for anybody to remove.
     tasks: Mutex<VecDeque<Vec<OldVersion>>>,
@@ -34,7 +33,12 @@ pub(crate) struct Hekaton {
 impl Hekaton {
     pub fn new(options: GcOptions) -> Self {
         let freeing = Freeing::new(options, Marks::None);
-        Self { freeing, committed: CommitLists::default(), tasks: Mutex::default() }
+        Self {
+            freeing,
+            interval: options.interval,
+            committed: CommitLists::default(),
+            tasks: Mutex::default(),
+        }
     }
 
     fn identify(&self, cx: &Context<'_>) {
@@ -78,7 +82,7 @@ impl Reclaimer for Hekaton {
     }
 
     fn background(&self) -> Option<Duration> {
-        Some(INTERVAL)
+        Some(self.interval)
     }
 
     fn run_background(&self, cx: &Context<'_>) -> Result<(), StoreError> {

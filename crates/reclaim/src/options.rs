@@ -20,6 +20,12 @@ pub struct GcOptions {
     /// Whether blocks that a long transaction has been passed over by are
     /// reclaimed while it runs (TB-Collect 4.4, second case).
     pub pass_over: bool,
+    /// How often a collector with a thread of its own is called (Steam, Table
+    /// 4: 1 ms).
+    pub interval: Duration,
+    /// Commits after which collectors that count them may begin an epoch; none
+    /// for the published numbers (Steam, Table 4: 100, or 1 for ERMIA).
+    pub epoch_commits: Option<u64>,
 }
 
 impl Default for GcOptions {
@@ -31,6 +37,8 @@ impl Default for GcOptions {
             epoch: Duration::from_millis(40),
             pacing: Pacing::Adaptive,
             pass_over: true,
+            interval: Duration::from_millis(1),
+            epoch_commits: None,
         }
     }
 }
@@ -52,6 +60,12 @@ impl GcOptions {
         }
         if self.epoch < Duration::from_micros(100) || self.epoch > Duration::from_secs(10) {
             return Err(format!("an epoch of {:?}; it can be from 100 us to 10 s", self.epoch));
+        }
+        if self.interval < Duration::from_micros(100) || self.interval > Duration::from_secs(60) {
+            return Err(format!("an interval of {:?}; it can be from 100 us to 60 s", self.interval));
+        }
+        if self.epoch_commits == Some(0) {
+            return Err("an epoch of no commits; it is 1 or more".into());
         }
         Ok(())
     }

@@ -16,20 +16,23 @@ use crate::commit_lists::CommitLists;
 use crate::freeing::{Freeing, Marks};
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
-/// How often the minimum is computed and the queues are scanned.
-const INTERVAL: Duration = Duration::from_millis(1);
 /// Versions taken from one queue at a time, so that its thread need not wait.
 const MOST: usize = 4096;
 
 /// The collector.
 pub(crate) struct Zen {
     freeing: Freeing,
+    interval: Duration,
     queues: CommitLists,
 }
 
 impl Zen {
     pub fn new(options: GcOptions) -> Self {
-        Self { freeing: Freeing::new(options, Marks::None), queues: CommitLists::default() }
+        Self {
+            freeing: Freeing::new(options, Marks::None),
+            interval: options.interval,
+            queues: CommitLists::default(),
+        }
     }
 
     fn scan(&self, cx: &Context<'_>, most: usize) {
@@ -57,7 +60,7 @@ impl Reclaimer for Zen {
     }
 
     fn background(&self) -> Option<Duration> {
-        Some(INTERVAL)
+        Some(self.interval)
     }
 
     fn run_background(&self, cx: &Context<'_>) -> Result<(), StoreError> {

@@ -66,6 +66,7 @@ impl Plan {
             pacing: *random.pick(Pacing::ALL),
             pass_over: !random.one_in(4),
             space_target: *random.pick(&[1.0, 1.25]),
+            ..GcOptions::default()
         };
         let slots = *random.pick(&[2, 4, 4, 8, 16]);
         Options::new()

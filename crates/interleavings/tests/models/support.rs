@@ -98,6 +98,7 @@ fn open(medium: &Arc<dyn Medium>, block_slots: u32) -> Database {
         epoch: EPOCH,
         pacing: Pacing::Fixed,
         pass_over: true,
+        ..GcOptions::default()
     };
     let options = Options::new().on_medium(Arc::clone(medium)).gc(gc).block_slots(block_slots).streams(1);
     options.recovery_threads(1).open("unused").expect("open")

@@ -329,6 +329,7 @@ pub fn eager(options: Options, seed: u64) -> Options {
         pacing: *rng.pick(Pacing::ALL),
         pass_over: rng.percent(75),
         space_target: *rng.pick(&[1.0, 1.25]),
+        ..GcOptions::default()
     };
     let collector = if rng.percent(75) { Collector::TbCollect } else { Collector::TbCollectEager };
     let slots = *rng.pick(&[2, 4, 8, 16]);

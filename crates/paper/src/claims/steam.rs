@@ -57,9 +57,9 @@ pub const CLAIMS: &[Claim] = &[
         text: "From a period of 1 ms to 60 s (Hana, Hekaton), or an epoch of 1 to 100,000 transactions (Deuteronomy, Ermia), TPC-C's \
                throughput differs by a factor of more than 500.",
         published: "more than 500x between the best and the worst setting",
-        rule: "Over the lengths of epochs measured, the best throughput of any of these collectors is at least 500 times the worst.",
+        rule: "Over the periods and epochs measured, the best throughput of any of these collectors is at least 500 times the worst.",
         experiment: Experiment::Runs {
-            runs: |size| each(&PERIODIC, runs(&by_epoch(size))),
+            runs: |size| each(&PERIODIC, runs(&by_period(size))),
             judge: judge_frequency,
         },
     },
@@ -194,13 +194,14 @@ fn judge_readers(results: &Results, size: &Size) -> Finding {
     Finding::of(rule, "transactions/s", ours, vec![figure])
 }
 
-fn by_epoch(size: &Size) -> Vec<At> {
-    size.epochs.iter().map(|&epoch_ms| (epoch_ms, RunSpec { epoch_ms, ..tpcc(size, NONE) })).collect()
+fn by_period(size: &Size) -> Vec<At> {
+    let at = |&period: &f64| (period, RunSpec { period: Some(period), ..tpcc(size, NONE) });
+    size.periods.iter().map(at).collect()
 }
 
 fn judge_frequency(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
-    let places = by_epoch(size);
+    let places = by_period(size);
     need(&mut rule, results, each(&PERIODIC, runs(&places)));
     let speeds = series(&PERIODIC, &places, &|run| results.spread(run, &throughput));
     let all = || speeds.iter().flat_map(|series| &series.points).map(|point| point.y);
@@ -218,7 +219,13 @@ fn judge_frequency(results: &Results, size: &Size) -> Finding {
         _ => String::new(),
     };
     let y = "transactions/s, nvm:optane";
-    let figure = lines("TPC-C throughput by length of epochs", "length of an epoch, ms", y, true, speeds);
+    let figure = lines(
+        "TPC-C throughput by how seldom the collector works",
+        "period, ms (hana, hekaton); epoch, tens of commits (deuteronomy, ermia)",
+        y,
+        true,
+        speeds,
+    );
     Finding::of(rule, "factor", ours, vec![figure])
 }
 

@@ -243,7 +243,7 @@ fn a_rate_that_is_not_reached_cannot_be_judged() {
 
 #[test]
 fn frequency_needs_its_factor() {
-    let wild = |run: &RunSpec| if run.epoch_ms > 1000.0 { 10.0 } else { 10_000.0 };
+    let wild = |run: &RunSpec| if run.period > Some(1000.0) { 10.0 } else { 10_000.0 };
     assert_eq!(verdict("ST-10", wild).verdict, Verdict::Holds);
     let judgement = verdict("ST-10", |_| 1000.0);
     assert_eq!(judgement.verdict, Verdict::DoesNotHold);

@@ -25,8 +25,8 @@ pub fn to_html(report: &Report) -> String {
                     h1 { "Published results on this machine" }
                     p {
                         "Each published result was measured again at this machine's size. Ratios between collectors in the same \
-                         repetitions count; absolute numbers of other machines do not. The verdicts follow rules that were written \
-                         down before; a difference within noise is not a difference."
+                         repetitions count; absolute numbers of other machines do not. Verdicts follow the rule of each \
+                         claim; a difference within noise is not a difference."
                     }
                     (overview(about, entries))
                     (notices(about))
