@@ -342,7 +342,10 @@ impl Registry {
         fence(Ordering::SeqCst);
         let slots = self.slots_used().iter().enumerate();
         let committing = slots.filter(|(_, state)| state.committing.load(Ordering::SeqCst));
-        CommitsUnderWay(committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst))).collect())
+        let by_slot = committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst)));
+        // One that has ended in between would otherwise be waited for until
+        // its slot is in use whenever somebody asks.
+        CommitsUnderWay(by_slot.filter(|(_, active)| *active != FREE).collect())
     }
 
     /// Whether all of them have ended.

@@ -156,7 +156,10 @@ impl Freeing {
         }
         let _pin = cx.registry.pin(cx.slot);
         if !old.linked {
-            self.retire_tail(cx, old.table, old.address);
+            // What a dropped table's version has left may be another's by now.
+            if cx.tuples.exists(old.table) {
+                self.retire_tail(cx, old.table, old.address);
+            }
             return true;
         }
         let visit = cx.tuples.visit_chain(old.table, old.tuple, &mut |newest| {

@@ -139,11 +139,6 @@ const ANSWERS: &[NegativeControl] = &[
         "slots are written again before what was in them is durably decided (I-10; T1)",
         Control::DurableBeforeRecycle,
     ),
-    of_versions(
-        "tombstones-stay-of-slots",
-        "tombstones go while older versions are in slots (I-14; T3)",
-        Control::TombstonesStay,
-    ),
 ];
 
 impl NegativeControl {

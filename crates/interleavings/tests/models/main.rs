@@ -10,13 +10,15 @@ mod reclaim;
 #[cfg(pantile_shuttle)]
 mod registry;
 #[cfg(pantile_shuttle)]
+mod slots;
+#[cfg(pantile_shuttle)]
 mod support;
 #[cfg(pantile_shuttle)]
 mod transactions;
 
 #[cfg(pantile_shuttle)]
 fn main() -> ExitCode {
-    let models = [registry::MODELS, transactions::MODELS, index::MODELS, reclaim::MODELS];
+    let models = [registry::MODELS, transactions::MODELS, index::MODELS, reclaim::MODELS, slots::MODELS];
     pantile_interleavings::main(&models.concat())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile::{
-    ConflictPolicy, Database, Error, GcOptions, Isolation, Medium, Options, Pacing, Range, Result, Row,
-    Table, TableDef, Transaction, TransactionOptions, Type, Value,
+    Collector, ConflictPolicy, Database, Error, GcOptions, Isolation, Medium, Options, Pacing, Range, Result,
+    Row, Table, TableDef, Transaction, TransactionOptions, Type, Value,
 };
 use pantile_base::sync::model::advance;
 use pantile_base::sync::thread::{self, JoinHandle};
@@ -23,18 +23,24 @@ pub struct Small {
     pub db: Database,
     pub table: Table,
     medium: Arc<dyn Medium>,
+    collector: Collector,
     block_slots: u32,
 }
 
 impl Small {
     pub fn new(block_slots: u32) -> Self {
+        Self::beside(Collector::TbCollect, block_slots)
+    }
+
+    /// The same with another collector.
+    pub fn beside(collector: Collector, block_slots: u32) -> Self {
         let map = MapOptions { reserve_bytes: 1 << 28, max_bytes: None };
         let medium: Arc<dyn Medium> = DramMedium::new(map).expect("memory");
-        let db = open(&medium, block_slots);
+        let db = open(&medium, collector, block_slots);
         let def = TableDef::new("rows").column("key", Type::U64).column("n", Type::U64);
         let def = def.column("data", Type::Bytes(ROW_BYTES as u32)).primary_key(["key"]);
         let table = db.create_table(def).expect("create");
-        Self { db, table, medium, block_slots }
+        Self { db, table, medium, collector, block_slots }
     }
 
     /// The same for another thread of the model.
@@ -43,6 +49,7 @@ impl Small {
             db: self.db.clone(),
             table: self.table.clone(),
             medium: Arc::clone(&self.medium),
+            collector: self.collector,
             block_slots: self.block_slots,
         }
     }
@@ -79,18 +86,23 @@ impl Small {
         self.db.stats().collector.blocks_reclaimed
     }
 
+    /// Versions reclaimed so far.
+    pub fn versions_reclaimed(&self) -> u64 {
+        self.db.stats().collector.versions_reclaimed
+    }
+
     /// Everything is there: now, and when the database is next opened.
     pub fn check(self, expected: &[(u64, u64)]) {
         assert_eq!(all(&self.db.begin_read().expect("begin"), &self.table).expect("rows"), expected);
         self.db.close().expect("nothing runs");
         drop(self.table);
-        let db = open(&self.medium, self.block_slots);
+        let db = open(&self.medium, self.collector, self.block_slots);
         let table = db.table("rows").expect("the table");
         assert_eq!(all(&db.begin_read().expect("begin"), &table).expect("rows"), expected, "reopened");
     }
 }
 
-fn open(medium: &Arc<dyn Medium>, block_slots: u32) -> Database {
+fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32) -> Database {
     let gc = GcOptions {
         theta: 0.5,
         queue_share: 0.0,
@@ -101,7 +113,7 @@ fn open(medium: &Arc<dyn Medium>, block_slots: u32) -> Database {
         ..GcOptions::default()
     };
     let options = Options::new().on_medium(Arc::clone(medium)).gc(gc).block_slots(block_slots).streams(1);
-    options.recovery_threads(1).open("unused").expect("open")
+    options.collector(collector).recovery_threads(1).open("unused").expect("open")
 }
 
 /// Transactions of this kind wait for others; a wait that does not end is a deadlock of the model.
