@@ -377,12 +377,13 @@ impl Freeing {
     /// What has been done and what waits, of these `listed` versions beside
     /// those that have been retired.
     pub fn stats(&self, listed: usize) -> CollectorStats {
-        let mut stats = self.counters.snapshot();
         let mut retired = 0;
         for shard in &self.shards {
             let shard = shard.lock();
             retired += shard.fresh.len() + shard.batches.iter().map(|b| b.versions.len()).sum::<usize>();
         }
+        // What waits no more has been counted as done.
+        let mut stats = self.counters.snapshot();
         stats.waiting_versions = (listed + retired) as u64;
         stats.queue_bytes =
             (listed * size_of::<OldVersion>() + retired * size_of::<(TableId, Address)>()) as u64;
