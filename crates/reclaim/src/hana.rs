@@ -97,7 +97,9 @@ impl Reclaimer for Hana {
     }
 
     fn stats(&self, _: &Store) -> CollectorStats {
+        // In the order in which versions move on, so that none is missed.
+        let committed = self.committed.len();
         let needed = self.needed.lock().len();
-        self.freeing.stats(self.committed.len() + needed)
+        self.freeing.stats(committed + needed)
     }
 }

@@ -43,12 +43,14 @@ impl Hekaton {
 
     fn identify(&self, cx: &Context<'_>) {
         let watermark = cx.registry.refresh_watermark(Duration::ZERO);
+        // Held, so that nothing is in neither list for whoever counts or forgets.
+        let mut tasks = self.tasks.lock();
         let mut obsolete = Vec::new();
         self.committed.drain_all(watermark, usize::MAX, |old| {
             obsolete.push(*old);
             true
         });
-        self.tasks.lock().extend(obsolete.chunks(TASK).map(<[_]>::to_vec));
+        tasks.extend(obsolete.chunks(TASK).map(<[_]>::to_vec));
     }
 
     fn remove(&self, cx: &Context<'_>, most: usize) {
@@ -108,7 +110,8 @@ impl Reclaimer for Hekaton {
     }
 
     fn stats(&self, _: &Store) -> CollectorStats {
+        let committed = self.committed.len();
         let tasks: usize = self.tasks.lock().iter().map(Vec::len).sum();
-        self.freeing.stats(self.committed.len() + tasks)
+        self.freeing.stats(committed + tasks)
     }
 }

@@ -374,7 +374,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
     append(&store, 2000, &tuples(A, 0..SLOTS));
     // A table each: every append takes blocks until there are no chunks left.
     let full = (100..).find(|n| {
-        let rows = vec![(TableId(*n), 0)];
+        let rows = [(TableId(*n), 0)];
         let large = vec![0; 40 + 8 * *n as usize];
         let new = rows.iter().map(|&(table, tuple)| NewContent {
             table,
