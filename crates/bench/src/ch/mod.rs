@@ -139,7 +139,7 @@ impl Workload for Ch {
             transactions.into_iter().map(|client| Client::Oltp(Box::new(client))).collect();
         clients.extend((0..self.olap).map(|n| {
             let random = Random::new(self.tpcc.seed, (1 << 40) + n as u64);
-            Client::Olap(Reader::new(db, &data.tpcc.tables, &data.tables, random))
+            Client::Olap(Box::new(Reader::new(db, &data.tpcc.tables, &data.tables, random)))
         }));
         Ok(clients)
     }
@@ -158,7 +158,7 @@ pub enum Client {
     /// Runs transactions.
     Oltp(Box<tpcc::Client>),
     /// Runs queries.
-    Olap(Reader),
+    Olap(Box<Reader>),
 }
 
 impl runner::Client for Client {
