@@ -14,32 +14,32 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::epoch_lists::EpochLists;
-use crate::freeing::{Freeing, Marks};
+use crate::freeing::Marks;
+use crate::removing::Removing;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// Commits of an epoch (Steam, Table 4).
 const THRESHOLD: u64 = 100;
-/// Versions removed after one commit: more than most transactions leave.
-const MOST: usize = 128;
 
 /// The collector.
 pub(crate) struct Deuteronomy {
-    freeing: Freeing,
-    lists: EpochLists,
+    removing: Removing,
+    /// The epoch that has begun last.
+    current: AtomicU64,
     commits: AtomicU64,
     threshold: u64,
-    /// When the epochs ended that are not over for everybody, by number.
+    /// When the epochs ended that are not over for everybody, by the number of
+    /// the next.
     ended: Mutex<VecDeque<(u64, Timestamp)>>,
-    /// The last epoch that nobody is in any more.
+    /// Nobody is in an earlier epoch any more.
     over: AtomicU64,
 }
 
 impl Deuteronomy {
     pub fn new(options: GcOptions) -> Self {
         Self {
-            freeing: Freeing::new(options, Marks::None),
-            lists: EpochLists::default(),
+            removing: Removing::new(options, Marks::None),
+            current: AtomicU64::new(1),
             commits: AtomicU64::new(0),
             threshold: options.epoch_commits.unwrap_or(THRESHOLD),
             ended: Mutex::default(),
@@ -50,12 +50,11 @@ impl Deuteronomy {
     /// Ends the epoch, and finds out who is still in earlier ones.
     fn end_epoch(&self, cx: &Context<'_>) {
         let mut ended = self.ended.lock();
-        let epoch = self.lists.current();
-        self.lists.advance();
-        ended.push_back((epoch, cx.registry.now()));
+        let next = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        ended.push_back((next, cx.registry.now()));
         let watermark = cx.registry.refresh_watermark(Duration::ZERO);
-        while let Some((epoch, _)) = ended.pop_front_if(|(_, end)| *end < watermark) {
-            self.over.store(epoch, Ordering::Release);
+        while let Some((next, _)) = ended.pop_front_if(|(_, end)| *end < watermark) {
+            self.over.store(next, Ordering::Release);
         }
     }
 }
@@ -66,8 +65,7 @@ impl Reclaimer for Deuteronomy {
     }
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
-        self.freeing.note(cx, old, at);
-        self.lists.push(cx.slot, *old);
+        self.removing.add(cx, old, at, || self.current.load(Ordering::Acquire));
         Ok(())
     }
 
@@ -76,32 +74,23 @@ impl Reclaimer for Deuteronomy {
         if (self.commits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.threshold) {
             self.end_epoch(cx);
         }
-        let over = self.over.load(Ordering::Acquire);
-        self.lists.drain(cx.slot, over, MOST, |old| self.freeing.cut(cx, old));
-        if self.freeing.step(cx)? {
-            self.lists.drain_all(over, MOST, |old| self.freeing.cut(cx, old));
-        }
-        self.freeing.timed(cx, began);
-        Ok(())
+        self.removing.step(cx, self.over.load(Ordering::Acquire), began)
     }
 
     fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
         self.end_epoch(cx);
-        let over = self.over.load(Ordering::Acquire);
-        self.lists.drain_all(over, usize::MAX, |old| self.freeing.cut(cx, old));
-        self.freeing.make_room(cx)
+        self.removing.make_room(cx, self.over.load(Ordering::Acquire))
     }
 
     fn resume(&self, store: &Store) {
-        self.freeing.resume(store);
+        self.removing.freeing.resume(store);
     }
 
     fn forget(&self, _: &Store, table: TableId) {
-        self.lists.forget(table);
-        self.freeing.forget(table);
+        self.removing.forget(table);
     }
 
     fn stats(&self, _: &Store) -> CollectorStats {
-        self.freeing.stats(self.lists.len())
+        self.removing.stats()
     }
 }

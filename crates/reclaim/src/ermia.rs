@@ -14,19 +14,18 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::epoch_lists::EpochLists;
-use crate::freeing::{Freeing, Marks};
+use crate::freeing::Marks;
+use crate::removing::Removing;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// Commits after which an epoch may begin (Steam, Table 4).
 const THRESHOLD: u64 = 1;
-/// Versions removed after one commit: more than most transactions leave.
-const MOST: usize = 128;
 
 /// The collector.
 pub(crate) struct Ermia {
-    freeing: Freeing,
-    lists: EpochLists,
+    removing: Removing,
+    /// The epoch that has begun last.
+    current: AtomicU64,
     commits: AtomicU64,
     threshold: u64,
     /// When the open epoch began.
@@ -35,10 +34,9 @@ pub(crate) struct Ermia {
 
 impl Ermia {
     pub fn new(options: GcOptions) -> Self {
-        let freeing = Freeing::new(options, Marks::None);
         Self {
-            freeing,
-            lists: EpochLists::default(),
+            removing: Removing::new(options, Marks::None),
+            current: AtomicU64::new(1),
             commits: AtomicU64::new(0),
             threshold: options.epoch_commits.unwrap_or(THRESHOLD),
             open_since: Mutex::default(),
@@ -50,14 +48,14 @@ impl Ermia {
     fn move_on(&self, cx: &Context<'_>) {
         let Some(mut since) = self.open_since.try_lock() else { return };
         if cx.registry.refresh_watermark(Duration::ZERO) > *since {
-            self.lists.advance();
+            self.current.fetch_add(1, Ordering::AcqRel);
             *since = cx.registry.now();
         }
     }
 
-    /// The last epoch that is closed.
+    /// The epoch that is closed: what was superseded before it nobody needs.
     fn closed(&self) -> u64 {
-        self.lists.current() - 3
+        self.current.load(Ordering::Acquire).saturating_sub(2)
     }
 }
 
@@ -67,8 +65,7 @@ impl Reclaimer for Ermia {
     }
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
-        self.freeing.note(cx, old, at);
-        self.lists.push(cx.slot, *old);
+        self.removing.add(cx, old, at, || self.current.load(Ordering::Acquire));
         Ok(())
     }
 
@@ -77,30 +74,23 @@ impl Reclaimer for Ermia {
         if (self.commits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.threshold) {
             self.move_on(cx);
         }
-        self.lists.drain(cx.slot, self.closed(), MOST, |old| self.freeing.cut(cx, old));
-        if self.freeing.step(cx)? {
-            self.lists.drain_all(self.closed(), MOST, |old| self.freeing.cut(cx, old));
-        }
-        self.freeing.timed(cx, began);
-        Ok(())
+        self.removing.step(cx, self.closed(), began)
     }
 
     fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
         self.move_on(cx);
-        self.lists.drain_all(self.closed(), usize::MAX, |old| self.freeing.cut(cx, old));
-        self.freeing.make_room(cx)
+        self.removing.make_room(cx, self.closed())
     }
 
     fn resume(&self, store: &Store) {
-        self.freeing.resume(store);
+        self.removing.freeing.resume(store);
     }
 
     fn forget(&self, _: &Store, table: TableId) {
-        self.lists.forget(table);
-        self.freeing.forget(table);
+        self.removing.forget(table);
     }
 
     fn stats(&self, _: &Store) -> CollectorStats {
-        self.freeing.stats(self.lists.len())
+        self.removing.stats()
     }
 }

@@ -12,15 +12,15 @@ use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::commit_lists::CommitLists;
 use crate::freeing::{Freeing, Marks};
+use crate::lists::Lists;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// The collector.
 pub(crate) struct Hana {
     freeing: Freeing,
     interval: Duration,
-    committed: CommitLists,
+    committed: Lists,
     /// Looked at and seen by somebody, or held by a writer; again next time.
     needed: Mutex<Vec<OldVersion>>,
 }
@@ -28,17 +28,12 @@ pub(crate) struct Hana {
 impl Hana {
     pub fn new(options: GcOptions) -> Self {
         let freeing = Freeing::new(options, Marks::None);
-        Self {
-            freeing,
-            interval: options.interval,
-            committed: CommitLists::default(),
-            needed: Mutex::default(),
-        }
+        Self { freeing, interval: options.interval, committed: Lists::default(), needed: Mutex::default() }
     }
 
     fn collect(&self, cx: &Context<'_>) {
         let mut versions = self.needed.lock();
-        self.committed.drain_all(Timestamp::MAX, usize::MAX, |old| {
+        self.committed.drain_all(u64::MAX, usize::MAX, |old| {
             versions.push(*old);
             true
         });
@@ -61,7 +56,7 @@ impl Reclaimer for Hana {
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         self.freeing.note(cx, old, at);
-        self.committed.push(cx.slot, *old);
+        self.committed.push(cx.slot, *old, || old.end_ts.get());
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::commit_lists::CommitLists;
 use crate::freeing::{Freeing, Marks};
+use crate::lists::Lists;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// Versions given to a worker at a time.
@@ -25,7 +25,7 @@ const TASKS: usize = 2;
 pub(crate) struct Hekaton {
     freeing: Freeing,
     interval: Duration,
-    committed: CommitLists,
+    committed: Lists,
     /// Found obsolete, for anybody to remove.
     tasks: Mutex<VecDeque<Vec<OldVersion>>>,
 }
@@ -33,12 +33,7 @@ pub(crate) struct Hekaton {
 impl Hekaton {
     pub fn new(options: GcOptions) -> Self {
         let freeing = Freeing::new(options, Marks::None);
-        Self {
-            freeing,
-            interval: options.interval,
-            committed: CommitLists::default(),
-            tasks: Mutex::default(),
-        }
+        Self { freeing, interval: options.interval, committed: Lists::default(), tasks: Mutex::default() }
     }
 
     fn identify(&self, cx: &Context<'_>) {
@@ -46,7 +41,7 @@ impl Hekaton {
         // Held, so that nothing is in neither list for whoever counts or forgets.
         let mut tasks = self.tasks.lock();
         let mut obsolete = Vec::new();
-        self.committed.drain_all(watermark, usize::MAX, |old| {
+        self.committed.drain_all(watermark.get(), usize::MAX, |old| {
             obsolete.push(*old);
             true
         });
@@ -71,7 +66,7 @@ impl Reclaimer for Hekaton {
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         self.freeing.note(cx, old, at);
-        self.committed.push(cx.slot, *old);
+        self.committed.push(cx.slot, *old, || old.end_ts.get());
         Ok(())
     }
 

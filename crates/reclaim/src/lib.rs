@@ -6,20 +6,20 @@
 //! only where everything in it has a successor or a copy that is durable.
 
 mod collector;
-mod commit_lists;
 mod counters;
 mod deuteronomy;
 mod empty_chunks;
-mod epoch_lists;
 mod ermia;
 mod freeing;
 mod hana;
 mod hekaton;
 mod hyper;
+mod lists;
 mod n2db;
 mod none;
 mod one_shot;
 mod options;
+mod removing;
 mod stats;
 mod steam;
 mod tb_collect;

@@ -10,22 +10,18 @@
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::commit_lists::CommitLists;
-use crate::freeing::{Freeing, Marks};
+use crate::freeing::Marks;
+use crate::removing::Removing;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
-
-/// Versions removed after one commit: more than most transactions leave.
-const MOST: usize = 128;
 
 /// The collector.
 pub(crate) struct N2db {
-    freeing: Freeing,
-    lists: CommitLists,
+    removing: Removing,
 }
 
 impl N2db {
     pub fn new(options: GcOptions) -> Self {
-        Self { freeing: Freeing::new(options, Marks::Batched), lists: CommitLists::default() }
+        Self { removing: Removing::new(options, Marks::Batched) }
     }
 }
 
@@ -39,41 +35,31 @@ impl Reclaimer for N2db {
     }
 
     fn extended(&self, cx: &Context<'_>, newest: Address, old: &OldVersion) {
-        self.freeing.prune_below(cx, old.table, newest, old.end_ts, cx.registry.watermark());
+        self.removing.freeing.prune_below(cx, old.table, newest, old.end_ts, cx.registry.watermark());
     }
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
-        self.freeing.note(cx, old, at);
-        self.lists.push(cx.slot, *old);
+        self.removing.add(cx, old, at, || old.end_ts.get());
         Ok(())
     }
 
     fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        let began = cx.registry.now();
-        let watermark = cx.registry.watermark();
-        self.lists.drain(cx.slot, watermark, MOST, |old| self.freeing.cut(cx, old));
-        if self.freeing.step(cx)? {
-            self.lists.drain_all(watermark, MOST, |old| self.freeing.cut(cx, old));
-        }
-        self.freeing.timed(cx, began);
-        Ok(())
+        self.removing.step(cx, cx.registry.watermark().get(), cx.registry.now())
     }
 
     fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        self.lists.drain_all(cx.registry.watermark(), usize::MAX, |old| self.freeing.cut(cx, old));
-        self.freeing.make_room(cx)
+        self.removing.make_room(cx, cx.registry.watermark().get())
     }
 
     fn resume(&self, store: &Store) {
-        self.freeing.resume(store);
+        self.removing.freeing.resume(store);
     }
 
     fn forget(&self, _: &Store, table: TableId) {
-        self.lists.forget(table);
-        self.freeing.forget(table);
+        self.removing.forget(table);
     }
 
     fn stats(&self, _: &Store) -> CollectorStats {
-        self.freeing.stats(self.lists.len())
+        self.removing.stats()
     }
 }

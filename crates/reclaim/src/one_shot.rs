@@ -16,9 +16,9 @@ use pantile_cc::{EpochManager, Grace, Sight};
 use pantile_media::SyncPoint;
 use pantile_store::{BlockRef, KeepLinks, Refused, Store, StoreError, Tile};
 
-use crate::commit_lists::CommitLists;
 use crate::counters::add;
 use crate::freeing::{Freeing, Marks};
+use crate::lists::Lists;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// Slots of the main heap given back after one commit: more than most leave.
@@ -30,7 +30,7 @@ pub(crate) struct OneShot {
     epochs: EpochManager,
     /// Where superseded versions lay in the main heap. Rows are borrowed where
     /// they lie, so the slot is free when nobody reads the version any more.
-    main: CommitLists,
+    main: Lists,
     partitions: Mutex<Partitions>,
 }
 
@@ -60,7 +60,7 @@ impl OneShot {
         Self {
             freeing: Freeing::new(options, Marks::None),
             epochs: EpochManager::new(options.epoch),
-            main: CommitLists::default(),
+            main: Lists::default(),
             partitions: Mutex::default(),
         }
     }
@@ -72,9 +72,9 @@ impl OneShot {
             true
         };
         if all {
-            self.main.drain_all(watermark, usize::MAX, retire);
+            self.main.drain_all(watermark.get(), usize::MAX, retire);
         } else {
-            self.main.drain(cx.slot, watermark, MOST, retire);
+            self.main.drain(cx.slot, watermark.get(), MOST, retire);
         }
     }
 
@@ -179,7 +179,7 @@ impl Reclaimer for OneShot {
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         self.freeing.note(cx, old, at);
-        self.main.push(cx.slot, *old);
+        self.main.push(cx.slot, *old, || old.end_ts.get());
         if !old.copy.is_none() {
             let copy = cx.store.supersede(old.copy, at);
             if copy.count == Some(copy.slots) {

@@ -13,23 +13,20 @@ use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, RunningSet};
 use pantile_store::{Store, StoreError};
 
-use crate::commit_lists::CommitLists;
-use crate::freeing::{Freeing, Marks};
+use crate::freeing::Marks;
+use crate::removing::Removing;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// How old a thread's list of active timestamps may become (4.3.1).
 const ACTIVE_AGE: Duration = Duration::from_millis(5);
 const SHARDS: usize = 64;
-/// Versions removed after one commit: more than most transactions leave.
-const MOST: usize = 128;
 
 /// Who ran, and when that was found out; none before the first look.
 type Active = Mutex<Option<(Timestamp, RunningSet)>>;
 
 /// The collector.
 pub(crate) struct Steam {
-    freeing: Freeing,
-    lists: CommitLists,
+    removing: Removing,
     /// The active timestamps as each slot last looked; none without EPO.
     active: Option<Box<[Active]>>,
 }
@@ -42,7 +39,7 @@ impl Steam {
 
     /// Without EPO.
     pub fn watermark_only(options: GcOptions) -> Self {
-        Self { freeing: Freeing::new(options, Marks::None), lists: CommitLists::default(), active: None }
+        Self { removing: Removing::new(options, Marks::None), active: None }
     }
 }
 
@@ -66,50 +63,40 @@ impl Reclaimer for Steam {
             *known = cx.registry.running_set().map(|running| (now, running)).or(known.take());
         }
         let Some((at, running)) = &*known else { return };
-        let left = self.freeing.prune(cx, old.table, newest, old.end_ts, running);
+        let left = self.removing.freeing.prune(cx, old.table, newest, old.end_ts, running);
         // One version for each transaction that runs, the new one and its
         // predecessor. More than that has been written since the list was made.
         if left > running.readers() + 2
             && *at < now
             && let Some(running) = cx.registry.running_set()
         {
-            self.freeing.prune(cx, old.table, newest, old.end_ts, &running);
+            self.removing.freeing.prune(cx, old.table, newest, old.end_ts, &running);
             *known = Some((now, running));
         }
     }
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
-        self.freeing.note(cx, old, at);
-        self.lists.push(cx.slot, *old);
+        self.removing.add(cx, old, at, || old.end_ts.get());
         Ok(())
     }
 
     fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        let began = cx.registry.now();
-        let watermark = cx.registry.watermark();
-        self.lists.drain(cx.slot, watermark, MOST, |old| self.freeing.cut(cx, old));
-        if self.freeing.step(cx)? {
-            self.lists.drain_all(watermark, MOST, |old| self.freeing.cut(cx, old));
-        }
-        self.freeing.timed(cx, began);
-        Ok(())
+        self.removing.step(cx, cx.registry.watermark().get(), cx.registry.now())
     }
 
     fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        self.lists.drain_all(cx.registry.watermark(), usize::MAX, |old| self.freeing.cut(cx, old));
-        self.freeing.make_room(cx)
+        self.removing.make_room(cx, cx.registry.watermark().get())
     }
 
     fn resume(&self, store: &Store) {
-        self.freeing.resume(store);
+        self.removing.freeing.resume(store);
     }
 
     fn forget(&self, _: &Store, table: TableId) {
-        self.lists.forget(table);
-        self.freeing.forget(table);
+        self.removing.forget(table);
     }
 
     fn stats(&self, _: &Store) -> CollectorStats {
-        self.freeing.stats(self.lists.len())
+        self.removing.stats()
     }
 }

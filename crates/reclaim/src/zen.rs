@@ -12,8 +12,8 @@ use std::time::Duration;
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{Store, StoreError};
 
-use crate::commit_lists::CommitLists;
 use crate::freeing::{Freeing, Marks};
+use crate::lists::Lists;
 use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
 
 /// Versions taken from one queue at a time, so that its thread need not wait.
@@ -23,7 +23,7 @@ const MOST: usize = 4096;
 pub(crate) struct Zen {
     freeing: Freeing,
     interval: Duration,
-    queues: CommitLists,
+    queues: Lists,
 }
 
 impl Zen {
@@ -31,13 +31,13 @@ impl Zen {
         Self {
             freeing: Freeing::new(options, Marks::None),
             interval: options.interval,
-            queues: CommitLists::default(),
+            queues: Lists::default(),
         }
     }
 
     fn scan(&self, cx: &Context<'_>, most: usize) {
         let minimum = cx.registry.refresh_watermark(Duration::ZERO);
-        self.queues.drain_all(minimum, most, |old| {
+        self.queues.drain_all(minimum.get(), most, |old| {
             self.freeing.retire(cx, old.table, old.address);
             true
         });
@@ -51,7 +51,7 @@ impl Reclaimer for Zen {
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         self.freeing.note(cx, old, at);
-        self.queues.push(cx.slot, *old);
+        self.queues.push(cx.slot, *old, || old.end_ts.get());
         Ok(())
     }
 
