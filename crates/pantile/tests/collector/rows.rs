@@ -13,7 +13,7 @@ use pantile_media::{DramMedium, MapOptions};
 use crate::crash_support::mix;
 
 /// No test takes that long; one that is stuck fails then.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const NUDGE: &str = "nudge";
 
