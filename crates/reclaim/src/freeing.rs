@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp};
-use pantile_cc::{Clock, Epoch, EpochManager, Grace, RunningSet};
+use pantile_cc::{Clock, Epoch, EpochManager, Grace};
 use pantile_store::{Link, Store, StoreError};
 
 use crate::counters::{Counters, add};
@@ -185,28 +185,29 @@ impl Freeing {
         visit != Visit::Busy
     }
 
-    /// Takes every version out of a chain that nobody sees of those that ran
-    /// when `running` was taken and may have begun since (Steam 4.3, the
-    /// algorithm of EPO for whole rows). The caller holds the tuple; `newest`
-    /// began at `end`. Tells how many versions are left.
+    /// Takes out of a chain what nobody sees: all that is older than a version
+    /// which began at a time that `is_past`, and each version that was visible
+    /// between two times and that nobody `may_see`. The caller holds the tuple;
+    /// `newest` began at `end`. Tells how many versions are left.
     pub fn prune(
         &self,
         cx: &Context<'_>,
         table: TableId,
         newest: Address,
         mut end: Timestamp,
-        running: &RunningSet,
+        is_past: impl Fn(Timestamp) -> bool,
+        may_see: impl Fn(Timestamp, Timestamp) -> bool,
     ) -> usize {
         let _pin = cx.registry.pin(cx.slot);
-        let (mut at, mut left) = (newest, 1);
+        let (mut at, mut left, mut visited) = (newest, 1, 0);
         while let Some(link) = cx.store.link(at) {
-            if end <= running.min() {
+            if is_past(end) {
                 if cx.store.take_link(at, link) {
                     self.retire_tail(cx, table, link.address);
                 }
                 break;
             }
-            if running.may_see(link.begin_ts, end) {
+            if may_see(link.begin_ts, end) {
                 at = link.address;
                 left += 1;
             } else {
@@ -214,33 +215,10 @@ impl Freeing {
                 self.retire(cx, table, link.address);
             }
             end = link.begin_ts;
-            add(&self.counters.versions_traversed, 1);
+            visited += 1;
         }
+        add(&self.counters.versions_traversed, visited);
         left
-    }
-
-    /// Takes everything out of a chain that lies below the watermark. The
-    /// caller holds the tuple; `newest` began at `end`.
-    pub fn prune_below(
-        &self,
-        cx: &Context<'_>,
-        table: TableId,
-        newest: Address,
-        mut end: Timestamp,
-        watermark: Timestamp,
-    ) {
-        let _pin = cx.registry.pin(cx.slot);
-        let mut at = newest;
-        while let Some(link) = cx.store.link(at) {
-            if end < watermark {
-                if cx.store.take_link(at, link) {
-                    self.retire_tail(cx, table, link.address);
-                }
-                return;
-            }
-            (at, end) = (link.address, link.begin_ts);
-            add(&self.counters.versions_traversed, 1);
-        }
     }
 
     /// A little of what there is to do for retired versions. True now and

@@ -35,7 +35,9 @@ impl Reclaimer for N2db {
     }
 
     fn extended(&self, cx: &Context<'_>, newest: Address, old: &OldVersion) {
-        self.removing.freeing.prune_below(cx, old.table, newest, old.end_ts, cx.registry.watermark());
+        let watermark = cx.registry.watermark();
+        let is_past = |end| end < watermark;
+        self.removing.freeing.prune(cx, old.table, newest, old.end_ts, is_past, |_, _| true);
     }
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {

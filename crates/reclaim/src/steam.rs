@@ -41,6 +41,14 @@ impl Steam {
     pub fn watermark_only(options: GcOptions) -> Self {
         Self { removing: Removing::new(options, Marks::None), active: None }
     }
+
+    /// Takes out of the chain what nobody sees of those that ran when
+    /// `running` was taken and may have begun since (4.3, for whole rows).
+    fn prune(&self, cx: &Context<'_>, newest: Address, old: &OldVersion, running: &RunningSet) -> usize {
+        let is_past = |end| end <= running.min();
+        let may_see = |begin, end| running.may_see(begin, end);
+        self.removing.freeing.prune(cx, old.table, newest, old.end_ts, is_past, may_see)
+    }
 }
 
 impl Reclaimer for Steam {
@@ -63,14 +71,14 @@ impl Reclaimer for Steam {
             *known = cx.registry.running_set().map(|running| (now, running)).or(known.take());
         }
         let Some((at, running)) = &*known else { return };
-        let left = self.removing.freeing.prune(cx, old.table, newest, old.end_ts, running);
+        let left = self.prune(cx, newest, old, running);
         // One version for each transaction that runs, the new one and its
         // predecessor. More than that has been written since the list was made.
         if left > running.readers() + 2
             && *at < now
             && let Some(running) = cx.registry.running_set()
         {
-            self.removing.freeing.prune(cx, old.table, newest, old.end_ts, &running);
+            self.prune(cx, newest, old, &running);
             *known = Some((now, running));
         }
     }
