@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use pantile::{Database, Error, GcOptions, MediumKind, Options, Range, Result, Table, TableDef, Type, Value};
+use pantile::{Database, Error, GcOptions, MediumKind, Options, Result, Table, TableDef, Type, Value};
 
+use crate::filled::{fill_and_make_room, ids};
 use crate::rows::gc;
 
 const CHUNK: u64 = 2 << 20;
@@ -26,14 +27,6 @@ fn table(db: &Database, name: &str) -> Table {
 fn put(db: &Database, table: &Table, id: u64, n: u64) -> Result<()> {
     let data = vec![n as u8; 1000];
     db.run(|txn| txn.upsert(table, &[id.into(), Value::Bytes(&data)]).map(|_| ()))
-}
-
-fn ids(db: &Database, table: &Table) -> Vec<u64> {
-    let txn = db.begin_read().expect("begin");
-    txn.scan(table, Range::all())
-        .expect("scan")
-        .map(|row| row.and_then(|row| row.get(0)).expect("row"))
-        .collect()
 }
 
 /// Four times what the medium holds is written to rows that take a third of it.
@@ -63,32 +56,8 @@ fn t14_updates_never_fill_a_medium_with_room() {
 fn t14_a_full_medium_refuses_writers_and_takes_deletes() {
     let db = prepared(24);
     let table = table(&db, "t");
-    let full = (0..).find_map(|id| put(&db, &table, id, 0).err().map(|error| (id, error)));
-    let (end, error) = full.expect("full at last");
-    assert!(matches!(error, Error::StorageFull { .. }), "{error}");
+    let end = fill_and_make_room(&db, &table, |id, n| put(&db, &table, id, n));
     assert!(end > 24 * CHUNK / 1100 / 2, "only {end} rows fit");
-    assert_eq!(ids(&db, &table), (0..end).collect::<Vec<_>>(), "readers go on");
-    // Every one of them can be deleted, whatever else is refused meanwhile.
-    for id in (0..end).filter(|id| id % 4 != 0) {
-        let gone = db.run(|txn| txn.delete(&table, &[id.into()]));
-        assert!(gone.unwrap_or_else(|e| panic!("delete {id} of {end}: {e}\n{:#?}", db.stats())));
-    }
-    let kept: Vec<u64> = (0..end).filter(|id| id % 4 == 0).collect();
-    assert_eq!(ids(&db, &table), kept);
-    // Space comes back, and with it the writers.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let mut written = 0;
-    while written < end / 2 {
-        match put(&db, &table, 1_000_000 + written, 1) {
-            Ok(()) => written += 1,
-            Err(Error::StorageFull { .. }) => {
-                assert!(Instant::now() < deadline, "{written} of {}: {:#?}", end / 2, db.stats());
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    let all: Vec<u64> = kept.into_iter().chain((0..written).map(|n| 1_000_000 + n)).collect();
-    assert_eq!(ids(&db, &table), all);
 }
 
 /// A transaction by itself is refused once, and the collector has been at

@@ -11,6 +11,7 @@ mod crash_support;
 mod crashes;
 mod events;
 mod evidence;
+mod filled;
 mod full;
 mod indexes;
 mod long_readers;

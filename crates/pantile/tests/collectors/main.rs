@@ -7,6 +7,8 @@
 
 #[path = "../crash_support/mod.rs"]
 mod crash_support;
+#[path = "../collector/filled.rs"]
+mod filled;
 #[allow(dead_code, reason = "each test crate uses a part")]
 #[path = "../collector/rows.rs"]
 mod rows;
