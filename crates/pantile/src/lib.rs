@@ -33,7 +33,7 @@ mod view;
 mod visitor;
 mod write;
 
-pub use check::{CheckOptions, CheckReport, CheckStep, Finding, Place, Severity, check};
+pub use check::{CheckOptions, CheckReport, CheckStep, Finding, Location, Severity, check};
 pub use database::Database;
 pub use error::{Conflict, Error, Result};
 pub use inspect::{

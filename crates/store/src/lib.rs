@@ -39,7 +39,7 @@ pub use recycle::Layout;
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use survey::{
-    BlockUse, ChunkUse, FilledSlot, Finding, Place, RecordFacts, Severity, Survey, SurveyCalls, Surveyed,
-    SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
+    BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
+    Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
 pub use tile::{Link, Tile};

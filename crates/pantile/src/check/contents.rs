@@ -8,7 +8,7 @@ use pantile_base::{Address, TableId};
 use pantile_store::{BlockUse, Content, FilledSlot, Survey};
 
 use crate::anchor::Anchor;
-use crate::check::{CheckOptions, CheckStep, Findings, Place};
+use crate::check::{CheckOptions, CheckStep, Findings, Location};
 use crate::core::Core;
 use crate::table::TableInner;
 
@@ -39,7 +39,7 @@ fn space(core: &Core, found: &Survey, findings: &Findings) {
             ["blocks", "open blocks", "slots"].iter().zip(accounted).zip(counted)
         {
             if accounted != counted {
-                let place = Place { table_id: Some(id), ..Place::default() };
+                let place = Location { table_id: Some(id), ..Location::default() };
                 findings.damage(place, format!("{accounted} {what} in use by account, {counted} are"));
             }
         }
@@ -54,7 +54,7 @@ fn check_slot(
 ) {
     let content = slot.content;
     let report = |what: String| {
-        let mut place = Place::from(core.store.place_of(slot.address));
+        let mut place = Location::from(core.store.place_of(slot.address));
         place.tuple = Some(content.tuple().0);
         findings.damage(place, what);
     };

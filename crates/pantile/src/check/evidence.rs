@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 use pantile_base::sync::Mutex;
 use pantile_store::Surveyed;
 
-use crate::check::findings::{Findings, Place};
+use crate::check::findings::{Findings, Location};
 
 const SHARDS: usize = 64;
 
@@ -31,7 +31,7 @@ impl Evidence {
             let (counted, first) = shard.entry(txn_id.get()).or_insert((0, written));
             *counted += 1;
             if *first != written {
-                let place = Place { offset: Some(one.address.offset()), ..Place::default() };
+                let place = Location { offset: Some(one.address.offset()), ..Location::default() };
                 let what =
                     format!("transaction {txn_id} wrote {written} contents, and {first} as others say");
                 findings.damage(place, what);
@@ -49,7 +49,7 @@ impl Evidence {
                 if counted > written {
                     let what =
                         format!("transaction {txn_id} wrote {written} contents, and {counted} are there");
-                    findings.damage(Place::default(), what);
+                    findings.damage(Location::default(), what);
                 }
             }
         }

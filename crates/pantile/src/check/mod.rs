@@ -30,7 +30,7 @@ use pantile_reclaim::Collector;
 
 use evidence::Evidence;
 pub(crate) use findings::Findings;
-pub use findings::{Finding, Place, Severity};
+pub use findings::{Finding, Location, Severity};
 
 /// What a check is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,7 +201,7 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     let names: BTreeMap<u32, String> =
         definitions.tables().into_iter().map(|(id, def)| (id, def.name)).collect();
     if found.is_blank {
-        findings.notice(Place::default(), "nothing has been stored here: opening makes an empty database");
+        findings.notice(Location::default(), "nothing has been stored here: opening makes an empty database");
         done.is_complete = true;
     } else if findings.counted()[0] == 0 {
         let medium = Arc::clone(&view) as Arc<dyn pantile_media::Medium>;
@@ -219,12 +219,13 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
 /// What can be said of the file before it is known what is in it.
 pub(crate) fn note_file(view: &ViewMedium, findings: &Findings) {
     for &at in view.unreadable() {
-        findings.damage(pantile_store::Place::at(at), "the device cannot read this page of 4096 bytes");
+        findings
+            .damage(pantile_store::MediumLocation::at(at), "the device cannot read this page of 4096 bytes");
     }
     let len = view.file_len();
     if !len.is_multiple_of(CHUNK_BYTES) {
         let what = format!("the file has {len} bytes, which are not whole chunks: it has been truncated");
-        findings.damage(pantile_store::Place::at(len), what);
+        findings.damage(pantile_store::MediumLocation::at(len), what);
     }
 }
 
@@ -268,7 +269,7 @@ fn check_recovered(
     let db: Database = match opened {
         Ok(db) => db,
         Err(Error::Damaged { place, detail }) => {
-            findings.damage(Place::default(), format!("{place}: {detail}"));
+            findings.damage(Location::default(), format!("{place}: {detail}"));
             return Ok(());
         }
         Err(other) => return Err(other),

@@ -10,7 +10,7 @@ use pantile_index::{Batch, Direction, Index as Tree, Scan};
 
 use crate::anchor::Anchor;
 use crate::catalog;
-use crate::check::{CheckOptions, CheckReport, CheckStep, Findings, Place};
+use crate::check::{CheckOptions, CheckReport, CheckStep, Findings, Location};
 use crate::core::Core;
 use crate::key::Key;
 use crate::large::{LARGE, PIECE};
@@ -44,7 +44,7 @@ fn check_names(core: &Core, findings: &Findings) {
     for table in core.by_id.read().values().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE) {
         if let Some(other) = names.insert(table.def.name.clone(), table.id.0) {
             let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.def.name);
-            findings.damage(Place::default(), what);
+            findings.damage(Location::default(), what);
         }
     }
 }
@@ -127,7 +127,7 @@ impl Checker<'_> {
             }
         }
         if entries != rows {
-            let place = Place { table_id: Some(self.table.id.0), ..Place::default() };
+            let place = Location { table_id: Some(self.table.id.0), ..Location::default() };
             self.findings.damage(place, format!("index {name:?} has {entries} entries of {rows} rows"));
         }
         entries
@@ -144,7 +144,7 @@ impl Checker<'_> {
     fn report(&self, tuple: TupleId, what: String) {
         let newest = Anchor::load(self.table.anchor(tuple)).newest();
         let mut place = match newest.is_none() {
-            true => Place { table_id: Some(self.table.id.0), ..Place::default() },
+            true => Location { table_id: Some(self.table.id.0), ..Location::default() },
             false => self.core.store.place_of(newest).into(),
         };
         place.tuple = Some(tuple.0);
@@ -189,21 +189,21 @@ impl OutOfLine {
             }
             let expected = (lengths[&id] - piece * PIECE as u64).min(PIECE as u64);
             if found as u64 != expected {
-                let place = Place::from(core.store.place_of(Anchor::load(table.anchor(tuple)).newest()));
+                let place = Location::from(core.store.place_of(Anchor::load(table.anchor(tuple)).newest()));
                 let what = format!("piece {piece} of value {id} out of line has {found} of {expected} bytes");
-                findings.damage(Place { tuple: Some(tuple.0), ..place }, what);
+                findings.damage(Location { tuple: Some(tuple.0), ..place }, what);
             }
         }
         let mut left: Vec<_> = left.into_iter().collect();
         left.sort_unstable();
         for (id, piece) in left {
             findings
-                .damage(Place::default(), format!("piece {piece} of value {id} out of line is not there"));
+                .damage(Location::default(), format!("piece {piece} of value {id} out of line is not there"));
         }
         if orphans > 0 {
             let what =
                 format!("{orphans} pieces of values out of line, {orphan_bytes} bytes, belong to no row");
-            findings.notice(Place { table_id: Some(LARGE.0), ..Place::default() }, what);
+            findings.notice(Location { table_id: Some(LARGE.0), ..Location::default() }, what);
         }
         lengths.len() as u64
     }

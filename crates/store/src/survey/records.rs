@@ -6,7 +6,7 @@ use pantile_media::Medium;
 use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
-use crate::survey::{Finding, Place, Survey, SurveyCalls};
+use crate::survey::{Finding, MediumLocation, Survey, SurveyCalls};
 
 /// One copy of a state record.
 #[derive(Clone, Debug)]
@@ -79,12 +79,15 @@ pub(super) fn read(medium: &dyn Medium, found: &mut Survey, calls: &SurveyCalls<
         let twin = &found.records[n ^ 1];
         let what = "a copy of the state record was cut off or is damaged";
         if newest.is_some() && !(record.is_blank && twin.is_blank) {
-            (calls.finding)(Finding::notice(Place::at(record.offset), format!("{what}; another is used")));
+            (calls.finding)(Finding::notice(
+                MediumLocation::at(record.offset),
+                format!("{what}; another is used"),
+            ));
         }
     }
     if newest.is_none() {
         let what = "no checksum of any state record fits";
-        (calls.finding)(Finding::damage(Place::at(STATE_RECORDS[0]), what));
+        (calls.finding)(Finding::damage(MediumLocation::at(STATE_RECORDS[0]), what));
     }
     newest
 }
