@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::options::Isolation;
 use crate::row::{self, Encoded, Row};
 use crate::row_edit::RowEdit;
-use crate::schema::Place;
+use crate::schema::ColumnLocation;
 use crate::table::{IndexInner, PRIMARY, Table, TableInner};
 use crate::transaction::{Buffers, Pending, Seen, TableUse, Transaction, Undo, Write, conflict};
 use crate::value::Value;
@@ -537,5 +537,5 @@ pub(crate) fn duplicate(table: &TableInner, index: &str) -> Error {
 
 /// Whether a column can hold values out of line.
 pub(crate) fn may_be_large(schema: &crate::schema::Schema, n: usize) -> bool {
-    matches!(schema.columns[n].place, Place::Variable { large: Some(_), .. })
+    matches!(schema.columns[n].place, ColumnLocation::Variable { large: Some(_), .. })
 }
