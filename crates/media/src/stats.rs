@@ -1,6 +1,6 @@
 //! What a medium has done so far, counted without a shared cache line.
 
-use crate::shard::{self, Padded, Place};
+use crate::shard::{self, Padded, ShardIndex};
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,12 +92,12 @@ impl Counters {
     #[inline]
     pub(crate) fn add(&self, count: Count, n: u64) {
         match shard::place() {
-            Place::Own(index) => {
+            ShardIndex::Own(index) => {
                 // Nobody else stores here, so a load and a store are enough.
                 let counter = &self.own[index].0[count as usize];
                 counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
             }
-            Place::Shared => {
+            ShardIndex::Shared => {
                 self.shared.0[count as usize].fetch_add(n, Ordering::Relaxed);
             }
         }
