@@ -201,7 +201,7 @@ pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
         _ => None,
     };
     let to_stdout = args.json.is_some() && json.is_none();
-    let place = Place::new(args.dir.as_deref())?;
+    let place = DatabasesDir::new(args.dir.as_deref())?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::Failed(format!("cannot find this program to start it again: {error}")))?;
     let campaign = Campaign {
@@ -294,12 +294,12 @@ fn command(program: &Path, life: &Life, dir: &Path) -> Command {
 }
 
 /// Where the databases are.
-struct Place {
+struct DatabasesDir {
     path: PathBuf,
     temporary: Option<tempfile::TempDir>,
 }
 
-impl Place {
+impl DatabasesDir {
     fn new(chosen: Option<&Path>) -> Result<Self, Failure> {
         let cannot = |error| Failure::Failed(format!("cannot make a directory for the databases: {error}"));
         match chosen {
