@@ -10,7 +10,7 @@ use crate::observe::{Observation, Observations};
 use crate::place::{Level, narrow, suspects};
 use crate::realtime;
 use crate::render::render;
-use crate::report::{Collector, Kind, Report};
+use crate::report::{AnomalyKind, Collector, Report};
 use crate::search::Search;
 use crate::versions::{Orders, Versions};
 
@@ -91,7 +91,7 @@ impl Check {
             if let Some(cycle) = lost_update(&versions, observation)
                 && lost.insert((observation.txn, observation.key))
             {
-                collector.add(Kind::LostUpdate, || render(history, &versions, &cycle, ""));
+                collector.add(AnomalyKind::LostUpdate, || render(history, &versions, &cycle, ""));
             }
         }
 
@@ -121,7 +121,7 @@ impl Check {
         }
         if self.real_time {
             for cycle in realtime::find(history, &observed.committed, &links, BUDGET) {
-                collector.add(Kind::RealTime, || {
+                collector.add(AnomalyKind::RealTime, || {
                     let otherwise = cycles::kind_of(&cycle);
                     let remark = format!(" ({otherwise}, if real time counts)");
                     render(history, &versions, &cycle, &remark)
@@ -191,9 +191,9 @@ impl Placing<'_> {
     /// ruled out on the way to them.
     fn mildest(&self, found: Vec<Found>, level: Level) -> Vec<Found> {
         let floor = match level {
-            Level::Single => Kind::GSingle,
-            Level::Any if self.observations.iter().any(|seen| seen.predicate) => Kind::G2,
-            Level::Any => Kind::G2Item,
+            Level::Single => AnomalyKind::GSingle,
+            Level::Any if self.observations.iter().any(|seen| seen.predicate) => AnomalyKind::G2,
+            Level::Any => AnomalyKind::G2Item,
         };
         found.into_iter().map(|(kind, cycle)| (kind.max(floor), cycle)).collect()
     }

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use crate::graph::{ANTI, Components, DEPENDENCY, FLOW, Graph, Link, NONE};
 use crate::graph::{PREDICATE_RW, RW, WW, ranks};
-use crate::report::Kind;
+use crate::report::AnomalyKind;
 use crate::search::{Path, Search};
 
 /// How many links of a component are tried as the start of a witness.
 const TRIES: u32 = 64;
 
 /// A cycle and what it shows.
-pub(crate) type Found = (Kind, Vec<Link>);
+pub(crate) type Found = (AnomalyKind, Vec<Link>);
 
 /// The shortest witness seen so far of every component.
 pub(crate) struct Best {
@@ -77,14 +77,14 @@ impl Best {
 }
 
 /// What a cycle of dependencies shows.
-pub(crate) fn kind_of(cycle: &[Link]) -> Kind {
+pub(crate) fn kind_of(cycle: &[Link]) -> AnomalyKind {
     let count = |mask: u8| cycle.iter().filter(|link| link.label & mask != 0).count();
     match (count(ANTI), count(PREDICATE_RW)) {
-        (0, _) if count(WW) == cycle.len() => Kind::G0,
-        (0, _) => Kind::G1c,
-        (1, _) => Kind::GSingle,
-        (_, 0) => Kind::G2Item,
-        _ => Kind::G2,
+        (0, _) if count(WW) == cycle.len() => AnomalyKind::G0,
+        (0, _) => AnomalyKind::G1c,
+        (1, _) => AnomalyKind::GSingle,
+        (_, 0) => AnomalyKind::G2Item,
+        _ => AnomalyKind::G2,
     }
 }
 

@@ -6,7 +6,7 @@
 //! anomaly it finds, each with a witness a person can follow.
 //!
 //! ```
-//! use pantile_history::{History, Kind, Recorder, check};
+//! use pantile_history::{AnomalyKind, History, Recorder, check};
 //!
 //! let (mut writer, mut reader) = (Recorder::simulated(1), Recorder::simulated(2));
 //! writer.begin();
@@ -20,7 +20,7 @@
 //! reader.commit(6);
 //!
 //! let report = check(&History::merge([writer.finish(), reader.finish()]));
-//! assert_eq!(report.kinds(), [Kind::GSingle].into(), "{report}");
+//! assert_eq!(report.kinds(), [AnomalyKind::GSingle].into(), "{report}");
 //! ```
 //!
 //! # Sources
@@ -84,4 +84,4 @@ mod versions;
 pub use check::{Check, check};
 pub use history::{History, Op, Outcome, Txn};
 pub use recorder::Recorder;
-pub use report::{Anomaly, Dependency, Edge, Kind, Report};
+pub use report::{Anomaly, AnomalyKind, Dependency, Edge, Report};

@@ -6,7 +6,7 @@
 
 use crate::graph::{Link, NONE, WR};
 use crate::history::{History, Op, Outcome, Txn};
-use crate::report::{Collector, Kind};
+use crate::report::{AnomalyKind, Collector};
 use crate::versions::{NumberMap, Versions, Write};
 
 /// The first sight that a transaction had of a key.
@@ -161,7 +161,7 @@ impl Observer<'_> {
         for (index, (key, value)) in found.iter().enumerate() {
             if *key < low || *key > high || (index > 0 && found[index - 1].0 == *key) {
                 let id = self.id(txn);
-                self.collector.note(Kind::Internal, || {
+                self.collector.note(AnomalyKind::Internal, || {
                     format!("T{id} scanned {low}..={high} and found key {key} outside or twice")
                 });
                 continue;
@@ -192,13 +192,13 @@ impl Observer<'_> {
             }
             Some(Known::Own(own)) if own != value => {
                 let id = self.id(txn);
-                self.collector.note(Kind::Internal, || {
+                self.collector.note(AnomalyKind::Internal, || {
                     format!("T{id} left {} at key {key}, then read {}", show(own), show(value))
                 });
             }
             Some(Known::Seen { value: before, .. }) if before != value => {
                 let id = self.id(txn);
-                self.collector.note(Kind::NonRepeatableRead, || {
+                self.collector.note(AnomalyKind::NonRepeatableRead, || {
                     format!("T{id} read {} at key {key}, then {}", show(before), show(value))
                 });
             }
@@ -221,7 +221,7 @@ impl Observer<'_> {
         let write = match versions.writes.get(&value) {
             Some(write) if write.key == key && !write.tombstone => write,
             other => {
-                self.collector.note(Kind::UnknownValue, || {
+                self.collector.note(AnomalyKind::UnknownValue, || {
                     let why = stray(other, |txn| self.history.transactions[txn as usize].id);
                     format!("T{id} read value {value} at key {key}, {why}")
                 });
@@ -231,14 +231,15 @@ impl Observer<'_> {
         let writer = self.id(write.txn);
         let outcome = self.history.transactions[write.txn as usize].outcome;
         if write.txn == txn {
-            self.collector
-                .note(Kind::Internal, || format!("T{id} read value {value} at key {key} before it wrote it"));
+            self.collector.note(AnomalyKind::Internal, || {
+                format!("T{id} read value {value} at key {key} before it wrote it")
+            });
         } else if outcome == Outcome::Aborted {
-            self.collector.note(Kind::G1a, || {
+            self.collector.note(AnomalyKind::G1a, || {
                 format!("T{id} read value {value} at key {key}, written by T{writer}, which aborted")
             });
         } else if !write.last {
-            self.collector.note(Kind::G1b, || {
+            self.collector.note(AnomalyKind::G1b, || {
                 format!("T{id} read value {value} at key {key}, which T{writer} wrote and then overwrote")
             });
         } else if write.position == NONE {

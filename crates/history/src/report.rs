@@ -6,7 +6,7 @@ use std::fmt;
 /// The kinds of anomalies; of those that are cycles, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum AnomalyKind {
     /// The history is not well formed: two transactions or writes share a
     /// name, or a transaction ended before it began. A fault of the recording.
     Malformed,
@@ -47,29 +47,29 @@ pub enum Kind {
     RealTime,
 }
 
-impl Kind {
+impl AnomalyKind {
     /// The name used in the literature, as far as there is one.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Malformed => "malformed history",
-            Kind::DuplicateTimestamp => "duplicate timestamp",
-            Kind::UnknownValue => "unknown value",
-            Kind::Internal => "internal inconsistency",
-            Kind::NonRepeatableRead => "non-repeatable read",
-            Kind::G0 => "G0 (dirty write)",
-            Kind::G1a => "G1a (aborted read)",
-            Kind::G1b => "G1b (intermediate read)",
-            Kind::G1c => "G1c (circular information flow)",
-            Kind::LostUpdate => "G-single (lost update)",
-            Kind::GSingle => "G-single (read skew)",
-            Kind::G2Item => "G2-item (write skew)",
-            Kind::G2 => "G2 (phantom)",
-            Kind::RealTime => "real-time violation",
+            AnomalyKind::Malformed => "malformed history",
+            AnomalyKind::DuplicateTimestamp => "duplicate timestamp",
+            AnomalyKind::UnknownValue => "unknown value",
+            AnomalyKind::Internal => "internal inconsistency",
+            AnomalyKind::NonRepeatableRead => "non-repeatable read",
+            AnomalyKind::G0 => "G0 (dirty write)",
+            AnomalyKind::G1a => "G1a (aborted read)",
+            AnomalyKind::G1b => "G1b (intermediate read)",
+            AnomalyKind::G1c => "G1c (circular information flow)",
+            AnomalyKind::LostUpdate => "G-single (lost update)",
+            AnomalyKind::GSingle => "G-single (read skew)",
+            AnomalyKind::G2Item => "G2-item (write skew)",
+            AnomalyKind::G2 => "G2 (phantom)",
+            AnomalyKind::RealTime => "real-time violation",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for AnomalyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -123,7 +123,7 @@ pub struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// What it is.
-    pub kind: Kind,
+    pub kind: AnomalyKind,
     /// The cycle, each edge starting where the one before ends and the last
     /// ending where the first starts; empty for anomalies that are no cycles.
     pub cycle: Vec<Edge>,
@@ -152,14 +152,14 @@ pub struct Report {
 
 impl Report {
     /// The kinds of anomalies found.
-    pub fn kinds(&self) -> BTreeSet<Kind> {
+    pub fn kinds(&self) -> BTreeSet<AnomalyKind> {
         self.anomalies.iter().map(|a| a.kind).collect()
     }
 
     /// Whether nothing was found that contradicts serializability; real-time
     /// violations do not.
     pub fn is_serializable(&self) -> bool {
-        self.anomalies.iter().all(|a| a.kind == Kind::RealTime)
+        self.anomalies.iter().all(|a| a.kind == AnomalyKind::RealTime)
     }
 
     /// Whether nothing was found at all; of use if real time was checked.
@@ -192,7 +192,7 @@ impl fmt::Display for Report {
 /// Takes anomalies, up to a number per kind.
 pub(crate) struct Collector {
     limit: usize,
-    counts: BTreeMap<Kind, usize>,
+    counts: BTreeMap<AnomalyKind, usize>,
     anomalies: Vec<Anomaly>,
     omitted: usize,
 }
@@ -203,7 +203,7 @@ impl Collector {
     }
 
     /// Adds an anomaly, made only if there is room for it.
-    pub(crate) fn add(&mut self, kind: Kind, make: impl FnOnce() -> (Vec<Edge>, String)) {
+    pub(crate) fn add(&mut self, kind: AnomalyKind, make: impl FnOnce() -> (Vec<Edge>, String)) {
         let count = self.counts.entry(kind).or_default();
         if *count == self.limit {
             self.omitted += 1;
@@ -215,7 +215,7 @@ impl Collector {
     }
 
     /// Adds an anomaly that is no cycle.
-    pub(crate) fn note(&mut self, kind: Kind, text: impl FnOnce() -> String) {
+    pub(crate) fn note(&mut self, kind: AnomalyKind, text: impl FnOnce() -> String) {
         self.add(kind, || (Vec::new(), text()));
     }
 

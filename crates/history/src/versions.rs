@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::graph::NONE;
 use crate::history::{History, Op, Outcome};
-use crate::report::{Collector, Kind};
+use crate::report::{AnomalyKind, Collector};
 
 /// A hash map for numbers that nobody chooses with ill intent.
 pub(crate) type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<NumberHasher>>;
@@ -39,7 +39,7 @@ pub(crate) struct Write {
     pub(crate) tombstone: bool,
     /// Whether the transaction did not overwrite it.
     pub(crate) last: bool,
-    /// Place in the key's chain, or `NONE`.
+    /// Index in the key's chain, or `NONE`.
     pub(crate) position: u32,
 }
 
@@ -141,7 +141,7 @@ impl Versions {
             match previous {
                 Some((same, ts, other)) if same == key && ts == version.ts => {
                     let id = |txn: u32| history.transactions[txn as usize].id;
-                    collector.note(Kind::DuplicateTimestamp, || {
+                    collector.note(AnomalyKind::DuplicateTimestamp, || {
                         format!(
                             "T{} and T{} both wrote key {key} at timestamp {ts}",
                             id(other),
@@ -200,10 +200,10 @@ fn well_formed(history: &History, collector: &mut Collector) {
     let mut ids = HashSet::new();
     for txn in &history.transactions {
         if !ids.insert(txn.id) {
-            collector.note(Kind::Malformed, || format!("several transactions have the id {}", txn.id));
+            collector.note(AnomalyKind::Malformed, || format!("several transactions have the id {}", txn.id));
         }
         if txn.outcome != Outcome::Unknown && txn.end < txn.begin {
-            collector.note(Kind::Malformed, || format!("T{} ended before it began", txn.id));
+            collector.note(AnomalyKind::Malformed, || format!("T{} ended before it began", txn.id));
         }
     }
 }
@@ -220,7 +220,8 @@ fn collect_writes(history: &History, collector: &mut Collector) -> NumberMap<Wri
                 Op::Read { .. } | Op::Scan { .. } => continue,
             };
             if writes.contains_key(&value) {
-                collector.note(Kind::Malformed, || format!("the value {value} was written more than once"));
+                collector
+                    .note(AnomalyKind::Malformed, || format!("the value {value} was written more than once"));
                 continue;
             }
             let write = Write { txn, key, tombstone, last: true, position: NONE };

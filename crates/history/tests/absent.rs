@@ -3,7 +3,7 @@
 mod common;
 
 use common::{d, ended, finds, none, r, s, t, w};
-use pantile_history::{Kind, Outcome};
+use pantile_history::{AnomalyKind, Outcome};
 
 #[test]
 fn absence_fits_before_and_after() {
@@ -23,7 +23,7 @@ fn absence_must_fit_somewhere() {
             t(3, &[d(1, 12), w(2, 21)]),
             t(4, &[none(1), r(2, 20)]),
         ],
-        &[Kind::GSingle],
+        &[AnomalyKind::GSingle],
     );
     finds(
         &[
@@ -40,9 +40,9 @@ fn absence_must_fit_somewhere() {
 fn absence_before_the_last_insertion_is_certain() {
     let key = [t(1, &[w(1, 10)]), t(2, &[d(1, 11)])];
     let skew = [t(3, &[none(1), w(2, 20)]), t(4, &[none(2), w(1, 12)])];
-    finds(&[&key[..], &skew].concat(), &[Kind::G2Item]);
+    finds(&[&key[..], &skew].concat(), &[AnomalyKind::G2Item]);
     let phantom = [t(3, &[s(1, 1, &[]), w(2, 20)]), t(4, &[s(2, 2, &[]), w(1, 12)])];
-    finds(&[&key[..], &phantom].concat(), &[Kind::G2]);
+    finds(&[&key[..], &phantom].concat(), &[AnomalyKind::G2]);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn write_skew_amid_deletions() {
         t(5, &[r(1, 12), w(2, 21)]),
         t(6, &[d(1, 13)]),
     ];
-    finds(&skew, &[Kind::G2Item]);
+    finds(&skew, &[AnomalyKind::G2Item]);
     let mut fine = skew;
     fine[3] = t(4, &[r(2, 20), w(1, 12)]);
     finds(&fine, &[]);
@@ -79,7 +79,7 @@ fn tombstones_in_a_row_are_one() {
 fn a_deletion_may_lose_an_update() {
     finds(
         &[t(1, &[w(1, 10)]), t(2, &[r(1, 10), w(1, 11)]), t(3, &[r(1, 10), d(1, 12)])],
-        &[Kind::LostUpdate],
+        &[AnomalyKind::LostUpdate],
     );
     finds(
         &[
@@ -96,12 +96,12 @@ fn a_deletion_may_lose_an_update() {
 fn unknown_outcomes_count_once_seen() {
     let unknown = ended(1, Outcome::Unknown, &[w(1, 10), r(2, 20)]);
     // It read from T2, which read from it.
-    finds(&[unknown.clone(), t(2, &[w(2, 20), r(1, 10)])], &[Kind::G1c]);
+    finds(&[unknown.clone(), t(2, &[w(2, 20), r(1, 10)])], &[AnomalyKind::G1c]);
     finds(&[unknown, t(2, &[w(2, 20), none(1)])], &[]);
     // A value never written, read by a transaction that may have aborted.
     let doubtful = ended(1, Outcome::Unknown, &[w(1, 10), r(2, 99)]);
     finds(std::slice::from_ref(&doubtful), &[]);
-    finds(&[doubtful, t(2, &[r(1, 10)])], &[Kind::UnknownValue]);
+    finds(&[doubtful, t(2, &[r(1, 10)])], &[AnomalyKind::UnknownValue]);
 }
 
 #[test]
@@ -109,5 +109,5 @@ fn unknown_deletions_explain_absence() {
     let txns =
         [t(1, &[w(1, 10), w(2, 20)]), ended(2, Outcome::Unknown, &[d(1, 11)]), t(3, &[none(1), r(2, 20)])];
     finds(&txns, &[]);
-    finds(&[txns[0].clone(), txns[2].clone()], &[Kind::GSingle]);
+    finds(&[txns[0].clone(), txns[2].clone()], &[AnomalyKind::GSingle]);
 }

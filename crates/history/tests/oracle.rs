@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::store::{Load, Mode, run};
 use common::{Rng, ended, history, well_linked};
-use pantile_history::{Check, History, Kind, Op, Outcome, Txn};
+use pantile_history::{AnomalyKind, Check, History, Op, Outcome, Txn};
 
 /// Whether the transactions, run in this order, see what they saw, and
 /// install versions in the order of timestamps.
@@ -160,11 +160,11 @@ fn agrees_about_toy_stores() {
                 let (anomalous, found) = compare(&history, false);
                 let kinds = Check::new().run(&history).kinds();
                 let most = match mode {
-                    Mode::Snapshot => Kind::G2Item,
-                    _ => Kind::NonRepeatableRead,
+                    Mode::Snapshot => AnomalyKind::G2Item,
+                    _ => AnomalyKind::NonRepeatableRead,
                 };
                 assert!(kinds.iter().all(|kind| *kind >= most), "{kinds:?}");
-                let flow = [Kind::G0, Kind::G1a, Kind::G1b, Kind::G1c];
+                let flow = [AnomalyKind::G0, AnomalyKind::G1a, AnomalyKind::G1b, AnomalyKind::G1c];
                 assert!(kinds.is_disjoint(&flow.into()), "{kinds:?}");
                 assert!(deletes > 0 || anomalous == found, "{history:#?}");
                 anomalies += u32::from(anomalous);

@@ -6,7 +6,7 @@ pub mod store;
 
 use std::collections::BTreeSet;
 
-use pantile_history::{History, Kind, Op, Outcome, Txn, check};
+use pantile_history::{AnomalyKind, History, Op, Outcome, Txn, check};
 
 /// A key read and found to hold a value.
 pub fn r(key: u64, value: u64) -> Op {
@@ -54,15 +54,15 @@ pub fn history(transactions: &[Txn]) -> History {
 }
 
 /// What is found in the transactions, real time apart.
-pub fn kinds(transactions: &[Txn]) -> BTreeSet<Kind> {
+pub fn kinds(transactions: &[Txn]) -> BTreeSet<AnomalyKind> {
     check(&history(transactions)).kinds()
 }
 
 /// Asserts that exactly these kinds are found.
 #[track_caller]
-pub fn finds(transactions: &[Txn], expected: &[Kind]) {
+pub fn finds(transactions: &[Txn], expected: &[AnomalyKind]) {
     let report = check(&history(transactions));
-    let expected: BTreeSet<Kind> = expected.iter().copied().collect();
+    let expected: BTreeSet<AnomalyKind> = expected.iter().copied().collect();
     assert_eq!(report.kinds(), expected, "\n{report}");
     well_linked(&report);
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use client::{ITEMS, Load, NAMED, Recorded, Store, record};
 use pantile::{Collector, Durability, Isolation};
-use pantile_history::{Check, History, Kind};
+use pantile_history::{AnomalyKind, Check, History};
 use support::{Bed, Beside, SeedNote, check_worth, read_for_long, seeds};
 
 const SMALL: Load =
@@ -123,12 +123,13 @@ fn mixed_levels_beside_an_eager_collector() {
     check_worth();
 }
 
-fn found(history: &History) -> BTreeSet<Kind> {
+fn found(history: &History) -> BTreeSet<AnomalyKind> {
     let report = Check::new().run(history);
 
     let kinds = report.kinds();
     for anomaly in &report.anomalies {
-        let never = anomaly.kind <= Kind::Internal || (Kind::G0..=Kind::G1c).contains(&anomaly.kind);
+        let never = anomaly.kind <= AnomalyKind::Internal
+            || (AnomalyKind::G0..=AnomalyKind::G1c).contains(&anomaly.kind);
         assert!(!never, "{anomaly}");
     }
     kinds
@@ -142,7 +143,7 @@ fn snapshot_gives_write_skew_at_most() {
     let mut kinds = BTreeSet::new();
     let judge = |recorded: Recorded| kinds.extend(found(&recorded.history));
     runs(Bed::Dram, load, 401, 4, judge);
-    assert!(kinds.is_subset(&[Kind::G2Item, Kind::G2].into()), "{kinds:?}");
+    assert!(kinds.is_subset(&[AnomalyKind::G2Item, AnomalyKind::G2].into()), "{kinds:?}");
     assert!(!kinds.is_empty(), "so much load shows some");
 }
 
@@ -160,7 +161,7 @@ fn read_committed_gives_no_dirty_reads_or_writes() {
     let mut kinds = BTreeSet::new();
     let judge = |recorded: Recorded| kinds.extend(found(&recorded.history));
     runs(Bed::Dram, load, 501, 4, judge);
-    assert!(kinds.contains(&Kind::GSingle), "so much load shows some: {kinds:?}");
+    assert!(kinds.contains(&AnomalyKind::GSingle), "so much load shows some: {kinds:?}");
 }
 
 #[test]
@@ -176,9 +177,17 @@ fn mixed_levels_leave_the_serializable_ones_serializable() {
 
 #[test]
 fn transactions_in_pieces_are_found_out() {
-    let wanted: BTreeSet<Kind> =
-        [Kind::G0, Kind::G1a, Kind::G1b, Kind::G1c, Kind::LostUpdate, Kind::GSingle, Kind::G2Item, Kind::G2]
-            .into();
+    let wanted: BTreeSet<AnomalyKind> = [
+        AnomalyKind::G0,
+        AnomalyKind::G1a,
+        AnomalyKind::G1b,
+        AnomalyKind::G1c,
+        AnomalyKind::LostUpdate,
+        AnomalyKind::GSingle,
+        AnomalyKind::G2Item,
+        AnomalyKind::G2,
+    ]
+    .into();
     for bed in [Bed::Dram, Bed::File(Durability::None), Bed::Nvm] {
         let mut kinds = BTreeSet::new();
         for seed in seeds(801, 400) {
