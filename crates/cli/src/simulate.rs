@@ -9,7 +9,9 @@ use clap::Args;
 use pantile::Collector;
 use pantile_bench::load::Observer;
 use pantile_bench::settings::Medium;
-use pantile_sim::{Campaign, CutOfCase, Failure as Found, Kind, NegativeControl, Outcome, Totals, Until};
+use pantile_sim::{
+    Campaign, CutOfCase, Failure as Found, NegativeControl, Outcome, SimMediumKind, Totals, Until,
+};
 use serde_json::{Value, json};
 
 use crate::bench::Failure;
@@ -80,9 +82,9 @@ pub fn run(args: &SimulateArgs, settings: &Settings, stop: &AtomicBool) -> Resul
 
 fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
     let kinds = match settings.medium {
-        None => Kind::ALL.to_vec(),
-        Some(Medium::File) => vec![Kind::File],
-        Some(_) => vec![Kind::Memory],
+        None => SimMediumKind::ALL.to_vec(),
+        Some(Medium::File) => vec![SimMediumKind::File],
+        Some(_) => vec![SimMediumKind::Memory],
     };
     let until = match (args.cuts, settings.seconds) {
         (Some(cuts), _) => Until::Cuts(cuts),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pantile::Collector;
 
 use crate::case::{Case, Failure, Totals};
-use crate::medium::{Broken, Kind};
+use crate::medium::{Broken, SimMediumKind};
 
 /// When a campaign has tried enough.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct Campaign {
     /// The seed of the first case; the others follow.
     pub seed: u64,
     /// The media, in turn.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SimMediumKind>,
     /// The collectors, in turn.
     pub collectors: Vec<Collector>,
     /// When to end.

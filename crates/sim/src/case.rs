@@ -13,7 +13,7 @@ use crate::client::Mood;
 use crate::cut::{Keep, Replay};
 use crate::image::Image;
 use crate::life::{Life, Plan, found};
-use crate::medium::{Broken, Kind, Log};
+use crate::medium::{Broken, Log, SimMediumKind};
 use crate::random::{Random, mix};
 use crate::state::{State, apply};
 
@@ -91,7 +91,7 @@ pub struct Case {
     /// Determines everything but what the other fields say.
     pub seed: u64,
     /// The medium.
-    pub kind: Kind,
+    pub kind: SimMediumKind,
     /// The collector.
     pub collector: Collector,
     /// A promise that the medium breaks.
@@ -176,8 +176,8 @@ impl Failure {
         let Case { seed, kind, collector, .. } = self.case;
         let cut = self.cut.map(|cut| format!(" --cut {cut}")).unwrap_or_default();
         let medium = match kind {
-            Kind::Memory => "dax",
-            Kind::File => "file",
+            SimMediumKind::Memory => "dax",
+            SimMediumKind::File => "file",
         };
         format!("--simulate --seed {seed} --medium {medium} --gc {}{cut}", collector.name())
     }

@@ -28,7 +28,7 @@ pub(crate) struct Client {
 
 struct Open {
     txn: Transaction,
-    kind: Kind,
+    kind: TransactionMode,
     /// Calls until it ends.
     left: u64,
     writes: Writes,
@@ -36,7 +36,7 @@ struct Open {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum TransactionMode {
     Writer(Isolation),
     Reader,
     /// Reads at a safe snapshot.
@@ -152,17 +152,17 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         return Ok(None);
     }
     let kind = match stage.random.below(if stage.mood.is_busy() { 48 } else { 20 }) {
-        20.. | 0..12 => Kind::Writer(Isolation::Serializable),
-        12..14 => Kind::Writer(Isolation::Snapshot),
-        14..16 => Kind::Writer(Isolation::ReadCommitted),
-        16..18 => Kind::Reader,
-        18..20 => Kind::Safe,
+        20.. | 0..12 => TransactionMode::Writer(Isolation::Serializable),
+        12..14 => TransactionMode::Writer(Isolation::Snapshot),
+        14..16 => TransactionMode::Writer(Isolation::ReadCommitted),
+        16..18 => TransactionMode::Reader,
+        18..20 => TransactionMode::Safe,
     };
     let options = TransactionOptions::new().conflict(ConflictPolicy::Abort);
     let options = match kind {
-        Kind::Writer(isolation) => options.isolation(isolation),
-        Kind::Reader => options.read_only(true),
-        Kind::Safe => options.safe_snapshot(),
+        TransactionMode::Writer(isolation) => options.isolation(isolation),
+        TransactionMode::Reader => options.read_only(true),
+        TransactionMode::Safe => options.safe_snapshot(),
     };
     let txn = match stage.db.begin_with(options) {
         Err(Error::Timeout(_)) => return Ok(None),
@@ -170,10 +170,12 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
     };
     let left = match kind {
         // Some stay for long.
-        Kind::Reader | Kind::Safe if stage.random.one_in(4) => match stage.mood.is_busy() {
-            true => 50 + stage.random.below(500),
-            false => 20 + stage.random.below(60),
-        },
+        TransactionMode::Reader | TransactionMode::Safe if stage.random.one_in(4) => {
+            match stage.mood.is_busy() {
+                true => 50 + stage.random.below(500),
+                false => 20 + stage.random.below(60),
+            }
+        }
         _ if stage.random.one_in(30) => 30,
         _ => 1 + stage.random.below(if stage.mood.is_busy() { 3 } else { 5 }),
     };
@@ -187,7 +189,7 @@ impl Open {
             return Ok(());
         };
         let (key, run) = stage.mood.keys(stage.hot, stage.random);
-        let writes = matches!(self.kind, Kind::Writer(_));
+        let writes = matches!(self.kind, TransactionMode::Writer(_));
         let first = if writes && stage.mood.is_busy() && !stage.random.one_in(4) { 7 } else { 0 };
         match first + stage.random.below(if writes { 16 } else { 6 } - first) {
             0..3 => self.get(stage, name, key),
@@ -203,14 +205,14 @@ impl Open {
     /// The timestamp at which the next call reads.
     fn ts(&self) -> u64 {
         match self.kind {
-            Kind::Writer(Isolation::ReadCommitted) => u64::MAX,
+            TransactionMode::Writer(Isolation::ReadCommitted) => u64::MAX,
             _ => self.txn.timestamp().get(),
         }
     }
 
     /// Whether later writers must keep out of what has been read.
     fn is_remembered(&self) -> bool {
-        !matches!(self.kind, Kind::Writer(Isolation::ReadCommitted))
+        !matches!(self.kind, TransactionMode::Writer(Isolation::ReadCommitted))
     }
 
     fn expected(&self, stage: &mut Stage<'_>, table: &str, key: u64) -> Option<Row> {

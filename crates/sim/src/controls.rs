@@ -10,7 +10,7 @@ use pantile_base::control::{self, Control};
 
 use crate::campaign::{Campaign, Until};
 use crate::case::Failure;
-use crate::medium::{Broken, Kind};
+use crate::medium::{Broken, SimMediumKind};
 
 /// What is taken away.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct NegativeControl {
     /// The same.
     pub removed: Removed,
     /// Where it must be noticed.
-    pub kinds: &'static [Kind],
+    pub kinds: &'static [SimMediumKind],
     /// Beside which collectors.
     pub collectors: &'static [Collector],
 }
@@ -52,7 +52,7 @@ const fn promise(
     name: &'static str,
     what: &'static str,
     broken: Broken,
-    kinds: &'static [Kind],
+    kinds: &'static [SimMediumKind],
 ) -> NegativeControl {
     NegativeControl { name, what, removed: Removed::Promise(broken), kinds, collectors: OF_BLOCKS }
 }
@@ -63,7 +63,7 @@ const fn answer(name: &'static str, what: &'static str, control: Control) -> Neg
         name,
         what,
         removed: Removed::Answer(control),
-        kinds: &Kind::ALL,
+        kinds: &SimMediumKind::ALL,
         collectors: OF_BLOCKS,
     }
 }
@@ -77,8 +77,8 @@ const fn of_versions(name: &'static str, what: &'static str, control: Control) -
 const OF_BLOCKS: &[Collector] = &[Collector::TbCollect, Collector::TbCollectEager];
 #[cfg(feature = "controls")]
 const OF_VERSIONS: &[Collector] = &[Collector::Hyper, Collector::Steam, Collector::N2db, Collector::Zen];
-const MEMORY: &[Kind] = &[Kind::Memory];
-const FILE: &[Kind] = &[Kind::File];
+const MEMORY: &[SimMediumKind] = &[SimMediumKind::Memory];
+const FILE: &[SimMediumKind] = &[SimMediumKind::File];
 
 /// Those of the medium, which are always there.
 const PROMISES: &[NegativeControl] = &[

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::image::{Image, PAGE};
-use crate::medium::{Event, Kind, LINE, Log};
+use crate::medium::{Event, LINE, Log, SimMediumKind};
 use crate::random::mix;
 
 /// Bytes of a sector, which a disk writes whole or not at all.
@@ -28,10 +28,10 @@ pub enum Keep {
 
 impl Keep {
     /// What can be left on a medium of this kind.
-    pub fn of(kind: Kind) -> &'static [Keep] {
+    pub fn of(kind: SimMediumKind) -> &'static [Keep] {
         match kind {
-            Kind::Memory => &[Keep::Nothing, Keep::All, Keep::Lines, Keep::Words],
-            Kind::File => &[Keep::Nothing, Keep::All, Keep::Sectors],
+            SimMediumKind::Memory => &[Keep::Nothing, Keep::All, Keep::Lines, Keep::Words],
+            SimMediumKind::File => &[Keep::Nothing, Keep::All, Keep::Sectors],
         }
     }
 
@@ -57,7 +57,7 @@ impl Keep {
 #[derive(Debug)]
 pub struct Replay<'l> {
     log: &'l Log,
-    kind: Kind,
+    kind: SimMediumKind,
     at: usize,
     durable: Image,
     /// By line, in the order of events: pieces that are not durable, and the
@@ -73,7 +73,7 @@ pub struct Replay<'l> {
 
 impl<'l> Replay<'l> {
     /// At the first boundary of what was done to a medium that began with `image`.
-    pub fn new(image: &Image, log: &'l Log, kind: Kind) -> Self {
+    pub fn new(image: &Image, log: &'l Log, kind: SimMediumKind) -> Self {
         Self {
             log,
             kind,
@@ -126,13 +126,13 @@ impl<'l> Replay<'l> {
     /// Everything becomes durable. In memory that takes a flush as well.
     fn sync(&mut self) {
         match self.kind {
-            Kind::Memory => {
+            SimMediumKind::Memory => {
                 let cores: Vec<u8> = self.flushed.keys().copied().collect();
                 cores.into_iter().for_each(|core| self.fence(core));
                 let discards = std::mem::take(&mut self.discards);
                 self.settle_discards(discards);
             }
-            Kind::File => {
+            SimMediumKind::File => {
                 let mut pieces: Vec<usize> =
                     std::mem::take(&mut self.pending).into_values().flatten().map(|(n, _)| n).collect();
                 pieces.extend(std::mem::take(&mut self.discards).into_iter().map(|(n, _)| n));

@@ -25,5 +25,5 @@ pub use case::{Case, Cut, CutOfCase, Failure, Totals};
 pub use controls::{Caught, NegativeControl, Removed};
 pub use cut::{Keep, Replay};
 pub use image::Image;
-pub use medium::{Broken, Kind, Log, SimMedium};
+pub use medium::{Broken, Log, SimMedium, SimMediumKind};
 pub use random::{Random, mix};

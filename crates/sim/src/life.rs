@@ -10,7 +10,7 @@ use pantile::{
 
 use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
 use crate::image::Image;
-use crate::medium::{Broken, Kind, Log, SimMedium};
+use crate::medium::{Broken, Log, SimMedium, SimMediumKind};
 use crate::random::{Random, mix};
 use crate::state::{Change, State, TableState, Versions};
 
@@ -21,7 +21,7 @@ const TABLES: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub seed: u64,
-    pub kind: Kind,
+    pub kind: SimMediumKind,
     pub collector: Collector,
     pub broken: Option<Broken>,
     pub clients: u8,
@@ -218,7 +218,7 @@ impl World<'_> {
 ///
 /// # Errors
 /// In words, if it cannot be opened or contradicts itself.
-pub(crate) fn found(image: &Image, kind: Kind, floor: u64) -> Result<(State, Log), String> {
+pub(crate) fn found(image: &Image, kind: SimMediumKind, floor: u64) -> Result<(State, Log), String> {
     let medium = SimMedium::new(image, kind, None);
     let time = SimulatedTime::default();
     let options = Options::new()

@@ -21,7 +21,7 @@ const CHUNK_PAGE: u64 = 4096;
 
 /// What is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum SimMediumKind {
     /// Persistent memory: a line is durable once it has been flushed and the
     /// core that flushed it has fenced; a sync point is a fence.
     Memory,
@@ -29,15 +29,15 @@ pub enum Kind {
     File,
 }
 
-impl Kind {
+impl SimMediumKind {
     /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Memory, Kind::File];
+    pub const ALL: [SimMediumKind; 2] = [SimMediumKind::Memory, SimMediumKind::File];
 
     /// "memory" or "file".
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Memory => "memory",
-            Kind::File => "file",
+            SimMediumKind::Memory => "memory",
+            SimMediumKind::File => "file",
         }
     }
 }
@@ -146,7 +146,7 @@ impl Log {
 #[derive(Debug)]
 pub struct SimMedium {
     memory: Arc<DramMedium>,
-    kind: Kind,
+    kind: SimMediumKind,
     broken: Option<Broken>,
     limit: u64,
     core: AtomicU8,
@@ -155,12 +155,17 @@ pub struct SimMedium {
 
 impl SimMedium {
     /// A medium that holds what an image has.
-    pub fn new(image: &Image, kind: Kind, broken: Option<Broken>) -> Arc<Self> {
+    pub fn new(image: &Image, kind: SimMediumKind, broken: Option<Broken>) -> Arc<Self> {
         Self::with_limit(image, kind, broken, None)
     }
 
     /// As [`SimMedium::new`], with room for so many bytes at most.
-    pub fn with_limit(image: &Image, kind: Kind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
+    pub fn with_limit(
+        image: &Image,
+        kind: SimMediumKind,
+        broken: Option<Broken>,
+        limit: Option<u64>,
+    ) -> Arc<Self> {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
             .expect("the machine has memory for a small database");
         memory.grow(image.len()).expect("as before");
@@ -265,7 +270,7 @@ impl Medium for SimMedium {
     }
 
     fn flush(&self, offset: u64, len: u64) {
-        if self.kind == Kind::Memory && len > 0 && !self.drops_flush(offset, len) {
+        if self.kind == SimMediumKind::Memory && len > 0 && !self.drops_flush(offset, len) {
             let Range { start: first, end } = lines(offset, len);
             self.log().events.push(Event::Flush { first, end, core: self.core() });
         }
@@ -273,9 +278,9 @@ impl Medium for SimMedium {
 
     fn fence(&self) -> Result<(), MediumError> {
         match (self.kind, self.broken) {
-            (_, Some(Broken::Fence)) | (Kind::File, Some(Broken::Sync)) => {}
-            (Kind::Memory, _) => self.log().events.push(Event::Fence { core: self.core() }),
-            (Kind::File, _) => return self.sync_all(),
+            (_, Some(Broken::Fence)) | (SimMediumKind::File, Some(Broken::Sync)) => {}
+            (SimMediumKind::Memory, _) => self.log().events.push(Event::Fence { core: self.core() }),
+            (SimMediumKind::File, _) => return self.sync_all(),
         }
         Ok(())
     }
@@ -290,14 +295,14 @@ impl Medium for SimMedium {
     }
 
     fn sync_point(&self) -> SyncPoint {
-        if self.kind == Kind::Memory && self.broken != Some(Broken::SyncPoint) {
+        if self.kind == SimMediumKind::Memory && self.broken != Some(Broken::SyncPoint) {
             self.log().events.push(Event::Fence { core: self.core() });
         }
         SyncPoint::new(self.log().syncs)
     }
 
     fn is_durable(&self, point: SyncPoint) -> bool {
-        self.kind == Kind::Memory
+        self.kind == SimMediumKind::Memory
             || self.broken == Some(Broken::SyncPoint)
             || self.log().syncs > point.number()
     }

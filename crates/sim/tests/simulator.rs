@@ -6,14 +6,14 @@
 use std::time::Duration;
 
 use pantile::Collector;
-use pantile_sim::{Broken, Campaign, Case, CutOfCase, Kind, NegativeControl, Totals, Until};
+use pantile_sim::{Broken, Campaign, Case, CutOfCase, NegativeControl, SimMediumKind, Totals, Until};
 
 fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number in the environment"))
 }
 
 fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
-    let (kinds, collectors) = (Kind::ALL.to_vec(), Collector::ALL.to_vec());
+    let (kinds, collectors) = (SimMediumKind::ALL.to_vec(), Collector::ALL.to_vec());
     Campaign { seed, kinds, collectors, until, threads: 2, broken }
 }
 
