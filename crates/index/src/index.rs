@@ -27,9 +27,9 @@ pub enum Insert {
 /// An ordered map from keys of `u64` words to `u64` values for many threads.
 ///
 /// See the crate's documentation for keys, read marks and how it works.
-pub struct Index(Kind);
+pub struct Index(AnyTree);
 
-enum Kind {
+enum AnyTree {
     Narrow(Tree<Narrow>),
     Wide(Tree<Wide>),
 }
@@ -38,8 +38,8 @@ enum Kind {
 macro_rules! dispatch {
     ($index:expr, $tree:ident => $call:expr) => {
         match &$index.0 {
-            Kind::Narrow($tree) => $call,
-            Kind::Wide($tree) => $call,
+            AnyTree::Narrow($tree) => $call,
+            AnyTree::Wide($tree) => $call,
         }
     };
 }
@@ -56,8 +56,8 @@ impl Index {
     pub fn new(max_key_words: usize, arena: &Arc<NodeArena>) -> Self {
         check_max_key_words(max_key_words);
         Self(match max_key_words {
-            1 => Kind::Narrow(Tree::new(Narrow, arena)),
-            _ => Kind::Wide(Tree::new(Wide::new(max_key_words), arena)),
+            1 => AnyTree::Narrow(Tree::new(Narrow, arena)),
+            _ => AnyTree::Wide(Tree::new(Wide::new(max_key_words), arena)),
         })
     }
 
@@ -77,8 +77,8 @@ impl Index {
     ) -> Result<Self, Unsorted> {
         check_max_key_words(max_key_words);
         Ok(Self(match max_key_words {
-            1 => Kind::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
-            _ => Kind::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
+            1 => AnyTree::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
+            _ => AnyTree::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
         }))
     }
 
@@ -140,8 +140,8 @@ impl Index {
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layout = match &self.0 {
-            Kind::Narrow(_) => "narrow",
-            Kind::Wide(_) => "wide",
+            AnyTree::Narrow(_) => "narrow",
+            AnyTree::Wide(_) => "wide",
         };
         f.debug_struct("Index").field("layout", &layout).field("bytes", &self.bytes()).finish()
     }

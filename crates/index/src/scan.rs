@@ -35,12 +35,12 @@ pub struct Scan {
 /// One end of a range.
 #[derive(Clone, Debug, Default)]
 struct Edge {
-    kind: Kind,
+    kind: EdgeKind,
     key: Vec<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Kind {
+enum EdgeKind {
     #[default]
     Unbounded,
     Included,
@@ -50,9 +50,9 @@ enum Kind {
 impl Edge {
     fn set(&mut self, bound: Bound<&[u64]>) {
         let (kind, key): (_, &[u64]) = match bound {
-            Bound::Unbounded => (Kind::Unbounded, &[]),
-            Bound::Included(key) => (Kind::Included, key),
-            Bound::Excluded(key) => (Kind::Excluded, key),
+            Bound::Unbounded => (EdgeKind::Unbounded, &[]),
+            Bound::Included(key) => (EdgeKind::Included, key),
+            Bound::Excluded(key) => (EdgeKind::Excluded, key),
         };
         self.kind = kind;
         self.key.clear();
@@ -94,12 +94,12 @@ impl Scan {
     }
 
     fn is_empty_range(&self) -> bool {
-        if self.lower.kind == Kind::Unbounded || self.upper.kind == Kind::Unbounded {
+        if self.lower.kind == EdgeKind::Unbounded || self.upper.kind == EdgeKind::Unbounded {
             return false;
         }
         match self.lower.key.cmp(&self.upper.key) {
             Ordering::Less => false,
-            Ordering::Equal => self.lower.kind == Kind::Excluded || self.upper.kind == Kind::Excluded,
+            Ordering::Equal => self.lower.kind == EdgeKind::Excluded || self.upper.kind == EdgeKind::Excluded,
             Ordering::Greater => true,
         }
     }
@@ -107,17 +107,17 @@ impl Scan {
     /// Expresses bounds that no key of the tree can equal by ones that can.
     fn normalise<L: Layout>(&mut self) {
         if self.lower.key.is_empty() {
-            self.lower.kind = Kind::Unbounded;
+            self.lower.kind = EdgeKind::Unbounded;
         }
-        if self.upper.key.is_empty() && self.upper.kind != Kind::Unbounded {
+        if self.upper.key.is_empty() && self.upper.kind != EdgeKind::Unbounded {
             self.finished = true;
         }
         if L::ONE_WORD && self.lower.key.len() > 1 {
-            self.lower.kind = Kind::Excluded;
+            self.lower.kind = EdgeKind::Excluded;
             self.lower.key.truncate(1);
         }
         if L::ONE_WORD && self.upper.key.len() > 1 {
-            self.upper.kind = Kind::Included;
+            self.upper.kind = EdgeKind::Included;
             self.upper.key.truncate(1);
         }
     }
@@ -127,11 +127,11 @@ impl Scan {
     fn pick<L: Layout>(&self, tree: &Tree<L>, node: Node<'_>) -> usize {
         let find = |edge: &Edge| tree.layout.find(node, &edge.key);
         match (self.direction, self.lower.kind, self.upper.kind) {
-            (Direction::Forward, Kind::Unbounded, _) => 0,
+            (Direction::Forward, EdgeKind::Unbounded, _) => 0,
             (Direction::Forward, _, _) => find(&self.lower).after(),
-            (Direction::Backward, _, Kind::Unbounded) => tree.layout.count(node),
-            (Direction::Backward, _, Kind::Included) => find(&self.upper).after(),
-            (Direction::Backward, _, Kind::Excluded) => find(&self.upper).pos,
+            (Direction::Backward, _, EdgeKind::Unbounded) => tree.layout.count(node),
+            (Direction::Backward, _, EdgeKind::Included) => find(&self.upper).after(),
+            (Direction::Backward, _, EdgeKind::Excluded) => find(&self.upper).pos,
         }
     }
 
@@ -140,14 +140,14 @@ impl Scan {
     fn positions<L: Layout>(&self, tree: &Tree<L>, leaf: Node<'_>) -> (usize, usize) {
         let find = |edge: &Edge| tree.layout.find(leaf, &edge.key);
         let from = match self.lower.kind {
-            Kind::Unbounded => 0,
-            Kind::Included => find(&self.lower).pos,
-            Kind::Excluded => find(&self.lower).after(),
+            EdgeKind::Unbounded => 0,
+            EdgeKind::Included => find(&self.lower).pos,
+            EdgeKind::Excluded => find(&self.lower).after(),
         };
         let to = match self.upper.kind {
-            Kind::Unbounded => tree.layout.count(leaf),
-            Kind::Included => find(&self.upper).after(),
-            Kind::Excluded => find(&self.upper).pos,
+            EdgeKind::Unbounded => tree.layout.count(leaf),
+            EdgeKind::Included => find(&self.upper).after(),
+            EdgeKind::Excluded => find(&self.upper).pos,
         };
         (from.min(to), to)
     }
@@ -180,9 +180,9 @@ impl Scan {
     #[inline]
     fn advance(&mut self, progress: Progress, out: &Batch) {
         let (near, kind) = match self.direction {
-            Direction::Forward if !progress.partial => (&mut self.lower, Kind::Included),
-            Direction::Forward => (&mut self.lower, Kind::Excluded),
-            Direction::Backward => (&mut self.upper, Kind::Excluded),
+            Direction::Forward if !progress.partial => (&mut self.lower, EdgeKind::Included),
+            Direction::Forward => (&mut self.lower, EdgeKind::Excluded),
+            Direction::Backward => (&mut self.upper, EdgeKind::Excluded),
         };
         if progress.partial {
             near.key.clear();
