@@ -14,7 +14,7 @@ pub struct Measurement {
     /// Analytical queries a second, where there are any.
     pub queries_per_s: Option<f64>,
     /// By kind of transaction.
-    pub kinds: BTreeMap<String, Kind>,
+    pub kinds: BTreeMap<String, KindSummary>,
     /// Bytes that the medium was asked to write, in whole units where it has them.
     pub bytes_written: f64,
     /// Syncs of the device.
@@ -43,7 +43,7 @@ pub struct Measurement {
 
 /// What was measured of a kind of transaction.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Kind {
+pub struct KindSummary {
     /// How many a second.
     pub per_s: f64,
     /// Mean latency in microseconds.
@@ -113,7 +113,7 @@ impl From<&Record> for Measurement {
         let io = &record.medium_io;
         let kinds = record.latency_us.iter().map(|(name, summary)| {
             let per_s = if record.seconds > 0.0 { summary.count as f64 / record.seconds } else { 0.0 };
-            let kind = Kind { per_s, mean: summary.mean, p95: summary.p95, p99: summary.p99 };
+            let kind = KindSummary { per_s, mean: summary.mean, p95: summary.p95, p99: summary.p99 };
             ((*name).to_owned(), kind)
         });
         Self {

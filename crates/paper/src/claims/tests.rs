@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::measurement::{Kind, Measurement, Second};
+use crate::measurement::{KindSummary, Measurement, Second};
 use crate::verdict::Verdict;
 
 /// Rows of the published results.
@@ -54,7 +54,7 @@ fn at(speed: f64) -> Measurement {
         medium_bytes: (n as f64 * 1e9 / speed) as u64,
         ..Second::default()
     };
-    let kind = Kind { per_s: speed, mean: 1e6 / speed, p95: 2e6 / speed, p99: 3e6 / speed };
+    let kind = KindSummary { per_s: speed, mean: 1e6 / speed, p95: 2e6 / speed, p99: 3e6 / speed };
     let kinds = ["new_order", "payment", "table_scan"].map(|name| (name.to_owned(), kind));
     Measurement {
         txn_per_s: speed,

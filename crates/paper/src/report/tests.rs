@@ -2,7 +2,7 @@ use super::*;
 use crate::claims;
 use crate::engine::{Ending, Runner};
 use crate::figure::{Origin, Point, Series};
-use crate::measurement::{Kind, Measurement, Second};
+use crate::measurement::{KindSummary, Measurement, Second};
 use crate::results::Results;
 use crate::size::Size;
 
@@ -19,7 +19,7 @@ impl Runner for All {
 }
 
 fn measurement(speed: f64) -> Measurement {
-    let kind = Kind { per_s: speed, mean: 50.0, p95: 70.0, p99: 90.0 };
+    let kind = KindSummary { per_s: speed, mean: 50.0, p95: 70.0, p99: 90.0 };
     let second =
         |n: u64| Second { seconds: 1.0, transactions: 90 + n, medium_bytes: n << 20, ..Second::default() };
     Measurement {

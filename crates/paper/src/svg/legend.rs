@@ -22,14 +22,14 @@ pub struct Legend {
 }
 
 struct Entry {
-    kind: Kind,
+    kind: Symbol,
     name: String,
     x: f64,
     row: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum Symbol {
     Bar(Style),
     Line(Style, bool),
     Published,
@@ -41,12 +41,12 @@ impl Legend {
     pub fn of(figure: &Figure, width: f64) -> Self {
         let own = if figure.is_foretold() { Origin::Model } else { Origin::Measured };
         let named = figure.series.iter().filter(|series| series.origin == own);
-        let mut named: Vec<(Kind, String)> = named
+        let mut named: Vec<(Symbol, String)> = named
             .map(|series| {
                 let style = style::of(&series.name);
                 let kind = match figure.shape {
-                    Shape::Bars(_) => Kind::Bar(style),
-                    Shape::Lines { marks, .. } => Kind::Line(style, marks),
+                    Shape::Bars(_) => Symbol::Bar(style),
+                    Shape::Lines { marks, .. } => Symbol::Line(style, marks),
                 };
                 (kind, series.name.clone())
             })
@@ -54,13 +54,13 @@ impl Legend {
         let has =
             |origin| figure.series.iter().any(|series| series.origin == origin && !series.points.is_empty());
         if has(Origin::Published) {
-            named.push((Kind::Published, "as published".into()));
+            named.push((Symbol::Published, "as published".into()));
         }
         if has(Origin::Model) {
-            named.push((Kind::Model, "as a model says".into()));
+            named.push((Symbol::Model, "as a model says".into()));
         }
         let (mut x, mut row) = (0.0, 0);
-        let place = |(kind, name): (Kind, String)| {
+        let place = |(kind, name): (Symbol, String)| {
             let needed = MARK + name.chars().count() as f64 * LETTER;
             if x > 0.0 && x + needed > width {
                 (x, row) = (0.0, row + 1);
@@ -93,17 +93,17 @@ impl Legend {
     }
 }
 
-fn sample(kind: Kind, x: f64, y: f64) -> Markup {
+fn sample(kind: Symbol, x: f64, y: f64) -> Markup {
     let line = format!("M{} {} h22", n(x), n(y));
     html! {
         @match kind {
-            Kind::Bar(style) => (filled((x + 4.0, y - 6.0), (16.0, 12.0), style)),
-            Kind::Line(style, marked) => {
+            Symbol::Bar(style) => (filled((x + 4.0, y - 6.0), (16.0, 12.0), style)),
+            Symbol::Line(style, marked) => {
                 path d=(line) fill="none" stroke=(style.colour) stroke-width="2" stroke-dasharray=(style.dash) {}
                 @if marked { (marks::measured(style.mark, x + 11.0, y, style.colour)) }
             }
-            Kind::Published => (marks::published(x + 11.0, y, "#000000")),
-            Kind::Model => path.model d=(line) fill="none" stroke="#000000" stroke-width="1.4" stroke-dasharray="3 4" {},
+            Symbol::Published => (marks::published(x + 11.0, y, "#000000")),
+            Symbol::Model => path.model d=(line) fill="none" stroke="#000000" stroke-width="1.4" stroke-dasharray="3 4" {},
         }
     }
 }
