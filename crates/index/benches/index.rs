@@ -1,6 +1,6 @@
-//! Measures an index with a million entries: millions of operations a second by
-//! one thread, and bytes a key. Run with `cargo bench -p pantile-index`; an
-//! argument keeps only the cases whose name contains it.
+//! Measures an index with a million entries: millions of operations per second
+//! in one thread, and bytes per key. Run with `cargo bench -p pantile-index`.
+//! An argument selects the cases whose name contains it.
 
 use std::hint::black_box;
 use std::ops::Bound;
@@ -13,7 +13,7 @@ const KEYS: usize = 1 << 20;
 const SCANS: usize = KEYS / 8;
 const SCAN_LENGTH: usize = 20;
 
-/// The output function of splitmix64: a bijection that scatters.
+/// The output function of splitmix64: a bijection that scatters its inputs.
 fn mix(i: u64) -> u64 {
     let mut z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,7 +35,8 @@ fn rate(operations: usize, work: impl FnOnce()) -> f64 {
     operations as f64 / start.elapsed().as_secs_f64() / 1e6
 }
 
-/// A set of keys of `N` words: even numbers are present, odd ones are missing.
+/// A set of keys of `N` words. Even numbers are present, odd numbers are
+/// absent.
 struct Case<const N: usize> {
     name: &'static str,
     key: fn(u64) -> [u64; N],

@@ -1,4 +1,4 @@
-//! The index that other rooms use: one of two layouts behind one face.
+//! The index that other rooms use: one interface over two layouts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::scan::Scan;
 use crate::tree::Tree;
 use crate::wide::{MAX_KEY_WORDS, Wide};
 
-/// What became of an insert.
+/// The result of an insert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
-    /// The entry is there now.
+    /// The entry was inserted.
     Inserted,
-    /// The key was there, with this value; nothing changed.
+    /// The key is present, with this value. Nothing changed.
     Exists(u64),
-    /// The key was absent, and somebody relied on that at this timestamp, which
-    /// is newer than the insert's; nothing changed.
+    /// The key was absent, but a reader relied on its absence at this
+    /// timestamp, which is newer than the insert's. Nothing changed.
     Forbidden(u64),
 }
 
 /// An ordered map from keys of `u64` words to `u64` values for many threads.
 ///
-/// See the crate's documentation for keys, read marks and how it works.
+/// See the crate's documentation for keys, read marks and the algorithm.
 pub struct Index(AnyTree);
 
 enum AnyTree {
@@ -45,11 +45,11 @@ macro_rules! dispatch {
 }
 
 impl Index {
-    /// The longest keys an index can hold, in words.
+    /// The longest key an index can hold, in words.
     pub const MAX_KEY_WORDS: usize = MAX_KEY_WORDS;
 
-    /// An empty index for keys of up to `max_key_words` words; if that is one,
-    /// every key has exactly one.
+    /// An empty index for keys of up to `max_key_words` words. If that is one,
+    /// every key has exactly one word.
     ///
     /// # Panics
     /// If `max_key_words` is not in `1..=`[`Index::MAX_KEY_WORDS`].
@@ -61,14 +61,14 @@ impl Index {
         })
     }
 
-    /// An index of entries in strictly ascending key order, its nodes filled to
-    /// the fraction `fill` (between one half and one) of what they can hold.
+    /// An index of entries in strictly ascending key order. Each node is filled
+    /// to the fraction `fill` (between one half and one) of its capacity.
     ///
     /// # Errors
     /// If the entries are not in order.
     ///
     /// # Panics
-    /// As [`Index::new`] and [`Index::insert`] do, about the lengths of keys.
+    /// If a key length is invalid, as in [`Index::new`] and [`Index::insert`].
     pub fn bulk_load<K: AsRef<[u64]>>(
         max_key_words: usize,
         arena: &Arc<NodeArena>,
@@ -84,9 +84,9 @@ impl Index {
 
     /// The value of `key`.
     ///
-    /// If there is none and `mark` is given, the read mark of the key's leaf is
-    /// raised to it: from then on an insert of the key with an older timestamp
-    /// is forbidden. There is no moment in between.
+    /// If there is none and `mark` is given, raises the read mark of the key's
+    /// leaf to `mark`: from then on an insert of the key with an older
+    /// timestamp is forbidden. Lookup and mark are one atomic step.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
@@ -95,8 +95,8 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.get(key, mark) })
     }
 
-    /// Inserts an entry unless its key is present, or was found absent by a
-    /// reader newer than `ts`.
+    /// Inserts an entry, unless its key is present or a reader newer than `ts`
+    /// found the key absent.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
@@ -105,8 +105,8 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts) })
     }
 
-    /// Removes `key` if its value is `value`, and says whether it was. The read
-    /// mark of the range it leaves is raised to `floor` at the same moment.
+    /// Removes `key` if its value is `value`. Returns whether it did. In the
+    /// same atomic step it raises the read mark of the leaf to `floor`.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
@@ -115,7 +115,7 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.remove(key, value, floor) })
     }
 
-    /// How many entries there are: exact while nobody writes. Visits every leaf.
+    /// The number of entries, exact while nobody writes. Visits every leaf.
     pub fn len(&self) -> usize {
         dispatch!(self, tree => tree.len())
     }
@@ -125,7 +125,7 @@ impl Index {
         self.len() == 0
     }
 
-    /// Bytes of memory that the index's nodes take.
+    /// Bytes of memory that the index's nodes occupy.
     pub fn bytes(&self) -> u64 {
         dispatch!(self, tree => tree.bytes())
     }
@@ -148,10 +148,10 @@ impl fmt::Debug for Index {
 }
 
 fn check_max_key_words(words: usize) {
-    assert!((1..=MAX_KEY_WORDS).contains(&words), "keys of up to {words} words");
+    assert!((1..=MAX_KEY_WORDS).contains(&words), "an index cannot hold keys of {words} words");
 }
 
 #[inline(always)]
 fn check_key<L: Layout>(tree: &Tree<L>, key: &[u64]) {
-    assert!(tree.layout.accepts(key.len()), "a key of {} words", key.len());
+    assert!(tree.layout.accepts(key.len()), "a key has {} words", key.len());
 }

@@ -9,20 +9,21 @@ use crate::layout::Layout;
 use crate::node::{Backoff, Node, Side};
 use crate::tree::Tree;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
-    /// From small keys to large ones.
+    /// From small keys to large keys.
     #[default]
     Forward,
-    /// From large keys to small ones.
+    /// From large keys to small keys.
     Backward,
 }
 
-/// A position in a range of keys: what is left to read of it.
+/// A position in a range of keys: what remains to be read.
 ///
-/// A scan borrows nothing and holds no locks; entries that come and go while it
-/// runs are seen or not, but none that stays is missed and none comes twice.
+/// A scan borrows nothing and holds no locks. It may or may not see entries
+/// that are inserted or removed while it runs. It sees every other entry
+/// exactly once.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     lower: Edge,
@@ -61,15 +62,15 @@ impl Edge {
 }
 
 impl Scan {
-    /// A scan of the keys between two bounds. A bound may be any word string,
-    /// for example the first words of longer keys.
+    /// A scan of the keys between two bounds. A bound may be any sequence of
+    /// words, for example the first words of longer keys.
     pub fn new(lower: Bound<&[u64]>, upper: Bound<&[u64]>, direction: Direction) -> Self {
         let mut scan = Self::default();
         scan.reset(lower, upper, direction);
         scan
     }
 
-    /// Begins another scan with the buffers of this one.
+    /// Starts another scan with the buffers of this one.
     pub fn reset(&mut self, lower: Bound<&[u64]>, upper: Bound<&[u64]>, direction: Direction) {
         self.lower.set(lower);
         self.upper.set(upper);
@@ -82,13 +83,13 @@ impl Scan {
         self.finished
     }
 
-    /// Replaces `out` by the next entries in scan order, all from one leaf and
-    /// of one moment; there may be none although more follow. False, with
-    /// nothing in `out`, once the range is exhausted.
+    /// Replaces `out` with the next entries in scan order, all from one leaf at
+    /// one moment. There may be none although more follow. Returns false, with
+    /// `out` empty, once the range is exhausted.
     ///
-    /// If `mark` is given, the leaf's read mark is raised to it, entries or not:
-    /// inserts into the part of the range read so far are refused to older
-    /// timestamps from then on.
+    /// If `mark` is given, the leaf's read mark is raised to it, whether or not
+    /// there were entries. From then on, inserts with older timestamps into the
+    /// part of the range read so far are refused.
     pub fn next_batch(&mut self, index: &Index, mark: Option<u64>, out: &mut Batch) -> bool {
         index.scan(self, mark, out)
     }
@@ -104,7 +105,8 @@ impl Scan {
         }
     }
 
-    /// Expresses bounds that no key of the tree can equal by ones that can.
+    /// Replaces bounds that no key of the tree can equal with equivalent bounds
+    /// that a key can.
     fn normalise<L: Layout>(&mut self) {
         if self.lower.key.is_empty() {
             self.lower.kind = EdgeKind::Unbounded;
@@ -122,7 +124,7 @@ impl Scan {
         }
     }
 
-    /// Which child of an inner node holds the next entries.
+    /// The child of an inner node that holds the next entries.
     #[inline]
     fn pick<L: Layout>(&self, tree: &Tree<L>, node: Node<'_>) -> usize {
         let find = |edge: &Edge| tree.layout.find(node, &edge.key);
@@ -135,7 +137,7 @@ impl Scan {
         }
     }
 
-    /// The entries of a leaf that lie in the range: from, to.
+    /// The first and the end position of the leaf's entries in the range.
     #[inline]
     fn positions<L: Layout>(&self, tree: &Tree<L>, leaf: Node<'_>) -> (usize, usize) {
         let find = |edge: &Edge| tree.layout.find(leaf, &edge.key);
@@ -152,7 +154,7 @@ impl Scan {
         (from.min(to), to)
     }
 
-    /// The next leaf's worth of entries; `None` if a writer got in the way.
+    /// Reads the next leaf's entries. Returns `None` if a writer interfered.
     #[inline]
     fn attempt<L: Layout>(&mut self, tree: &Tree<L>, mark: Option<u64>, out: &mut Batch) -> Option<Progress> {
         out.clear(L::ONE_WORD);
@@ -176,7 +178,7 @@ impl Scan {
         path.node.unchanged(path.version).then_some(Progress { partial: taken < to - from, bounded })
     }
 
-    /// Moves the near edge of the range behind what has been read.
+    /// Moves the near edge of the range past the entries just read.
     #[inline]
     fn advance(&mut self, progress: Progress, out: &Batch) {
         let (near, kind) = match self.direction {
@@ -197,9 +199,9 @@ impl Scan {
 
 /// How far a scan got in a leaf.
 struct Progress {
-    /// The leaf has more entries of the range.
+    /// The leaf has more entries in the range.
     partial: bool,
-    /// The leaf has a fence where the scan leaves it.
+    /// The leaf has a fence on the side where the scan leaves it.
     bounded: bool,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{Key, Model, Rng, check, expected, new_index, scan_all, steps};
 use pantile_index::{Direction, Index, Insert, NodeArena};
 
-/// A source of keys, many of them drawn more than once.
+/// A source of keys. Many keys are drawn more than once.
 type KeySource = fn(&mut Rng) -> Key;
 
 fn dense(rng: &mut Rng) -> Key {

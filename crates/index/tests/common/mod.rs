@@ -1,5 +1,5 @@
-//! What the tests share.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+//! Helpers that the tests share.
+#![allow(dead_code, reason = "each test binary uses only a part")]
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -41,7 +41,7 @@ pub fn as_slice(bound: &Bound<Key>) -> Bound<&[u64]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
-/// All entries a scan finds.
+/// All entries that a scan finds.
 pub fn scan_all(
     index: &Index,
     lower: &Bound<Key>,
@@ -61,7 +61,7 @@ pub fn scan_all(
     found
 }
 
-/// What the model holds between two bounds, in scan order.
+/// The model's entries between two bounds, in scan order.
 pub fn expected(
     model: &Model,
     lower: &Bound<Key>,
@@ -86,7 +86,7 @@ pub fn expected(
     }
 }
 
-/// Compares everything an index can tell with the model.
+/// Compares everything an index can answer with the model.
 pub fn check(index: &Index, model: &Model) {
     let (lower, upper) = (Bound::Unbounded, Bound::Unbounded);
     for direction in [Direction::Forward, Direction::Backward] {
