@@ -15,7 +15,7 @@ fn absence_fits_before_and_after() {
 
 #[test]
 fn absence_must_fit_somewhere() {
-    // Absent only before T1 and after T3, seen together with T2.
+    // Absent only before T1 and after T3, but seen together with T2.
     finds(
         &[
             t(1, &[w(1, 10)]),
@@ -47,7 +47,8 @@ fn absence_before_the_last_insertion_is_certain() {
 
 #[test]
 fn write_skew_amid_deletions() {
-    // T3 saw key 1 absent after T2 or T6, and the former must be: T5 is after.
+    // T3 saw key 1 absent after T2 or after T6. It must be T2, because T5 comes
+    // later.
     let skew = [
         t(1, &[w(1, 10)]),
         t(2, &[d(1, 11), w(3, 30)]),
@@ -95,10 +96,11 @@ fn a_deletion_may_lose_an_update() {
 #[test]
 fn unknown_outcomes_count_once_seen() {
     let unknown = ended(1, Outcome::Unknown, &[w(1, 10), r(2, 20)]);
-    // It read from T2, which read from it.
+    // It read from T2, and T2 read from it.
     finds(&[unknown.clone(), t(2, &[w(2, 20), r(1, 10)])], &[AnomalyKind::G1c]);
     finds(&[unknown, t(2, &[w(2, 20), none(1)])], &[]);
-    // A value never written, read by a transaction that may have aborted.
+    // A value that was never written, read by a transaction that may have
+    // aborted.
     let doubtful = ended(1, Outcome::Unknown, &[w(1, 10), r(2, 99)]);
     finds(std::slice::from_ref(&doubtful), &[]);
     finds(&[doubtful, t(2, &[r(1, 10)])], &[AnomalyKind::UnknownValue]);

@@ -1,4 +1,4 @@
-//! Random executions, sound and broken, and what is found in them.
+//! Random executions, sound and broken, and the anomalies found in them.
 
 mod common;
 
@@ -10,7 +10,7 @@ use pantile_history::{AnomalyKind, Check, History, Op, Outcome, Txn, check};
 
 const SEEDS: u64 = 60;
 
-/// The kinds found in runs with any of the seeds.
+/// The kinds of anomalies found with any of the seeds.
 fn all_kinds(mode: Mode, load: Load) -> BTreeSet<AnomalyKind> {
     let mut kinds = BTreeSet::new();
     for seed in 0..SEEDS {
@@ -27,7 +27,7 @@ fn has_g1(kinds: &BTreeSet<AnomalyKind>) -> bool {
     [AnomalyKind::G1a, AnomalyKind::G1b, AnomalyKind::G1c].iter().any(|kind| kinds.contains(kind))
 }
 
-/// One transaction after the other, on a map.
+/// Runs one transaction after another, on a map.
 fn serial(seed: u64) -> History {
     let mut rng = Rng::new(seed);
     let mut state = std::collections::BTreeMap::new();

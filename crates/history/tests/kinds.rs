@@ -1,4 +1,4 @@
-//! Every kind of anomaly in a minimal history, and a near miss.
+//! Every kind of anomaly in a minimal history, with a near miss.
 
 mod common;
 
@@ -31,9 +31,9 @@ fn duplicate_timestamp() {
 #[test]
 fn unknown_value() {
     finds(&[t(1, &[r(1, 99)])], &[AnomalyKind::UnknownValue]);
-    // Written, but to another key.
+    // The value was written, but to another key.
     finds(&[t(1, &[w(2, 99)]), t(2, &[r(1, 99)])], &[AnomalyKind::UnknownValue]);
-    // The name of a tombstone.
+    // The value identifies a tombstone.
     finds(&[t(1, &[d(1, 99)]), t(2, &[r(1, 99)])], &[AnomalyKind::UnknownValue]);
     finds(&[t(1, &[w(1, 99)]), t(2, &[r(1, 99)])], &[]);
 }
@@ -43,9 +43,9 @@ fn internal() {
     finds(&[t(1, &[w(1, 10), none(1)])], &[AnomalyKind::Internal]);
     finds(&[t(1, &[w(1, 10), s(0, 5, &[])])], &[AnomalyKind::Internal]);
     finds(&[t(1, &[w(1, 10), d(1, 11), r(1, 10)])], &[AnomalyKind::Internal]);
-    // Before it wrote it.
+    // The read came before the write.
     finds(&[t(1, &[r(1, 10), w(1, 10)])], &[AnomalyKind::Internal]);
-    // Absurd scans.
+    // Impossible scans.
     finds(&[t(1, &[w(9, 10)]), t(2, &[s(0, 5, &[(9, 10)])])], &[AnomalyKind::Internal]);
     finds(&[t(1, &[w(1, 10)]), t(2, &[s(0, 5, &[(1, 10), (1, 10)])])], &[AnomalyKind::Internal]);
     finds(&[t(1, &[none(1), w(1, 10), r(1, 10), d(1, 11), none(1), s(0, 5, &[])])], &[]);
@@ -59,7 +59,7 @@ fn non_repeatable_read() {
     // A phantom between two scans.
     assert!(kinds(&with(&[s(0, 5, &[]), s(1, 1, &[(1, 11)])])).contains(&AnomalyKind::NonRepeatableRead));
     finds(&with(&[r(1, 11), s(0, 5, &[(1, 11)]), r(1, 11)]), &[]);
-    // Seen alone, where no other order is contradicted.
+    // The only anomaly, because no other order is contradicted.
     finds(&[t(1, &[w(1, 10)]), t(2, &[r(1, 10), none(1)])], &[AnomalyKind::NonRepeatableRead]);
 }
 
@@ -79,7 +79,7 @@ fn g1a() {
     finds(&[ended(1, Outcome::Aborted, &[w(1, 10)]), reader.clone()], &[AnomalyKind::G1a]);
     finds(&[t(1, &[w(1, 10)]), reader.clone()], &[]);
     finds(&[ended(1, Outcome::Unknown, &[w(1, 10)]), reader.clone()], &[]);
-    // Nobody minds what an aborted transaction read.
+    // What an aborted transaction read does not matter.
     finds(&[ended(1, Outcome::Aborted, &[w(1, 10)]), ended(2, Outcome::Aborted, &[r(1, 10)])], &[]);
 }
 
@@ -113,7 +113,7 @@ fn g_single() {
     finds(&[writer.clone(), t(2, &[none(1), r(2, 20)])], &[AnomalyKind::GSingle]);
     finds(&[writer.clone(), t(2, &[none(1), none(2)])], &[]);
     finds(&[writer.clone(), t(2, &[r(1, 10), r(2, 20)])], &[]);
-    // By way of a third.
+    // Through a third transaction.
     finds(
         &[t(1, &[w(1, 10)]), t(2, &[r(1, 10), w(2, 20)]), t(3, &[r(2, 20), none(1)])],
         &[AnomalyKind::GSingle],
@@ -139,7 +139,7 @@ fn g2() {
     finds(&[t(1, &[s(0, 9, &[]), w(1, 10)]), t(2, &[s(0, 9, &[(1, 10)]), w(2, 20)])], &[]);
     // Outside the range.
     finds(&[t(1, &[s(0, 1, &[]), w(1, 10)]), t(2, &[s(0, 1, &[]), w(2, 20)])], &[]);
-    // What a scan found is read item by item.
+    // What a scan found counts as item reads.
     finds(
         &[
             t(1, &[w(1, 10), w(2, 20)]),
@@ -148,7 +148,7 @@ fn g2() {
         ],
         &[AnomalyKind::G2Item],
     );
-    // A point read of the same absent key makes it one of items.
+    // A point read of the same absent key turns it into an item read.
     finds(
         &[t(1, &[s(2, 2, &[]), none(2), w(1, 10)]), t(2, &[none(1), s(1, 1, &[]), w(2, 20)])],
         &[AnomalyKind::G2Item],
@@ -170,7 +170,7 @@ fn real_time() {
     assert!(check(&history(&stale)).is_strictly_serializable());
     let overlapping = strict(&[timed(1, 0, 10, &[w(1, 10)]), timed(2, 10, 20, &[none(1)])]);
     assert!(overlapping.is_strictly_serializable(), "{overlapping}");
-    // Over several ends, of which helpers in between must not show.
+    // Spans several ends; the helpers in between must not show.
     let long = strict(&[
         timed(1, 0, 10, &[w(1, 10)]),
         timed(3, 0, 11, &[]),
