@@ -1,4 +1,4 @@
-//! The bytes of a medium, as far as they are not zero.
+//! The bytes of a medium, without its pages of zeros.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Bytes of the medium: whole chunks.
+    /// Bytes of the medium, in whole chunks.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -34,7 +34,8 @@ impl Image {
         self.len = self.len.max(len);
     }
 
-    /// Stores bytes that lie in one line. What holds bytes has their length.
+    /// Stores bytes that lie in one line. Grows the medium to hold them, in
+    /// whole chunks.
     pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
         self.grow((offset + 1).next_multiple_of(CHUNK_BYTES));
         let page = self.pages.entry(offset / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
@@ -42,7 +43,7 @@ impl Image {
         Arc::make_mut(page)[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Makes a range zero. It stays part of the medium.
+    /// Zeroes a range. It stays part of the medium.
     pub(crate) fn clear(&mut self, range: Range<u64>) {
         let pages: Vec<u64> =
             self.pages.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(n, _)| *n).collect();
@@ -57,9 +58,10 @@ impl Image {
         }
     }
 
-    /// Flips a bit somewhere that is not in a page of zeros; tells which.
+    /// Flips a bit somewhere outside pages of zeros, and returns which.
     pub(crate) fn flip(&mut self, random: &mut Random) -> u64 {
-        // Every other time in the page of a chunk, where little has much weight.
+        // Half the flips hit the first page of a chunk, where few bytes matter
+        // much.
         let in_chunk_page = random.one_in(2);
         let is_chosen = |number: u64| !in_chunk_page || (number * PAGE).is_multiple_of(CHUNK_BYTES);
         let pages = self.pages.keys().filter(|number| is_chosen(**number)).count() as u64;
@@ -72,12 +74,12 @@ impl Image {
         number * PAGE * 8 + bit
     }
 
-    /// Where pages are that may not be zero.
+    /// The pages that may be nonzero, with their offsets.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
         self.pages.iter().map(|(number, page)| (number * PAGE, &**page))
     }
 
-    /// The numbers of pages of a range that may not be zero.
+    /// The numbers of the pages in a range that may be nonzero.
     pub(crate) fn pages_in(&self, range: &Range<u64>) -> Vec<u64> {
         self.pages.range(range.start / PAGE..range.end / PAGE).map(|(number, _)| *number).collect()
     }

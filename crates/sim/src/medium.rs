@@ -1,5 +1,5 @@
-//! A medium that logs what is done to it, so that its power can be cut at any
-//! moment of its past.
+//! A medium that logs everything done to it, so that its power can be cut at
+//! any moment of its past.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,16 +16,16 @@ pub(crate) const LINE: u64 = 64;
 /// Most bytes of a simulated medium.
 const RESERVE: u64 = 256 << 20;
 
-/// Chunk pages, which have the descriptors of blocks.
+/// Size of a chunk's first page, which contains the block descriptors.
 const CHUNK_PAGE: u64 = 4096;
 
-/// What is simulated.
+/// The kind of medium that is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SimMediumKind {
-    /// Persistent memory: a line is durable once it has been flushed and the
-    /// core that flushed it has fenced; a sync point is a fence.
+    /// Persistent memory. A line is durable once a core has flushed it and then
+    /// fenced. A sync point is a fence.
     Memory,
-    /// A file: what has been written before a sync is durable after it.
+    /// A file. What was written before a sync is durable after it.
     File,
 }
 
@@ -47,7 +47,7 @@ impl SimMediumKind {
 pub enum Broken {
     /// Fences do nothing.
     Fence,
-    /// Syncs of everything do nothing; on a file, fences neither.
+    /// Syncs do nothing; on a file, fences do nothing either.
     Sync,
     /// Sync points are durable at once.
     SyncPoint,
@@ -55,7 +55,7 @@ pub enum Broken {
     FlushOfContents,
     /// Flushes of chunk headers and block descriptors do nothing.
     FlushOfDescriptors,
-    /// Flushes of descriptors that have been zeroed do nothing.
+    /// Flushes of zeroed descriptors do nothing.
     FlushOfZeros,
     /// Flushes of state records do nothing.
     FlushOfState,
@@ -63,19 +63,19 @@ pub enum Broken {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A part of a write that lies in one line; its bytes are in the log's.
+    /// The part of a write that lies in one line. Its bytes are in the log.
     Piece {
         offset: u64,
         from: usize,
         len: u8,
     },
-    /// Lines.
+    /// A flush of lines.
     Flush {
         first: u64,
         end: u64,
         core: u8,
     },
-    /// Chunks, by bytes, that become zero. Needs no flush.
+    /// Chunks that become zero, as a range of bytes. Needs no flush.
     Discard {
         start: u64,
         end: u64,
@@ -88,7 +88,7 @@ pub(crate) enum Event {
     Grow(u64),
 }
 
-/// What has been done to a medium.
+/// What was done to a medium.
 #[derive(Default, Debug)]
 pub struct Log {
     pub(crate) events: Vec<Event>,
@@ -97,7 +97,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Moments at which the power can be cut: after none of the events, after
+    /// The moments at which the power can be cut: before the first event, after
     /// the first, and so on.
     pub fn boundaries(&self) -> usize {
         self.events.len() + 1
@@ -108,14 +108,15 @@ impl Log {
         matches!(self.events.get(event), Some(Event::Fence { .. } | Event::Sync))
     }
 
-    /// Events that write to the page of a chunk: blocks are opened, frozen or released.
+    /// Events that write to the first page of a chunk. They open, freeze or
+    /// release blocks.
     pub(crate) fn changes_of_blocks(&self) -> Vec<usize> {
         let is_change =
             |event: &Event| matches!(event, Event::Piece { offset, .. } if in_chunk_page(*offset));
         (0..self.events.len()).filter(|&n| is_change(&self.events[n])).collect()
     }
 
-    /// Where two logs differ first, in words; `None` if they are the same.
+    /// Describes the first difference of two logs; `None` if they are equal.
     pub fn difference(&self, other: &Log) -> Option<String> {
         let told = |log: &Log, n: usize| match log.events.get(n) {
             Some(Event::Piece { offset, from, len }) => {
@@ -128,7 +129,8 @@ impl Log {
         differs.map(|(n, a, b)| format!("event {n} of {most}: {a} and {b}"))
     }
 
-    /// Whether a boundary lies in the middle of a long write, where all look alike.
+    /// Whether a boundary lies in the middle of a long write, where all
+    /// boundaries are alike.
     pub(crate) fn is_long_run(&self, boundary: usize) -> bool {
         let around = self.events.get(boundary.saturating_sub(8)..boundary + 8);
         around.is_some_and(|events| events.iter().all(|event| matches!(event, Event::Piece { .. })))
@@ -141,8 +143,8 @@ impl Log {
 
 /// A medium in memory that can lose what is not durable.
 ///
-/// Several cores are simulated in one thread: whoever runs it says which core
-/// goes on, and a fence of one does nothing for what another has flushed.
+/// It simulates several cores in one thread. The scheduler says which core runs
+/// next. A fence of one core has no effect on what another core has flushed.
 #[derive(Debug)]
 pub struct SimMedium {
     memory: Arc<DramMedium>,
@@ -154,12 +156,12 @@ pub struct SimMedium {
 }
 
 impl SimMedium {
-    /// A medium that holds what an image has.
+    /// A medium with the contents of an image.
     pub fn new(image: &Image, kind: SimMediumKind, broken: Option<Broken>) -> Arc<Self> {
         Self::with_limit(image, kind, broken, None)
     }
 
-    /// As [`SimMedium::new`], with room for so many bytes at most.
+    /// As [`SimMedium::new`], with room for at most this many bytes.
     pub fn with_limit(
         image: &Image,
         kind: SimMediumKind,
@@ -167,7 +169,7 @@ impl SimMedium {
         limit: Option<u64>,
     ) -> Arc<Self> {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
-            .expect("the machine has memory for a small database");
+            .expect("there is memory for a small database");
         memory.grow(image.len()).expect("as before");
         for (offset, page) in image.pages() {
             memory.write(offset, page).expect("the medium has been grown");
@@ -177,7 +179,7 @@ impl SimMedium {
         Arc::new(Self { memory, kind, broken, limit, core: AtomicU8::new(0), log })
     }
 
-    /// The core that goes on.
+    /// Sets the core that runs next.
     pub fn run_as(&self, core: u8) {
         assert!(core < 64);
         self.core.store(core, Ordering::Relaxed);
@@ -188,7 +190,7 @@ impl SimMedium {
         self.log().events.len()
     }
 
-    /// Takes what has been logged.
+    /// Takes the log.
     pub fn take_log(&self) -> Log {
         std::mem::take(&mut *self.log())
     }

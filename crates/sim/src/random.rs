@@ -1,11 +1,11 @@
-//! Numbers that a seed determines.
+//! Random numbers, determined by a seed.
 
 /// A stream of numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// The stream for a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -21,12 +21,12 @@ impl Random {
         self.draw() % end
     }
 
-    /// True once in so many calls.
+    /// True in one of `calls` calls, on average.
     pub fn one_in(&mut self, calls: u64) -> bool {
         self.below(calls) == 0
     }
 
-    /// One of some.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
