@@ -21,7 +21,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "With 50 % updates, 20 operations and no skew, throughput peaks with a thread on every logical core, where \
                TB-Collect keeps 85 % of NoGC's (0.65 M txn/s), ahead of Zen 0.49, OneShot 0.46, N2DB 0.44, Steam 0.43.",
         published: "tb-collect 85 %, zen 75 %, one-shot 71 %, n2db 68 %, steam 66 % of NoGC",
-        rule: "With a thread for each core, tb-collect has a higher throughput than each other collector.",
+        rule: "With one thread per core, tb-collect has a higher throughput than each other collector.",
         experiment: Experiment::Runs { runs: |size| everybody(&by_threads(size, 50)), judge: judge_half },
     },
     Claim {
@@ -85,12 +85,12 @@ const SHARE: &str = "share of NoGC's throughput, nvm:optane";
 const UNIT: &str = "share of NoGC's throughput";
 const SPEED: &str = "transactions/s, nvm:optane";
 
-/// Every collector at each of these places.
+/// Every collector at each of these positions.
 fn everybody(places: &[At]) -> Vec<RunSpec> {
     each(&GROUP, runs(places))
 }
 
-/// The YCSB of most experiments with something else.
+/// The YCSB of most experiments, with a change.
 fn with(size: &Size, change: impl FnOnce(&mut u32, &mut u32, &mut f64)) -> RunSpec {
     let run = ycsb(size, NONE);
     let (mut ops, mut updates, mut theta) = (20, 50, 0.0);
@@ -98,7 +98,7 @@ fn with(size: &Size, change: impl FnOnce(&mut u32, &mut u32, &mut f64)) -> RunSp
     RunSpec { work: Work::Ycsb { tuples: size.tuples, ops, updates, theta }, ..run }
 }
 
-/// Shares of NoGC's throughput and the throughput itself.
+/// Shares of NoGC's throughput, and the throughput itself.
 fn figures(
     results: &Results,
     (title, x): (&str, &str),
@@ -151,19 +151,19 @@ fn judge_updates(results: &Results, size: &Size) -> Finding {
     Finding::of(rule, UNIT, told(results, &GROUP, &run), figures)
 }
 
-/// The share of writes at which TB-Collect's advantage is said to peak.
+/// The share of writes at which TB-Collect's advantage is published to peak.
 const PEAK: u32 = 60;
 
 fn by_share(size: &Size) -> Vec<At> {
     let mut shares = size.shares.clone();
-    // Those of figures 8a and 8b belong to it.
+    // The shares of figures 8a and 8b belong to it.
     shares.extend([50, PEAK, 100]);
     shares.sort_unstable();
     shares.dedup();
     shares.into_iter().map(|share| (f64::from(share), with(size, |_, updates, _| *updates = share))).collect()
 }
 
-/// How many times as fast as the other collectors TB-Collect is, on average.
+/// How many times faster TB-Collect is than the other collectors, on average.
 fn advantage(results: &Results, run: &RunSpec) -> Option<f64> {
     let by = |gc: &&'static str| results.quotient(&run.with_gc(TB), &run.with_gc(gc), &throughput);
     let factors: Option<Vec<Spread>> = OTHERS.iter().map(by).collect();
@@ -259,7 +259,7 @@ fn judge_ops(results: &Results, size: &Size) -> Finding {
     Finding::of(rule, UNIT, format!("20 operations: {}", told(results, &GROUP, &twenty)), figures)
 }
 
-/// What figure 11 compares.
+/// The collectors that figure 11 compares.
 const HASH: [&str; 3] = [NONE, TB, "tb-collect-hash"];
 
 /// Transactions of ten operations, and the same with some of a hundred.

@@ -39,14 +39,14 @@ const ROWS: [&str; 30] = [
 ];
 
 fn claim(name: &str) -> &'static Claim {
-    named(&[name.to_owned()]).expect("it is there")[0]
+    named(&[name.to_owned()]).expect("the claim exists")[0]
 }
 
 fn size() -> Size {
     Size::quick(2)
 }
 
-/// A measurement in which everything follows from a speed.
+/// A measurement in which every value follows from a speed.
 fn at(speed: f64) -> Measurement {
     let second = |n: u64| Second {
         seconds: 1.0,
@@ -72,7 +72,7 @@ fn at(speed: f64) -> Measurement {
     }
 }
 
-/// Three repetitions of every run of a claim at the speed that is said of it.
+/// Three repetitions of every run of a claim, at the speed given for each.
 fn measured(claim: &Claim, speed: impl Fn(&RunSpec) -> f64) -> Results {
     let mut results = Results::default();
     for run in claim.runs(&size()) {
@@ -88,7 +88,7 @@ fn verdict(name: &str, speed: impl Fn(&RunSpec) -> f64) -> Judgement {
     claim.judge(&measured(claim, speed), &size()).judgement
 }
 
-/// Speeds as published, of the collectors of figure 7a.
+/// The published speeds of the collectors of figure 7a.
 fn as_published(run: &RunSpec) -> f64 {
     match run.gc {
         "none" => 1000.0,
@@ -135,7 +135,7 @@ fn claims_share_their_runs() {
 }
 
 #[test]
-fn nothing_measured_is_never_a_verdict() {
+fn no_measurement_gives_no_verdict() {
     for claim in all() {
         let finding = claim.judge(&Results::default(), &size());
         assert_eq!(finding.judgement.verdict, Verdict::CannotBeJudged, "{}", claim.id);
@@ -175,7 +175,7 @@ fn throughput_as_published_holds_and_otherwise_does_not() {
 }
 
 #[test]
-fn a_tie_is_told_as_one() {
+fn a_tie_is_reported_as_a_tie() {
     let claim = claim("TB-8a");
     let mut results = measured(claim, as_published);
     for run in claim.runs(&size()).iter().filter(|run| run.gc == "zen") {
@@ -234,7 +234,7 @@ fn a_rate_that_is_not_reached_cannot_be_judged() {
     let judgement = verdict("TB-12", |run| if run.gc == "steam" { 100.0 } else { 4000.0 });
     assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
     assert!(judgement.reason.contains("steam reached only 100 of 4,000 txn/s"), "{}", judgement.reason);
-    // What grows follows from the speed in these measurements.
+    // In these measurements, growth follows from the speed.
     let smaller = |run: &RunSpec| if run.gc == "tb-collect" { 8000.0 } else { 5000.0 };
     assert_eq!(verdict("TB-12", smaller).verdict, Verdict::Holds);
     let larger = |run: &RunSpec| if run.gc == "tb-collect" { 5000.0 } else { 8000.0 };

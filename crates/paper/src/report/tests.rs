@@ -39,7 +39,7 @@ fn measurement(speed: f64) -> Measurement {
     }
 }
 
-/// A report in which every run was made three times, or none.
+/// A report in which every run was executed three times, or none was.
 fn report(made: bool, change: impl FnOnce(&mut Execution)) -> Report {
     let claims: Vec<_> = claims::all().collect();
     let plan = Plan::new(&claims, &Size::quick(2), 1.0, &All);
@@ -61,7 +61,7 @@ fn report(made: bool, change: impl FnOnce(&mut Execution)) -> Report {
 /// The drawings of a page.
 fn drawings(page: &str) -> Vec<&str> {
     let starts = page.match_indices("<svg").map(|(start, _)| &page[start..]);
-    starts.map(|rest| &rest[..rest.find("</svg>").expect("it ends") + "</svg>".len()]).collect()
+    starts.map(|rest| &rest[..rest.find("</svg>").expect("the drawing ends") + "</svg>".len()]).collect()
 }
 
 #[test]
@@ -101,8 +101,11 @@ fn a_report_of_nothing_says_so() {
 #[test]
 fn what_was_published_stands_beside_ours() {
     let page = page::to_html(&report(true, |_| ()));
-    assert!(page.contains("<td>0.91</td><td>+0."), "TB-7a's table has its deviation");
-    assert!(page.contains("published 0.86</small><small class=\"there\">ours +0."), "and so has TB-9's");
+    assert!(page.contains("<td>0.91</td><td>+0."), "TB-7a's table has its difference");
+    assert!(
+        page.contains("published 0.86</small><small class=\"there\">ours +0."),
+        "TB-9's table has its difference"
+    );
 }
 
 #[test]

@@ -1,19 +1,19 @@
-//! Marks of points.
+//! Markers of points.
 
 use maud::{Markup, html};
 
 use super::n;
-use super::style::Mark;
+use super::style::Marker;
 
-/// A point that was measured: filled.
-pub fn measured(mark: Mark, x: f64, y: f64, colour: &str) -> Markup {
+/// The marker of a measured point: filled.
+pub fn measured(marker: Marker, x: f64, y: f64, colour: &str) -> Markup {
     html! {
-        @match mark {
-            Mark::Circle => circle cx=(n(x)) cy=(n(y)) r="4.6" fill=(colour) stroke="#333333" stroke-width="0.8" {},
-            Mark::Square => (polygon(&[(x - 4.2, y - 4.2), (x + 4.2, y - 4.2), (x + 4.2, y + 4.2), (x - 4.2, y + 4.2)], colour)),
-            Mark::Diamond => (polygon(&[(x, y - 5.8), (x + 5.8, y), (x, y + 5.8), (x - 5.8, y)], colour)),
-            Mark::Up => (polygon(&[(x, y - 5.4), (x + 5.4, y + 4.2), (x - 5.4, y + 4.2)], colour)),
-            Mark::Down => (polygon(&[(x, y + 5.4), (x + 5.4, y - 4.2), (x - 5.4, y - 4.2)], colour)),
+        @match marker {
+            Marker::Circle => circle cx=(n(x)) cy=(n(y)) r="4.6" fill=(colour) stroke="#333333" stroke-width="0.8" {},
+            Marker::Square => (polygon(&[(x - 4.2, y - 4.2), (x + 4.2, y - 4.2), (x + 4.2, y + 4.2), (x - 4.2, y + 4.2)], colour)),
+            Marker::Diamond => (polygon(&[(x, y - 5.8), (x + 5.8, y), (x, y + 5.8), (x - 5.8, y)], colour)),
+            Marker::Up => (polygon(&[(x, y - 5.4), (x + 5.4, y + 4.2), (x - 5.4, y + 4.2)], colour)),
+            Marker::Down => (polygon(&[(x, y + 5.4), (x + 5.4, y - 4.2), (x - 5.4, y - 4.2)], colour)),
         }
     }
 }
@@ -23,7 +23,8 @@ fn polygon(corners: &[(f64, f64)], colour: &str) -> Markup {
     html! { polygon points=(points.join(" ")) fill=(colour) stroke="#333333" stroke-width="0.8" {} }
 }
 
-/// A point that was published: a hollow diamond, seen on any ground.
+/// The marker of a published point: a hollow diamond, visible on any
+/// background.
 pub fn published(x: f64, y: f64, colour: &str) -> Markup {
     let path = format!("M{} {} l6.5 6.5 l-6.5 6.5 l-6.5 -6.5 Z", n(x), n(y - 6.5));
     html! {
