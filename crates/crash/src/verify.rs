@@ -79,7 +79,7 @@ fn verify_extras(
         match known.get(&name) {
             None => problems.push(format!("table {name} was dropped or never created, but exists")),
             Some(extra) if !extra.index.agrees(indexed) => {
-                let what = if indexed { "was dropped, but exists" } else { "was made and is gone" };
+                let what = if indexed { "was dropped, but exists" } else { "was created and is gone" };
                 problems.push(format!("the index of {name} {what}"));
             }
             Some(_) => {}

@@ -272,7 +272,7 @@ impl Observer<'_> {
 /// Why a value does not belong at the key where it was read.
 fn stray(write: Option<&Write>, id: impl Fn(u32) -> u64) -> String {
     match write {
-        None => "which nobody wrote".to_owned(),
+        None => "which was never written".to_owned(),
         Some(write) if write.tombstone => format!("which names a deletion by T{}", id(write.txn)),
         Some(write) => format!("which T{} wrote to key {}", id(write.txn), write.key),
     }

@@ -22,7 +22,10 @@ pub const CLAIMS: &[Claim] = &[
                TB-Collect keeps 85 % of NoGC's (0.65 M txn/s), ahead of Zen 0.49, OneShot 0.46, N2DB 0.44, Steam 0.43.",
         published: "tb-collect 85 %, zen 75 %, one-shot 71 %, n2db 68 %, steam 66 % of NoGC",
         rule: "With one thread per core, tb-collect has a higher throughput than each other collector.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_threads(size, 50)), judge: judge_half },
+        experiment: Experiment::Runs {
+            runs: |size| every_collector(&by_threads(size, 50)),
+            judge: judge_half,
+        },
     },
     Claim {
         id: "TB-8b",
@@ -33,7 +36,10 @@ pub const CLAIMS: &[Claim] = &[
         published: "all about 80 % of NoGC, one-shot the lowest",
         rule: "tb-collect, zen, n2db and steam keep 70 to 90 % of NoGC's throughput, with a thread for each core, and each is \
                faster than one-shot.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_threads(size, 100)), judge: judge_updates },
+        experiment: Experiment::Runs {
+            runs: |size| every_collector(&by_threads(size, 100)),
+            judge: judge_updates,
+        },
     },
     Claim {
         id: "TB-8c",
@@ -44,7 +50,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "10.2 to 20.3 % faster than the others at 60 % writes, where the advantage peaks",
         rule: "At 60 % writes tb-collect is faster than each other collector, and its mean advantage over them is larger there \
                than with the smallest and with the largest share of writes.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_share(size)), judge: judge_shares },
+        experiment: Experiment::Runs { runs: |size| every_collector(&by_share(size)), judge: judge_shares },
     },
     Claim {
         id: "TB-9",
@@ -55,7 +61,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "theta 0.5 / 0.9: tb-collect 86 / 81 %, steam 63 / 51 % of NoGC",
         rule: "tb-collect is faster than each other collector at theta 0.5 and at 0.9, and steam's share of NoGC's throughput is \
                smaller at 0.9 than at 0.5.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_theta(size)), judge: judge_skew },
+        experiment: Experiment::Runs { runs: |size| every_collector(&by_theta(size)), judge: judge_skew },
     },
     Claim {
         id: "TB-10",
@@ -66,7 +72,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "tb-collect 85 % of NoGC at 20 operations; steam and n2db slowest at small transactions",
         rule: "tb-collect is faster than each other collector at 20 operations; with the smallest transactions, steam and n2db are \
                slower than tb-collect, zen and one-shot.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_ops(size)), judge: judge_ops },
+        experiment: Experiment::Runs { runs: |size| every_collector(&by_ops(size)), judge: judge_ops },
     },
     Claim {
         id: "TB-11",
@@ -86,7 +92,7 @@ const UNIT: &str = "share of NoGC's throughput";
 const SPEED: &str = "transactions/s, nvm:optane";
 
 /// Every collector at each of these positions.
-fn everybody(places: &[At]) -> Vec<RunSpec> {
+fn every_collector(places: &[At]) -> Vec<RunSpec> {
     each(&GROUP, runs(places))
 }
 
@@ -173,7 +179,7 @@ fn advantage(results: &Results, run: &RunSpec) -> Option<f64> {
 fn judge_shares(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let places = by_share(size);
-    need(&mut rule, results, everybody(&places));
+    need(&mut rule, results, every_collector(&places));
     let peak = with(size, |_, updates, _| *updates = PEAK);
     fastest(&mut rule, results, &peak, TB, &OTHERS, "at 60 % writes ");
     let at_peak = advantage(results, &peak);

@@ -281,7 +281,7 @@ fn the_survey_as_published_holds() {
 fn recovery_is_measured_and_not_judged() {
     let judgement = verdict("ZN-22", |_| 1000.0);
     assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
-    assert!(judgement.reason.contains("YCSB 2 GB/s, at which 100 GB take 50 s"), "{}", judgement.reason);
+    assert!(judgement.reason.contains("YCSB 2 GB/s, so 100 GB take 50 s"), "{}", judgement.reason);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_full_report_is_well_formed_and_has_every_claim() {
     }
     assert!(!page.contains("NaN") && !page.contains(">inf"));
     assert!(page.contains("m &lt; n"));
-    assert!(page.contains("as a model says"));
+    assert!(page.contains("as a model predicts"));
     for external in ["http://", "https://", "src=", "<link", "<script", "url(h"] {
         let inside = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!inside.contains(external), "{external}");
