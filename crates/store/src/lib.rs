@@ -16,8 +16,9 @@ mod event;
 mod format;
 mod geometry;
 mod kept_tiles;
-mod recover;
+
 mod recycle;
+mod scan;
 mod space;
 mod state_record;
 mod store;
@@ -34,8 +35,8 @@ pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use kept_tiles::KeepLinks;
-pub use recover::{Found, Scan, ScanProgress, ScanSummary};
 pub use recycle::Layout;
+pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use survey::{

@@ -18,7 +18,7 @@ use pantile_media::Medium;
 use crate::block::BlockId;
 use crate::content::Content;
 use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, Superblock, Unreadable};
-use crate::recover::{Expectation, LOST_BLOCK};
+use crate::scan::{Expectation, LOST_BLOCK};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
 

@@ -1,0 +1,350 @@
+//! Options: everything that is chosen when a database is opened.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile_base::limits::BLOCK_SLOTS;
+use pantile_cc::SimulatedTime;
+use pantile_media::{Durability, Medium, NvmConfig};
+use pantile_reclaim::{Collector, GcOptions};
+
+use crate::api::database::Database;
+use crate::types::error::{Error, Result};
+
+/// Where a database lives.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum MediumKind {
+    /// A file in the database's directory.
+    #[default]
+    File,
+    /// Memory, gone with the last handle.
+    Dram,
+    /// Persistent memory: a file in the database's directory, which is on a
+    /// file system mounted with `dax=always`. Every acknowledged commit is
+    /// durable, whatever [`Options::durability`] says.
+    Dax,
+    /// Emulated persistent memory, kept in a file of the database's directory.
+    Nvm(NvmConfig),
+}
+
+/// What a transaction does when another running one stands in its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConflictPolicy {
+    /// The call fails at once with [`Error::Conflict`].
+    Abort,
+    /// The call waits, at most this long, if waiting can help: in serializable
+    /// transactions that is so only if the other has the smaller timestamp.
+    Wait(Duration),
+}
+
+impl Default for ConflictPolicy {
+    /// Waits up to one second.
+    fn default() -> Self {
+        ConflictPolicy::Wait(Duration::from_secs(1))
+    }
+}
+
+/// How far a long step of opening is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// What is being done.
+    pub step: RecoveryStep,
+    /// Done so far: bytes while scanning, tables while indexing.
+    pub done: u64,
+    /// To be done in all.
+    pub total: u64,
+}
+
+/// The steps of recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryStep {
+    /// Reading the medium.
+    Scan,
+    /// Building the indexes.
+    Index,
+}
+
+type ProgressCall = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How to open a database.
+///
+/// ```
+/// use pantile::{Durability, MediumKind, Options};
+/// let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # Ok::<(), pantile::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Options {
+    pub(crate) medium: MediumKind,
+    pub(crate) on_medium: Option<Arc<dyn Medium>>,
+    pub(crate) durability: Durability,
+    pub(crate) persistent_caches: bool,
+    pub(crate) silent_bus_errors: bool,
+    pub(crate) collector: Collector,
+    pub(crate) gc: GcOptions,
+    pub(crate) conflict: ConflictPolicy,
+    pub(crate) must_exist: bool,
+    pub(crate) recovery_threads: Option<usize>,
+    pub(crate) streams: Option<usize>,
+    pub(crate) block_slots: Option<u32>,
+    pub(crate) max_bytes: Option<u64>,
+    pub(crate) preallocate: u64,
+    pub(crate) progress: Option<ProgressCall>,
+    pub(crate) simulated_time: Option<SimulatedTime>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("medium", &self.medium)
+            .field("durability", &self.durability)
+            .field("collector", &self.collector)
+            .field("conflict", &self.conflict)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// A file, durable commits, waiting up to a second on conflicts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where the database lives.
+    #[must_use]
+    pub fn medium(mut self, medium: MediumKind) -> Self {
+        self.medium = medium;
+        self
+    }
+
+    /// Opens the database on a medium that exists already, for example one in
+    /// DRAM that an earlier handle used ([`Database::medium`]).
+    #[must_use]
+    pub fn on_medium(mut self, medium: Arc<dyn Medium>) -> Self {
+        self.on_medium = Some(medium);
+        self
+    }
+
+    /// When a commit is acknowledged; see [`Durability`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether the platform saves the CPU's caches when power fails (eADR).
+    /// Commits on [`MediumKind::Dax`] then write no cache lines back. **On a
+    /// platform that does not, a power failure takes acknowledged commits.**
+    #[must_use]
+    pub fn persistent_caches(mut self, persistent: bool) -> Self {
+        self.persistent_caches = persistent;
+        self
+    }
+
+    /// Whether a read of the data file that fails is explained on stderr
+    /// before the process ends of SIGBUS (the default). This takes a handler
+    /// of that signal for the whole process, which passes on what is not
+    /// about data files to the handler that was there before.
+    #[must_use]
+    pub fn explain_bus_errors(mut self, explain: bool) -> Self {
+        self.silent_bus_errors = !explain;
+        self
+    }
+
+    /// Which collector frees space.
+    #[must_use]
+    pub fn collector(mut self, collector: Collector) -> Self {
+        self.collector = collector;
+        self
+    }
+
+    /// How the collector goes about its work.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pantile::{GcOptions, MediumKind, Options};
+    /// let gc = GcOptions { epoch: Duration::from_millis(10), ..GcOptions::default() };
+    /// let db = Options::new().medium(MediumKind::Dram).gc(gc).open("unused")?;
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn gc(mut self, gc: GcOptions) -> Self {
+        self.gc = gc;
+        self
+    }
+
+    /// What transactions do on conflicts, unless they say otherwise.
+    #[must_use]
+    pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
+        self.conflict = conflict;
+        self
+    }
+
+    /// Whether to make a database where there is none (the default).
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.must_exist = !create;
+        self
+    }
+
+    /// Threads of recovery; by default one per core.
+    #[must_use]
+    pub fn recovery_threads(mut self, threads: usize) -> Self {
+        self.recovery_threads = Some(threads);
+        self
+    }
+
+    /// Commits that can append at the same time; by default one per core.
+    #[must_use]
+    pub fn streams(mut self, streams: usize) -> Self {
+        self.streams = Some(streams);
+        self
+    }
+
+    /// Contents in a block: 1,920 by default and at most, down to 1. Small
+    /// blocks are reclaimed sooner and waste more space; tests use them to
+    /// see much reclaimed in a short time.
+    #[must_use]
+    pub fn block_slots(mut self, contents: u32) -> Self {
+        self.block_slots = Some(contents);
+        self
+    }
+
+    /// Most bytes that the medium may take; commits beyond fail with
+    /// [`Error::StorageFull`].
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Has the medium take at least this many bytes when the database is
+    /// opened, so that commits need not wait for the system to find them.
+    #[must_use]
+    pub fn preallocate(mut self, bytes: u64) -> Self {
+        self.preallocate = bytes;
+        self
+    }
+
+    /// Called now and then while opening recovers a database, from several threads.
+    #[must_use]
+    pub fn progress(mut self, call: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(call));
+        self
+    }
+
+    /// Has everything go by a time that the caller lets pass, instead of the
+    /// machine's clocks. A program that uses the database from one thread, on
+    /// a medium that does the same each time, can then be repeated exactly.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pantile::{MediumKind, Options, SimulatedTime};
+    /// let time = SimulatedTime::default();
+    /// let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+    /// let db = options.open("unused")?;
+    /// let first = db.begin()?.timestamp();
+    /// time.advance(Duration::from_secs(3600));
+    /// assert!(db.begin()?.timestamp() > first);
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn simulated_time(mut self, time: SimulatedTime) -> Self {
+        self.simulated_time = Some(time);
+        self
+    }
+
+    /// Opens the database in `path`, or makes it. Media in DRAM ignore the path.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
+    /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
+    /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is stored is untouched then.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
+        self.check()?;
+        Database::open_with(path.as_ref(), self)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.recovery_threads == Some(0) || self.streams == Some(0) {
+            return Err(Error::InvalidOption("recovery_threads and streams are at least 1".into()));
+        }
+        if self.block_slots.is_some_and(|slots| !(1..=BLOCK_SLOTS as u32).contains(&slots)) {
+            return Err(Error::InvalidOption(format!("block_slots is from 1 to {BLOCK_SLOTS}")));
+        }
+        self.gc.check().map_err(Error::InvalidOption)
+    }
+
+    pub(crate) fn report(&self, progress: Progress) {
+        if let Some(call) = &self.progress {
+            call(progress);
+        }
+    }
+}
+
+/// How strictly transactions are kept apart; `docs/isolation.md` has the
+/// anomalies that each lets through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Isolation {
+    /// As if transactions ran one after the other, in the order of their
+    /// timestamps, which respects real time.
+    #[default]
+    Serializable,
+    /// Reads are of one moment; of two that write the same tuple the first
+    /// committer wins. Lets write skew through.
+    Snapshot,
+    /// Each statement reads what is committed when it begins.
+    ReadCommitted,
+}
+
+/// How one transaction runs.
+///
+/// ```
+/// use pantile::{Isolation, TransactionOptions};
+/// let options = TransactionOptions::new().isolation(Isolation::Snapshot).read_only(true);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransactionOptions {
+    pub(crate) isolation: Isolation,
+    pub(crate) read_only: bool,
+    pub(crate) safe_snapshot: bool,
+    pub(crate) conflict: Option<ConflictPolicy>,
+}
+
+impl TransactionOptions {
+    /// Serializable, read-write, with the database's conflict policy.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How strictly it is kept apart from others.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Whether writes are refused.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Read-only at the last safe snapshot; see [`Database::begin_safe_snapshot`].
+    #[must_use]
+    pub fn safe_snapshot(mut self) -> Self {
+        self.safe_snapshot = true;
+        self.read_only = true;
+        self
+    }
+
+    /// What it does on conflicts.
+    #[must_use]
+    pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
+        self.conflict = Some(conflict);
+        self
+    }
+}
