@@ -9,20 +9,8 @@ use crate::bulk::Unsorted;
 use crate::layout::Layout;
 use crate::narrow::Narrow;
 use crate::scan::Scan;
-use crate::tree::Tree;
+use crate::tree::{Insert, Tree};
 use crate::wide::{MAX_KEY_WORDS, Wide};
-
-/// What became of an insert.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Insert {
-    /// The entry is there now.
-    Inserted,
-    /// The key was there, with this value; nothing changed.
-    Exists(u64),
-    /// The key was absent, and somebody relied on that at this timestamp, which
-    /// is newer than the insert's; nothing changed.
-    Forbidden(u64),
-}
 
 /// An ordered map from keys of `u64` words to `u64` values for many threads.
 ///
@@ -129,11 +117,18 @@ impl Index {
     pub fn bytes(&self) -> u64 {
         dispatch!(self, tree => tree.bytes())
     }
+}
 
-    /// See [`Scan::next_batch`].
-    #[inline]
-    pub(crate) fn scan(&self, scan: &mut Scan, mark: Option<u64>, out: &mut Batch) -> bool {
-        dispatch!(self, tree => tree.scan(scan, mark, out))
+impl Scan {
+    /// Replaces `out` by the next entries in scan order, all from one leaf and
+    /// of one moment; there may be none although more follow. False, with
+    /// nothing in `out`, once the range is exhausted.
+    ///
+    /// If `mark` is given, the leaf's read mark is raised to it, entries or not:
+    /// inserts into the part of the range read so far are refused to older
+    /// timestamps from then on.
+    pub fn next_batch(&mut self, index: &Index, mark: Option<u64>, out: &mut Batch) -> bool {
+        dispatch!(index, tree => tree.scan(self, mark, out))
     }
 }
 

@@ -10,12 +10,12 @@ use pantile_base::sync::atomic::Ordering;
 use pantile_media::{MediumError, SyncPoint};
 
 use crate::allocator::Allocator;
-use crate::append::Urgency;
 use crate::block::{BlockId, Chunk};
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
 use crate::geometry::Geometry;
 use crate::store::Store;
+use crate::stream::Urgency;
 
 /// Chunks held in reserve: one in so many, but at least (unless the medium is
 /// tiny) and at most so many.

@@ -8,15 +8,14 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::SyncPoint;
 use smallvec::SmallVec;
 
-use crate::append::{Age, NewContent};
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
 use crate::kept_tiles::KeepLinks;
-use crate::recycle::Layout;
-use crate::store::Store;
+use crate::store::{Layout, Store};
+use crate::stream::{Age, NewContent};
 use crate::tile::Tile;
 
 /// A version has been superseded.

@@ -14,19 +14,20 @@ mod content;
 mod error;
 mod event;
 mod format;
+mod free_slots;
 mod geometry;
 mod kept_tiles;
-
 mod recycle;
 mod scan;
 mod space;
 mod state_record;
 mod store;
+mod stream;
 mod survey;
 mod tile;
 mod update_map;
 
-pub use append::{Age, Appended, NewContent, Urgency};
+pub use append::Appended;
 pub use block::{BlockRef, BlockState};
 pub use chunks::RetiredChunk;
 pub use collect::{BlockInfo, Refused, Superseded, Survivor};
@@ -35,10 +36,10 @@ pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use kept_tiles::KeepLinks;
-pub use recycle::Layout;
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Space, TableBlocks};
-pub use store::{StateSample, Store, StoreOptions};
+pub use store::{Layout, StateSample, Store, StoreOptions};
+pub use stream::{Age, NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, Place, RecordFacts, Severity, Survey, SurveyCalls, Surveyed,
     SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,

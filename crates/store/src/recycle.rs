@@ -8,64 +8,14 @@
 //! And a block says on the medium, from its first moment on, that its slots
 //! may be written more than once: what is cut off there is not damage.
 
-use std::collections::HashMap;
-
-use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::sync::Mutex;
-use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp};
 
-use crate::append::class_key;
 use crate::block::{Block, BlockId, BlockState, Chunk};
-use crate::store::Store;
+use crate::store::{Layout, Store};
+use crate::stream::class_key;
 use crate::tile::Link;
-
-/// How the versions of a tuple lie in blocks. A collector names the layout it
-/// works on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Layout {
-    /// Every version is appended, and space is freed in whole blocks.
-    #[default]
-    Append,
-    /// Every version is appended or written to a slot that has become free.
-    Recycle,
-    /// The newest versions lie in slots that are written again and again (the
-    /// main heap), the older ones are appended elsewhere, by time.
-    Delta,
-}
-
-impl Layout {
-    pub(crate) fn recycles(self) -> bool {
-        self != Layout::Append
-    }
-}
-
-/// Blocks with free slots, by class; each is in one list once.
-#[derive(Debug, Default)]
-pub(crate) struct Vacancies(HashMap<u64, Vec<BlockId>, FixedState>);
-
-/// As many lists as there are streams, so that threads seldom meet.
-#[derive(Debug)]
-pub(crate) struct FreeSlots {
-    shards: Box<[Mutex<Vacancies>]>,
-    /// Free slots, roughly: nobody looks where there are none.
-    count: AtomicU64,
-}
-
-impl FreeSlots {
-    pub fn new(shards: usize) -> Self {
-        Self { shards: (0..shards).map(|_| Mutex::default()).collect(), count: AtomicU64::new(0) }
-    }
-
-    fn shard(&self, id: BlockId) -> &Mutex<Vacancies> {
-        &self.shards[(id.chunk.wrapping_mul(61).wrapping_add(id.index)) as usize % self.shards.len()]
-    }
-
-    pub fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-}
 
 impl Store {
     /// How versions lie.

@@ -17,7 +17,6 @@ use pantile_base::sync::thread;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::MediumError;
 
-use crate::append::class_key;
 use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
@@ -27,6 +26,7 @@ use crate::format::{
 use crate::geometry::Geometry;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::store::Store;
+use crate::stream::class_key;
 
 pub(crate) const ROTTEN: &str = "the checksum of a committed content does not fit";
 pub(crate) const NONSENSE: &str = "the chunk header makes no sense";

@@ -11,7 +11,6 @@ use pantile_base::{Address, Segments, TableId, Timestamp};
 use pantile_media::{Medium, MediumError};
 
 use crate::allocator::Allocator;
-use crate::append::{Stream, class_key};
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
@@ -19,10 +18,31 @@ use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
     STATE_RECORDS, Superblock, Unreadable,
 };
+use crate::free_slots::FreeSlots;
 use crate::kept_tiles::KeptTiles;
-use crate::recycle::{FreeSlots, Layout};
 use crate::state_record::{PartlyFilled, StateRecord};
+use crate::stream::{Stream, class_key};
 use crate::tile::Link;
+
+/// How the versions of a tuple lie in blocks. A collector names the layout it
+/// works on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Layout {
+    /// Every version is appended, and space is freed in whole blocks.
+    #[default]
+    Append,
+    /// Every version is appended or written to a slot that has become free.
+    Recycle,
+    /// The newest versions lie in slots that are written again and again (the
+    /// main heap), the older ones are appended elsewhere, by time.
+    Delta,
+}
+
+impl Layout {
+    pub(crate) fn recycles(self) -> bool {
+        self != Layout::Append
+    }
+}
 
 /// How to open a store.
 #[derive(Clone, Copy, Debug)]

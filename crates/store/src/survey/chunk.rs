@@ -13,7 +13,8 @@ use crate::geometry::Geometry;
 use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
-use crate::survey::{Finding, Place, SurveyCalls, Surveyed};
+use crate::survey::calls::{SurveyCalls, Surveyed};
+use crate::survey::finding::{Finding, Place};
 
 /// What a chunk is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
