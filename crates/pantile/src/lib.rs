@@ -16,14 +16,17 @@ pub use pantile_base::Timestamp;
 pub use pantile_cc::{ClockSource, SimulatedTime};
 pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
 pub use pantile_reclaim::{Collector, CollectorStats, GcOptions, Pacing};
-pub use tools::check::{CheckOptions, CheckReport, CheckStep, Finding, Place, Severity, check};
+pub use tools::check::{CheckReport, check};
+pub use tools::findings::{Finding, Place, Severity};
 pub use tools::inspect::{
     BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
 };
+pub use tools::options::{CheckOptions, CheckStep};
 pub use transactions::retry::Retry;
 pub use transactions::row_edit::RowEdit;
+pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::{Range, Scan};
-pub use transactions::transaction::{Savepoint, Transaction};
+pub use transactions::transaction::Transaction;
 pub use types::error::{Conflict, Error, Result};
 pub use types::options::{
     ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,

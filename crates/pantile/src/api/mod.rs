@@ -1,4 +1,6 @@
-//! The database as callers hold it: opening, definitions, closing.
+//! The database as callers hold it.
 
 pub(crate) mod database;
-pub(crate) mod ddl;
+mod definitions;
+mod measuring;
+mod opening;

@@ -5,6 +5,7 @@
 //! which a version becomes visible.
 
 use pantile_base::Address;
+use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
 
@@ -12,19 +13,19 @@ const OWNER_SHIFT: u32 = Address::BITS;
 const ADDRESS_MASK: u64 = (1 << OWNER_SHIFT) - 1;
 /// Owner of a tuple whose index entries are being cleaned up.
 const CLEANER: u64 = 0xffff;
-/// Owner of a tuple whose primary entry is gone; its id will be used again.
+/// Owner of a tuple whose primary entry is gone. Its id will be used again.
 const DEAD: u64 = 0xfffe;
 
-/// Who has locked a tuple.
+/// What has locked a tuple.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     Nobody,
-    /// The cleaner, for a moment; it waits for nothing.
+    /// The cleaner, for a moment. It never waits while it holds the lock.
     Cleaner,
     Transaction(Slot),
 }
 
-/// What an anchor says.
+/// An anchor as it was when it was loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Anchor(u64);
 
@@ -55,14 +56,14 @@ impl Anchor {
         self.0 >> OWNER_SHIFT == DEAD
     }
 
-    /// Whether nobody keeps the version from being moved.
+    /// Whether no lock keeps the version from being moved.
     #[inline]
     pub fn is_at_rest(self) -> bool {
         matches!(self.0 >> OWNER_SHIFT, 0 | DEAD)
     }
 
-    /// Has everybody find the version at `to` from now on, if nothing has
-    /// changed since `self` was loaded. The one change to an anchor that does
+    /// Makes every later reader find the version at `to`, if nothing has changed
+    /// since `self` was loaded. This is the only change to an anchor that does
     /// not take its lock.
     pub fn try_move(self, cell: &AtomicU64, to: Address) -> bool {
         let moved = (self.0 & !ADDRESS_MASK) | to.word();
@@ -90,8 +91,8 @@ impl Anchor {
         cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// A new tuple, locked by its inserter, without a version. Its id is
-    /// nobody else's, but a collector may be moving its tombstone.
+    /// Makes a new tuple without a version, locked by its inserter. No other
+    /// transaction has its id, but a collector may be moving its tombstone.
     pub fn try_create(self, cell: &AtomicU64, slot: Slot) -> bool {
         let locked = (slot.index() as u64 + 1) << OWNER_SHIFT;
         cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
@@ -104,9 +105,11 @@ impl Anchor {
         cell.store(newest.word(), Ordering::Release);
     }
 
-    /// Unlocks a tuple that has been found gone for good. Its last version, a
-    /// tombstone, is remembered until the id is used again.
+    /// Unlocks a tuple that is gone for good. The anchor keeps its last version,
+    /// a tombstone, until the id is used again.
     pub fn bury(cell: &AtomicU64, tombstone: Address) {
         cell.store(tombstone.word() | (DEAD << OWNER_SHIFT), Ordering::Release);
     }
 }
+
+const _: () = assert!(TRANSACTION_SLOTS < DEAD as usize, "a slot's owner number is none of the two names");

@@ -15,12 +15,12 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// The thread of the database's collector, if it wants one. Where time is
-    /// simulated there is none: committing threads do its rounds.
+    /// Starts the thread of the database's collector, if it wants one. Where
+    /// time is simulated there is none: committing threads do its rounds.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system has no thread to give.
-    pub fn of(core: &Arc<Core>) -> Result<Option<Self>> {
+    /// [`Error::Io`] if the system cannot start a thread.
+    pub fn start(core: &Arc<Core>) -> Result<Option<Self>> {
         let interval = core.reclaimer.background().filter(|_| core.options.simulated_time.is_none());
         let Some(interval) = interval else { return Ok(None) };
         let end = Arc::new((Mutex::new(false), Condvar::new()));
@@ -44,8 +44,8 @@ fn rounds(core: &Weak<Core>, interval: Duration, (ended, changed): &(Mutex<bool>
                 return;
             }
         }
-        // Whoever ends us waits for the last round, so the database is not
-        // closed here.
+        // `Background::drop` waits for the last round while its handle still
+        // has the core, so this is never the last reference.
         let Some(core) = core.upgrade() else { return };
         core.run_background();
     }
@@ -56,7 +56,7 @@ impl Drop for Background {
         *self.end.0.lock() = true;
         self.end.1.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A round that panicked has told so on stderr.
+            // A round that panicked has already said so on stderr.
             let _ = thread.join();
         }
     }

@@ -42,11 +42,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
     })
 }
 
-/// Whether a stored definition is one that could have been stored.
+/// Checks that a stored definition is one that could have been stored.
 pub(crate) fn check(id: TableId, def: &TableDef) -> Result<()> {
     let damaged = |detail: String| Error::Damaged { place: format!("the catalog, table {}", id.0), detail };
     if id.0 < FIRST_USER_TABLE {
-        return Err(damaged("an id that no table of a user has".into()));
+        return Err(damaged("no table of a user has this id".into()));
     }
     let schema = Schema::new(def).map_err(|e| damaged(e.to_string()))?;
     for index in &def.indexes {

@@ -1,149 +1,114 @@
-//! Putting the tables together from what the store has found.
+//! Recovery: making tables from what the store's scan finds.
+//!
+//! Its stages follow each other by their types: [`Scanned`], [`Rebuilt`], and
+//! the open database. `store/src/scan.rs` decides what has been committed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::sync::{Instant, RwLock, thread};
-use pantile_base::{Address, Segments, TableId, Timestamp, TupleId};
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::{Instant, thread};
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_cc::Clock;
 use pantile_index::Index as Tree;
-use pantile_store::{Found, HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
+use pantile_reclaim::Reclaimer;
+use pantile_store::{HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
 
 use crate::engine::anchor::Anchor;
-use crate::engine::catalog;
-use crate::engine::core::{Core, Dropped};
+use crate::engine::core::Core;
+use crate::engine::counters::Change;
+use crate::engine::failure::from_medium;
+use crate::engine::found::FoundTables;
+use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::{IndexInner, Table, TableInner};
-use crate::transactions::large;
+use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::options::{Options, Progress, RecoveryStep};
 use crate::types::row::Encoded;
 use crate::types::schema::TableDef;
-use crate::types::stats::{Change, Recovery};
+use crate::types::stats::Recovery;
 
-/// The tuples of one table as the scan finds them.
-#[derive(Default)]
-pub(crate) struct FoundTable {
-    anchors: Segments<AtomicU64>,
-    /// One more than the highest tuple id.
-    tuples: AtomicU64,
+/// The store has been scanned: it is known what was committed.
+pub(crate) struct Scanned {
+    store: Store,
+    found: FoundTables,
+    summary: ScanSummary,
+    began: Instant,
 }
 
-/// What the scan has found.
-#[derive(Default)]
-pub(crate) struct FoundTables {
-    by_id: RwLock<HashMap<TableId, Arc<FoundTable>, FixedState>>,
-}
-
-impl FoundTables {
-    fn table(&self, id: TableId) -> Arc<FoundTable> {
-        if let Some(table) = self.by_id.read().get(&id) {
-            return Arc::clone(table);
-        }
-        Arc::clone(self.by_id.write().entry(id).or_default())
+impl Scanned {
+    /// Scans the store. Opening `began` at this moment.
+    pub fn new(store: Store, options: &Options, began: Instant) -> Result<Self, StoreError> {
+        let found = FoundTables::default();
+        let summary = store.recover(&Scan {
+            threads: options.threads_of_recovery(),
+            found: &|table, contents| found.add(&store, table, contents),
+            progress: &|ScanProgress { done, total }| {
+                options.report(Progress { step: RecoveryStep::Scan, done, total })
+            },
+        })?;
+        Ok(Self { store, found, summary, began })
     }
 
-    fn take(&self, id: TableId) -> FoundTable {
-        let found = self.by_id.write().remove(&id).unwrap_or_default();
-        Arc::try_unwrap(found).unwrap_or_default()
+    /// The highest timestamp on the medium.
+    pub fn highest(&self) -> Timestamp {
+        self.summary.highest
     }
-}
 
-/// Scans the store.
-pub(crate) fn scan(store: &Store, options: &Options) -> Result<(FoundTables, ScanSummary), StoreError> {
-    let tables = FoundTables::default();
-    let summary = store.recover(&Scan {
-        threads: threads(options),
-        found: &|table, found| tables.table(table).add(store, found),
-        progress: &|ScanProgress { done, total }| {
-            options.report(Progress { step: RecoveryStep::Scan, done, total })
-        },
-    })?;
-    Ok((tables, summary))
-}
-
-pub(crate) fn threads(options: &Options) -> usize {
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    options.recovery_threads.unwrap_or_else(cores)
-}
-
-impl FoundTable {
-    /// Keeps the newest content of each tuple.
-    fn add(&self, store: &Store, found: &[Found<'_>]) {
-        let Some(end) = found.iter().map(|f| f.content.tuple().0 + 1).max() else { return };
-        self.tuples.fetch_max(end, Ordering::AcqRel);
-        for one in found {
-            let cell = self.anchors.get_or_grow(one.content.tuple().0);
-            let mut known = cell.load(Ordering::Acquire);
-            let begin = one.content.txn_id();
-            loop {
-                let other = Address::from_word(known);
-                let other_begin = (known != 0).then(|| store.content(other).txn_id());
-                // Of two copies of one version, either will do (T12).
-                if let Some(newer) = other_begin.filter(|&other| other >= begin) {
-                    store.supersede(one.address, newer);
-                    break;
-                }
-                let word = one.address.word();
-                match cell.compare_exchange_weak(known, word, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) if known != 0 => drop(store.supersede(other, begin)),
-                    Ok(_) => {}
-                    Err(now) => {
-                        known = now;
-                        continue;
-                    }
-                }
-                break;
-            }
-        }
-    }
-}
-
-impl Core {
     /// Makes the tables and their indexes.
-    pub fn recover_tables(
-        &mut self,
-        found: &FoundTables,
-        summary: ScanSummary,
-        began: Instant,
-    ) -> Result<()> {
+    pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
+        let Self { store, found, summary, began } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
-        self.recover_table(found, catalog::CATALOG, catalog::definition())?;
-        self.recover_table(found, large::LARGE, large::definition())?;
-        let definitions = self.stored_definitions()?;
+        let mut core = Core::new(options, store, clock, reclaimer);
+        core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
+        core.recover_table(&found, pieces::LARGE, pieces::definition())?;
+        let definitions = core.stored_definitions()?;
         let total = definitions.len() as u64;
-        let mut next = u64::from(catalog::FIRST_USER_TABLE);
-        for (done, (id, def)) in definitions.into_iter().enumerate() {
-            next = next.max(u64::from(id.0) + 1);
-            self.recover_table(found, id, def)?;
-            self.options.report(Progress { step: RecoveryStep::Index, done: done as u64 + 1, total });
+        for (done, (id, def)) in (1..).zip(definitions) {
+            core.tables.id_is_used(id);
+            core.recover_table(&found, id, def)?;
+            core.options.report(Progress { step: RecoveryStep::Index, done, total });
         }
-        // What is left belongs to tables that were dropped. It goes when all
-        // that has been found is durably known to be committed (T1).
-        for &table in found.by_id.read().keys() {
-            next = next.max(u64::from(table.0) + 1);
-            let at = Timestamp::ZERO;
-            self.dropped.lock().push(Dropped { at, unused_since: Some(at), table, in_use: None });
+        // What is left belongs to tables that were dropped.
+        for table in found.rest() {
+            core.tables.found_dropped(table);
         }
-        self.next_table = AtomicU64::new(next);
-        self.recovery = Recovery {
+        core.recovery = Recovery {
             seconds: began.elapsed().as_secs_f64(),
             scan_seconds,
             contents_scanned: summary.contents + summary.discarded,
             content_bytes: summary.content_bytes,
             discarded: summary.discarded,
-            tuples: self.by_id.read().values().map(|t| t.primary.len() as u64).sum(),
+            tuples: core.tables.all().iter().map(|t| t.primary.len() as u64).sum(),
             was_closed: summary.was_closed,
         };
-        Ok(())
+        Ok(Rebuilt(core))
     }
+}
 
-    pub fn stored_definitions(&self) -> Result<Vec<(TableId, TableDef)>> {
-        let catalog = self.catalog()?.0;
+/// All tables are there, and nothing has been added to them.
+pub(crate) struct Rebuilt(Core);
+
+impl Rebuilt {
+    /// Opens the database. What recovery has decided becomes durable before
+    /// anything is added.
+    pub fn open(self) -> Result<Arc<Core>> {
+        let core = self.0;
+        core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
+        core.record_state(false)?;
+        core.release_dropped();
+        core.reclaimer.resume(&core.store);
+        core.set_open();
+        Ok(Arc::new(core))
+    }
+}
+
+impl Core {
+    fn stored_definitions(&self) -> Result<Vec<(TableId, TableDef)>> {
+        let catalog = self.tables.catalog()?.0;
         let mut definitions = Vec::new();
         for tuple in 0..catalog.tuples_end() {
-            if let Some(bytes) = live_row(&self.store, &catalog, TupleId(tuple)) {
+            if let Some(bytes) = catalog.live_row(&self.store, TupleId(tuple)) {
                 let row = Encoded { schema: &catalog.schema, bytes };
                 let mut id = [0; 4];
                 id.copy_from_slice(row.raw(&catalog.schema.columns[0]));
@@ -159,11 +124,8 @@ impl Core {
     fn recover_table(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
         let found = found.take(id);
         let tuples = found.tuples.load(Ordering::Acquire);
-        let mut table = TableInner::recovered(id, self.id, def, found.anchors, tuples, &self.arena)?;
-        let mut list = Vec::new();
-        for def in &table.def.indexes {
-            list.push(IndexInner::new(def.clone(), table.next_index_number(), &table.schema, &self.arena)?);
-        }
+        let mut table = self.tables.make(id, def)?.with_tuples(found.anchors, tuples);
+        let mut list = self.tables.make_indexes(&table)?;
         let keys = self.gather(&table, &list)?;
         let trees = self.build_trees(&table, &list, &keys)?;
         let mut trees = trees.into_iter();
@@ -173,14 +135,14 @@ impl Core {
             index.set_ready();
         }
         table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
-        self.add_table(Table(Arc::new(table)));
+        self.tables.add(Table(Arc::new(table)));
         Ok(())
     }
 
-    /// Goes over the tuples once, in parallel: keys of all indexes, and ids of
-    /// deleted tuples back into stock.
+    /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
+    /// and puts the ids of deleted tuples back into stock.
     fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Result<Vec<Gathered>> {
-        let threads = threads(&self.options).min(1 + table.tuples_end() as usize / 4096) as u64;
+        let threads = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096) as u64;
         let part = table.tuples_end().div_ceil(threads);
         let gather = |n: u64| {
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
@@ -212,7 +174,7 @@ impl Core {
         }
     }
 
-    /// The primary tree and the indexes', built side by side from sorted keys.
+    /// Builds the primary tree and those of the indexes in parallel, from sorted keys.
     fn build_trees(
         &self,
         table: &TableInner,
@@ -223,7 +185,7 @@ impl Core {
         words.extend(indexes.iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
         let build = |n: usize| {
             let runs = parts.iter().map(|part| &part.keys[n]);
-            Tree::bulk_load(words[n], &self.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
+            Tree::bulk_load(words[n], &self.tables.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
                 place: format!("table {:?}", table.schema.name),
                 detail: "two live rows have the same key".into(),
             })
@@ -237,16 +199,6 @@ impl Core {
             Ok(trees)
         })
     }
-}
-
-/// The newest version of a tuple, if it is a row.
-pub(crate) fn live_row<'s>(store: &'s Store, table: &TableInner, tuple: TupleId) -> Option<&'s [u8]> {
-    let address = Anchor::load(table.anchor(tuple)).newest();
-    if address.is_none() {
-        return None;
-    }
-    let content = store.content(address);
-    (!content.flags().is_tombstone()).then(|| content.row())
 }
 
 /// What one thread has gathered from a range of tuples.
@@ -275,7 +227,7 @@ impl Gathered {
         for tuple in tuples {
             prefetch_row(store, table, TupleId(tuple + AHEAD));
             let tuple = TupleId(tuple);
-            let Some(bytes) = live_row(store, table, tuple) else {
+            let Some(bytes) = table.live_row(store, tuple) else {
                 gathered.dead.push(tuple);
                 continue;
             };
@@ -303,63 +255,5 @@ impl Gathered {
 fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
     if tuple.0 < table.tuples_end() {
         store.prefetch(Address::from_word(table.anchor(tuple).load(Ordering::Relaxed)));
-    }
-}
-
-/// Keys in order, with the tuples they belong to.
-#[derive(Default)]
-struct SortedKeys {
-    words: Vec<u64>,
-    /// First word of the key (what sorting mostly compares), where the key
-    /// begins and how long it is, and the tuple.
-    entries: Vec<(u64, u64, u64)>,
-}
-
-/// Bits of an entry's second field that hold the key's length.
-const LEN_BITS: u32 = 16;
-
-impl SortedKeys {
-    fn push(&mut self, key: &Key, tuple: TupleId) {
-        let at = ((self.words.len() as u64) << LEN_BITS) | key.words().len() as u64;
-        self.entries.push((key.words()[0], at, tuple.0));
-        self.words.extend_from_slice(key.words());
-    }
-
-    fn sort(&mut self) {
-        let words = &self.words;
-        self.entries
-            .sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key_at(words, a.1).cmp(key_at(words, b.1))));
-    }
-
-    fn key(&self, n: usize) -> &[u64] {
-        key_at(&self.words, self.entries[n].1)
-    }
-}
-
-fn key_at(words: &[u64], at: u64) -> &[u64] {
-    let start = (at >> LEN_BITS) as usize;
-    &words[start..start + (at & ((1 << LEN_BITS) - 1)) as usize]
-}
-
-/// Goes through sorted runs in order.
-struct Merge<'r> {
-    runs: Vec<(&'r SortedKeys, usize)>,
-}
-
-impl<'r> Merge<'r> {
-    fn new(runs: impl Iterator<Item = &'r SortedKeys>) -> Self {
-        Self { runs: runs.map(|run| (run, 0)).collect() }
-    }
-}
-
-impl<'r> Iterator for Merge<'r> {
-    type Item = (&'r [u64], u64);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let left = self.runs.iter_mut().filter(|(run, at)| *at < run.entries.len());
-        let (run, at) = left.min_by(|a, b| a.0.key(a.1).cmp(b.0.key(b.1)))?;
-        let next = (run.key(*at), run.entries[*at].2);
-        *at += 1;
-        Some(next)
     }
 }

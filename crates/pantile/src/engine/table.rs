@@ -6,11 +6,13 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock};
 use pantile_base::{Segments, TableId, TupleId};
 use pantile_index::{Index as Tree, NodeArena};
+use pantile_store::Store;
 
-use crate::types::error::{Error, Result};
+use crate::engine::anchor::Anchor;
+use crate::types::error::{Conflict, Error, Result};
 use crate::types::schema::{IndexDef, Schema, TableDef};
 
-/// Shards of the stock of tuple ids, so that inserters do not meet.
+/// Shards of the stock of tuple ids, so that inserting threads seldom meet.
 const ID_SHARDS: usize = 8;
 /// Tuple ids that a shard takes at a time.
 const ID_BATCH: u64 = 64;
@@ -82,11 +84,11 @@ impl Index {
 /// A secondary index.
 pub(crate) struct IndexInner {
     pub def: IndexDef,
-    /// Tells it from other indexes of the table, also dropped ones.
+    /// No other index of the table has had it since the database was opened.
     pub number: u32,
     pub columns: Vec<usize>,
-    /// Whether other rows must be looked for when a key is entered: not if the
-    /// key contains the primary key.
+    /// Whether entering a key must look for other rows that have it. A key
+    /// that contains the primary key is unique anyway.
     pub checks_unique: bool,
     /// Keys are the columns' values, then the tuple id: two versions of
     /// different tuples may have the same key at different times (T9, T10).
@@ -133,7 +135,7 @@ pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
 pub(crate) struct TableInner {
     pub id: TableId,
     /// The database that it belongs to.
-    pub core: u64,
+    pub database: u64,
     pub def: TableDef,
     pub schema: Schema,
     pub primary: Tree,
@@ -157,12 +159,12 @@ impl std::fmt::Debug for TableInner {
 }
 
 impl TableInner {
-    pub fn new(id: TableId, core: u64, def: TableDef, arena: &Arc<NodeArena>) -> Result<Self> {
+    pub fn new(id: TableId, database: u64, def: TableDef, arena: &Arc<NodeArena>) -> Result<Self> {
         let schema = Schema::new(&def)?;
         let primary = Tree::new(Self::primary_words(&schema), arena);
         Ok(Self {
             id,
-            core,
+            database,
             def,
             primary,
             anchors: Segments::default(),
@@ -176,19 +178,11 @@ impl TableInner {
         })
     }
 
-    /// A table whose tuples recovery has found.
-    pub fn recovered(
-        id: TableId,
-        core: u64,
-        def: TableDef,
-        anchors: Segments<AtomicU64>,
-        tuples: u64,
-        arena: &Arc<NodeArena>,
-    ) -> Result<Self> {
-        let mut table = Self::new(id, core, def, arena)?;
-        table.anchors = anchors;
-        table.next_tuple = AtomicU64::new(tuples);
-        Ok(table)
+    /// The table with the tuples that recovery has found.
+    pub fn with_tuples(mut self, anchors: Segments<AtomicU64>, tuples: u64) -> Self {
+        self.anchors = anchors;
+        self.next_tuple = AtomicU64::new(tuples);
+        self
     }
 
     pub fn primary_words(schema: &Schema) -> usize {
@@ -199,6 +193,24 @@ impl TableInner {
     #[inline]
     pub fn anchor(&self, tuple: TupleId) -> &AtomicU64 {
         self.anchors.get_or_grow(tuple.0)
+    }
+
+    /// The newest version of a tuple, if it is a row.
+    pub fn live_row<'s>(&self, store: &'s Store, tuple: TupleId) -> Option<&'s [u8]> {
+        let address = Anchor::load(self.anchor(tuple)).newest();
+        if address.is_none() {
+            return None;
+        }
+        let content = store.content(address);
+        (!content.flags().is_tombstone()).then(|| content.row())
+    }
+
+    pub fn conflict(&self, conflict: Conflict) -> Error {
+        Error::Conflict { conflict, table: self.schema.name.clone() }
+    }
+
+    pub fn duplicate(&self, index: &str) -> Error {
+        Error::DuplicateKey { table: self.schema.name.clone(), index: index.to_owned() }
     }
 
     /// Tuple ids given out so far lie below this.

@@ -1,4 +1,4 @@
-//! Tuples as collectors know them.
+//! Tuples as collectors see them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
 use crate::engine::table::TableInner;
 
-/// The tuples, for a collector that works in this slot.
+/// The tuples, for a collector that works under this slot.
 pub(crate) struct View<'c> {
     core: &'c Core,
     slot: Slot,
-    /// The table that was last asked for; it is often the next.
+    /// The table of the last call, which is often that of the next.
     last: RefCell<Option<Arc<TableInner>>>,
 }
 
@@ -28,12 +28,12 @@ impl<'c> View<'c> {
     fn table(&self, id: TableId) -> Option<Arc<TableInner>> {
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|table| table.id != id) {
-            *last = self.core.table_by_id(id);
+            *last = self.core.tables.by_id(id);
         }
         last.clone()
     }
 
-    /// Changes an anchor that names `from` and that nobody has locked.
+    /// Changes an anchor that names `from` and is not locked.
     fn change(&self, table: TableId, tuple: TupleId, from: Address, to: Address, dead: bool) -> bool {
         let Some(table) = self.table(table) else { return false };
         let cell = table.anchor(tuple);
@@ -45,7 +45,7 @@ impl<'c> View<'c> {
 
 impl Tuples for View<'_> {
     fn exists(&self, table: TableId) -> bool {
-        self.core.table_by_id(table).is_some()
+        self.core.tables.by_id(table).is_some()
     }
 
     fn prefetch(&self, table: TableId, tuple: TupleId) {
@@ -69,7 +69,7 @@ impl Tuples for View<'_> {
         let cell = table.anchor(tuple);
         let anchor = Anchor::load(cell);
         if anchor.is_dead() {
-            // No writer extends the chain of an id that is free.
+            // No writer extends the chain of a free id.
             visit(anchor.newest());
             return Visit::Done;
         }

@@ -1,4 +1,4 @@
-//! Looking at tuples outside of a transaction: to build indexes, to measure.
+//! Reading tuples outside of a transaction, to build indexes and to measure.
 
 use std::time::Duration;
 
@@ -6,15 +6,17 @@ use pantile_base::{Address, TupleId};
 use pantile_cc::{Begin, Slot};
 use pantile_store::HEADER_BYTES;
 
-use crate::api::ddl::BUILD_WAIT;
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
-use crate::engine::recovery::live_row;
+use crate::engine::counters::Change;
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
-use crate::types::stats::{Chains, Change};
+use crate::types::stats::Chains;
 
-/// Holds a slot of the registry, so that what it looks at stays meanwhile.
+/// How long the visitor waits for commits that are under way.
+pub(crate) const SETTLE_WAIT: Duration = Duration::from_secs(10);
+
+/// Holds a slot of the registry, so that what it reads stays meanwhile.
 pub(crate) struct Visitor<'c> {
     core: &'c Core,
     slot: Slot,
@@ -36,10 +38,10 @@ impl Core {
 }
 
 impl Visitor<'_> {
-    /// Looks at the newest committed version of a tuple, once nobody who has
-    /// missed a new index can still publish one. Writers that look at the
-    /// table's definition later enter their keys themselves. Looks again if
-    /// `look` gives `None`.
+    /// Reads the newest committed version of a tuple, once no transaction that
+    /// has missed a new index can still publish one. Writers that look at the
+    /// table's definition later enter their keys themselves. Tries again while
+    /// `look` returns `None`, until `deadline`.
     pub fn settled<R>(
         &self,
         table: &TableInner,
@@ -62,18 +64,18 @@ impl Visitor<'_> {
             }
             drop(pin);
             if registry.clock().elapsed() >= deadline {
-                return Err(Error::Timeout(BUILD_WAIT));
+                return Err(Error::Timeout(SETTLE_WAIT));
             }
             registry.clock().yield_now();
         }
     }
 
-    /// Takes the rows of a table that has been dropped off the gauges.
+    /// Subtracts the rows of a dropped table from the gauges.
     pub fn forget_rows(&self, table: &TableInner) {
         let mut change = Change::default();
         for tuple in (0..table.tuples_end()).map(TupleId) {
             let _pin = self.core.registry.pin(self.slot);
-            if let Some(row) = live_row(&self.core.store, table, tuple) {
+            if let Some(row) = table.live_row(&self.core.store, tuple) {
                 change.tuples -= 1;
                 change.live_bytes -= (row.len() + HEADER_BYTES) as i64;
             }
@@ -81,7 +83,7 @@ impl Visitor<'_> {
         self.core.counters.adjust(change);
     }
 
-    /// Adds to `chains` the chains of every so many tuples of a table.
+    /// Adds to `chains` the chain of every `step`th tuple of a table.
     pub fn measure_chains(&self, table: &TableInner, step: u64, chains: &mut Chains) {
         let store = &self.core.store;
         let mut versions = 0;

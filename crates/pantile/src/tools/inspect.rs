@@ -1,36 +1,32 @@
-//! Looking at the files of a closed database, whole or damaged: what lies
-//! where, as far as the bytes tell it. Nothing is recovered.
+//! Showing the files of a closed database, whole or damaged: what is where, as
+//! far as the bytes say. Nothing is recovered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use foldhash::fast::FixedState;
-use pantile_base::sync::Mutex;
-use pantile_base::{TableId, Timestamp};
 use pantile_media::ViewMedium;
 use pantile_store::{
-    BlockUse, ChunkUse, Survey, SurveyCalls, Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
+    BlockUse, ChunkUse, Survey, SurveyCalls, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
 use serde::Serialize;
 
-use crate::engine::catalog;
-use crate::engine::core::from_medium;
-use crate::tools::check::{CheckOptions, CheckStep, Finding, Findings};
-use crate::transactions::large;
+use crate::engine::failure::from_medium;
+use crate::tools::definitions::Definitions;
+use crate::tools::findings::{Finding, Findings};
+use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::error::Result;
-use crate::types::row::Encoded;
-use crate::types::schema::{Schema, TableDef};
+use crate::types::schema::{IndexDef, TableDef};
 
-/// What lies in a database's files.
+/// What is in a database's files.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Inspection {
     /// Bytes of the data file.
     pub file_bytes: u64,
-    /// The format version in the superblock; `None` if it is not to be found.
+    /// The format version in the superblock; `None` if there is none.
     pub format_version: Option<u32>,
-    /// The number that all checksums are seeded with, in hexadecimal.
+    /// The seed of all checksums, in hexadecimal.
     pub identity: Option<String>,
-    /// Why the superblock cannot be relied on.
+    /// What is wrong with the superblock, if anything.
     pub superblock_problem: Option<String>,
     /// Nothing has been stored yet.
     pub is_blank: bool,
@@ -42,7 +38,7 @@ pub struct Inspection {
     pub chunks: Vec<InspectedChunk>,
     /// The highest timestamp found.
     pub highest_timestamp: u64,
-    /// What is not as it should be, as far as bytes alone show it.
+    /// What is wrong, as far as bytes alone show it.
     pub findings: Vec<Finding>,
     /// Places that are damaged, also those not among `findings`.
     pub damaged: u64,
@@ -51,17 +47,17 @@ pub struct Inspection {
 /// A copy of a state record.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct InspectedRecord {
-    /// Where it lies.
+    /// Byte offset in the data file.
     pub offset: u64,
-    /// Whether its checksum fits. What follows is 0 and false otherwise.
+    /// Whether its checksum is right. If not, the other fields are 0 and false.
     pub is_valid: bool,
-    /// Whether it is the one that counts.
+    /// Whether opening uses it.
     pub is_used: bool,
-    /// Rises with each record.
+    /// Increases with each record.
     pub sequence: u64,
-    /// Transactions up to here are durable,
+    /// Transactions up to this timestamp are durable, except `undecided` ones.
     pub durable_watermark: u64,
-    /// but for these, which had not been decided.
+    /// Transactions that might still commit when the record was written.
     pub undecided: Vec<u64>,
     /// The database was closed.
     pub closed: bool,
@@ -73,10 +69,10 @@ pub struct InspectedRecord {
     pub partly_filled: u64,
 }
 
-/// What belongs to a table.
+/// A table and what belongs to it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct InspectedTable {
-    /// Its id; below 16 are tables of the engine.
+    /// Its id. Ids below 16 are tables of the engine.
     pub id: u32,
     /// Its name, if its definition can be read.
     pub name: Option<String>,
@@ -86,15 +82,15 @@ pub struct InspectedTable {
     pub indexes: Vec<String>,
     /// Blocks of it.
     pub blocks: u64,
-    /// Those that are not full.
+    /// Blocks that are not full.
     pub open: u64,
-    /// Those that a collector is emptying.
+    /// Blocks that a collector is emptying.
     pub frozen: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
     /// Slots of the blocks.
     pub slots: u64,
-    /// Contents, of whatever version.
+    /// Contents, of all versions.
     pub contents: u64,
     /// Their bytes.
     pub content_bytes: u64,
@@ -104,7 +100,7 @@ pub struct InspectedTable {
     pub copies: u64,
     /// Void slots.
     pub void: u64,
-    /// Contents of transactions that opening has yet to decide.
+    /// Contents of transactions of which opening has to decide whether they committed.
     pub undecided: u64,
     /// Slots that are damaged.
     pub damaged: u64,
@@ -113,17 +109,17 @@ pub struct InspectedTable {
 /// A chunk of 2 MiB.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct InspectedChunk {
-    /// Its number; it lies at its number times 2 MiB.
+    /// Its number. It begins at its number times 2 MiB.
     pub number: u32,
-    /// Why it cannot be read, if so.
+    /// Why it cannot be read, if it cannot.
     pub problem: Option<String>,
     /// Bytes from one slot to the next; 0 if the chunk is not divided.
     pub stride: u32,
-    /// Its blocks; none if it is not divided.
+    /// Its blocks. Empty if the chunk is not divided.
     pub blocks: Vec<InspectedBlock>,
 }
 
-/// How it is with a block.
+/// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockState {
@@ -135,35 +131,34 @@ pub enum BlockState {
     Sealed,
     /// A collector is emptying it.
     Frozen,
-    /// Its descriptor, or a content that must be there, is damaged.
+    /// Its descriptor is damaged, or a content that it must hold.
     Damaged,
 }
 
 /// A block.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct InspectedBlock {
-    /// How it is with it.
+    /// Its state.
     pub state: BlockState,
     /// The id of its table.
     pub table: u32,
-    /// Slots it has.
+    /// Its slots.
     pub slots: u32,
-    /// Those that are filled.
+    /// Slots that are filled.
     pub fill: u32,
-    /// Versions that its header has as superseded; the header may be old.
+    /// Versions that its header marks as superseded. The header may be out of date.
     pub superseded: u32,
     /// Slots that are damaged.
     pub damaged: u32,
 }
 
-/// Looks at the closed database in the directory `path`, damaged or not,
-/// without writing a byte.
+/// Shows the closed database in the directory `path`, damaged or not, without
+/// writing a byte.
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`](crate::Error::AlreadyOpen),
 /// [`Error::NoDatabase`](crate::Error::NoDatabase),
-/// [`Error::Io`](crate::Error::Io). That the bytes make no sense is no error
-/// but in the result.
+/// [`Error::Io`](crate::Error::Io). Damage is not an error; the result shows it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -177,7 +172,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspect
     let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
     let view = view.map_err(from_medium)?;
     let findings = Findings::new(options.most_findings());
-    crate::tools::check::note_file(&view, &findings);
+    findings.note_file(&view);
     let definitions = Definitions::default();
     let found = survey(
         &*view,
@@ -255,7 +250,7 @@ fn tables(found: &Survey, definitions: &BTreeMap<u32, TableDef>) -> Vec<Inspecte
         table.name = Some(def.name.clone());
         table.columns = def.columns.iter().map(|c| format!("{} {}", c.name, c.ty.name())).collect();
         let index = |unique: bool| if unique { "unique " } else { "" };
-        let of = |i: &crate::IndexDef| format!("{}{} ({})", index(i.unique), i.name, i.columns.join(", "));
+        let of = |i: &IndexDef| format!("{}{} ({})", index(i.unique), i.name, i.columns.join(", "));
         table.indexes = vec![format!("primary ({})", def.primary_key.join(", "))];
         table.indexes.extend(def.indexes.iter().map(of));
     }
@@ -278,49 +273,4 @@ fn tables(found: &Survey, definitions: &BTreeMap<u32, TableDef>) -> Vec<Inspecte
         }
     }
     tables.into_iter().map(|(id, table)| InspectedTable { id, ..table }).collect()
-}
-
-/// The newest version of a row of the catalog: since when, and the row unless it is deleted.
-type Newest = (Timestamp, Option<Vec<u8>>);
-
-/// The definitions of tables, as contents of the catalog come by.
-#[derive(Default)]
-pub(crate) struct Definitions {
-    /// By tuple.
-    rows: Mutex<HashMap<u64, Newest, FixedState>>,
-}
-
-impl Definitions {
-    pub fn note(&self, table: TableId, found: &[Surveyed<'_>]) {
-        if table != catalog::CATALOG {
-            return;
-        }
-        let mut rows = self.rows.lock();
-        for content in found.iter().map(|one| one.content) {
-            let newest = rows.entry(content.tuple().0).or_insert((Timestamp::ZERO, None));
-            if newest.0 < content.txn_id() {
-                let row = (!content.flags().is_tombstone()).then(|| content.row().to_vec());
-                *newest = (content.txn_id(), row);
-            }
-        }
-    }
-
-    /// Those that can be read, by id; also the engine's own.
-    pub fn tables(self) -> BTreeMap<u32, TableDef> {
-        let own = [(catalog::CATALOG, catalog::definition()), (large::LARGE, large::definition())];
-        let mut tables: BTreeMap<u32, TableDef> = own.into_iter().map(|(id, def)| (id.0, def)).collect();
-        let Ok(schema) = Schema::new(&catalog::definition()) else { return tables };
-        for (_, row) in self.rows.into_inner().into_values() {
-            let Some(bytes) = row else { continue };
-            let row = Encoded { schema: &schema, bytes: &bytes };
-            if row.shape_problem().is_some() {
-                continue;
-            }
-            let id = row.raw(&schema.columns[0]).iter().rev().fold(0, |id, &b| id << 8 | u32::from(b));
-            if let Ok(def) = catalog::decode(row.raw(&schema.columns[1])) {
-                tables.insert(id, def);
-            }
-        }
-        tables
-    }
 }

@@ -10,13 +10,11 @@ use pantile_store::{
 };
 
 use crate::engine::anchor::Anchor;
-use crate::engine::table::IndexInner;
-use crate::transactions::transaction::{Buffers, Pending, Transaction, Write};
+use crate::engine::buffers::{Buffers, Pending, Write};
+use crate::engine::counters::Change;
+use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::key::Key;
 use crate::types::options::Isolation;
-use crate::types::row::Encoded;
-use crate::types::stats::Change;
 
 impl Transaction {
     /// Makes the writes durable and visible, all or none, and tells at which
@@ -195,7 +193,7 @@ impl Transaction {
         self.core.with_collector(self.slot, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
-        self.core.cleanup.push_all(self.slot, commit_ts, buffers.stale.drain(..));
+        self.core.stale.push_all(self.slot, commit_ts, buffers.stale.drain(..));
     }
 
     /// Acknowledges.
@@ -227,24 +225,6 @@ impl Transaction {
             if used.table.indexes_version() != used.indexes_version {
                 self.enter_new_indexes(write)?;
             }
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn enter_new_indexes(&mut self, write: Write) -> Result<()> {
-        let Pending::Row { start, len } = write.pending else { return Ok(()) };
-        let used = &self.buffers.tables[write.table as usize];
-        let (table, known) = (used.table.clone(), used.indexes.clone());
-        // Those that are unique were perhaps not complete when they were known.
-        let is_new = |i: &IndexInner| i.def.unique || known.iter().all(|k| k.number != i.number);
-        for index in table.indexes().iter().filter(|i| is_new(i)) {
-            let (mut key, mut entry) = (Key::default(), Key::default());
-            let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
-            key.set_row(&row, &index.columns);
-            entry.clone_from(&key);
-            entry.push_tuple(write.tuple.0);
-            self.enter(&table, index, write.tuple, &key, &entry)?;
         }
         Ok(())
     }

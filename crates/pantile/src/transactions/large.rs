@@ -2,34 +2,21 @@
 //! back, recover and are reclaimed like every other row (the idea is
 //! PostgreSQL's TOAST).
 
-use pantile_base::{TableId, Timestamp};
+use pantile_base::Timestamp;
 
+use crate::engine::buffers::Pending;
+use crate::engine::pieces::{LARGE, PIECE};
 use crate::engine::table::{Table, TableInner};
-use crate::transactions::row_edit::large_values;
-use crate::transactions::transaction::{Pending, Seen, Transaction};
-use crate::transactions::write::Held;
+use crate::transactions::hold::Held;
+use crate::transactions::read::Seen;
+use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::row::{Encoded, OutOfLine};
-use crate::types::schema::{TableDef, Type};
 use crate::types::value::Value;
-
-/// The table that holds the pieces.
-pub(crate) const LARGE: TableId = TableId(1);
-
-/// Bytes of a piece; the last of a value may be shorter.
-pub(crate) const PIECE: usize = 60_000;
 
 /// Bytes taken for a value before any of it has been seen.
 const MOST_AT_ONCE: u64 = 1 << 20;
-
-pub(crate) fn definition() -> TableDef {
-    TableDef::new("values out of line")
-        .column("id", Type::U64)
-        .column("piece", Type::U32)
-        .column("bytes", Type::Bytes(PIECE as u32))
-        .primary_key(["id", "piece"])
-}
 
 fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
     [Value::UInt(id), Value::UInt(piece as u64)]
@@ -37,15 +24,15 @@ fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
 
 impl Transaction {
     /// An id that no value has had.
-    pub(crate) fn new_large_id(&self) -> u64 {
+    pub(super) fn new_large_id(&self) -> u64 {
         self.core.registry.draw(self.slot).get()
     }
 
     fn large_table(&self) -> Table {
-        Table(self.core.table_by_id(LARGE).expect("the table of large values always exists"))
+        Table(self.core.tables.by_id(LARGE).expect("the table of large values always exists"))
     }
 
-    pub(crate) fn put_large(&mut self, id: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn put_large(&mut self, id: u64, bytes: &[u8]) -> Result<()> {
         let table = self.large_table();
         for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
             let [id, piece] = key(id, piece);
@@ -63,11 +50,11 @@ impl Transaction {
     }
 
     /// Deletes the values out of line that a tuple's new row no longer has.
-    pub(crate) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
-        if table.schema.large_at == table.schema.ends_at {
+    pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
+        if !table.schema.can_move_out() {
             return Ok(());
         }
-        let of = |bytes| large_values(&Encoded { schema: &table.schema, bytes });
+        let of = |bytes| Encoded { schema: &table.schema, bytes }.values_out_of_line();
         let old = match self.current(table, held) {
             Seen::Row(bytes) => of(bytes),
             Seen::Absent | Seen::Gone => return Ok(()),

@@ -1,9 +1,13 @@
-//! Transactions: reading, writing, scanning, the commit path, trying again.
+//! Transactions: reading, writing, scanning, committing, trying again.
 
-pub(crate) mod commit;
-pub(crate) mod large;
+mod commit;
+mod entries;
+mod hold;
+mod large;
+mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;
+pub(crate) mod savepoint;
 pub(crate) mod scan;
 pub(crate) mod transaction;
-pub(crate) mod write;
+mod write;

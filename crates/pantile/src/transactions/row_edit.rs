@@ -6,10 +6,9 @@ use pantile_base::Timestamp;
 
 use crate::engine::table::TableInner;
 use crate::transactions::transaction::Transaction;
-use crate::transactions::write::may_be_large;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
-use crate::types::row::{self, Encoded, FromValue, OutOfLine, Row, Stored};
+use crate::types::row::{self, Encoded, FromValue, OutOfLine, Row};
 use crate::types::value::Value;
 
 /// A copy of a row that [`crate::Transaction::modify`] lets a closure change.
@@ -22,14 +21,14 @@ pub struct RowEdit<'e> {
 }
 
 impl<'e> RowEdit<'e> {
-    pub(crate) fn new(txn: &'e Transaction, table: &'e TableInner, bytes: Vec<u8>) -> Self {
+    pub(super) fn new(txn: &'e Transaction, table: &'e TableInner, bytes: Vec<u8>) -> Self {
         Self { txn, table, bytes, large: Vec::new() }
     }
 
-    pub(crate) fn into_parts(mut self) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
+    pub(super) fn into_parts(mut self) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
         if !self.large.is_empty() {
             // A value that was moved out may have been replaced since.
-            let kept = large_values(&Encoded { schema: &self.table.schema, bytes: &self.bytes });
+            let kept = self.row().encoded.values_out_of_line();
             self.large.retain(|(id, _)| kept.iter().any(|(other, _)| other == id));
         }
         (self.bytes, self.large)
@@ -112,7 +111,7 @@ impl<'e> RowEdit<'e> {
                     let moved = encoded.raw(&schema.columns[other]).to_vec();
                     self.move_out(other, moved)?;
                 }
-                None if may_be_large(schema, n) => {
+                None if schema.columns[n].can_move_out() => {
                     return self.move_out(n, value.unwrap_or_default().to_vec());
                 }
                 None => return outcome,
@@ -143,15 +142,4 @@ impl std::fmt::Debug for RowEdit<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.row().fmt(f)
     }
-}
-
-/// The ids and lengths of the values that a row stores out of line.
-pub(crate) fn large_values(row: &Encoded<'_>) -> Vec<(u64, u64)> {
-    (0..row.schema.columns.len())
-        .filter(|&n| may_be_large(row.schema, n))
-        .filter_map(|n| match row.stored(n) {
-            Stored::OutOfLine { id, len } => Some((id, len)),
-            Stored::Null | Stored::Value(_) => None,
-        })
-        .collect()
 }

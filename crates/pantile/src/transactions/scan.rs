@@ -3,15 +3,14 @@
 use std::ops::Bound;
 
 use pantile_base::{Timestamp, TupleId};
-use pantile_index::{Batch, Direction, Index as Tree, Insert, Scan as Cursor};
+use pantile_index::{Batch, Direction, Index as Tree, Scan as Cursor};
+use smallvec::SmallVec;
 
-use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
-use crate::transactions::transaction::{Buffers, Pending, Seen, Transaction, conflict};
-use crate::transactions::write::{duplicate, stale};
-use crate::types::error::{Conflict, Error, Result};
+use crate::transactions::read::Seen;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
 use crate::types::key::Key;
-use crate::types::options::Isolation;
 use crate::types::row::{Encoded, Row};
 use crate::types::value::Value;
 
@@ -158,126 +157,6 @@ impl Transaction {
         let batch = Batch::with_limit(range.limit.clamp(LEAST_BATCH, BATCH));
         Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at: self.statement() })
     }
-
-    /// Own rows that were written before the index was made are entered into
-    /// it when the transaction first looks for them, and not only at commit.
-    fn enter_own_rows(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
-        let Buffers { tables, writes, rows, .. } = &*self.buffers;
-        let Some(at) = tables.iter().position(|used| used.table.id == table.id) else { return Ok(()) };
-        if tables[at].indexes.iter().any(|known| known.number == index.number) {
-            return Ok(());
-        }
-        for write in writes.iter().filter(|w| w.table as usize == at) {
-            let Pending::Row { start, len } = write.pending else { continue };
-            let mut entry = Key::default();
-            let row = Encoded { schema: &table.schema, bytes: &rows[start..start + len] };
-            entry.set_row(&row, &index.columns);
-            entry.push_tuple(write.tuple.0);
-            match index.tree.insert(entry.words(), write.tuple.0, self.insert_ts()) {
-                // Kept if the row commits with this key.
-                Insert::Inserted => {
-                    let entry = stale(table, index.number, write.tuple, &entry);
-                    self.core.cleanup.push(self.slot, self.core.registry.now(), entry);
-                }
-                Insert::Exists(_) => {}
-                Insert::Forbidden(_) => return Err(conflict(table, Conflict::ReadByLater)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails if another tuple has the key in a unique index, now or as far as
-    /// this transaction can know.
-    pub(crate) fn check_unique(
-        &self,
-        table: &TableInner,
-        index: &IndexInner,
-        own: TupleId,
-        key: &Key,
-    ) -> Result<()> {
-        let late = self.isolation != Isolation::Serializable;
-        // Late writers commit after now, whoever enters the key from here on
-        // is later still or is refused.
-        let at = if late { self.core.registry.now() } else { self.ts };
-        let upper = key.prefix_end();
-        let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut cursor = Cursor::new(Bound::Included(key.words()), upper, Direction::Forward);
-        let mut batch = Batch::new();
-        while cursor.next_batch(&index.tree, Some(at.get()), &mut batch) {
-            for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
-                if self.holds_key(table, index, TupleId(tuple), key, at)? {
-                    return Err(duplicate(table, &index.def.name));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a tuple has a key that this transaction wants for another. The
-    /// mark keeps writers below `at` from giving it the key afterwards.
-    fn holds_key(
-        &self,
-        table: &TableInner,
-        index: &IndexInner,
-        tuple: TupleId,
-        key: &Key,
-        at: Timestamp,
-    ) -> Result<bool> {
-        let serializable = self.isolation == Isolation::Serializable;
-        let cell = table.anchor(tuple);
-        self.core.marks.raise(table.id, tuple, at);
-        loop {
-            // The newest version may be too new for our timestamp to protect it.
-            let pin = self.core.registry.pin(self.slot);
-            let anchor = Anchor::load(cell);
-            if anchor.is_dead() {
-                return Ok(false);
-            }
-            if anchor.is_owned_by(self.slot) {
-                let own = self.own_version(table, tuple);
-                let own = own.unwrap_or_else(|| self.version_at(anchor.newest(), Timestamp::MAX));
-                return Ok(matches!(own, Seen::Row(bytes) if has_key(table, index, bytes, key)));
-            }
-            match anchor.owner() {
-                Owner::Transaction(holder) if holder != self.slot => {
-                    let bound = self.core.registry.pending(holder);
-                    let late = self.core.registry.writes_late(holder);
-                    if Anchor::load(cell) != anchor {
-                        continue;
-                    }
-                    // A later serializable writer has looked, or will look, at
-                    // our entry. Late writers have looked before they drew the
-                    // timestamp of their commit: with everyone else we must
-                    // wait and see.
-                    if !serializable || bound < self.ts || late {
-                        drop(pin);
-                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
-                        continue;
-                    }
-                }
-                Owner::Cleaner => continue,
-                Owner::Transaction(_) => return Ok(false),
-                Owner::Nobody => {}
-            }
-            let newest = anchor.newest();
-            if serializable && !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
-                return Err(conflict(table, Conflict::WrittenByLater));
-            }
-            let has = |seen| matches!(seen, Seen::Row(bytes) if has_key(table, index, bytes, key));
-            let holds = has(self.version_at(newest, Timestamp::MAX));
-            if !holds && self.isolation == Isolation::Snapshot && has(self.version_at(newest, self.ts)) {
-                // The snapshot would show two rows with the key.
-                return Err(conflict(table, Conflict::ChangedSinceSnapshot));
-            }
-            return Ok(holds);
-        }
-    }
-}
-
-fn has_key(table: &TableInner, index: &IndexInner, bytes: &[u8], key: &Key) -> bool {
-    let mut has = Key::default();
-    has.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
-    has.words() == key.words()
 }
 
 impl<'t> Scan<'t> {
@@ -332,7 +211,7 @@ impl std::fmt::Debug for Scan<'_> {
     }
 }
 
-type Words = smallvec::SmallVec<[u64; 8]>;
+type Words = SmallVec<[u64; 8]>;
 
 fn as_bound(bound: &Bound<Words>) -> Bound<&[u64]> {
     match bound {

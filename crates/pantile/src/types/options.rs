@@ -1,16 +1,15 @@
 //! Options: everything that is chosen when a database is opened.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::limits::BLOCK_SLOTS;
+use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
 use pantile_media::{Durability, Medium, NvmConfig};
 use pantile_reclaim::{Collector, GcOptions};
 
-use crate::api::database::Database;
 use crate::types::error::{Error, Result};
 
 /// Where a database lives.
@@ -120,7 +119,7 @@ impl Options {
     }
 
     /// Opens the database on a medium that exists already, for example one in
-    /// DRAM that an earlier handle used ([`Database::medium`]).
+    /// DRAM that an earlier handle used ([`crate::Database::medium`]).
     #[must_use]
     pub fn on_medium(mut self, medium: Arc<dyn Medium>) -> Self {
         self.on_medium = Some(medium);
@@ -256,18 +255,7 @@ impl Options {
         self
     }
 
-    /// Opens the database in `path`, or makes it. Media in DRAM ignore the path.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
-    /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
-    /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is stored is untouched then.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
-        self.check()?;
-        Database::open_with(path.as_ref(), self)
-    }
-
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.recovery_threads == Some(0) || self.streams == Some(0) {
             return Err(Error::InvalidOption("recovery_threads and streams are at least 1".into()));
         }
@@ -275,6 +263,11 @@ impl Options {
             return Err(Error::InvalidOption(format!("block_slots is from 1 to {BLOCK_SLOTS}")));
         }
         self.gc.check().map_err(Error::InvalidOption)
+    }
+
+    pub(crate) fn threads_of_recovery(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        self.recovery_threads.unwrap_or_else(cores)
     }
 
     pub(crate) fn report(&self, progress: Progress) {
@@ -333,7 +326,7 @@ impl TransactionOptions {
         self
     }
 
-    /// Read-only at the last safe snapshot; see [`Database::begin_safe_snapshot`].
+    /// Read-only at the last safe snapshot; see [`crate::Database::begin_safe_snapshot`].
     #[must_use]
     pub fn safe_snapshot(mut self) -> Self {
         self.safe_snapshot = true;

@@ -74,7 +74,7 @@ fn choose_out_of_line(schema: &Schema, values: &[Value<'_>]) -> Result<Vec<usize
     let mut moved = Vec::new();
     while len > MAX_ROW {
         let longest = (0..values.len())
-            .filter(|n| !moved.contains(n) && is_movable(&schema.columns[*n]))
+            .filter(|n| !moved.contains(n) && schema.columns[*n].can_move_out())
             .max_by_key(|&n| variable_bytes(&values[n]).len())
             .filter(|&n| variable_bytes(&values[n]).len() > OUT_OF_LINE_BYTES);
         let Some(longest) = longest else {
@@ -84,10 +84,6 @@ fn choose_out_of_line(schema: &Schema, values: &[Value<'_>]) -> Result<Vec<usize
         moved.push(longest);
     }
     Ok(moved)
-}
-
-fn is_movable(column: &Column) -> bool {
-    matches!(column.place, Place::Variable { large: Some(_), .. })
 }
 
 fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
@@ -254,6 +250,17 @@ impl<'a> Encoded<'a> {
         }
     }
 
+    /// The ids and lengths of the values stored out of line.
+    pub fn values_out_of_line(&self) -> Vec<(u64, u64)> {
+        let columns = self.schema.columns.iter().filter(|column| column.can_move_out());
+        columns
+            .filter_map(|column| match self.stored_in(column) {
+                Stored::OutOfLine { id, len } => Some((id, len)),
+                Stored::Null | Stored::Value(_) => None,
+            })
+            .collect()
+    }
+
     pub fn stored(&self, n: usize) -> Stored<'a> {
         self.stored_in(&self.schema.columns[n])
     }
@@ -323,7 +330,7 @@ fn put_bit(bytes: &mut [u8], at: usize, bit: Option<u16>, on: bool) {
 /// The movable value in line that is longest, if moving it out saves space.
 pub(crate) fn longest_movable(row: &Encoded<'_>) -> Option<usize> {
     (0..row.schema.columns.len())
-        .filter(|&n| is_movable(&row.schema.columns[n]) && !row.is_out_of_line(&row.schema.columns[n]))
+        .filter(|&n| row.schema.columns[n].can_move_out() && !row.is_out_of_line(&row.schema.columns[n]))
         .max_by_key(|&n| row.raw(&row.schema.columns[n]).len())
         .filter(|&n| row.raw(&row.schema.columns[n]).len() > OUT_OF_LINE_BYTES)
 }

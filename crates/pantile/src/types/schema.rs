@@ -198,6 +198,13 @@ pub(crate) struct Column {
     pub place: Place,
 }
 
+impl Column {
+    /// Whether its values can be stored out of line.
+    pub fn can_move_out(&self) -> bool {
+        matches!(self.place, Place::Variable { large: Some(_), .. })
+    }
+}
+
 /// Where a column's bytes are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
@@ -262,6 +269,11 @@ impl Schema {
             return Err(invalid(&def.name, "a column of the primary key takes NULL"));
         }
         Ok(schema)
+    }
+
+    /// Whether any column can have its values stored out of line.
+    pub fn can_move_out(&self) -> bool {
+        self.large_at != self.ends_at
     }
 
     /// The numbers of an index's columns, checked.

@@ -10,11 +10,14 @@ use pantile_store::{BlockUse, Content, FilledSlot, Survey};
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::table::TableInner;
-use crate::tools::check::{CheckOptions, CheckStep, Findings, Place};
+use crate::tools::findings::{Findings, Place};
+use crate::tools::options::{CheckOptions, CheckStep};
+
+type TablesById = HashMap<TableId, Arc<TableInner>, FixedState>;
 
 pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, findings: &Findings) {
-    space(core, found, findings);
-    let tables = core.by_id.read();
+    let tables: TablesById = core.tables.all().into_iter().map(|table| (table.id, table)).collect();
+    space(core, &tables, found, findings);
     let look = |slot: FilledSlot<'_>| check_slot(core, &tables, slot, findings);
     let progress = |done, total| options.report(CheckStep::Contents, done, total);
     core.store.for_each_slot(options.thread_count(), &look, &progress);
@@ -22,7 +25,7 @@ pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, finding
 
 /// The store's own accounts against what the survey has counted. Blocks of
 /// dropped tables are released by opening.
-fn space(core: &Core, found: &Survey, findings: &Findings) {
+fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) {
     let mut counted = BTreeMap::<u32, [u64; 3]>::new();
     for block in found.chunks.iter().flat_map(|c| &c.blocks).filter(|b| b.found == BlockUse::Used) {
         let table = counted.entry(block.table).or_default();
@@ -31,7 +34,6 @@ fn space(core: &Core, found: &Survey, findings: &Findings) {
         table[2] += u64::from(block.fill);
     }
     let by_table = core.store.space_by_table();
-    let tables = core.by_id.read();
     for (id, counted) in counted.into_iter().filter(|(id, _)| tables.contains_key(&TableId(*id))) {
         let account = by_table.get(&TableId(id)).copied().unwrap_or_default();
         let accounted = [account.blocks, account.open_blocks, account.contents];
@@ -46,12 +48,7 @@ fn space(core: &Core, found: &Survey, findings: &Findings) {
     }
 }
 
-fn check_slot(
-    core: &Core,
-    tables: &HashMap<TableId, Arc<TableInner>, FixedState>,
-    slot: FilledSlot<'_>,
-    findings: &Findings,
-) {
+fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, findings: &Findings) {
     let content = slot.content;
     let report = |what: String| {
         let mut place = Place::from(core.store.place_of(slot.address));

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 use pantile_base::sync::Mutex;
 use pantile_store::Surveyed;
 
-use crate::tools::check::findings::{Findings, Place};
+use crate::tools::findings::{Findings, Place};
 
 const SHARDS: usize = 64;
 

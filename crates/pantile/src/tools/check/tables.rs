@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use pantile_base::TupleId;
@@ -11,18 +12,17 @@ use pantile_index::{Batch, Direction, Index as Tree, Scan};
 use crate::engine::anchor::Anchor;
 use crate::engine::catalog;
 use crate::engine::core::Core;
-use crate::engine::recovery::live_row;
+use crate::engine::pieces::{LARGE, PIECE};
 use crate::engine::table::{IndexInner, TableInner};
-use crate::tools::check::{CheckOptions, CheckReport, CheckStep, Findings, Place};
-use crate::transactions::large::{LARGE, PIECE};
-use crate::transactions::row_edit::large_values;
+use crate::tools::check::report::CheckReport;
+use crate::tools::findings::{Findings, Place};
+use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::key::Key;
 use crate::types::row::Encoded;
 
 pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, done: &mut CheckReport) {
-    let mut tables: Vec<_> = core.by_id.read().values().cloned().collect();
-    tables.sort_unstable_by_key(|table| table.id);
-    check_names(core, findings);
+    let tables = core.tables.all();
+    check_names(&tables, findings);
     let total = tables.len() as u64;
     let values = OutOfLine::default();
     for (n, table) in (1..).zip(&tables) {
@@ -39,9 +39,9 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
     done.values_out_of_line = values.check(core, findings);
 }
 
-fn check_names(core: &Core, findings: &Findings) {
+fn check_names(tables: &[Arc<TableInner>], findings: &Findings) {
     let mut names = BTreeMap::new();
-    for table in core.by_id.read().values().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE) {
+    for table in tables.iter().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE) {
         if let Some(other) = names.insert(table.def.name.clone(), table.id.0) {
             let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.def.name);
             findings.damage(Place::default(), what);
@@ -75,7 +75,7 @@ impl Checker<'_> {
     /// Looks at a tuple; tells whether it is a row.
     fn row(&self, tuple: TupleId) -> bool {
         let (table, core) = (self.table, self.core);
-        let Some(bytes) = live_row(&core.store, table, tuple) else { return false };
+        let Some(bytes) = table.live_row(&core.store, tuple) else { return false };
         let row = Encoded { schema: &table.schema, bytes };
         if let Some(problem) = row.value_problem() {
             self.report(tuple, problem);
@@ -88,8 +88,8 @@ impl Checker<'_> {
             key.push_tuple(tuple.0);
             self.find(&index.tree, &index.def.name, &key, tuple);
         }
-        if table.schema.large_at != table.schema.ends_at {
-            for (id, len) in large_values(&row) {
+        if table.schema.can_move_out() {
+            for (id, len) in row.values_out_of_line() {
                 self.values
                     .note(id, len, || self.report(tuple, format!("value {id} out of line is another's")));
             }
@@ -134,7 +134,7 @@ impl Checker<'_> {
     }
 
     fn key_of(&self, tuple: TupleId, index: Option<&IndexInner>) -> Option<Key> {
-        let bytes = live_row(&self.core.store, self.table, tuple)?;
+        let bytes = self.table.live_row(&self.core.store, tuple)?;
         let columns = index.map_or(&self.table.schema.primary_key, |index| &index.columns);
         let mut key = Key::default();
         key.set_row(&Encoded { schema: &self.table.schema, bytes }, columns);
@@ -168,14 +168,14 @@ impl OutOfLine {
     /// Compares them; gives the number of values.
     fn check(self, core: &Core, findings: &Findings) -> u64 {
         let lengths = self.lengths.into_inner();
-        let Some(table) = core.table_by_id(LARGE) else { return 0 };
+        let Some(table) = core.tables.by_id(LARGE) else { return 0 };
         let mut left: HashSet<(u64, u32), FixedState> = HashSet::default();
         for (&id, &len) in &lengths {
             left.extend((0..(len as usize).div_ceil(PIECE)).map(|piece| (id, piece as u32)));
         }
         let (mut orphans, mut orphan_bytes) = (0u64, 0u64);
         for tuple in (0..table.tuples_end()).map(TupleId) {
-            let Some(bytes) = live_row(&core.store, &table, tuple) else { continue };
+            let Some(bytes) = table.live_row(&core.store, tuple) else { continue };
             let row = Encoded { schema: &table.schema, bytes };
             let number = |n: usize| {
                 let raw = row.raw(&table.schema.columns[n]);

@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
+use pantile_media::ViewMedium;
 use serde::Serialize;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something that was durable is not as it was, or does not fit the rest.
+    /// Something durable has changed, or contradicts the rest.
     Damage,
-    /// Nothing is lost: what a power failure may leave, a copy of something
-    /// that is there once more, space that is never used again.
+    /// Nothing is lost: traces of a power failure, a second copy of something,
+    /// or space that will never be used again.
     Notice,
 }
 
-/// Where something lies, as far as known.
+/// Where something is on the medium, as far as known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
 pub struct Place {
     /// Byte offset in the data file.
@@ -68,7 +70,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that is not as it should be.
+/// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct Finding {
     /// Where.
@@ -100,8 +102,8 @@ impl From<pantile_store::Finding> for Finding {
     }
 }
 
-/// Findings as they come in: the first of each severity, in the order of
-/// places, and how many there are.
+/// Collects findings: the first of each severity, in the order of places, and
+/// how many there are.
 pub(crate) struct Findings {
     most: usize,
     found: Mutex<(BTreeSet<Finding>, BTreeSet<Finding>)>,
@@ -132,12 +134,24 @@ impl Findings {
         self.add(Finding { place: place.into(), severity: Severity::Notice, what: what.into() });
     }
 
-    /// How many there are of damage, and of the rest.
+    /// Notes what is wrong with the file before its contents are known.
+    pub fn note_file(&self, view: &ViewMedium) {
+        for &at in view.unreadable() {
+            self.damage(pantile_store::Place::at(at), "the device cannot read this page of 4096 bytes");
+        }
+        let len = view.file_len();
+        if !len.is_multiple_of(CHUNK_BYTES) {
+            let what = format!("the file has {len} bytes, which are not whole chunks: it has been truncated");
+            self.damage(pantile_store::Place::at(len), what);
+        }
+    }
+
+    /// The number of damaged places and of notices.
     pub fn counted(&self) -> [u64; 2] {
         *self.counted.lock()
     }
 
-    /// The findings, damage first, with names of tables.
+    /// The findings, damage first, with the names of tables.
     pub fn into_list(self, names: &BTreeMap<u32, String>) -> Vec<Finding> {
         let (damage, notices) = self.found.into_inner();
         let mut list: Vec<Finding> = damage.into_iter().chain(notices).collect();
