@@ -260,7 +260,7 @@ fn check_recovered(
     let progress = Arc::clone(&options.progress);
     let opened = Options::new()
         .on_medium(medium)
-        .collector(Collector::None)
+        .collector(Collector::NONE)
         .recovery_threads(options.thread_count())
         .streams(1)
         .progress(move |p| progress(CheckStep::Recover, p.done, p.total))
