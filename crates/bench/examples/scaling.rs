@@ -34,7 +34,7 @@ fn main() -> Result<()> {
 /// Prints what is expected of a workload, and what was measured.
 fn explain<W: Workload>(workload: &W, seconds: u64, rounds: u64, transfer: f64) -> Result<()> {
     for medium in [Medium::Dram, Medium::Nvm(NvmConfig::OPTANE)] {
-        for gc in [Collector::None, Collector::TbCollect] {
+        for gc in [Collector::NONE, Collector::TB_COLLECT] {
             let mut runs: [Vec<Record>; 3] = Default::default();
             for _ in 0..rounds {
                 for (threads, records) in [1, 2, 4].into_iter().zip(&mut runs) {

@@ -162,7 +162,7 @@ macro_rules! collector {
 
 collector! {
     counters
-    blocks_reclaimed blocks_passed_over blocks_compacted versions_reclaimed survivors_relocated
+    blocks_reclaimed blocks_bypassed blocks_compacted versions_reclaimed survivors_relocated
     versions_traversed tombstones_dropped tiles_dropped headers_written steps;
     gauges
     pause_us_max pending_blocks queued_blocks frozen_blocks long_tx_blocks kept_tiles queue_capacity

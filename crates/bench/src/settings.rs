@@ -204,7 +204,7 @@ impl Settings {
             gc_interval_ms: self.gc.interval.as_secs_f64() * 1e3,
             gc_epoch_commits: self.gc.epoch_commits,
             gc_pacing: self.gc.pacing.name(),
-            gc_pass_over: self.gc.pass_over,
+            gc_pass_over: self.gc.bypass,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
         if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {
@@ -242,7 +242,7 @@ mod tests {
     fn a_rate_limits_what_is_taken_ahead() {
         let taken = |seconds, rate| {
             let measure = Duration::from_secs(seconds);
-            let variant = Variant { medium: Medium::Dram, gc: Collector::TbCollect };
+            let variant = Variant { medium: Medium::Dram, gc: Collector::TB_COLLECT };
             let settings = Settings {
                 variants: vec![variant],
                 runs: 1,

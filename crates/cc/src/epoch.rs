@@ -97,7 +97,7 @@ pub enum Sight {
     Obsolete,
     /// Nobody, but transactions that began before it run, and their chains
     /// may pass through it.
-    PassedOver,
+    Bypassed,
     /// Perhaps somebody.
     InUse,
 }
@@ -129,7 +129,7 @@ impl RunningEpochs {
         if max < self.min() {
             Sight::Obsolete
         } else if max < self.next(min) {
-            Sight::PassedOver
+            Sight::Bypassed
         } else {
             Sight::InUse
         }

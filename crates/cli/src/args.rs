@@ -284,7 +284,7 @@ impl Common {
     pub fn collectors(&self) -> Vec<Collector> {
         let named = self.gc.iter().flat_map(|name| match name {
             Collectors::One(collector) => std::slice::from_ref(collector),
-            Collectors::All => Collector::ALL,
+            Collectors::All => pantile_rivals::all(),
         });
         let mut each = Vec::new();
         for &collector in named {
@@ -303,7 +303,7 @@ impl Common {
             space_target: self.gc_space_target,
             epoch: self.gc_epoch_ms,
             pacing: self.gc_pacing,
-            pass_over: !self.gc_no_pass_over,
+            bypass: !self.gc_no_pass_over,
             interval: self.gc_interval_ms,
             epoch_commits: self.gc_epoch_commits,
         }
@@ -383,8 +383,8 @@ fn collectors(text: &str) -> Result<Collectors, String> {
     if text == "all" {
         return Ok(Collectors::All);
     }
-    Collector::by_name(text).map(Collectors::One).ok_or_else(|| {
-        let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
+    pantile_rivals::by_name(text).map(Collectors::One).ok_or_else(|| {
+        let known: Vec<_> = pantile_rivals::all().iter().map(|collector| collector.name()).collect();
         format!("there is no collector of this name; there are {} (or all)", known.join(", "))
     })
 }

@@ -149,8 +149,8 @@ fn medium(name: &str) -> Result<Medium, String> {
 }
 
 fn collector(name: &str) -> Result<Collector, String> {
-    Collector::by_name(name).ok_or_else(|| {
-        let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
+    pantile_rivals::by_name(name).ok_or_else(|| {
+        let known: Vec<_> = pantile_rivals::all().iter().map(|collector| collector.name()).collect();
         format!("there is no collector of this name; there are {}", known.join(", "))
     })
 }

@@ -92,7 +92,7 @@ fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
     Campaign {
         seed: settings.seed,
         kinds,
-        collectors: settings.gc.map_or(Collector::ALL.to_vec(), |gc| vec![gc]),
+        collectors: settings.gc.map_or(pantile_rivals::all().to_vec(), |gc| vec![gc]),
         until,
         threads: threads(settings),
         broken: None,
@@ -176,7 +176,7 @@ fn totals(t: &Totals) -> Value {
     json!({
         "cases": t.cases, "lives": t.lives, "transactions_acknowledged": t.commits, "events": t.events,
         "cuts": t.cuts, "cuts_of_recovery": t.cuts_of_recovery, "blocks_reclaimed": t.blocks_reclaimed,
-        "blocks_passed_over": t.blocks_passed_over, "versions_reclaimed": t.versions_reclaimed,
+        "blocks_bypassed": t.blocks_bypassed, "versions_reclaimed": t.versions_reclaimed,
         "survivors_relocated": t.survivors_relocated, "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "flips_reported": t.flips_reported,
     })
 }

@@ -48,7 +48,7 @@ impl Settings {
                 queue_share: 0.0,
                 epoch: Duration::from_micros([100, 300, 1_000][random.below(3) as usize]),
                 pacing: Pacing::ALL[random.below(Pacing::ALL.len() as u64) as usize],
-                pass_over: random.percent(75),
+                bypass: random.percent(75),
                 space_target: [1.0, 1.25][random.below(2) as usize],
                 ..GcOptions::default()
             };

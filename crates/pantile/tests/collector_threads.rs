@@ -25,7 +25,7 @@ fn await_threads(expected: usize) {
 
 #[test]
 fn no_thread_outlives_its_database() {
-    for collector in [Collector::Zen, Collector::Hana, Collector::Hekaton] {
+    for collector in [pantile_rivals::ZEN, pantile_rivals::HANA, pantile_rivals::HEKATON] {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("db");
         for n in 0..50u64 {

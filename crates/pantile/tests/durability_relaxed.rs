@@ -12,14 +12,14 @@ use crash_support::cut_medium::{CutMedium, Honesty, Image, KEEP};
 use crash_support::{Random, from_env};
 use pantile::{Medium, Timestamp};
 use pantile_base::{TableId, TupleId};
-use pantile_store::{Age, ContentFlags, Layout, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
+use pantile_store::{Age, ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
 
 type Found = BTreeSet<(u32, u64)>;
 
 fn open(medium: Arc<dyn Medium>, boot: u64) -> Result<(Store, Found), StoreError> {
     let store = Store::open(
         medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: true, layout: Layout::Append },
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: true, reuse: None },
         99,
     )?;
     let tuples = Mutex::new(Found::new());

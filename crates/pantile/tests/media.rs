@@ -26,7 +26,7 @@ use pantile_crash::settings::Settings;
 use pantile_crash::verify::verify;
 use pantile_crash::work::{Life, work_on};
 use pantile_media::{DaxMedium, DaxOptions, FileMedium, FileOptions, MediumError, NvmMedium, NvmOptions};
-use pantile_store::{Layout, Store, StoreError, StoreOptions};
+use pantile_store::{Store, StoreError, StoreOptions};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
 const PLACE: &str = "PANTILE_MEDIA_PLACE";
@@ -93,7 +93,7 @@ fn work_until_killed(kind: &str, place: &Path) {
         clients: 4,
         medium: pantile_bench::settings::Medium::File,
         durability: Durability::Sync,
-        gc: Collector::TbCollect,
+        gc: Collector::TB_COLLECT,
     };
     let life = Life { settings, number: 1, close_after: None, sabotage: None };
     let log = OpenOptions::new().append(true).open(log_path(place)).expect("log");
@@ -221,7 +221,7 @@ fn places_without_persistent_memory_are_refused() {
 fn store(medium: Arc<dyn Medium>, boot: u64) -> Result<Store, StoreError> {
     Store::open(
         medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false, layout: Layout::Append },
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false, reuse: None },
         99,
     )
 }

@@ -3,13 +3,13 @@
 pub struct CollectorStats {
     /// Blocks freed.
     pub blocks_reclaimed: u64,
-    /// The part of `blocks_reclaimed` freed while a transaction ran that had
-    /// begun before them and been passed over (TB-Collect 4.4, second case).
-    pub blocks_passed_over: u64,
+    /// The part of `blocks_reclaimed` that was bypassed by a transaction that
+    /// had begun before them and still ran (TB-Collect 4.4, second case).
+    pub blocks_bypassed: u64,
     /// The part of `blocks_reclaimed` that was compacted because space was
     /// short, before theta of it had been superseded.
     pub blocks_compacted: u64,
-    /// Versions whose space went with the blocks.
+    /// Old versions whose space was freed.
     pub versions_reclaimed: u64,
     /// Live versions copied out of blocks.
     pub survivors_relocated: u64,
@@ -17,13 +17,13 @@ pub struct CollectorStats {
     pub versions_traversed: u64,
     /// Tombstones found to hide nothing any more.
     pub tombstones_dropped: u64,
-    /// Tiles that went because every version of their block is visible to all.
+    /// Tiles dropped because every version of their block is visible to all.
     pub tiles_dropped: u64,
     /// Block headers written to the medium.
     pub headers_written: u64,
-    /// Times that a committing thread did some of the collector's work.
+    /// How often a committing thread did some of the collector's work.
     pub steps: u64,
-    /// The longest of them, in microseconds.
+    /// The longest of these steps, in microseconds.
     pub pause_us_max: u64,
     /// Waiting now in `gc_pending_queue`s: blocks that are obsolete for the most part.
     pub pending_blocks: u64,
@@ -31,8 +31,7 @@ pub struct CollectorStats {
     pub queued_blocks: u64,
     /// Now in `local_gc_queue_frozen`s: blocks being emptied and freed.
     pub frozen_blocks: u64,
-    /// Waiting now in `long_tx_gc_queue`s: blocks that a long transaction has
-    /// been passed over by.
+    /// Waiting now in `long_tx_gc_queue`s: blocks that a long transaction bypasses.
     pub long_tx_blocks: u64,
     /// Tiles kept now for chains that long transactions walk, without their blocks.
     pub kept_tiles: u64,

@@ -116,7 +116,7 @@ pub struct Totals {
     /// Blocks that collectors have reclaimed.
     pub blocks_reclaimed: u64,
     /// Of these, beside a transaction that had begun before them.
-    pub blocks_passed_over: u64,
+    pub blocks_bypassed: u64,
     /// Versions whose space collectors have freed, with their blocks or one by one.
     pub versions_reclaimed: u64,
     /// Versions that collectors have moved.
@@ -139,7 +139,7 @@ impl Totals {
         self.cuts += other.cuts;
         self.cuts_of_recovery += other.cuts_of_recovery;
         self.blocks_reclaimed += other.blocks_reclaimed;
-        self.blocks_passed_over += other.blocks_passed_over;
+        self.blocks_bypassed += other.blocks_bypassed;
         self.versions_reclaimed += other.versions_reclaimed;
         self.survivors_relocated += other.survivors_relocated;
         self.tombstones_dropped += other.tombstones_dropped;
@@ -269,7 +269,7 @@ impl Run<'_> {
             self.totals.commits += life.steps.len() as u64;
             self.totals.events += life.log.boundaries() as u64;
             self.totals.blocks_reclaimed += life.collected.blocks_reclaimed;
-            self.totals.blocks_passed_over += life.collected.blocks_passed_over;
+            self.totals.blocks_bypassed += life.collected.blocks_bypassed;
             self.totals.versions_reclaimed += life.collected.versions_reclaimed;
             self.totals.survivors_relocated += life.collected.survivors_relocated;
             self.totals.tombstones_dropped += life.collected.tombstones_dropped;

@@ -74,9 +74,9 @@ const fn of_versions(name: &'static str, what: &'static str, control: Control) -
     NegativeControl { collectors: OF_VERSIONS, ..answer(name, what, control) }
 }
 
-const OF_BLOCKS: &[Collector] = &[Collector::TbCollect, Collector::TbCollectEager];
+const OF_BLOCKS: &[Collector] = &[Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER];
 #[cfg(feature = "controls")]
-const OF_VERSIONS: &[Collector] = &[Collector::Hyper, Collector::Steam, Collector::N2db, Collector::Zen];
+const OF_VERSIONS: &[Collector] = &[pantile_rivals::HYPER, pantile_rivals::STEAM, pantile_rivals::N2DB, pantile_rivals::ZEN];
 const MEMORY: &[Kind] = &[Kind::Memory];
 const FILE: &[Kind] = &[Kind::File];
 

@@ -64,7 +64,7 @@ impl Plan {
             queue_share: *random.pick(&[0.0, 0.0, 0.15]),
             epoch: Duration::from_micros(*random.pick(&[100, 300, 1_000])),
             pacing: *random.pick(Pacing::ALL),
-            pass_over: !random.one_in(4),
+            bypass: !random.one_in(4),
             space_target: *random.pick(&[1.0, 1.25]),
             ..GcOptions::default()
         };

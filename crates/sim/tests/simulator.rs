@@ -13,7 +13,7 @@ fn from_env(name: &str, default: u64) -> u64 {
 }
 
 fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
-    let (kinds, collectors) = (Kind::ALL.to_vec(), Collector::ALL.to_vec());
+    let (kinds, collectors) = (Kind::ALL.to_vec(), pantile_rivals::all().to_vec());
     Campaign { seed, kinds, collectors, until, threads: 2, broken }
 }
 

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
 use crate::kept_tiles::KeepLinks;
-use crate::store::{Layout, Store};
+use crate::store::Store;
 use crate::stream::{Age, NewContent};
 use crate::tile::Tile;
 
@@ -84,6 +84,9 @@ pub enum Refused {
     NotDurable,
     /// Tiles of too many lives of the block are kept.
     LivesUsedUp,
+    /// The slot belongs to another table by now, or its block is not one whose
+    /// slots are written again one by one.
+    NotReusable,
 }
 
 impl Store {
@@ -113,13 +116,6 @@ impl Store {
             count,
             slots: chunk.geometry.slots,
         }
-    }
-
-    /// The block that a version lies in.
-    pub fn block_of(&self, address: Address) -> BlockRef {
-        let (chunk, index, _) = self.locate(address);
-        let id = BlockId { chunk: chunk.number, index };
-        BlockRef { id, opened_at: chunk.blocks[index as usize].opened_at() }
     }
 
     /// The version at `old` has a copy, and since `at` at the latest only that is found.
@@ -258,8 +254,8 @@ impl Store {
     /// Its links are kept for walks that may pass through it, if they are to
     /// be; a tile that is given back is to be dropped when no thread is looking.
     ///
-    /// Blocks of [`Layout::Delta`] that hold old versions need not be frozen:
-    /// nothing is moved out of them.
+    /// A full block whose slots may be written again one by one need not be
+    /// frozen: nothing is moved out of it.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -269,11 +265,12 @@ impl Store {
         copies: Option<SyncPoint>,
         keep: Option<KeepLinks>,
     ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
-        let may_go = |state| match self.layout() {
-            Layout::Append | Layout::Recycle => state == BlockState::Frozen,
-            Layout::Delta => state == BlockState::Sealed,
+        let may_go = |block: &Block| match block.state() {
+            BlockState::Frozen => true,
+            BlockState::Sealed => block.recycles(),
+            _ => false,
         };
-        let Some((chunk, found)) = self.alive(block).filter(|(_, b)| may_go(b.state())) else {
+        let Some((chunk, found)) = self.alive(block).filter(|(_, block)| may_go(block)) else {
             return Ok(Err(Refused::NotFrozen));
         };
         let alive = chunk.geometry.slots - found.map.count();

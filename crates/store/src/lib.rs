@@ -14,11 +14,10 @@ mod content;
 mod error;
 mod event;
 mod format;
-mod free_slots;
 mod geometry;
 mod kept_tiles;
-mod recycle;
 mod scan;
+mod slots;
 mod space;
 mod state_record;
 mod store;
@@ -35,10 +34,11 @@ pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
-pub use kept_tiles::KeepLinks;
+pub use kept_tiles::{KeepLinks, KeptLinks};
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
+pub use slots::{FreeSlot, SlotReuse};
 pub use space::{Space, TableBlocks};
-pub use store::{Layout, StateSample, Store, StoreOptions};
+pub use store::{StateSample, Store, StoreOptions};
 pub use stream::{Age, NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, Place, RecordFacts, Severity, Survey, SurveyCalls, Surveyed,

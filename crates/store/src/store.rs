@@ -18,34 +18,14 @@ use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
     STATE_RECORDS, Superblock, Unreadable,
 };
-use crate::free_slots::FreeSlots;
 use crate::kept_tiles::KeptTiles;
+use crate::slots::SlotReuse;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
 use crate::tile::Link;
 
-/// How the versions of a tuple lie in blocks. A collector names the layout it
-/// works on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Layout {
-    /// Every version is appended, and space is freed in whole blocks.
-    #[default]
-    Append,
-    /// Every version is appended or written to a slot that has become free.
-    Recycle,
-    /// The newest versions lie in slots that are written again and again (the
-    /// main heap), the older ones are appended elsewhere, by time.
-    Delta,
-}
-
-impl Layout {
-    pub(crate) fn recycles(self) -> bool {
-        self != Layout::Append
-    }
-}
-
 /// How to open a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Append streams: commits that can append at the same time.
     pub streams: usize,
@@ -55,8 +35,8 @@ pub struct StoreOptions {
     pub boot: u64,
     /// Commits will be acknowledged before they are durable.
     pub relaxed: bool,
-    /// How versions lie.
-    pub layout: Layout,
+    /// Free slots to write again, if the collector frees versions one by one.
+    pub reuse: Option<Arc<dyn SlotReuse>>,
 }
 
 /// Contents in blocks on a medium.
@@ -76,7 +56,6 @@ pub struct Store {
     /// Partly filled blocks that no lane appends to, by class; lanes take them
     /// up before they open others.
     pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
-    pub(crate) free_slots: FreeSlots,
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
     durable: AtomicU64,
@@ -124,17 +103,18 @@ impl Store {
                     .into(),
             });
         }
+        // A collector that reuses slots makes copies in every commit, if any.
+        let survivor_streams =
+            if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
         Ok(Self {
             base: medium.base() as usize,
             medium,
             identity: superblock.identity,
-            options,
             chunks: Segments::default(),
             allocator: Mutex::default(),
             streams: (0..options.streams.max(1)).map(|_| Mutex::default()).collect(),
-            survivor_streams: (0..options.streams.div_ceil(4).max(1)).map(|_| Mutex::default()).collect(),
+            survivor_streams: (0..survivor_streams).map(|_| Mutex::default()).collect(),
             resumable: Mutex::default(),
-            free_slots: FreeSlots::new(options.streams.max(1)),
             durable: AtomicU64::new(state.watermark),
             state: Mutex::new(state),
             appended: AtomicU64::new(0),
@@ -143,6 +123,7 @@ impl Store {
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
+            options,
         })
     }
 
@@ -244,7 +225,7 @@ impl Store {
 
     /// Whether the slot that a link leads to has been written again.
     fn has_gone(&self, link: Link) -> bool {
-        self.options.layout.recycles() && self.content_header(link.address).txn_id() != link.begin_ts
+        self.options.reuse.is_some() && self.content_header(link.address).txn_id() != link.begin_ts
     }
 
     /// Whether the chunk is divided so that a content can lie there.
@@ -362,7 +343,9 @@ impl Store {
                 }
             }
         }
-        self.forget_vacant(table);
+        if let Some(reuse) = &self.options.reuse {
+            reuse.forget(table);
+        }
         self.medium.fence()?;
         self.medium.sync_all()?;
         for (chunk, id) in released {

@@ -9,6 +9,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 
 use crate::block::BlockId;
 use crate::content::ContentFlags;
+use crate::slots::FreeSlot;
 
 /// A content to append.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +39,6 @@ pub enum Age {
     First,
     /// A version that has superseded another.
     Later,
-    /// A copy of a version that is being superseded ([`Layout::Delta`]).
-    Superseded,
 }
 
 /// Who appends, when there is hardly any space left (T14).
@@ -71,17 +70,29 @@ pub(crate) struct Lane {
     pub stride: u32,
     pub age: Age,
     pub open: Option<OpenBlock>,
-    /// Opened for the append in progress, to be filled after `open`.
-    pub spare: Vec<BlockId>,
+    /// What the append in progress fills after `open`, the first last.
+    pub spare: Vec<Spare>,
     /// Slots that the append in progress needs.
     pub wanted: u32,
-    /// Free slots for the append in progress, the first last.
-    pub vacant: Vec<Address>,
     /// How often idle lanes have been looked for since something was appended.
     pub idle: u32,
     pub staging: Vec<u8>,
-    /// A content that goes to a slot of its own.
-    pub patch: Vec<u8>,
+}
+
+/// What a lane goes on with when its open block is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Spare {
+    Block(BlockId),
+    Slot(FreeSlot),
+}
+
+/// What may lie in the same blocks as the contents of an append.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Company {
+    /// Whatever is of the same table and size.
+    Any,
+    /// Only contents that were appended in the same way.
+    Alone,
 }
 
 #[derive(Debug)]
@@ -117,10 +128,8 @@ impl Stream {
                 open: None,
                 spare: Vec::new(),
                 wanted: 0,
-                vacant: Vec::new(),
                 idle: 0,
                 staging: Vec::new(),
-                patch: Vec::new(),
             });
             lanes.len() - 1
         })

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{
-    Age, ContentFlags, Layout, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
+    Age, ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
 };
 
 const CHUNK: u64 = 2 << 20;
@@ -30,7 +30,7 @@ fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
     let store = Store::open(
         medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed, layout: Layout::Append },
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed, reuse: None },
         0x1234_5678,
     )?;
     let rows = Mutex::new(Rows::new());

@@ -22,7 +22,7 @@ const ENOUGH: u32 = 4;
 /// I-11, pins (T6): versions are taken out of the middle of a chain that an
 /// old reader walks, and their slots go to others while it is on its way.
 fn skip_against_walk() {
-    let small = Small::beside(Collector::Steam, 2);
+    let small = Small::beside(pantile_rivals::STEAM, 2);
     small.put_later(&[1], 1);
     // Whoever gets into the chain of the other row finds another number.
     small.put_later(&[2], 100);
@@ -48,7 +48,7 @@ fn skip_against_walk() {
 /// The same at the end of chains: readers begin and end while what lies below
 /// the watermark is cut off.
 fn cut_against_walk() {
-    let small = Small::beside(Collector::N2db, 2);
+    let small = Small::beside(pantile_rivals::N2DB, 2);
     (1..4).for_each(|n| small.put_later(&[1, 2], n));
     explore(|| {
         let reading = small.spawn(move |small| {
@@ -75,7 +75,7 @@ fn cut_against_walk() {
 /// Who writes a tuple prunes its chain while others cut off what they have
 /// found in lists: a version is retired once, or its slot is freed twice.
 fn cut_against_prune() {
-    let small = Small::beside(Collector::Steam, 2);
+    let small = Small::beside(pantile_rivals::STEAM, 2);
     (1..4).for_each(|n| small.put_later(&[1, 2], n));
     explore(|| {
         let collecting = small.spawn(|small| small.collect(ENOUGH));
@@ -92,7 +92,7 @@ fn cut_against_prune() {
 /// I-3, I-11: a row keeps its bytes as long as the transaction runs that has
 /// borrowed it, at every level.
 fn recycle_against_borrowed_row() {
-    let small = Small::beside(Collector::Hyper, 2);
+    let small = Small::beside(pantile_rivals::HYPER, 2);
     small.put_later(&[1, 2], 1);
     let kinds =
         [at(Isolation::Serializable).read_only(true), at(Isolation::Snapshot), at(Isolation::ReadCommitted)];

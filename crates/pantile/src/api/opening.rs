@@ -26,19 +26,20 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
         Some(medium) => Arc::clone(medium),
         None => open_medium(path, &options)?,
     };
+    let streams = options.streams.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let reclaimer = options.collector.build(options.gc, streams);
     let store_options = StoreOptions {
-        streams: options.streams.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
+        streams,
         block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
         boot: boot_id(&options),
         relaxed: options.durability == Durability::None
             && options.medium != MediumKind::Dax
             && medium.survives_exit(),
-        layout: options.collector.layout(),
+        reuse: reclaimer.slot_reuse(),
     };
     let in_path = |e| from_store(e, path);
     let store = Store::open(medium, store_options, identity(&options)).map_err(in_path)?;
     let scanned = Scanned::new(store, &options, began).map_err(in_path)?;
-    let reclaimer = options.collector.build(options.gc, store_options.streams);
     // Timestamps go on above everything on the medium (T5).
     let highest = if is_removed(Control::ClockGoesOn) { 0 } else { scanned.highest().tick() };
     let clock = match options.simulated_time.clone() {

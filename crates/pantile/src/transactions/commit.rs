@@ -2,11 +2,10 @@
 //! Publish, Retire.
 
 use pantile_base::sync::atomic::AtomicU64;
-use pantile_base::{Address, Timestamp};
-use pantile_reclaim::OldVersion;
+use pantile_base::Timestamp;
+use pantile_reclaim::{LongerChain, OldVersion};
 use pantile_store::{
-    Age, Appended, ContentFlags, HEADER_BYTES, Layout, MAX_CONTENTS_PER_TRANSACTION, NewContent, Store,
-    Urgency,
+    Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,
 };
 
 use crate::engine::anchor::Anchor;
@@ -17,7 +16,7 @@ use crate::types::error::{Error, Result};
 use crate::types::options::Isolation;
 
 impl Transaction {
-    /// Makes the writes durable and visible, all or none, and tells at which
+    /// Makes the writes durable and visible, all or none, and returns at which
     /// timestamp. Once it returns, every transaction that begins sees them.
     ///
     /// # Errors
@@ -88,24 +87,6 @@ impl Transaction {
         });
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
         let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
-        // In delta storage what is superseded is appended beside. What is only
-        // deleted stays where it lies, or a full medium could take no deletes (T14).
-        let is_copied = core.store.layout() == Layout::Delta && urgency == Urgency::Write;
-        let copied = if is_copied { &appends[..] } else { &[] };
-        let base = |n: &u32| (&writes[*n as usize], writes[*n as usize].base);
-        let copies = copied.iter().map(base).filter(|(write, _)| write.has_chain()).map(|(write, base)| {
-            let old = core.store.content(base);
-            NewContent {
-                table: tables[write.table as usize].table.id,
-                tuple: write.tuple,
-                flags: old.flags().superseded(),
-                age: Age::Superseded,
-                txn_id: old.txn_id(),
-                transaction_contents: old.transaction_contents(),
-                row: old.row(),
-            }
-        });
-        let contents = contents.chain(copies);
         let registry = &core.registry;
         let appended = core.store.append(slot.index(), urgency, contents, || registry.draw(*slot), addresses);
         appended.map_err(|e| {
@@ -119,54 +100,67 @@ impl Transaction {
     /// reads at or above the timestamp waits at the tuples still locked, so
     /// nobody sees half a transaction.
     fn publish(&mut self, commit_ts: Timestamp) -> Change {
-        let store = &self.core.store;
-        let prunes = self.core.reclaimer.prunes();
-        // Addresses of copies, if there are any, come after those of versions.
-        let mut next_copy = self.buffers.appends.len();
-        let mut change = Change::default();
-        for n in 0..self.buffers.appends.len() {
-            let address = self.buffers.addresses[n];
-            let write = self.buffers.writes[self.buffers.appends[n] as usize];
-            if let Pending::Row { len, .. } = write.pending {
-                change.tuples += 1;
-                change.live_bytes += (len + HEADER_BYTES) as i64;
-            }
-            if !write.base.is_none() {
-                let old = store.content(write.base);
-                debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
-                let copy = self.buffers.addresses.get(next_copy).filter(|_| write.has_chain());
-                next_copy += usize::from(copy.is_some());
-                let copy = copy.copied().unwrap_or(Address::NONE);
-                let superseded = OldVersion {
-                    table: self.buffers.tables[write.table as usize].table.id,
-                    tuple: write.tuple,
-                    address: write.base,
-                    begin_ts: old.txn_id(),
-                    end_ts: commit_ts,
-                    copy,
-                    linked: write.has_chain(),
-                };
-                if superseded.linked {
-                    link(store, address, &superseded);
-                    if prunes {
-                        self.core.with_collector(self.slot, |collector, context| {
-                            collector.extended(context, address, &superseded);
-                            Ok(())
-                        });
-                    }
-                }
-                self.buffers.superseded.push(superseded);
-                if !old.flags().is_tombstone() {
-                    change.tuples -= 1;
-                    change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
-                }
-            }
-            Anchor::publish(self.anchor_of(&write), address);
+        let change = self.supersede(commit_ts);
+        if self.core.reclaimer.wants_chains() {
+            self.show_chains();
+        }
+        for (&n, &address) in self.buffers.appends.iter().zip(&self.buffers.addresses) {
+            let write = &self.buffers.writes[n as usize];
+            Anchor::publish(self.anchor_of(write), address);
         }
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged();
         }
         change
+    }
+
+    /// Links the new versions to those that they supersede.
+    fn supersede(&mut self, commit_ts: Timestamp) -> Change {
+        let store = &self.core.store;
+        let Buffers { appends, addresses, writes, tables, superseded, .. } = &mut *self.buffers;
+        let mut change = Change::default();
+        for (&n, &address) in appends.iter().zip(&*addresses) {
+            let write = &writes[n as usize];
+            if let Pending::Row { len, .. } = write.pending {
+                change.tuples += 1;
+                change.live_bytes += (len + HEADER_BYTES) as i64;
+            }
+            if write.base.is_none() {
+                continue;
+            }
+            let old = store.content(write.base);
+            debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
+            if write.has_chain() {
+                store.set_link(address, write.base, old.txn_id());
+            }
+            superseded.push(OldVersion {
+                table: tables[write.table as usize].table.id,
+                tuple: write.tuple,
+                address: write.base,
+                begin_ts: old.txn_id(),
+                end_ts: commit_ts,
+                linked: write.has_chain(),
+            });
+            if !old.flags().is_tombstone() {
+                change.tuples -= 1;
+                change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
+            }
+        }
+        change
+    }
+
+    /// Shows the chains that have become longer to a collector that asks for them.
+    #[cold]
+    fn show_chains(&self) {
+        let Buffers { appends, addresses, writes, superseded, .. } = &*self.buffers;
+        let versions = appends.iter().map(|&n| &writes[n as usize]).zip(addresses);
+        let new = versions.filter(|(write, _)| !write.base.is_none()).map(|(_, address)| *address);
+        let pairs = new.zip(superseded).filter(|(_, old)| old.linked);
+        let chains: Vec<_> = pairs.map(|(newest, &old)| LongerChain { newest, old }).collect();
+        self.core.with_collector(self.slot, |collector, context| {
+            collector.extended(context, &chains);
+            Ok(())
+        });
     }
 
     fn anchor_of(&self, write: &Write) -> &AtomicU64 {
@@ -228,16 +222,4 @@ impl Transaction {
         }
         Ok(())
     }
-}
-
-/// Links a new version to the one before it, or to the copy of that.
-fn link(store: &Store, newest: Address, old: &OldVersion) {
-    let mut older = old.address;
-    if !old.copy.is_none() {
-        older = old.copy;
-        if let Some(link) = store.link(old.address) {
-            store.copy_link(older, link);
-        }
-    }
-    store.set_link(newest, older, old.begin_ts);
 }

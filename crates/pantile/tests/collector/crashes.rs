@@ -24,7 +24,7 @@ struct Run {
 
 fn options_of(seed: u64) -> Options {
     let eager = seed.is_multiple_of(3);
-    let collector = if eager { Collector::TbCollectEager } else { Collector::TbCollect };
+    let collector = if eager { Collector::TB_COLLECT_EAGER } else { Collector::TB_COLLECT };
     Options::new()
         .gc(GcOptions { epoch: Duration::from_micros(300), ..gc() })
         .collector(collector)
@@ -207,7 +207,7 @@ fn t12_frozen_blocks_are_resumed_first() {
 #[test]
 fn t12_nothing_is_lost_or_doubled_at_random_moments() {
     let mut random = Random::new(from_env("PANTILE_CUT_SEED", 21));
-    for collector in [Collector::TbCollect, Collector::TbCollectEager] {
+    for collector in [Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER] {
         let options = || options().collector(collector).block_slots(8);
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..300);

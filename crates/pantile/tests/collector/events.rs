@@ -128,7 +128,7 @@ fn blocks_that_are_passed_over_tell_so() {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..160);
         let reader = db.begin_read().expect("begin");
-        while db.stats().collector.blocks_passed_over < 10 {
+        while db.stats().collector.blocks_bypassed < 10 {
             rows.put(0..160);
             let_epochs_pass(&db);
         }

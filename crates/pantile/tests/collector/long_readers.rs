@@ -22,7 +22,7 @@ fn t13_a_long_reader_walks_over_blocks_that_are_gone() {
     let mut rows = Rows::filled(&db, 0..200);
     let reader = begin(&db);
     let before = rows.expected.clone();
-    while db.stats().collector.blocks_passed_over < 200 {
+    while db.stats().collector.blocks_bypassed < 200 {
         churn(&mut rows, 4);
         assert_eq!(seen(&reader, &rows.table).expect("rows"), before);
     }
@@ -51,7 +51,7 @@ fn t13_a_long_writer_is_passed_over_and_commits() {
     for key in 0..40 {
         put(&mut writer, &others.table, key, 1_000_000 + key).expect("nobody is in the way");
     }
-    while db.stats().collector.blocks_passed_over < 100 {
+    while db.stats().collector.blocks_bypassed < 100 {
         churn(&mut rows, 4);
     }
     others.check_after_crash(options());
@@ -75,7 +75,7 @@ fn t13_readers_of_different_ages() {
             assert_eq!(seen(reader, &rows.table).expect("rows"), *expected);
         }
     }
-    collect_until(&db, "passed over", |s| s.collector.blocks_passed_over > 20 && s.collector.kept_tiles > 0);
+    collect_until(&db, "passed over", |s| s.collector.blocks_bypassed > 20 && s.collector.kept_tiles > 0);
     for (reader, expected) in &readers {
         assert_eq!(seen(reader, &rows.table).expect("rows"), *expected);
     }
@@ -123,7 +123,7 @@ fn t13_deleted_and_inserted_meanwhile() {
 
 /// Bytes of a table after the same work beside a long reader.
 fn held(passes_over: bool) -> (u64, u64) {
-    let db = open(options().gc(GcOptions { pass_over: passes_over, ..gc() }));
+    let db = open(options().gc(GcOptions { bypass: passes_over, ..gc() }));
     let mut rows = Rows::filled(&db, 0..200);
     let reader = begin(&db);
     let before = rows.expected.clone();
@@ -131,10 +131,10 @@ fn held(passes_over: bool) -> (u64, u64) {
     // As long as it takes for what can go to go.
     let steps = db.stats().collector.steps + 300;
     collect_until(&db, "time passes", |s| {
-        s.collector.steps > steps && (!passes_over || s.collector.blocks_passed_over > 400)
+        s.collector.steps > steps && (!passes_over || s.collector.blocks_bypassed > 400)
     });
     assert_eq!(seen(&reader, &rows.table).expect("rows"), before);
-    (rows.blocks(), db.stats().collector.blocks_passed_over)
+    (rows.blocks(), db.stats().collector.blocks_bypassed)
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn fixed_pacing_lets_a_share_of_the_data_wait() {
 fn adaptive_pacing_lets_less_wait_as_versions_pile_up() {
     let options = options().block_slots(64).max_bytes(4096 * MB);
     let db =
-        open(options.gc(GcOptions { queue_share: 1.0, pacing: Pacing::Adaptive, pass_over: false, ..gc() }));
+        open(options.gc(GcOptions { queue_share: 1.0, pacing: Pacing::Adaptive, bypass: false, ..gc() }));
     let mut rows = Rows::filled(&db, 0..16_000);
     let calm = collect_until(&db, "calm", |s| s.collector.queue_capacity > 10).collector.queue_capacity;
     // A reader keeps everything, so that chains grow.

@@ -9,7 +9,7 @@ use pantile::GcOptions;
 #[test]
 fn t18_queues_of_threads_that_stopped_are_worked_off_by_others() {
     // Sixteen sets of queues; what waits is not due before all have filled theirs.
-    let db = open(options().streams(16).gc(GcOptions { pass_over: false, ..gc() }));
+    let db = open(options().streams(16).gc(GcOptions { bypass: false, ..gc() }));
     let mut rows = Rows::filled(&db, 0..1600);
     settle(&db);
     // An old reader keeps everything waiting while the threads are at work.

@@ -39,7 +39,7 @@ fn forge_headers(medium: &dyn Medium) -> u64 {
 
 #[test]
 fn t4_forged_update_maps_hide_no_row() {
-    for collector in [Collector::TbCollect, Collector::TbCollectEager] {
+    for collector in [Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER] {
         let options = || options().collector(collector);
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..500);
@@ -62,7 +62,7 @@ fn t4_forged_update_maps_hide_no_row() {
 /// is rolled back, or is running when the power goes, leaves none that counts.
 #[test]
 fn t4_updates_that_did_not_commit_hide_nothing() {
-    let options = || options().collector(Collector::TbCollectEager);
+    let options = || options().collector(Collector::TB_COLLECT_EAGER);
     let db = open(options());
     let mut rows = Rows::filled(&db, 0..200);
     for round in 0..10u64 {

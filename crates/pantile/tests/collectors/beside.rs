@@ -6,7 +6,7 @@ use crate::rows::{self, collect_until};
 
 /// All that free anything.
 pub fn collectors() -> impl Iterator<Item = Collector> {
-    let all = Collector::ALL.iter().copied().filter(|collector| *collector != Collector::None);
+    let all = pantile_rivals::all().iter().copied().filter(|collector| *collector != Collector::NONE);
     all.inspect(|collector| println!("{collector}"))
 }
 

@@ -37,7 +37,7 @@ const BOUND: u64 = READERS + 2 + 2;
 
 #[test]
 fn steam_keeps_a_version_for_each_reader() {
-    let (db, rows, readers, longest) = grow(Collector::Steam);
+    let (db, rows, readers, longest) = grow(pantile_rivals::STEAM);
     assert!(longest <= BOUND, "{longest} versions in a chain");
     assert!(longest > READERS, "each reader sees a version of its own, and there is the newest");
     drop(readers);
@@ -48,7 +48,7 @@ fn steam_keeps_a_version_for_each_reader() {
 /// HANA does the same in the background: chains are as short some time later.
 #[test]
 fn hana_takes_versions_out_of_the_middle() {
-    let (db, rows, readers, _) = grow(Collector::Hana);
+    let (db, rows, readers, _) = grow(pantile_rivals::HANA);
     collect_until(&db, "chains are short", |_| db.chains(1_000_000).max <= BOUND);
     assert!(db.chains(1_000_000).max > READERS);
     drop(readers);
@@ -59,7 +59,7 @@ fn hana_takes_versions_out_of_the_middle() {
 /// Whoever knows a watermark only keeps everything that is younger.
 #[test]
 fn others_keep_all_since_the_oldest_reader() {
-    for collector in [Collector::SteamWatermark, Collector::Hyper, Collector::N2db] {
+    for collector in [pantile_rivals::STEAM_WATERMARK, pantile_rivals::HYPER, pantile_rivals::N2DB] {
         let (db, rows, readers, longest) = grow(collector);
         assert!(longest > READERS * ROUNDS, "{collector}: {longest} versions in a chain");
         drop(readers);

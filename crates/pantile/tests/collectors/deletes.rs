@@ -59,7 +59,7 @@ fn collectors_take_over_from_each_other() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut path = dir.path().join("0");
         let mut expected = None;
-        let mut order: Vec<_> = Collector::ALL.iter().flat_map(|collector| [*collector; 2]).collect();
+        let mut order: Vec<_> = pantile_rivals::all().iter().flat_map(|collector| [*collector; 2]).collect();
         for n in (1..order.len()).rev() {
             order.swap(n, random.below(n as u64 + 1) as usize);
         }
@@ -77,7 +77,7 @@ fn collectors_take_over_from_each_other() {
                 rows.put((0..50).map(|n| 1_000 + n));
                 rows.delete((0..50).map(|n| 1_000 + n));
                 let steps = db.stats().collector.steps;
-                collect_until(&db, "a moment", |s| collector == Collector::None || s.collector.steps > steps);
+                collect_until(&db, "a moment", |s| collector == Collector::NONE || s.collector.steps > steps);
             }
             expected = Some(rows.expected.clone());
             drop(rows);

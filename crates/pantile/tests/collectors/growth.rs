@@ -18,7 +18,7 @@ fn grow(collector: Collector) -> [(u64, u64); 2] {
             for _ in 0..3 {
                 rows.put(0..ROWS);
             }
-            if collector != Collector::None {
+            if collector != Collector::NONE {
                 settle(&db);
             }
         }
@@ -42,6 +42,6 @@ fn updates_take_no_more_space_for_longer() {
 
 #[test]
 fn without_a_collector_it_grows() {
-    let [(early, _), (late, _)] = grow(Collector::None);
+    let [(early, _), (late, _)] = grow(Collector::NONE);
     assert!(late > 3 * early, "{early} blocks have become {late}");
 }

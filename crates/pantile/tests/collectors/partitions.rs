@@ -8,7 +8,7 @@ use crate::rows::{Rows, collect_until, let_epochs_pass, open, seen};
 /// OneShotGC frees partitions without looking at any version.
 #[test]
 fn partitions_are_freed_whole() {
-    let db = open(options(Collector::OneShot));
+    let db = open(options(pantile_rivals::ONE_SHOT));
     let mut rows = Rows::filled(&db, 0..200);
     let mut last = 0;
     for _ in 0..5 {
@@ -20,14 +20,14 @@ fn partitions_are_freed_whole() {
         last = db.stats().collector.blocks_reclaimed;
     }
     let stats = settle(&db).collector;
-    assert_eq!((stats.versions_traversed, stats.blocks_passed_over), (0, 0), "{stats:#?}");
+    assert_eq!((stats.versions_traversed, stats.blocks_bypassed), (0, 0), "{stats:#?}");
     rows.check();
-    rows.check_after_crash(options(Collector::OneShot));
+    rows.check_after_crash(options(pantile_rivals::ONE_SHOT));
 }
 
 #[test]
 fn a_long_reader_finds_its_versions_through_the_index() {
-    for collector in [Collector::OneShot, Collector::TbCollectHash] {
+    for collector in [pantile_rivals::ONE_SHOT, pantile_rivals::TB_COLLECT_HASH] {
         println!("{collector}");
         let db = open(options(collector));
         let mut rows = Rows::filled(&db, 0..200);
@@ -36,7 +36,7 @@ fn a_long_reader_finds_its_versions_through_the_index() {
         let before = rows.expected.clone();
         // In the reader's own epoch nothing has been passed over.
         let_epochs_pass(&db);
-        while db.stats().collector.blocks_passed_over < 100 {
+        while db.stats().collector.blocks_bypassed < 100 {
             for _ in 0..4 {
                 rows.put(0..200);
                 let_epochs_pass(&db);

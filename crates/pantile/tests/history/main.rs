@@ -104,7 +104,7 @@ fn serializable_beside_an_eager_collector() {
 
 #[test]
 fn serializable_beside_every_collector() {
-    for (n, &collector) in (0u64..).zip(Collector::ALL) {
+    for (n, &collector) in (0u64..).zip(pantile_rivals::all()) {
         println!("{collector}");
         let load = Load { transactions: 150, ..FULL };
         let beside = Beside::This(collector);

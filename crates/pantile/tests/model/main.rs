@@ -49,7 +49,7 @@ fn run_collecting(home: impl Fn(u64) -> Home, first_seed: u64, count: u64, steps
 
 #[test]
 fn model_beside_every_collector() {
-    for (n, &collector) in (0u64..).zip(&Collector::ALL[1..]) {
+    for (n, &collector) in (0u64..).zip(&pantile_rivals::all()[1..]) {
         println!("{collector}");
         run_collecting(|seed| Home::new(Bed::Dram).eager_with(collector, seed), 801 + 10 * n, 2, 1_000);
         let synced = Bed::File(Durability::None);

@@ -262,7 +262,7 @@ impl Runner {
         let stats = self.db().stats().collector;
         self.collected += Collected {
             reclaimed: stats.versions_reclaimed,
-            passed_over: stats.blocks_passed_over,
+            passed_over: stats.blocks_bypassed,
             relocated: stats.survivors_relocated,
             tiles_dropped: stats.tiles_dropped,
             tombstones_dropped: stats.tombstones_dropped,

@@ -138,7 +138,7 @@ impl Home {
 
     /// One of the collectors, a different one for each seed.
     pub fn collect_by_seed(mut self, seed: u64) -> Self {
-        self.collector = Collector::ALL[seed as usize % Collector::ALL.len()];
+        self.collector = pantile_rivals::all()[seed as usize % pantile_rivals::all().len()];
         self
     }
 
@@ -227,7 +227,7 @@ impl Beside {
     pub fn note(self, db: &Database) {
         if self.is_eager() {
             let done = db.stats().collector;
-            let (freed, over) = (done.blocks_reclaimed, done.blocks_passed_over);
+            let (freed, over) = (done.blocks_reclaimed, done.blocks_bypassed);
             let versions = done.versions_reclaimed;
             println!("{freed} blocks, {over} passed over, {versions} versions");
             FREED.fetch_add(versions, Ordering::Relaxed);
@@ -327,11 +327,11 @@ pub fn eager(options: Options, seed: u64) -> Options {
         queue_share: 0.0,
         epoch: Duration::from_micros(*rng.pick(&[100, 300, 1_000])),
         pacing: *rng.pick(Pacing::ALL),
-        pass_over: rng.percent(75),
+        bypass: rng.percent(75),
         space_target: *rng.pick(&[1.0, 1.25]),
         ..GcOptions::default()
     };
-    let collector = if rng.percent(75) { Collector::TbCollect } else { Collector::TbCollectEager };
+    let collector = if rng.percent(75) { Collector::TB_COLLECT } else { Collector::TB_COLLECT_EAGER };
     let slots = *rng.pick(&[2, 4, 8, 16]);
     options.collector(collector).gc(gc).block_slots(slots).streams(1 + rng.index(3))
 }

@@ -112,7 +112,7 @@ fn check_recovered(
     let progress = options.clone();
     let opened = Options::new()
         .on_medium(medium)
-        .collector(Collector::None)
+        .collector(Collector::NONE)
         .recovery_threads(options.thread_count())
         .streams(1)
         .progress(move |p| progress.report(CheckStep::Recover, p.done, p.total))

@@ -1,28 +1,29 @@
-//! What collectors have in common that free versions one by one: taking them
-//! out of chains, and waiting until their slots can be written again.
+//! Freeing versions one by one: removing them from chains, and waiting until
+//! their slots can be written again.
 //!
-//! Whoever takes a version out of its chain retires it, and nobody else does:
-//! links are taken out with one compare-and-swap, or under the tuple's lock.
-//! A retired version waits until no thread can be on its way to it (T6) and
-//! until the durable watermark has passed the moment when it was retired (T1).
+//! The thread that removes a version from its chain retires it, and no other
+//! does: a link is removed with one compare-and-swap, or under the tuple's
+//! lock. A retired version waits until no thread can be on its way to it (T6)
+//! and until the durable watermark has passed the moment when it was retired
+//! (T1).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
+use pantile_reclaim::parts::{Counters, EmptyChunks, Sweep, add};
+use pantile_reclaim::{CollectorStats, Context, GcOptions, LongerChain, OldVersion, Visit};
 use pantile_store::{Link, Store, StoreError};
 
-use crate::counters::{Counters, add};
-use crate::empty_chunks::EmptyChunks;
-use crate::tombstones::Sweep;
-use crate::{CollectorStats, Context, GcOptions, OldVersion, Visit};
+use crate::free_slots::FreeSlots;
 
 const SHARDS: usize = 16;
-/// Retired versions that wait together, at least, unless an epoch has passed.
+/// The fewest retired versions that make a batch, unless an epoch has passed.
 const BATCH: usize = 64;
-/// The same where headers of blocks are written for them: the more wait, the
-/// fewer headers.
+/// The same where headers of blocks are written for them: the larger the
+/// batch, the fewer headers.
 const MARKED_BATCH: usize = 4096;
 /// Batches whose slots one step frees.
 const BATCHES_PER_STEP: usize = 4;
@@ -32,14 +33,15 @@ const OFTEN: u32 = 64;
 /// Whether the headers of blocks say on the medium which slots are free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Marks {
-    /// No: recovery knows by timestamps (Zen 3.4).
+    /// No: recovery goes by timestamps (Zen 3.4).
     None,
     /// Once for the versions of a batch, block by block.
     Batched,
 }
 
-/// The common part.
+/// Frees versions.
 pub(crate) struct Freeing {
+    slots: Arc<FreeSlots>,
     epochs: EpochManager,
     marks: Marks,
     shards: Box<[Mutex<Retired>]>,
@@ -64,14 +66,14 @@ struct Batch {
 }
 
 impl Batch {
-    /// Frees the slots, and tells how many; none if it is too early.
-    fn recycle(&self, store: &Store) -> Option<usize> {
+    /// Frees the slots and returns how many; `None` if it is too early.
+    fn recycle(&self, slots: &FreeSlots, store: &Store) -> Option<usize> {
         let mut addresses = Vec::with_capacity(self.versions.len());
         let mut freed = 0;
         for of_table in self.versions.chunk_by(|a, b| a.0 == b.0) {
             addresses.clear();
             addresses.extend(of_table.iter().map(|(_, address)| *address));
-            freed += store.recycle(of_table[0].0, &addresses, self.at)?;
+            freed += slots.recycle(store, of_table[0].0, &addresses, self.at)?;
         }
         Some(freed)
     }
@@ -87,6 +89,7 @@ struct Chores {
 impl Freeing {
     pub fn new(options: GcOptions, marks: Marks) -> Self {
         Self {
+            slots: Arc::default(),
             epochs: EpochManager::new(options.epoch),
             marks,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -99,12 +102,12 @@ impl Freeing {
         &self.shards[of % SHARDS]
     }
 
-    /// Notes that a version has been superseded.
-    pub fn note(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) {
-        cx.store.supersede(old.address, at);
+    /// The slots that can be written again.
+    pub fn slots(&self) -> Arc<FreeSlots> {
+        Arc::clone(&self.slots)
     }
 
-    /// The version is out of its chain, or in none.
+    /// Retires a version that is no longer in a chain, or that nobody reaches.
     pub fn retire(&self, cx: &Context<'_>, table: TableId, version: Address) {
         let mut shard = self.shard(cx.slot.index()).lock();
         if shard.fresh.is_empty() {
@@ -146,17 +149,17 @@ impl Freeing {
         found
     }
 
-    /// Takes a version that nobody sees, and all that are older, out of the
-    /// chain; false if that cannot be now: a transaction holds the tuple or may
-    /// yet see the version. One that is not found has been retired by someone
-    /// else.
+    /// Removes a version that nobody sees, and all that are older, from its
+    /// chain. Returns false if that is not possible now, because a transaction
+    /// holds the tuple or may yet see the version. A version that is not found
+    /// has been retired by another thread.
     pub fn cut(&self, cx: &Context<'_>, old: &OldVersion) -> bool {
         if old.end_ts >= cx.registry.watermark() {
             return false;
         }
         let _pin = cx.registry.pin(cx.slot);
         if !old.linked {
-            // What a dropped table's version has left may be another's by now.
+            // The slot of a dropped table's version may be another table's by now.
             if cx.tuples.exists(old.table) {
                 self.retire_tail(cx, old.table, old.address);
             }
@@ -172,8 +175,8 @@ impl Freeing {
         visit != Visit::Busy
     }
 
-    /// Takes a version out of the middle of a chain; older ones stay in it.
-    /// False if a transaction holds the tuple.
+    /// Removes a version from the middle of a chain; older ones stay in it.
+    /// Returns false if a transaction holds the tuple.
     pub fn excise(&self, cx: &Context<'_>, old: &OldVersion) -> bool {
         let _pin = cx.registry.pin(cx.slot);
         let visit = cx.tuples.visit_chain(old.table, old.tuple, &mut |newest| {
@@ -185,21 +188,20 @@ impl Freeing {
         visit != Visit::Busy
     }
 
-    /// Takes out of a chain what nobody sees: all that is older than a version
-    /// which began at a time that `is_past`, and each version that was visible
-    /// between two times and that nobody `may_see`. The caller holds the tuple;
-    /// `newest` began at `end`. Tells how many versions are left.
+    /// Removes the versions that nobody sees from a chain: all that are older
+    /// than a version which began at a time that `is_past`, and each that was
+    /// visible between two times and that nobody `may_see`. The caller holds
+    /// the tuple. Returns how many versions are left.
     pub fn prune(
         &self,
         cx: &Context<'_>,
-        table: TableId,
-        newest: Address,
-        mut end: Timestamp,
+        chain: &LongerChain,
         is_past: impl Fn(Timestamp) -> bool,
         may_see: impl Fn(Timestamp, Timestamp) -> bool,
     ) -> usize {
         let _pin = cx.registry.pin(cx.slot);
-        let (mut at, mut left, mut visited) = (newest, 1, 0);
+        let (table, mut end) = (chain.old.table, chain.old.end_ts);
+        let (mut at, mut left, mut visited) = (chain.newest, 1, 0);
         while let Some(link) = cx.store.link(at) {
             if is_past(end) {
                 if cx.store.take_link(at, link) {
@@ -221,8 +223,8 @@ impl Freeing {
         left
     }
 
-    /// A little of what there is to do for retired versions. True now and
-    /// then, when it is time to look after other threads' lists as well.
+    /// Does some of the work for retired versions. Returns true now and then,
+    /// when it is time to look after other threads' lists as well.
     pub fn step(&self, cx: &Context<'_>) -> Result<bool, StoreError> {
         let mut shard = self.shard(cx.slot.index()).lock();
         shard.steps = shard.steps.wrapping_add(1);
@@ -234,7 +236,7 @@ impl Freeing {
         Ok(is_often)
     }
 
-    /// All of what there is to do for retired versions.
+    /// Does all of the work for retired versions that is due.
     pub fn run(&self, cx: &Context<'_>) -> Result<(), StoreError> {
         for shard in &self.shards {
             if let Some(shard) = shard.try_lock() {
@@ -273,7 +275,7 @@ impl Freeing {
             if !batch.grace.is_over(cx.registry) {
                 break;
             }
-            let Some(slots) = batch.recycle(cx.store) else { break };
+            let Some(slots) = batch.recycle(&self.slots, cx.store) else { break };
             freed += slots;
             shard.batches.pop_front();
         }
@@ -302,11 +304,14 @@ impl Freeing {
         let mut last = None;
         for (_, address) in versions {
             let block = cx.store.block_of(*address);
-            if last != Some(block) {
+            if last == block {
+                continue;
+            }
+            if let Some(block) = block {
                 cx.store.write_header(block)?;
                 self.counters.headers_written(1);
-                last = Some(block);
             }
+            last = block;
         }
         Ok(())
     }
@@ -334,10 +339,10 @@ impl Freeing {
         self.counters.step(Clock::duration(cx.registry.now().tick().saturating_sub(began.tick())));
     }
 
-    /// What an earlier run has left superseded nobody sees.
+    /// Frees what an earlier run has left superseded: nobody sees it.
     pub fn resume(&self, store: &Store) {
         store.superseded_versions(|table, versions| {
-            store.recycle(table, versions, Timestamp::ZERO);
+            self.slots.recycle(store, table, versions, Timestamp::ZERO);
         });
     }
 
@@ -352,15 +357,15 @@ impl Freeing {
         }
     }
 
-    /// What has been done and what waits, of these `listed` versions beside
-    /// those that have been retired.
+    /// What has been done and what waits: `listed` versions beside those that
+    /// have been retired.
     pub fn stats(&self, listed: usize) -> CollectorStats {
         let mut retired = 0;
         for shard in &self.shards {
             let shard = shard.lock();
             retired += shard.fresh.len() + shard.batches.iter().map(|b| b.versions.len()).sum::<usize>();
         }
-        // What waits no more has been counted as done.
+        // Taken last, so that what no longer waits has been counted as done.
         let mut stats = self.counters.snapshot();
         stats.waiting_versions = (listed + retired) as u64;
         stats.queue_bytes =

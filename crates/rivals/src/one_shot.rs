@@ -1,12 +1,13 @@
 //! OneShotGC: Raza, Chrysogelos, Anadiotis and Ailamaki, "One-shot Garbage
 //! Collection for In-memory OLTP through Temporality-aware Version Storage",
 //! Proceedings of the ACM on Management of Data 1(1), 2023, on delta storage,
-//! as TB-Collect 2.2 and 2.3.3 describe it.
+//! as described by TB-Collect 2.2 and 2.3.3.
 //!
-//! A commit copies the versions that it supersedes to the partition of the
-//! moment, and writes the new ones to the main heap. A partition is freed
-//! whole once nobody reads in its time. If only transactions do that began
-//! before all of it, a hash index keeps the links that lead through it.
+//! New versions go to slots of the main heap that are written again and again.
+//! A commit copies the versions that it supersedes to the current partition. A
+//! partition is freed whole once nobody reads in its time. If transactions that
+//! began before all of it still run, a hash index keeps the links that lead
+//! through it.
 
 use std::collections::VecDeque;
 
@@ -14,23 +15,24 @@ use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
 use pantile_cc::{EpochManager, Grace, Sight};
 use pantile_media::SyncPoint;
+use pantile_reclaim::parts::add;
+use pantile_reclaim::{CollectorStats, Collector, Description, GcOptions, LongerChain, OldVersion};
 use pantile_store::{BlockRef, KeepLinks, Refused, Store, StoreError, Tile};
 
-use crate::counters::add;
-use crate::freeing::{Freeing, Marks};
-use crate::lists::Lists;
-use crate::{CollectorStats, Context, GcOptions, OldVersion, Reclaimer};
+use crate::link_index::LinkIndex;
+use crate::version_by_version::{MOST, Policy, VersionByVersion, Work};
 
-/// Slots of the main heap given back after one commit: more than most leave.
-const MOST: usize = 128;
+/// OneShotGC: old versions in time partitions that are freed at once.
+pub const ONE_SHOT: Collector = Collector::new(&Description {
+    name: "one-shot",
+    about: "old versions in time partitions that are freed at once",
+    build: |options, _| VersionByVersion::boxed(options, OneShot::new(options)),
+});
 
-/// The collector.
-pub(crate) struct OneShot {
-    freeing: Freeing,
+/// The lists have where superseded versions lay in the main heap. Rows are
+/// borrowed where they lie, so a slot is free when nobody reads its version.
+struct OneShot {
     epochs: EpochManager,
-    /// Where superseded versions lay in the main heap. Rows are borrowed where
-    /// they lie, so the slot is free when nobody reads the version any more.
-    main: Lists,
     partitions: Mutex<Partitions>,
 }
 
@@ -39,11 +41,11 @@ struct Partitions {
     /// Blocks that have become full in this epoch.
     open: Vec<BlockRef>,
     since: Timestamp,
-    /// Past epochs', oldest first.
+    /// Of past epochs, oldest first.
     closed: VecDeque<Partition>,
-    /// Nobody sees into them; threads may be on their way.
+    /// Nobody sees into them; threads may still be on their way there.
     parting: VecDeque<(Grace, Vec<(BlockRef, Sight)>)>,
-    /// The medium is about to have forgotten them.
+    /// The medium will have forgotten them at a sync point.
     released: VecDeque<(SyncPoint, Vec<BlockRef>)>,
     /// Whose links are in the index; threads may be looking at them.
     tiles: Vec<(Grace, Vec<Tile>)>,
@@ -56,30 +58,13 @@ struct Partition {
 }
 
 impl OneShot {
-    pub fn new(options: GcOptions) -> Self {
-        Self {
-            freeing: Freeing::new(options, Marks::None),
-            epochs: EpochManager::new(options.epoch),
-            main: Lists::default(),
-            partitions: Mutex::default(),
-        }
+    fn new(options: GcOptions) -> Self {
+        Self { epochs: EpochManager::new(options.epoch), partitions: Mutex::default() }
     }
 
-    fn free_main(&self, cx: &Context<'_>, all: bool) {
-        let watermark = cx.registry.watermark();
-        let retire = |old: &OldVersion| {
-            self.freeing.retire(cx, old.table, old.address);
-            true
-        };
-        if all {
-            self.main.drain_all(watermark.get(), usize::MAX, retire);
-        } else {
-            self.main.drain(cx.slot, watermark.get(), MOST, retire);
-        }
-    }
-
-    /// One step of every partition on its way.
-    fn turn(&self, cx: &Context<'_>, partitions: &mut Partitions, urgent: bool) -> Result<(), StoreError> {
+    /// Moves every partition one step on.
+    fn turn(&self, work: &Work<'_>, partitions: &mut Partitions, urgent: bool) -> Result<(), StoreError> {
+        let cx = work.cx;
         let now = cx.registry.now();
         let is_over = self.epochs.of(now) > self.epochs.of(partitions.since);
         if !partitions.open.is_empty() && (is_over || urgent) {
@@ -88,7 +73,7 @@ impl OneShot {
         }
         if is_over || urgent {
             partitions.since = now;
-            self.find_unseen(cx, partitions);
+            self.find_unseen(work, partitions);
             partitions.tiles.retain_mut(|(grace, _)| !grace.is_over(cx.registry));
             let kept = cx.store.take_kept_tiles(cx.registry.watermark());
             debug_assert!(kept.is_empty(), "links are kept in the index");
@@ -96,7 +81,7 @@ impl OneShot {
         while partitions.parting.front_mut().is_some_and(|(grace, _)| grace.is_over(cx.registry))
             && let Some((grace, blocks)) = partitions.parting.pop_front()
         {
-            self.release(cx, partitions, grace, blocks)?;
+            self.release(work, partitions, grace, blocks)?;
             if !urgent {
                 break;
             }
@@ -112,9 +97,10 @@ impl OneShot {
         Ok(())
     }
 
-    /// Partitions that nobody sees into, and is durably known not to need,
-    /// begin to wait for the threads that may be looking.
-    fn find_unseen(&self, cx: &Context<'_>, partitions: &mut Partitions) {
+    /// Partitions that nobody sees into, as is durably known, begin to wait for
+    /// threads that may be looking.
+    fn find_unseen(&self, work: &Work<'_>, partitions: &mut Partitions) {
+        let cx = work.cx;
         let Some(running) = cx.registry.running_set() else { return };
         let running = running.epochs(self.epochs);
         let durable = cx.store.durable_watermark();
@@ -137,22 +123,25 @@ impl OneShot {
 
     fn release(
         &self,
-        cx: &Context<'_>,
+        work: &Work<'_>,
         partitions: &mut Partitions,
         grace: Grace,
         blocks: Vec<(BlockRef, Sight)>,
     ) -> Result<(), StoreError> {
+        let cx = work.cx;
+        let counters = &work.freeing.counters;
         let (mut released, mut again, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
         for (block, sight) in blocks {
             let Some(info) = cx.store.block_info(block) else { continue };
-            let keep = (sight == Sight::PassedOver).then_some(KeepLinks::InIndex(info.seen_until));
+            let keep = (sight == Sight::Bypassed)
+                .then_some(KeepLinks { until: info.seen_until, instead: Some(LinkIndex::of) });
             match cx.store.release(block, None, keep)? {
                 Ok(tile) => {
                     tiles.extend(tile);
                     released.push(block);
-                    add(&self.freeing.counters.blocks_reclaimed, 1);
-                    add(&self.freeing.counters.blocks_passed_over, u64::from(keep.is_some()));
-                    add(&self.freeing.counters.versions_reclaimed, u64::from(info.slots));
+                    add(&counters.blocks_reclaimed, 1);
+                    add(&counters.blocks_bypassed, u64::from(keep.is_some()));
+                    add(&counters.versions_reclaimed, u64::from(info.slots));
                 }
                 // A dropped table's, and not ours any more.
                 Err(Refused::NotFrozen) => {}
@@ -172,50 +161,59 @@ impl OneShot {
     }
 }
 
-impl Reclaimer for OneShot {
-    fn name(&self) -> &'static str {
-        "one-shot"
+impl Policy for OneShot {
+    fn remove(&self, work: &Work<'_>, old: &OldVersion) -> bool {
+        work.freeing.retire(work.cx, old.table, old.address);
+        true
     }
 
-    fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
-        self.freeing.note(cx, old, at);
-        self.main.push(cx.slot, *old, || old.end_ts.get());
-        if !old.copy.is_none() {
-            let copy = cx.store.supersede(old.copy, at);
-            if copy.count == Some(copy.slots) {
-                self.partitions.lock().open.push(copy.block);
+    fn step(&self, work: &Work<'_>) -> Result<(), StoreError> {
+        work.lists.drain(work.cx.slot, self.end(work.cx), MOST, |old| self.remove(work, old));
+        match self.partitions.try_lock() {
+            Some(mut partitions) => self.turn(work, &mut partitions, false),
+            None => Ok(()),
+        }
+    }
+
+    fn make_room(&self, work: &Work<'_>) -> Result<(), StoreError> {
+        self.remove_all(work, usize::MAX);
+        self.turn(work, &mut self.partitions.lock(), true)
+    }
+
+    fn wants_chains(&self) -> bool {
+        true
+    }
+
+    /// Copies the superseded versions, and links the new ones to the copies.
+    /// Without space for them versions stay in the chain where they lie. So
+    /// they do if the transaction only deletes, or a full medium could take no
+    /// deletes (T14).
+    fn extended(&self, work: &Work<'_>, chains: &[LongerChain]) {
+        let (store, registry, slot) = (work.cx.store, work.cx.registry, work.cx.slot);
+        let is_delete = |chain: &LongerChain| store.content_header(chain.newest).flags().is_tombstone();
+        if chains.iter().all(is_delete) {
+            return;
+        }
+        let versions = chains.iter().map(|chain| (chain.old.table, chain.old.address));
+        let mut copies = Vec::with_capacity(chains.len());
+        let now = || registry.draw(slot);
+        // If the medium has failed, that latches and shows at the next commit.
+        if store.copy_superseded(slot.index(), versions, now, &mut copies).is_err() {
+            return;
+        }
+        for (LongerChain { newest, old }, copy) in chains.iter().zip(copies) {
+            if let Some(link) = store.link(old.address) {
+                store.copy_link(copy, link);
+            }
+            store.set_link(*newest, copy, old.begin_ts);
+            let superseded = store.supersede(copy, registry.now().max(old.end_ts));
+            if superseded.count == Some(superseded.slots) {
+                self.partitions.lock().open.push(superseded.block);
             }
         }
-        Ok(())
-    }
-
-    fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        let began = cx.registry.now();
-        self.free_main(cx, false);
-        if self.freeing.step(cx)? {
-            self.free_main(cx, true);
-        }
-        if let Some(mut partitions) = self.partitions.try_lock() {
-            self.turn(cx, &mut partitions, false)?;
-        }
-        self.freeing.timed(cx, began);
-        Ok(())
-    }
-
-    fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        self.free_main(cx, true);
-        self.freeing.make_room(cx)?;
-        let mut partitions = self.partitions.lock();
-        self.turn(cx, &mut partitions, true)
-    }
-
-    fn resume(&self, store: &Store) {
-        self.freeing.resume(store);
     }
 
     fn forget(&self, store: &Store, table: TableId) {
-        self.main.forget(table);
-        self.freeing.forget(table);
         let _chunks = store.hold_chunks();
         let mut partitions = self.partitions.lock();
         let stays = |block: &BlockRef| store.block_info(*block).is_some_and(|info| info.table != table);
@@ -226,14 +224,12 @@ impl Reclaimer for OneShot {
         }
     }
 
-    fn stats(&self, store: &Store) -> CollectorStats {
-        let mut stats = self.freeing.stats(self.main.len());
+    fn add_stats(&self, store: &Store, stats: &mut CollectorStats) {
         let partitions = self.partitions.lock();
         let closed = partitions.closed.iter().map(|partition| partition.blocks.len());
         let parting = partitions.parting.iter().map(|(_, blocks)| blocks.len());
         stats.pending_blocks = (partitions.open.len() + closed.sum::<usize>()) as u64;
         stats.queued_blocks = parting.sum::<usize>() as u64;
         stats.kept_tiles = store.kept_tiles();
-        stats
     }
 }

@@ -3,14 +3,13 @@ use std::collections::VecDeque;
 use pantile_base::TableId;
 use pantile_base::sync::Mutex;
 use pantile_cc::Slot;
-
-use crate::OldVersion;
+use pantile_reclaim::OldVersion;
 
 const LISTS: usize = 64;
 
-/// Superseded versions, a list for each transaction slot, so that threads meet
-/// nowhere (Steam 4.2). Each has the time after which it can be removed: the
-/// timestamp or the number of the epoch in which it was superseded.
+/// Superseded versions, in one list for each transaction slot, so that threads
+/// do not meet (Steam 4.2). Each has the time after which it can be removed:
+/// the timestamp or the number of the epoch in which it was superseded.
 pub(crate) struct Lists(Box<[Mutex<List>]>);
 
 type List = VecDeque<(u64, OldVersion)>;
@@ -22,20 +21,20 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Adds a version. `time` is asked once nobody else can add to the list,
-    /// so that it is in order.
+    /// Adds a version. Calls `time` under the list's lock, so that the list is
+    /// in order.
     pub fn push(&self, slot: Slot, old: OldVersion, time: impl FnOnce() -> u64) {
         let mut list = self.0[slot.index() % LISTS].lock();
         list.push_back((time(), old));
     }
 
-    /// Hands over versions of the slot's list with times below `end`, at most
-    /// so many. Those that are refused come last.
+    /// Hands over at most `most` versions of the slot's list with times below
+    /// `end`. Those that `each` refuses go to the end of the list.
     pub fn drain(&self, slot: Slot, end: u64, most: usize, each: impl FnMut(&OldVersion) -> bool) {
         drain(&self.0[slot.index() % LISTS], end, most, each);
     }
 
-    /// The same of all lists: threads that stop leave theirs behind (T18).
+    /// The same for every list: threads that stop leave theirs behind (T18).
     pub fn drain_all(&self, end: u64, most: usize, mut each: impl FnMut(&OldVersion) -> bool) {
         for list in &self.0 {
             drain(list, end, most, &mut each);
