@@ -7,7 +7,7 @@ mod limit;
 
 use limit::limit_files;
 use pantile_media::{
-    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError,
+    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt,
 };
 use std::path::Path;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 mod limit;
 
 use limit::limit_files;
-use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError};
+use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt};
 use std::os::unix::fs::MetadataExt;
 
 const CHUNK: u64 = 2 << 20;

@@ -25,7 +25,9 @@ use pantile_crash::history::History;
 use pantile_crash::settings::Settings;
 use pantile_crash::verify::verify;
 use pantile_crash::work::{Life, work_on};
-use pantile_media::{DaxMedium, DaxOptions, FileMedium, FileOptions, MediumError, NvmMedium, NvmOptions};
+use pantile_media::{
+    DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError, NvmMedium,
+};
 use pantile_store::{Store, StoreError, StoreOptions};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
@@ -182,7 +184,7 @@ fn a_closed_database_goes_from_medium_to_medium() {
     let path = place.path().join("db");
     for (turn, kind) in (0..).zip(["file", "dax", "relaxed", "dax", "nvm", "dax", "file"]) {
         let db = open(kind, &path).expect("open");
-        assert_eq!(db.medium().name(), kind.replace("relaxed", "file").replace("nvm", "nvm:E"));
+        assert_eq!(db.medium().facts().name, kind.replace("relaxed", "file").replace("nvm", "nvm:E"));
         let table = table_of(&db);
         assert_eq!(ids(&db), (0..turn).collect(), "{kind}");
         db.run(|txn| txn.insert(&table, &[turn.into(), "x".repeat(3000).as_str().into()])).expect("insert");
@@ -219,17 +221,13 @@ fn places_without_persistent_memory_are_refused() {
 }
 
 fn store(medium: Arc<dyn Medium>, boot: u64) -> Result<Store, StoreError> {
-    Store::open(
-        medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false, reuse: None },
-        99,
-    )
+    Store::open(medium, StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false, reuse: None }, 99)
 }
 
 #[test]
 fn emulated_memory_is_believed_only_while_the_machine_runs() {
     let place = tempfile::tempdir().expect("directory");
-    let emulated = || NvmMedium::open(place.path(), NvmConfig::E, NvmOptions::default()).expect("nvm");
+    let emulated = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("nvm");
     let file = || FileMedium::open(place.path(), FileOptions::default()).expect("file");
     let record = |medium: Arc<dyn Medium>, boot, closed| {
         let store = store(medium, boot).expect("open");

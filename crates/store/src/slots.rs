@@ -20,12 +20,12 @@ use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::MediumError;
 
 use crate::append::Reservation;
-use crate::stream::{Age, Company, NewContent, Urgency};
 use crate::block::{BlockId, BlockRef, BlockState};
 use crate::collect::Refused;
 use crate::content::{Header, encode};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::stream::{Age, Company, NewContent, Urgency};
 use crate::tile::Link;
 
 /// A slot that may be written again, as [`Store::free_slot`] has decided.

@@ -1,5 +1,6 @@
 //! What a database has done, and what it takes.
 
+use pantile_media::MediumExt;
 use pantile_store::TableBlocks;
 
 use crate::api::database::Database;

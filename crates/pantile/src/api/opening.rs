@@ -8,8 +8,8 @@ use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::sync::{Instant, thread};
 use pantile_cc::Clock;
 use pantile_media::{
-    Create, DaxMedium, DaxOptions, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium,
-    NvmMedium, NvmOptions,
+    Create, DaxMedium, DaxOptions, DirectoryOptions, DramMedium, Durability, FileMedium, FileOptions,
+    MapOptions, Medium, NvmMedium,
 };
 use pantile_store::{Store, StoreOptions};
 
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
         boot: boot_id(&options),
         relaxed: options.durability == Durability::None
             && options.medium != MediumKind::Dax
-            && medium.survives_exit(),
+            && medium.facts().survives_exit,
         reuse: reclaimer.slot_reuse(),
     };
     let in_path = |e| from_store(e, path);
@@ -71,7 +71,7 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
             DaxMedium::open(path, dax).map(|m| m as Arc<dyn Medium>)
         }
         MediumKind::Nvm(config) => {
-            let nvm = NvmOptions { map, create, explain_bus_errors };
+            let nvm = DirectoryOptions { map, create, explain_bus_errors };
             NvmMedium::open(path, config, nvm).map(|m| m as Arc<dyn Medium>)
         }
     };

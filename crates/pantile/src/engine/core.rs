@@ -75,6 +75,6 @@ impl Core {
 
     /// The error of a lower room, in the words of the engine.
     pub fn store_error(&self, error: StoreError) -> Error {
-        from_store(error, Path::new(&self.store.medium().name()))
+        from_store(error, Path::new(&self.store.medium().facts().name))
     }
 }

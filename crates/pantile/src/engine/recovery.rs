@@ -10,6 +10,7 @@ use pantile_base::sync::{Instant, thread};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
+use pantile_media::MediumExt;
 use pantile_reclaim::Reclaimer;
 use pantile_store::{HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
 

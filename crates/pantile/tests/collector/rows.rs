@@ -8,7 +8,7 @@ use pantile::{
     Database, GcOptions, Medium, MediumKind, Options, Pacing, Range, Result, Row, Stats, Table, TableDef,
     Timestamp, Transaction, Type, Value,
 };
-use pantile_media::{DramMedium, MapOptions};
+use pantile_media::{DramMedium, MapOptions, MediumExt};
 
 use crate::crash_support::mix;
 
@@ -203,7 +203,7 @@ pub fn settle(db: &Database) -> Stats {
 pub fn copy_of(medium: &dyn Medium) -> Arc<dyn Medium> {
     let len = medium.len();
     let copy =
-        DramMedium::new(MapOptions { reserve_bytes: medium.limit(), max_bytes: None }).expect("memory");
+        DramMedium::new(MapOptions { reserve_bytes: medium.facts().limit, max_bytes: None }).expect("memory");
     copy.grow(len).expect("memory");
     // SAFETY: nobody writes, and all of `len` is mapped.
     let bytes = unsafe { std::slice::from_raw_parts(medium.base(), len as usize) };

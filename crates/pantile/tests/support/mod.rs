@@ -10,7 +10,7 @@ use pantile::{
     Collector, ConflictPolicy, Database, Durability, Error, GcOptions, Isolation, Medium, MediumKind,
     NvmConfig, Options, Pacing, Range, Table, Transaction, TransactionOptions, Value,
 };
-use pantile_media::{DramMedium, MapOptions};
+use pantile_media::{DramMedium, MapOptions, MediumExt};
 
 /// Set to replay a random test: `PANTILE_SEED=17 cargo test -p pantile`.
 const SEED: &str = "PANTILE_SEED";
@@ -361,7 +361,7 @@ pub fn let_collect(db: &Database, pulse: &Table, time: Duration) {
 fn copy_of(medium: &dyn Medium) -> Arc<dyn Medium> {
     let len = medium.len();
     let copy =
-        DramMedium::new(MapOptions { reserve_bytes: medium.limit(), max_bytes: None }).expect("memory");
+        DramMedium::new(MapOptions { reserve_bytes: medium.facts().limit, max_bytes: None }).expect("memory");
     copy.grow(len).expect("memory");
     // SAFETY: nobody else is at work, and all of `len` is mapped.
     let bytes = unsafe { std::slice::from_raw_parts(medium.base(), len as usize) };

@@ -14,7 +14,7 @@ use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::thread;
-use pantile_media::Medium;
+use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
 use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, Superblock, Unreadable};
