@@ -11,7 +11,6 @@ use pantile_media::ViewMedium;
 use pantile_store::{
     BlockUse, ChunkUse, Survey, SurveyCalls, Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
-use serde::Serialize;
 
 use crate::catalog;
 use crate::check::{CheckOptions, CheckStep, Finding, Findings};
@@ -22,7 +21,8 @@ use crate::row::Encoded;
 use crate::schema::{Schema, TableDef};
 
 /// What lies in a database's files.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Inspection {
     /// Bytes of the data file.
     pub file_bytes: u64,
@@ -49,7 +49,8 @@ pub struct Inspection {
 }
 
 /// A copy of a state record.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedRecord {
     /// Where it lies.
     pub offset: u64,
@@ -74,7 +75,8 @@ pub struct InspectedRecord {
 }
 
 /// What belongs to a table.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedTable {
     /// Its id; below 16 are tables of the engine.
     pub id: u32,
@@ -111,7 +113,8 @@ pub struct InspectedTable {
 }
 
 /// A chunk of 2 MiB.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedChunk {
     /// Its number; it lies at its number times 2 MiB.
     pub number: u32,
@@ -124,8 +127,8 @@ pub struct InspectedChunk {
 }
 
 /// How it is with a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum BlockState {
     /// It belongs to no table.
     Free,
@@ -140,7 +143,8 @@ pub enum BlockState {
 }
 
 /// A block.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedBlock {
     /// How it is with it.
     pub state: BlockState,

@@ -13,6 +13,7 @@ mod commit;
 mod core;
 mod database;
 mod ddl;
+mod definition;
 mod error;
 mod inspect;
 mod key;

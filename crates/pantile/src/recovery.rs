@@ -131,7 +131,7 @@ impl Core {
             seconds: began.elapsed().as_secs_f64(),
             scan_seconds,
             contents_scanned: summary.contents + summary.discarded,
-            content_bytes: summary.content_bytes,
+            bytes_scanned: summary.content_bytes,
             discarded: summary.discarded,
             tuples: self.by_id.read().values().map(|t| t.primary.len() as u64).sum(),
             was_closed: summary.was_closed,

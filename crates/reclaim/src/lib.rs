@@ -20,16 +20,15 @@ mod none;
 mod one_shot;
 mod options;
 mod removing;
-mod stats;
 mod steam;
 mod tb_collect;
 mod tombstones;
 mod zen;
 
 pub use collector::Collector;
+pub use counters::CollectorStats;
 pub use none::NoGc;
 pub use options::{GcOptions, Pacing};
-pub use stats::CollectorStats;
 pub use tb_collect::TbCollect;
 
 use std::time::Duration;

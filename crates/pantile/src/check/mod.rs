@@ -19,7 +19,6 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::thread;
 use pantile_media::ViewMedium;
 use pantile_store::{BlockUse, ChunkUse, Survey, SurveyCalls, survey};
-use serde::Serialize;
 
 use crate::core::from_medium;
 use crate::database::Database;
@@ -122,7 +121,8 @@ impl CheckOptions {
 }
 
 /// What a check has found.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CheckReport {
     /// Findings, damage first, in the order of places.
     pub findings: Vec<Finding>,
