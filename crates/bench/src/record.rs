@@ -2,7 +2,7 @@
 //!
 //! Units are in the names; what means nothing in a run is absent.
 
-use pantile::CollectorStats;
+use pantile::{CollectorStats, MediumStats, TableSpace};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -64,8 +64,9 @@ pub struct Record {
     pub medium_io: MediumIo,
     /// Processor time that the process took while measuring.
     pub cpu: Cpu,
-    /// What the collector did while measuring.
-    pub collector: Collector,
+    /// What the collector did while measuring: counters as differences, its
+    /// gauges and the longest pause as at the end.
+    pub collector: CollectorStats,
     /// What the data takes.
     pub space: Space,
     /// How many versions a tuple has when measuring ends.
@@ -137,47 +138,12 @@ impl Second {
     }
 }
 
-macro_rules! collector {
-    (counters $($counter:ident)+; gauges $($gauge:ident)+) => {
-        /// What the collector did: its counters as differences over the time
-        /// measured, its gauges and the longest pause as at the end.
-        #[derive(Clone, Copy, Debug, Default, Serialize)]
-        #[expect(missing_docs, reason = "the fields are those of CollectorStats")]
-        pub struct Collector {
-            $(pub $counter: u64,)+
-            $(pub $gauge: u64,)+
-        }
-
-        impl Collector {
-            /// What it did between the two.
-            pub fn between(before: &CollectorStats, after: &CollectorStats) -> Self {
-                Self {
-                    $($counter: after.$counter.saturating_sub(before.$counter),)+
-                    $($gauge: after.$gauge,)+
-                }
-            }
-        }
-    };
-}
-
-collector! {
-    counters
-    blocks_reclaimed blocks_bypassed blocks_compacted versions_reclaimed survivors_relocated
-    versions_traversed tombstones_dropped tiles_dropped headers_written steps;
-    gauges
-    pause_us_max pending_blocks queued_blocks frozen_blocks long_tx_blocks kept_tiles queue_capacity
-    waiting_versions queue_bytes waiting_tombstones
-}
-
 /// How many versions a tuple has when measuring ends, as a sample shows.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Chains {
-    /// Mean number of versions that a walk from the newest can reach.
-    pub mean: f64,
-    /// The most.
-    pub max: u64,
-    /// Versions of a tuple that take space on the medium, on average.
-    pub stored_mean: f64,
+    /// What the sample shows.
+    #[serde(flatten)]
+    pub sampled: pantile::Chains,
     /// Versions that transactions and the collector looked at while
     /// measuring, per tuple.
     pub accesses_per_tuple: f64,
@@ -188,64 +154,15 @@ pub struct Chains {
 pub struct MediumIo {
     /// Bytes of the contents of commits, headers included.
     pub payload_bytes: u64,
-    /// Bytes written to the medium.
-    pub bytes_written: u64,
-    /// Write units of the medium that took.
-    pub units_written: u64,
-    /// Bytes of a unit, where the medium has any.
+    /// What the medium counts.
+    #[serde(flatten)]
+    pub counted: MediumStats,
+    /// Bytes of a write unit, where the medium has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit_bytes: Option<u64>,
-    /// Cache lines flushed.
-    pub flushes: u64,
-    /// Fences.
-    pub fences: u64,
-    /// Syncs of the device.
-    pub syncs: u64,
-    /// Bytes read, where the medium counts them.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub bytes_read: u64,
-    /// Units read that the processor's caches did not have, as estimated.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub units_read: u64,
-    /// Seconds that the emulated device took for the units written.
-    #[serde(skip_serializing_if = "is_nothing")]
-    pub device_write_seconds: f64,
-    /// Seconds of processor time that all threads together waited for it in fences.
-    #[serde(skip_serializing_if = "is_nothing")]
-    pub write_wait_seconds: f64,
-    /// Seconds of processor time that they waited for it because of reads.
-    #[serde(skip_serializing_if = "is_nothing")]
-    pub read_wait_seconds: f64,
     /// Bytes written, in whole units where the medium has them, per byte of payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<f64>,
-}
-
-/// What a table takes on the medium.
-#[derive(Clone, Debug, Serialize)]
-pub struct TableSpace {
-    /// Its name.
-    pub table: String,
-    /// Its blocks.
-    pub blocks: u64,
-    /// Those that are not full.
-    pub open_blocks: u64,
-    /// Bytes of the blocks.
-    pub bytes: u64,
-    /// Contents, superseded ones included.
-    pub contents: u64,
-    /// Superseded contents.
-    pub obsolete: u64,
-    /// Their bytes.
-    pub obsolete_bytes: u64,
-}
-
-impl From<pantile::TableSpace> for TableSpace {
-    fn from(space: pantile::TableSpace) -> Self {
-        let pantile::TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } =
-            space;
-        Self { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
-    }
 }
 
 /// What the data takes when measuring ends.
@@ -300,13 +217,10 @@ pub struct Baseline {
 /// Opening a database that holds data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recovery {
-    /// Time taken.
-    pub seconds: f64,
-    /// Contents read.
-    pub contents_scanned: u64,
-    /// Their bytes, headers included.
-    pub bytes_scanned: u64,
-    /// Bytes per second.
+    /// What the engine counts.
+    #[serde(flatten)]
+    pub counted: pantile::Recovery,
+    /// Bytes scanned per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
 }
@@ -350,14 +264,6 @@ impl Consistency {
     }
 }
 
-fn is_zero(n: &u64) -> bool {
-    *n == 0
-}
-
-fn is_nothing(seconds: &f64) -> bool {
-    *seconds == 0.0
-}
-
 fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Result<S::Ok, S::Error> {
     let mut map = to.serialize_map(Some(kinds.len()))?;
     for (kind, summary) in kinds {
@@ -379,32 +285,6 @@ pub fn to_json(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_field_of_the_collector_is_told() {
-        let told = serde_json::to_value(Collector::default()).unwrap();
-        let all = format!("{:?}", CollectorStats::default());
-        let all = all.trim_start_matches("CollectorStats { ").trim_end_matches(" }");
-        let names: Vec<_> = all.split(", ").map(|field| field.split(':').next().unwrap()).collect();
-        assert!(names.len() >= 17, "{names:?}");
-        for name in &names {
-            assert!(told[name].is_u64(), "{name}");
-        }
-        assert_eq!(told.as_object().unwrap().len(), names.len());
-    }
-
-    #[test]
-    fn counters_are_differences_and_gauges_are_not() {
-        let before = CollectorStats {
-            blocks_reclaimed: 5,
-            pause_us_max: 7,
-            queued_blocks: 9,
-            ..CollectorStats::default()
-        };
-        let after = CollectorStats { blocks_reclaimed: 8, queued_blocks: 4, ..before };
-        let told = Collector::between(&before, &after);
-        assert_eq!((told.blocks_reclaimed, told.pause_us_max, told.queued_blocks), (3, 7, 4));
-    }
 
     #[test]
     fn two_checks_become_the_worse_of_both() {

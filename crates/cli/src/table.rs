@@ -138,11 +138,11 @@ fn throughput(groups: &[Group<'_>]) -> String {
             decimals(group.median(|r| r.queries_per_s), 2),
             whole(group.median(|r| r.tpmc)),
             decimals(group.median(|r| Some(r.aborts_per_txn)), 4),
-            whole(per_txn(|r| r.medium_io.bytes_written)),
+            whole(per_txn(|r| r.medium_io.counted.bytes_written)),
             decimals(group.median(|r| r.medium_io.write_amplification), 2),
-            decimals(per_txn(|r| r.medium_io.flushes).filter(|&n| n > 0.0), 2),
-            decimals(per_txn(|r| r.medium_io.fences), 2),
-            decimals(per_txn(|r| r.medium_io.syncs).filter(|&n| n > 0.0), 2),
+            decimals(per_txn(|r| r.medium_io.counted.flushes).filter(|&n| n > 0.0), 2),
+            decimals(per_txn(|r| r.medium_io.counted.fences), 2),
+            decimals(per_txn(|r| r.medium_io.counted.syncs).filter(|&n| n > 0.0), 2),
         ]);
     }
     table.without_empty_columns().render()
@@ -205,7 +205,7 @@ fn collected(group: &Group<'_>) -> [String; 6] {
     let pause = group.median(|r| (r.gc != "none").then_some(r.collector.pause_us_max as f64));
     [
         decimals(group.median(ratio), 2),
-        decimals(group.median(|r| Some(r.chains.mean)), 2),
+        decimals(group.median(|r| Some(r.chains.sampled.mean)), 2),
         decimals(group.median(|r| Some(r.chains.accesses_per_tuple)), 2),
         whole(per_second(|r| r.collector.blocks_reclaimed)),
         whole(per_second(|r| r.collector.survivors_relocated)),
@@ -241,7 +241,7 @@ fn space(groups: &[Group<'_>]) -> String {
             decimals(group.median(|r| Some(r.space.dram_bytes_per_tuple)), 1),
             decimals(group.median(|r| r.space.resident_bytes.map(|bytes| bytes as f64 / 1e6)), 1),
             decimals(group.median(|r| r.load.map(|load| load.seconds)), 2),
-            decimals(group.median(|r| r.recovery.map(|recovery| recovery.seconds)), 3),
+            decimals(group.median(|r| r.recovery.map(|recovery| recovery.counted.seconds)), 3),
             whole(
                 group.median(|r| {
                     r.recovery.and_then(|recovery| recovery.bytes_per_s).map(|bytes| bytes / 1e6)

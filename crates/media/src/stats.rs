@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Defines the statistics once: a field for readers, and the counter behind it.
 macro_rules! statistics {
-    ($($(#[doc = $doc:literal])+ $field:ident: $count:ident,)+) => {
+    ($($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? $field:ident: $count:ident,)+) => {
         /// Totals since the medium was opened. They only grow; subtract an earlier
         /// reading to get what happened in between.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         pub struct MediumStats {
-            $($(#[doc = $doc])+ pub $field: u64,)+
+            $($(#[doc = $doc])+ $(#[cfg_attr(feature = "serde", serde($($serde)+))])? pub $field: u64,)+
         }
 
         impl Sub for MediumStats {
@@ -55,19 +56,34 @@ statistics! {
     syncs: Syncs,
     /// Bytes that readers were charged for (emulated media only, and the
     /// four below, too).
+    #[serde(skip_serializing_if = "is_zero")]
     bytes_read: BytesRead,
     /// Units that missed the estimated CPU cache.
+    #[serde(skip_serializing_if = "is_zero")]
     units_read: UnitsRead,
     /// Picoseconds that the emulated device took for the units written.
+    #[serde(rename = "device_write_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
     device_write_ps: DeviceWrite,
     /// Picoseconds that threads waited for it in fences, busily.
+    #[serde(rename = "write_wait_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
     write_wait_ps: WriteWait,
     /// Picoseconds that threads waited for it because of reads, busily.
+    #[serde(rename = "read_wait_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
     read_wait_ps: ReadWait,
     /// Bytes given to `discard`.
     bytes_discarded: BytesDiscarded,
     /// Bytes given to `restore`.
     bytes_restored: BytesRestored,
+}
+
+#[cfg(feature = "serde")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[cfg(feature = "serde")]
+fn as_seconds<S: serde::Serializer>(picoseconds: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(*picoseconds as f64 / 1e12)
 }
 
 type Shard = Padded<[AtomicU64; COUNTS]>;

@@ -14,14 +14,13 @@ mod counters;
 mod empty_chunks;
 mod none;
 mod options;
-mod stats;
 mod tb_collect;
 mod tombstones;
 
 pub use collector::{Collector, Description};
+pub use counters::CollectorStats;
 pub use none::NoGc;
 pub use options::{GcOptions, Pacing};
-pub use stats::CollectorStats;
 pub use tb_collect::TbCollect;
 
 /// Parts of collectors, for those in other crates.

@@ -2,6 +2,7 @@
 
 use pantile_base::TableId;
 
+use crate::types::definition;
 use crate::types::error::{Error, Result};
 use crate::types::schema::{Schema, TableDef, Type};
 use crate::types::value::Value;
@@ -22,23 +23,23 @@ pub(crate) fn definition() -> TableDef {
         .primary_key(["id"])
 }
 
-/// A definition as stored: JSON, which later versions can read and extend.
+/// A definition as stored.
 pub(crate) fn encode(def: &TableDef) -> Result<Vec<u8>> {
-    let bytes = serde_json::to_vec(def).map_err(|e| Error::InvalidDefinition(e.to_string()))?;
-    if bytes.len() > MAX_DEFINITION as usize {
+    let text = definition::encode(def);
+    if text.len() > MAX_DEFINITION as usize {
         return Err(Error::InvalidDefinition(format!(
             "{:?}: the definition takes {} bytes, at most {MAX_DEFINITION} can be stored",
             def.name,
-            bytes.len()
+            text.len()
         )));
     }
-    Ok(bytes)
+    Ok(text.into_bytes())
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
-    serde_json::from_slice(bytes).map_err(|e| Error::Damaged {
+    definition::decode(bytes).map_err(|at| Error::Damaged {
         place: "the catalog".into(),
-        detail: format!("a definition cannot be read: {e}"),
+        detail: format!("a definition cannot be read from byte {at} on"),
     })
 }
 

@@ -78,7 +78,7 @@ impl Scanned {
             seconds: began.elapsed().as_secs_f64(),
             scan_seconds,
             contents_scanned: summary.contents + summary.discarded,
-            content_bytes: summary.content_bytes,
+            bytes_scanned: summary.content_bytes,
             discarded: summary.discarded,
             tuples: core.tables.all().iter().map(|t| t.primary.len() as u64).sum(),
             was_closed: summary.was_closed,

@@ -8,7 +8,6 @@ use pantile_media::ViewMedium;
 use pantile_store::{
     BlockUse, ChunkUse, Survey, SurveyCalls, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
-use serde::Serialize;
 
 use crate::engine::failure::from_medium;
 use crate::tools::definitions::Definitions;
@@ -18,7 +17,8 @@ use crate::types::error::Result;
 use crate::types::schema::{IndexDef, TableDef};
 
 /// What is in a database's files.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Inspection {
     /// Bytes of the data file.
     pub file_bytes: u64,
@@ -45,7 +45,8 @@ pub struct Inspection {
 }
 
 /// A copy of a state record.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedRecord {
     /// Byte offset in the data file.
     pub offset: u64,
@@ -70,7 +71,8 @@ pub struct InspectedRecord {
 }
 
 /// A table and what belongs to it.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedTable {
     /// Its id. Ids below 16 are tables of the engine.
     pub id: u32,
@@ -107,7 +109,8 @@ pub struct InspectedTable {
 }
 
 /// A chunk of 2 MiB.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedChunk {
     /// Its number. It begins at its number times 2 MiB.
     pub number: u32,
@@ -120,8 +123,8 @@ pub struct InspectedChunk {
 }
 
 /// The state of a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum BlockState {
     /// It belongs to no table.
     Free,
@@ -136,7 +139,8 @@ pub enum BlockState {
 }
 
 /// A block.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InspectedBlock {
     /// Its state.
     pub state: BlockState,

@@ -1,11 +1,9 @@
 //! Table definitions and the layout of rows that follows from them.
 
-use serde::{Deserialize, Serialize};
-
 use crate::types::error::{Error, Result};
 
 /// The type of a column.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Type {
     /// A truth value, 1 byte.
     Bool,
@@ -87,7 +85,7 @@ impl Type {
 }
 
 /// A column of a table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnDef {
     /// Its name.
     pub name: String,
@@ -98,7 +96,7 @@ pub struct ColumnDef {
 }
 
 /// A secondary index of a table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexDef {
     /// Its name.
     pub name: String,
@@ -132,7 +130,7 @@ impl IndexDef {
 ///     .index(IndexDef::new("by_owner", ["owner"]));
 /// assert_eq!(accounts.columns.len(), 3);
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableDef {
     /// Its name.
     pub name: String,

@@ -5,6 +5,7 @@ use pantile_reclaim::CollectorStats;
 
 /// What a database has done since it was opened, and what it holds.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Stats {
     /// Transactions committed, read-only ones included.
     pub commits: u64,
@@ -50,6 +51,7 @@ pub struct Stats {
 
 /// What a table takes on the medium.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TableSpace {
     /// Its name.
     pub table: String,
@@ -69,6 +71,7 @@ pub struct TableSpace {
 
 /// How long the chains of versions are, measured on some tuples.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Chains {
     /// Tuples looked at.
     pub tuples: u64,
@@ -82,6 +85,7 @@ pub struct Chains {
 
 /// What opening the database took.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Recovery {
     /// Time of the scan and of building the indexes, in seconds.
     pub seconds: f64,
@@ -90,7 +94,7 @@ pub struct Recovery {
     /// Contents read.
     pub contents_scanned: u64,
     /// Their bytes, headers included.
-    pub content_bytes: u64,
+    pub bytes_scanned: u64,
     /// Contents of transactions that had not committed.
     pub discarded: u64,
     /// Tuples found.

@@ -26,9 +26,9 @@ use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
 use pantile_store::{BlockEvent, BlockRef, BlockState, KeptLinks, Store, StoreError, Tile, emit};
 
+use crate::CollectorStats;
 use crate::counters::Counters;
 use crate::options::GcOptions;
-use crate::stats::CollectorStats;
 use crate::{Context, OldVersion, Reclaimer};
 
 use janitor::Janitor;

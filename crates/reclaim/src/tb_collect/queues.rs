@@ -11,8 +11,8 @@ use pantile_store::{BlockEvent, BlockInfo, BlockRef, BlockState, StoreError, emi
 
 use super::TbCollect;
 use super::emptying::{Emptying, Leaving, Parting, Released};
+use crate::CollectorStats;
 use crate::Context;
-use crate::stats::CollectorStats;
 
 /// Blocks of a queue that one turn looks at.
 const MOST_LOOKED_AT: usize = 256;

@@ -1,11 +1,10 @@
 //! What a check reports.
 
-use serde::Serialize;
-
 use crate::tools::findings::Finding;
 
 /// What a check has found.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CheckReport {
     /// Findings, damage first, in the order of places.
     pub findings: Vec<Finding>,
