@@ -1,8 +1,8 @@
 //! The commit path, the only one there is: Validate, Append, Persist,
 //! Publish, Retire.
 
-use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::Timestamp;
+use pantile_base::sync::atomic::AtomicU64;
 use pantile_reclaim::{LongerChain, OldVersion};
 use pantile_store::{
     Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,

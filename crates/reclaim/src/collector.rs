@@ -45,11 +45,8 @@ impl Collector {
     });
 
     /// No collector: the space of old versions is never used again.
-    pub const NONE: Self = Self::new(&Description {
-        name: "none",
-        about: "frees nothing",
-        build: |_, _| Box::new(NoGc),
-    });
+    pub const NONE: Self =
+        Self::new(&Description { name: "none", about: "frees nothing", build: |_, _| Box::new(NoGc) });
 
     /// A handle to this description.
     pub const fn new(description: &'static Description) -> Self {

@@ -16,7 +16,7 @@ use pantile_base::{TableId, Timestamp};
 use pantile_cc::{EpochManager, Grace, Sight};
 use pantile_media::SyncPoint;
 use pantile_reclaim::parts::add;
-use pantile_reclaim::{CollectorStats, Collector, Description, GcOptions, LongerChain, OldVersion};
+use pantile_reclaim::{Collector, CollectorStats, Description, GcOptions, LongerChain, OldVersion};
 use pantile_store::{BlockRef, KeepLinks, Refused, Store, StoreError, Tile};
 
 use crate::link_index::LinkIndex;

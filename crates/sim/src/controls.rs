@@ -76,7 +76,8 @@ const fn of_versions(name: &'static str, what: &'static str, control: Control) -
 
 const OF_BLOCKS: &[Collector] = &[Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER];
 #[cfg(feature = "controls")]
-const OF_VERSIONS: &[Collector] = &[pantile_rivals::HYPER, pantile_rivals::STEAM, pantile_rivals::N2DB, pantile_rivals::ZEN];
+const OF_VERSIONS: &[Collector] =
+    &[pantile_rivals::HYPER, pantile_rivals::STEAM, pantile_rivals::N2DB, pantile_rivals::ZEN];
 const MEMORY: &[Kind] = &[Kind::Memory];
 const FILE: &[Kind] = &[Kind::File];
 

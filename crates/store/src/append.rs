@@ -387,15 +387,22 @@ impl Store {
         self.resumable.lock().get_mut(&lane.class())?.pop()
     }
 
-    fn open_block(&self, lane: &Lane, now: Timestamp, reservation: &mut Reservation) -> Result<BlockId, MediumError> {
+    fn open_block(
+        &self,
+        lane: &Lane,
+        now: Timestamp,
+        reservation: &mut Reservation,
+    ) -> Result<BlockId, MediumError> {
         let id = {
             let mut allocator = self.allocator.lock();
             allocator.settle(|point| self.medium.is_durable(point));
             match allocator.take(lane.stride) {
                 Some(id) => id,
                 None => {
-                    let at =
-                        reservation.carved.iter().position(|id| self.block(*id).0.geometry.stride == lane.stride);
+                    let at = reservation
+                        .carved
+                        .iter()
+                        .position(|id| self.block(*id).0.geometry.stride == lane.stride);
                     match at {
                         Some(at) => reservation.carved.swap_remove(at),
                         None => {

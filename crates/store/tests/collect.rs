@@ -24,13 +24,8 @@ fn memory(chunks: u64) -> Arc<DramMedium> {
 }
 
 fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
-    let options = StoreOptions {
-        streams: 1,
-        block_slots: SLOTS as u32,
-        boot: 1,
-        relaxed: false,
-        reuse: None,
-    };
+    let options =
+        StoreOptions { streams: 1, block_slots: SLOTS as u32, boot: 1, relaxed: false, reuse: None };
     let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     store.recover(&Scan {
@@ -331,7 +326,9 @@ fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
         addresses.iter().for_each(|address| _ = store.supersede(*address, ts(at + 1)));
         record(&store, at + 2);
         assert!(store.freeze(block).expect("freeze"));
-        let released = store.release(block, None, Some(KeepLinks { until: ts(at + 1), instead: None })).expect("no failure");
+        let released = store
+            .release(block, None, Some(KeepLinks { until: ts(at + 1), instead: None }))
+            .expect("no failure");
         assert!(matches!(released, Ok(None)), "the tile is kept");
         store.medium().fence().expect("fence");
         store.free(block, ts(at + 3));

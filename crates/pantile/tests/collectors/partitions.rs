@@ -1,7 +1,5 @@
 //! Whole blocks beside a long reader, whose way leads through a hash index.
 
-use pantile::Collector;
-
 use crate::beside::{options, settle};
 use crate::rows::{Rows, collect_until, let_epochs_pass, open, seen};
 

@@ -12,8 +12,8 @@ use pantile_cc::{Grace, RunningEpochs, Sight};
 use pantile_media::SyncPoint;
 use pantile_store::{BlockEvent, BlockRef, KeepLinks, Refused, StoreError, Survivor, emit};
 
-use super::queues::Queues;
 use super::TbCollect;
+use super::queues::Queues;
 use crate::Context;
 use crate::counters::add;
 
