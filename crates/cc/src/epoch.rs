@@ -62,7 +62,7 @@ impl RunningSet {
         inside || self.open_from < end || self.horizon < end
     }
 
-    /// How many timestamps there are at which somebody reads now.
+    /// How many timestamps transactions read at now.
     pub fn readers(&self) -> usize {
         self.points.len()
     }
@@ -90,15 +90,15 @@ pub struct RunningEpochs {
     future: Epoch,
 }
 
-/// Who can see into a block (TB-Collect 4.4, the three cases).
+/// Which transactions can see into a block (TB-Collect 4.4, the three cases).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
-    /// Nobody, now or ever: all that run began after it.
+    /// None, now or ever: all that run began after it.
     Obsolete,
-    /// Nobody, but transactions that began before it run, and their chains
+    /// None, but transactions that began before it still run, and their chains
     /// may pass through it.
     Bypassed,
-    /// Perhaps somebody.
+    /// Perhaps some.
     InUse,
 }
 
@@ -119,12 +119,13 @@ impl RunningEpochs {
     pub fn next(&self, from: Epoch) -> Epoch {
         let next = self.sorted.partition_point(|&e| e < from);
         let next = self.sorted.get(next).copied().unwrap_or(self.future).min(self.future);
-        // Whoever reads by statement reads in every epoch from its first on.
+        // A transaction that reads by statement reads in every epoch from its
+        // first on.
         self.open_from.map_or(next, |open| next.min(open.max(from)))
     }
 
-    /// Who can see a version of a block whose versions were visible between
-    /// `min` and `max` at most.
+    /// Which transactions can see a version of a block whose versions were
+    /// visible between `min` and `max` at most.
     pub fn sight(&self, min: Epoch, max: Epoch) -> Sight {
         if max < self.min() {
             Sight::Obsolete

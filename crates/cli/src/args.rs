@@ -230,7 +230,7 @@ pub struct Common {
     /// when chains grow, much is written or space is short).
     #[arg(long, value_name = "PACING", default_value = "adaptive", value_parser = gc_pacing)]
     pub gc_pacing: Pacing,
-    /// Leave blocks that a long transaction has been passed over by alone until it ends, for comparison.
+    /// Leave blocks that a long transaction bypasses until it ends, for comparison.
     #[arg(long)]
     pub gc_no_pass_over: bool,
     /// Transactions that only read and stay open for the whole run; each reads about ten times a
@@ -262,7 +262,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write a line to this file for everything that happens to a block: opened, sealed, pending,
-    /// queued or passed over, frozen, relocated, released, freed.
+    /// queued or bypassed, frozen, relocated, released, freed.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Neither a line for each second nor a progress bar on stderr.

@@ -194,7 +194,7 @@ fn work(medium: &Arc<CutMedium>, clients: &mut [Client], sessions: usize, steps:
 
 /// Clients that churn beside a collector that is as eager as it goes, until it
 /// has emptied and freed enough blocks for the same ones to have come round
-/// again, some while a reader is passed over. Gives how many.
+/// again, some while a reader is bypassed. Gives how many.
 fn churn(medium: &Arc<CutMedium>, clients: &mut [Client], seed: u64, blocks: u64) -> (u64, u64) {
     // Blocks of two have no survivors.
     let options = support::eager(Options::new(), seed).block_slots(4 + 2 * (seed % 3) as u32);

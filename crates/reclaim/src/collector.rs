@@ -17,8 +17,8 @@ pub struct Description {
 /// Which collector frees the space of versions that nobody can see.
 ///
 /// This is a handle to a [`Description`], so a crate that has a collector of
-/// its own makes a constant of this type, and whoever knows the constant can
-/// use it. Two handles are equal if their names are.
+/// its own makes a constant of this type, which can be given to the engine like
+/// those below. Two handles are equal if their names are.
 ///
 /// ```
 /// use pantile_reclaim::Collector;

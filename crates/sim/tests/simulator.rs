@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use pantile::Collector;
 use pantile_sim::{Broken, Campaign, Case, CutOfCase, Kind, NegativeControl, Totals, Until};
 
 fn from_env(name: &str, default: u64) -> u64 {

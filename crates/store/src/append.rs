@@ -1,8 +1,9 @@
-//! Appending: the only way in which contents reach the medium.
+//! Appending: how contents reach the medium.
 //!
-//! Threads take any stream that is free for the moment of their append, so nothing grows with
-//! the number of threads ever seen (T19), and contents of concurrent commits
-//! lie densely.
+//! A stream holds one open block per table and size class. A thread takes any
+//! free stream for the moment of its append, so nothing grows with the number
+//! of threads ever seen (T19), and the contents of concurrent commits lie
+//! densely.
 
 use std::ops::DerefMut;
 
@@ -25,8 +26,8 @@ use crate::stream::{Company, Lane, NO_BEGINS, NewContent, OpenBlock, Spare, Stre
 #[derive(Debug)]
 pub struct Appended<'s> {
     store: &'s Store,
-    /// Held where the append opened a block: another commit must not rely on
-    /// the block's descriptor before our fence has made it durable (I-7).
+    /// Held if the append opened a block: another commit must not rely on the
+    /// block's descriptor before our fence has made it durable (I-7).
     stream: Option<MutexGuard<'s, Stream>>,
     carved: Vec<BlockId>,
 }
@@ -49,7 +50,7 @@ impl Appended<'_> {
         Ok(())
     }
 
-    /// Leaves it to somebody's later sync to make the contents durable.
+    /// Leaves the contents to become durable with somebody else's sync.
     pub(crate) fn persist_later(self) -> SyncPoint {
         let point = self.store.medium.sync_point();
         if !self.carved.is_empty() {
@@ -112,7 +113,7 @@ impl Store {
         addresses: &mut Vec<Address>,
     ) -> Result<(Appended<'s>, u64), StoreError> {
         let mut guard = take_stream(streams, hint);
-        // With the stream's lock held: a sample is of before or of after all this.
+        // Under the stream's lock: a sample is taken before or after all of this.
         let at = now();
         let stream = guard.deref_mut();
         self.reserve(stream, hint, contents.clone(), &now, &mut reservation)?;
@@ -141,7 +142,7 @@ impl Store {
         Ok((Appended { store: self, stream, carved: reservation.carved }, payload))
     }
 
-    /// Makes sure that the stream has room for all contents, before any is written.
+    /// Finds room for all contents before any is written.
     fn reserve<'c>(
         &self,
         stream: &mut Stream,
@@ -203,8 +204,8 @@ impl Store {
         Ok(())
     }
 
-    /// Lets every lane of the class have the blocks of lanes that have been
-    /// idle for so many calls, so that they become full and can be collected.
+    /// Gives the blocks of lanes that have been idle for this many calls to any
+    /// lane of their class, so that they become full and can be collected.
     pub fn give_up_idle(&self, rounds: u32) {
         for stream in self.streams.iter().chain(&self.survivor_streams) {
             let Some(mut stream) = stream.try_lock() else { continue };
@@ -216,7 +217,7 @@ impl Store {
     }
 
     /// A partly filled block of an idle lane, or from before the database was
-    /// opened. Its versions may be of another age; it is one block.
+    /// opened. Its versions may be of another age, which costs one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
         self.resumable.lock().get_mut(&lane.class())?.pop()
     }
@@ -263,11 +264,11 @@ impl Store {
         Ok(id)
     }
 
-    /// After a reservation that failed: blocks that were opened stay with
-    /// their table, to be filled later.
+    /// Undoes a reservation that failed: blocks that were opened stay with their
+    /// table, to be filled later.
     fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>) {
-        // Who takes them up next relies on their descriptors (I-7). If this
-        // fails the medium has latched, and nobody takes them up.
+        // The next append relies on their descriptors (I-7). If the fence fails
+        // the medium has latched, and nothing is appended any more.
         let _ = self.medium.fence();
         let mut resumable = self.resumable.lock();
         let mut slots = Vec::new();
@@ -367,7 +368,7 @@ impl Store {
     }
 }
 
-/// Any stream that is free, or else the caller's own.
+/// Any free stream, or else the caller's own.
 fn take_stream(streams: &[Mutex<Stream>], hint: usize) -> MutexGuard<'_, Stream> {
     let own = hint % streams.len();
     let mut each = (0..streams.len()).map(|n| (own + n) % streams.len());

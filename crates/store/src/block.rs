@@ -18,13 +18,13 @@ use crate::update_map::UpdateMap;
 pub enum BlockState {
     /// Belongs to no table; its bytes mean nothing.
     Free = 0,
-    /// A stream appends to it, or will when it finds it again after a restart.
+    /// A stream appends to it, or will do so after a restart.
     Open = 1,
     /// Full: every slot has been written.
     Sealed = 2,
-    /// A collector moves out what lives; this is known on the medium.
+    /// A collector moves its live versions out; the medium says so.
     Frozen = 3,
-    /// No transaction can see into it; it becomes free once that is durable.
+    /// No transaction can see into it; it becomes free when that is durable.
     Released = 4,
 }
 
@@ -84,7 +84,7 @@ const RECYCLES: u8 = 2;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    /// Rises when a life ends: links to versions of earlier lives are told by it.
+    /// Rises when a life ends, so that links to earlier lives can be recognised.
     life: AtomicU16,
     state: AtomicU8,
     /// What the block's descriptor says on the medium: `FROZEN`, `RECYCLES`.
@@ -132,7 +132,7 @@ impl Block {
         BlockState::from_raw(self.state.load(Ordering::Acquire))
     }
 
-    /// Moves the block on in its life.
+    /// Changes the state of the block.
     ///
     /// # Panics
     /// If the life cycle does not allow it: a block freed twice would be
@@ -151,7 +151,7 @@ impl Block {
         self.become_(BlockState::Open);
     }
 
-    /// Nothing of the life that ends is left; the caller has seen to the tile.
+    /// Clears what belongs to the life that ends. The caller has taken the tile.
     pub fn free(&self) {
         self.map.clear();
         self.on_medium.store(0, Ordering::Relaxed);
@@ -220,9 +220,9 @@ impl Block {
         self.last_append.load(Ordering::Acquire)
     }
 
-    /// What was done to it up to here must be durable before it goes (T1). That
-    /// the copies of its survivors are durable is not enough: a state record
-    /// must expect them, or nobody would miss one that rots (I-9).
+    /// Everything done to it up to this time must be durable before it goes
+    /// (T1). Durable copies of its survivors are not enough: a state record must
+    /// expect them, or a copy that rots would not be missed (I-9).
     pub fn evidence(&self) -> u64 {
         self.max_txnid().max(self.last_append()).max(self.left_at())
     }
@@ -244,16 +244,17 @@ impl Block {
         self.half_since.store(now.get(), Ordering::Relaxed);
     }
 
-    /// The version in a slot has a successor from `at` on. Gives the number
-    /// of superseded versions, or `None` if it was known to be one.
+    /// The version in a slot has a successor from `at` on. Returns the number of
+    /// superseded versions, or `None` if this one had been superseded before.
     #[inline]
     pub fn supersede(&self, slot: u32, at: u64) -> Option<u32> {
-        // Before the bit: who finds the bit finds the time.
+        // Before the bit: a thread that finds the bit finds the time.
         self.max_txnid.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)
     }
 
-    /// The version in a slot has a copy elsewhere, found since `at` at the latest.
+    /// The version in a slot has a copy elsewhere, which readers find since `at`
+    /// at the latest.
     pub fn leave(&self, slot: u32, at: u64) -> Option<u32> {
         self.left_at.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)

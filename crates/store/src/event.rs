@@ -21,7 +21,7 @@ pub enum BlockEvent {
     Frozen,
     /// Its survivors have been moved.
     Relocated,
-    /// The medium is told that it is gone.
+    /// It is being erased from the medium.
     Released,
     /// Its space can be used.
     Freed,

@@ -1,8 +1,8 @@
 //! Recovery: one parallel pass over the medium finds what was committed.
 //!
-//! After Zen 3.3.3, with two differences. A content tells how many contents
-//! its transaction wrote, so commit is evident from the contents themselves
-//! and needs no mark that is flushed after them (I-8). And contents at or
+//! After Zen 3.3.3, with two differences. A content says how many contents its
+//! transaction wrote, so commit is evident from the contents themselves and
+//! needs no mark that is flushed after them (I-8). And contents at or
 //! below the durable watermark are known to be committed, so only the few
 //! above it are counted. Recovery changes nothing but slots of transactions
 //! that did not commit, and a second recovery finds the same (idempotent).
@@ -52,7 +52,7 @@ pub struct ScanProgress {
     pub total: u64,
 }
 
-/// What the scan is to do with what it finds. Called from several threads.
+/// How to scan, and what to call. Calls come from several threads.
 pub struct Scan<'a> {
     /// Threads to scan with, at least 1.
     pub threads: usize,
@@ -123,7 +123,7 @@ impl Expectation {
         }
     }
 
-    /// Blocks that must be in use and are not, as `opened_at` tells of them.
+    /// Blocks that must be in use and are not; `opened_at` looks them up.
     pub fn missing(&self, opened_at: impl Fn(BlockId) -> Option<u64>) -> Vec<BlockId> {
         let is_missing = |(id, listed): &(&BlockId, &PartlyFilled)| opened_at(**id) != Some(listed.opened_at);
         let listed = self.listed.iter().filter(|_| self.closed);
@@ -296,8 +296,8 @@ impl Store {
         }
     }
 
-    /// Asks before it looks: what cannot be read is an error here, and would
-    /// end the process if it were touched.
+    /// Checks a range before it is read. An unreadable range is an error here;
+    /// reading it would end the process.
     fn is_readable(&self, offset: u64, len: u64, seen: &mut Seen) -> bool {
         let checked = self.medium.check_readable(offset, len);
         let is_readable = checked.is_ok();

@@ -52,8 +52,8 @@ pub struct Store {
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
     pub(crate) streams: Box<[Mutex<Stream>]>,
-    /// For copies that collectors make: fewer, since each has blocks of its
-    /// own that are not full.
+    /// For copies that collectors make. Usually fewer, since each has partly
+    /// filled blocks of its own.
     pub(crate) survivor_streams: Box<[Mutex<Stream>]>,
     /// Partly filled blocks that no lane appends to, by class; lanes take them
     /// up before they open others.
@@ -67,17 +67,17 @@ pub struct Store {
     pub(crate) used_bytes: AtomicU64,
     /// Tiles of blocks that are gone.
     pub(crate) kept: KeptTiles,
-    /// Blocks whose tiles have come into being.
+    /// Blocks whose tiles have been made and not yet been dropped.
     pub(crate) tiled: Mutex<VecDeque<BlockRef>>,
     /// Taken, by block, to write a header.
     pub(crate) header_locks: [Mutex<()>; 64],
-    /// Held by who goes over all chunks: none goes away meanwhile.
+    /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
 }
 
 impl Store {
-    /// Makes a store on a medium that is empty, or opens the one that is
-    /// there; [`Store::recover`] must follow.
+    /// Makes a store on an empty medium, or opens the one that is there;
+    /// [`Store::recover`] must follow.
     ///
     /// # Errors
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
@@ -137,8 +137,8 @@ impl Store {
 
     /// The content at an address that a version's anchor or link gave.
     ///
-    /// The bytes stay as they are while a transaction that can see the
-    /// version runs (I-3), which the caller must outlive the content by.
+    /// The bytes stay as they are while a transaction that can see the version
+    /// runs (I-3). That transaction must outlive the content.
     #[inline]
     pub fn content(&self, address: Address) -> Content<'_> {
         plain_access();
@@ -156,7 +156,7 @@ impl Store {
         }
     }
 
-    /// As [`Store::content`] for who needs only the header: the content has no row.
+    /// As [`Store::content`], but only the header: the content has no row.
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
@@ -209,8 +209,8 @@ impl Store {
 
     /// How many versions can be reached from the one at `newest`, which an
     /// anchor has named just now, by links that are still there. Unlike a
-    /// transaction it goes on to versions that nobody sees; what has become
-    /// of them it must not rely on.
+    /// transaction it walks on to versions that nobody sees, and must not rely
+    /// on their state.
     pub fn chain_length(&self, newest: Address) -> u64 {
         let mut length = 1;
         let mut next = self.link(newest);
@@ -220,7 +220,7 @@ impl Store {
             }
             length += 1;
             next = self.older(link);
-            // A place that is used again leads anywhere but back in time.
+            // The link of a slot that is used again does not lead back in time.
             next = next.filter(|older| older.begin_ts < link.begin_ts);
         }
         length
@@ -247,7 +247,7 @@ impl Store {
     }
 
     /// Links a version that has been appended but not published to the one
-    /// before it, which the caller keeps from going away.
+    /// before it, which the caller keeps from being freed.
     #[inline]
     pub fn set_link(&self, address: Address, older: Address, begin_ts: Timestamp) {
         let chunk = self.chunk_of(older);
@@ -258,7 +258,7 @@ impl Store {
         self.copy_link(address, Link { address: older, begin_ts, life: block.life() });
     }
 
-    /// Gives the copy of a version, not yet found by anyone, the version's link.
+    /// Gives the version's link to a copy of it that no reader finds yet.
     #[inline]
     pub fn copy_link(&self, address: Address, link: Link) {
         let chunk = self.chunk_of(address);
@@ -295,8 +295,8 @@ impl Store {
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 
-    /// Keeps chunks from being taken apart, for who looks at blocks and has
-    /// not pinned a slot.
+    /// Keeps chunks from being taken apart while a thread looks at blocks that
+    /// has not pinned a slot.
     pub fn hold_chunks(&self) -> impl Drop + '_ {
         self.chunks_lock.read()
     }

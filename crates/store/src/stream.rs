@@ -30,9 +30,9 @@ pub struct NewContent<'a> {
     pub row: &'a [u8],
 }
 
-/// Versions that are likely to die together go to blocks of their own (T23): a
-/// row that is written twice, like an order line that is delivered, would
-/// otherwise keep what it was and what it is in one block for ever.
+/// Versions that are likely to die together go to blocks of their own (T23).
+/// Otherwise a row that is written twice, like an order line that is delivered,
+/// would keep its old and its new version in one block for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Age {
     /// The first version of a tuple.
@@ -41,7 +41,7 @@ pub enum Age {
     Later,
 }
 
-/// Who appends, when there is hardly any space left (T14).
+/// Which caller appends, for when little space is left (T14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
     /// A writer.
@@ -74,7 +74,7 @@ pub(crate) struct Lane {
     pub spare: Vec<Spare>,
     /// Slots that the append in progress needs.
     pub wanted: u32,
-    /// How often idle lanes have been looked for since something was appended.
+    /// How many looks for idle lanes there have been since the last append.
     pub idle: u32,
     pub staging: Vec<u8>,
 }
@@ -86,7 +86,7 @@ pub(crate) enum Spare {
     Slot(FreeSlot),
 }
 
-/// What may lie in the same blocks as the contents of an append.
+/// What may share blocks with the contents of an append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     /// Whatever is of the same table and size.

@@ -96,9 +96,9 @@ impl Transaction {
         })
     }
 
-    /// Makes the new versions visible, one tuple after the other. Whoever
-    /// reads at or above the timestamp waits at the tuples still locked, so
-    /// nobody sees half a transaction.
+    /// Makes the new versions visible, one tuple after the other. A reader at or
+    /// above the timestamp waits at the tuples that are still locked, so nobody
+    /// sees half a transaction.
     fn publish(&mut self, commit_ts: Timestamp) -> Change {
         let change = self.supersede(commit_ts);
         if self.core.reclaimer.wants_chains() {

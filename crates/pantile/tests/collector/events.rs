@@ -123,7 +123,7 @@ fn the_life_of_a_block_is_told_in_order() {
 }
 
 #[test]
-fn blocks_that_are_passed_over_tell_so() {
+fn blocks_that_are_bypassed_say_so() {
     let lives = recorded(|| {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..160);
@@ -134,5 +134,5 @@ fn blocks_that_are_passed_over_tell_so() {
         }
         drop(reader);
     });
-    assert!(lives.values().filter(|events| is_whole_life(events, "PassedOver")).count() >= 8, "{lives:#?}");
+    assert!(lives.values().filter(|events| is_whole_life(events, "Bypassed")).count() >= 8, "{lives:#?}");
 }

@@ -4,7 +4,7 @@ use pantile::{Database, GcOptions, Transaction};
 
 use crate::rows::{Rows, collect_until, gc, let_epochs_pass, open, options, put, seen, settle};
 
-/// Rewrites everything often enough for blocks to be passed over.
+/// Rewrites everything often enough for blocks to be bypassed.
 fn churn(rows: &mut Rows, rounds: u64) {
     for _ in 0..rounds {
         rows.put(0..200);
@@ -29,7 +29,7 @@ fn t13_a_long_reader_walks_over_blocks_that_are_gone() {
     let stats = db.stats();
     assert!(stats.collector.kept_tiles > 0, "{stats:#?}");
     assert_eq!(stats.collector.versions_traversed, 0);
-    // The blocks that were passed over are of use again.
+    // The bypassed blocks are of use again.
     collect_until(&db, "few blocks are left", |_| rows.blocks() < 100);
     assert_eq!(seen(&reader, &rows.table).expect("rows"), before);
     reader.commit().expect("commit");
@@ -41,7 +41,7 @@ fn t13_a_long_reader_walks_over_blocks_that_are_gone() {
 /// One that may yet write in the past holds up nothing, and what it writes in
 /// the end is there after a crash, all of it.
 #[test]
-fn t13_a_long_writer_is_passed_over_and_commits() {
+fn t13_a_long_writer_is_bypassed_and_commits() {
     let db = open(options());
     let mut rows = Rows::filled(&db, 0..200);
     let mut others = Rows::named(&db, "others");
@@ -75,7 +75,7 @@ fn t13_readers_of_different_ages() {
             assert_eq!(seen(reader, &rows.table).expect("rows"), *expected);
         }
     }
-    collect_until(&db, "passed over", |s| s.collector.blocks_bypassed > 20 && s.collector.kept_tiles > 0);
+    collect_until(&db, "bypassed blocks", |s| s.collector.blocks_bypassed > 20 && s.collector.kept_tiles > 0);
     for (reader, expected) in &readers {
         assert_eq!(seen(reader, &rows.table).expect("rows"), *expected);
     }
@@ -122,8 +122,8 @@ fn t13_deleted_and_inserted_meanwhile() {
 }
 
 /// Bytes of a table after the same work beside a long reader.
-fn held(passes_over: bool) -> (u64, u64) {
-    let db = open(options().gc(GcOptions { bypass: passes_over, ..gc() }));
+fn held(bypasses: bool) -> (u64, u64) {
+    let db = open(options().gc(GcOptions { bypass: bypasses, ..gc() }));
     let mut rows = Rows::filled(&db, 0..200);
     let reader = begin(&db);
     let before = rows.expected.clone();
@@ -131,7 +131,7 @@ fn held(passes_over: bool) -> (u64, u64) {
     // As long as it takes for what can go to go.
     let steps = db.stats().collector.steps + 300;
     collect_until(&db, "time passes", |s| {
-        s.collector.steps > steps && (!passes_over || s.collector.blocks_bypassed > 400)
+        s.collector.steps > steps && (!bypasses || s.collector.blocks_bypassed > 400)
     });
     assert_eq!(seen(&reader, &rows.table).expect("rows"), before);
     (rows.blocks(), db.stats().collector.blocks_bypassed)
@@ -139,10 +139,10 @@ fn held(passes_over: bool) -> (u64, u64) {
 
 #[test]
 fn t13_without_passing_over_the_medium_grows() {
-    let (with, passed_over) = held(true);
-    assert!(passed_over > 0);
-    let (without, passed_over) = held(false);
-    assert_eq!(passed_over, 0);
+    let (with, bypassed) = held(true);
+    assert!(bypassed > 0);
+    let (without, bypassed) = held(false);
+    assert_eq!(bypassed, 0);
     assert!(without > 3 * with, "{with} blocks with passing over, {without} without");
     assert!(without >= 40 * 200 / 16, "nothing that the reader might see may go");
 }

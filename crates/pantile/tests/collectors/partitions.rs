@@ -1,7 +1,5 @@
 //! Whole blocks beside a long reader, whose way leads through a hash index.
 
-use pantile::Collector;
-
 use crate::beside::{options, settle};
 use crate::rows::{Rows, collect_until, let_epochs_pass, open, seen};
 
@@ -34,7 +32,7 @@ fn a_long_reader_finds_its_versions_through_the_index() {
         rows.put(0..200);
         let reader = db.begin_read().expect("begin");
         let before = rows.expected.clone();
-        // In the reader's own epoch nothing has been passed over.
+        // In the reader's own epoch nothing is bypassed.
         let_epochs_pass(&db);
         while db.stats().collector.blocks_bypassed < 100 {
             for _ in 0..4 {

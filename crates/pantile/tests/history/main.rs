@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use client::{ITEMS, Load, NAMED, Recorded, Store, record};
-use pantile::{Collector, Durability, Isolation};
+use pantile::{Durability, Isolation};
 use pantile_history::{Check, History, Kind};
 use support::{Bed, Beside, SeedNote, check_worth, read_for_long, seeds};
 

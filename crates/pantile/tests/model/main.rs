@@ -11,7 +11,6 @@ mod runner;
 mod state;
 mod tape;
 
-use pantile::Collector;
 use pantile::Durability;
 use runner::{Collected, Runner};
 use support::{Bed, Home, SeedNote, seeds};

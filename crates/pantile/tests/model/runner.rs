@@ -19,7 +19,7 @@ const MOST_LONG: usize = 3;
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Collected {
     pub reclaimed: u64,
-    pub passed_over: u64,
+    pub bypassed: u64,
     pub relocated: u64,
     pub tiles_dropped: u64,
     pub tombstones_dropped: u64,
@@ -28,7 +28,7 @@ pub struct Collected {
 impl std::ops::AddAssign for Collected {
     fn add_assign(&mut self, more: Self) {
         self.reclaimed += more.reclaimed;
-        self.passed_over += more.passed_over;
+        self.bypassed += more.bypassed;
         self.relocated += more.relocated;
         self.tiles_dropped += more.tiles_dropped;
         self.tombstones_dropped += more.tombstones_dropped;
@@ -262,7 +262,7 @@ impl Runner {
         let stats = self.db().stats().collector;
         self.collected += Collected {
             reclaimed: stats.versions_reclaimed,
-            passed_over: stats.blocks_bypassed,
+            bypassed: stats.blocks_bypassed,
             relocated: stats.survivors_relocated,
             tiles_dropped: stats.tiles_dropped,
             tombstones_dropped: stats.tombstones_dropped,

@@ -229,7 +229,7 @@ impl Beside {
             let done = db.stats().collector;
             let (freed, over) = (done.blocks_reclaimed, done.blocks_bypassed);
             let versions = done.versions_reclaimed;
-            println!("{freed} blocks, {over} passed over, {versions} versions");
+            println!("{freed} blocks, {over} bypassed, {versions} versions");
             FREED.fetch_add(versions, Ordering::Relaxed);
         }
     }
