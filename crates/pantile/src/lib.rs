@@ -1,6 +1,6 @@
-//! Pantile: an embedded, durable, serializable store for transactions.
+//! Pantile: an embedded, durable, serializable transactional store.
 //!
-//! Start with [`Database::open`], make a table with
+//! Start with [`Database::open`], create a table with
 //! [`Database::create_table`], and run transactions with [`Database::run`] or
 //! [`Database::begin`].
 

@@ -78,8 +78,9 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
     opened.map_err(from_medium)
 }
 
-/// A number that identifies this boot of the machine. Where the system does
-/// not tell, no two are alike: what a machine that stops may take counts as gone.
+/// A number that identifies this boot of the machine. If the system does not
+/// provide one it is unique, so that everything a stopped machine may have lost
+/// counts as lost.
 fn boot_id(options: &Options) -> u64 {
     if options.simulated_time.is_some() {
         return identity(options);
@@ -92,7 +93,8 @@ fn boot_id(options: &Options) -> u64 {
     }
 }
 
-/// A number that no other database has; simulated, one for each time.
+/// A number that no other database has. In simulated time it depends on the
+/// time only.
 fn identity(options: &Options) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     match &options.simulated_time {

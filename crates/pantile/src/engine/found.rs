@@ -17,7 +17,7 @@ pub(crate) struct FoundTable {
     pub tuples: AtomicU64,
 }
 
-/// What the scan has found.
+/// The tuples of all tables as the scan finds them.
 #[derive(Default)]
 pub(crate) struct FoundTables {
     by_id: RwLock<HashMap<TableId, Arc<FoundTable>, FixedState>>,
@@ -49,7 +49,7 @@ impl FoundTables {
 }
 
 impl FoundTable {
-    /// Keeps the newest content of each tuple.
+    /// Keeps the newest content of each tuple, and marks older ones as superseded.
     fn add(&self, store: &Store, found: &[Found<'_>]) {
         let Some(end) = found.iter().map(|f| f.content.tuple().0 + 1).max() else { return };
         self.tuples.fetch_max(end, Ordering::AcqRel);

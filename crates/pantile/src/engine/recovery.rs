@@ -164,7 +164,7 @@ impl Core {
         Ok(parts)
     }
 
-    /// Ids of tuples that are gone can be used again.
+    /// Makes the ids of deleted tuples available.
     fn bury(&self, table: &TableInner, dead: &[TupleId]) {
         for &tuple in dead {
             let cell = table.anchor(tuple);
@@ -202,17 +202,17 @@ impl Core {
     }
 }
 
-/// What one thread has gathered from a range of tuples.
+/// What one thread gathers from a range of tuples.
 #[derive(Default)]
 struct Gathered {
     change: Change,
     /// Deleted, or never committed.
     dead: Vec<TupleId>,
-    /// Of the primary index, then of the others.
+    /// Those of the primary index, then those of the others.
     keys: Vec<SortedKeys>,
 }
 
-/// How far ahead contents are fetched.
+/// How many tuples ahead contents are prefetched.
 const AHEAD: u64 = 8;
 
 impl Gathered {

@@ -5,7 +5,7 @@ use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_reclaim::{LongerChain, OldVersion};
 use pantile_store::{
-    Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, Urgency,
+    Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
 };
 
 use crate::engine::anchor::Anchor;
@@ -15,32 +15,62 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::options::Isolation;
 
+/// Each step of a commit consumes what the step before it returns, so that no
+/// step can be left out or come twice.
+struct Validated(Timestamp);
+
+/// The contents are on the medium, but not yet durable.
+struct OnMedium<'s> {
+    appended: Appended<'s>,
+    commit_ts: Timestamp,
+}
+
+struct Persisted(Timestamp);
+
+struct Published {
+    commit_ts: Timestamp,
+    change: Change,
+}
+
+struct Retired {
+    commit_ts: Timestamp,
+    change: Change,
+}
+
+impl OnMedium<'_> {
+    fn persist(self) -> Result<Persisted, StoreError> {
+        self.appended.persist().map(|()| Persisted(self.commit_ts))
+    }
+}
+
 impl Transaction {
-    /// Makes the writes durable and visible, all or none, and returns at which
-    /// timestamp. Once it returns, every transaction that begins sees them.
+    /// Makes the writes durable and visible, all or none, and returns the
+    /// timestamp at which they are. Every transaction that begins after the
+    /// call sees them.
     ///
     /// # Errors
     /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
     /// [`Error::TransactionTooLarge`]: the transaction has been rolled back.
-    /// [`Error::MediumFailed`]: it has been rolled back in memory, and whether
-    /// it is found when the database is next opened is open.
+    /// [`Error::MediumFailed`]: it has been rolled back in memory; it may or
+    /// may not be there when the database is next opened.
     pub fn commit(mut self) -> Result<Timestamp> {
         if self.buffers.writes.is_empty() {
-            return Ok(self.end(self.ts, Change::default()));
+            return Ok(self.end(Retired { commit_ts: self.ts, change: Change::default() }));
         }
-        let commit_ts = self.validate_commit()?;
+        let validated = self.validate_commit()?;
+        let appended = self.append(validated)?;
         // The contents of the transaction are durable after this line, in one
         // fence, and are their own evidence that it has committed.
-        let persisted = self.append(commit_ts)?.persist();
-        persisted.map_err(|e| self.core.store_error(e))?;
-        let change = self.publish(commit_ts);
-        self.retire(commit_ts);
-        Ok(self.end(commit_ts, change))
+        let persisted = appended.persist();
+        let persisted = persisted.map_err(|e| self.core.store_error(e))?;
+        let published = self.publish(persisted);
+        let retired = self.retire(published);
+        Ok(self.end(retired))
     }
 
     /// Looks at the table definitions for the last time and settles the
     /// timestamp. Conflicts were found when the locks were taken.
-    fn validate_commit(&mut self) -> Result<Timestamp> {
+    fn validate_commit(&mut self) -> Result<Validated> {
         self.core.check_open()?;
         self.core.registry.set_committing(self.slot);
         self.check_definitions()?;
@@ -51,7 +81,7 @@ impl Transaction {
             match write.pending {
                 Pending::Nothing => false,
                 Pending::Row { .. } => true,
-                // Inserted and deleted again: there is nothing to say.
+                // A row that was inserted and deleted again needs no content.
                 Pending::Tombstone => {
                     !write.base.is_none() && !core.store.content(write.base).flags().is_tombstone()
                 }
@@ -60,13 +90,14 @@ impl Transaction {
         if buffers.appends.len() as u64 > MAX_CONTENTS_PER_TRANSACTION {
             return Err(Error::TransactionTooLarge);
         }
-        Ok(match self.isolation {
+        Ok(Validated(match self.isolation {
             Isolation::Serializable => self.ts,
             Isolation::Snapshot | Isolation::ReadCommitted => self.core.registry.draw_commit(self.slot),
-        })
+        }))
     }
 
-    fn append(&mut self, commit_ts: Timestamp) -> Result<Appended<'_>> {
+    /// Writes one content for each tuple that has changed.
+    fn append(&mut self, Validated(commit_ts): Validated) -> Result<OnMedium<'_>> {
         let Self { core, buffers, slot, starved, .. } = self;
         let Buffers { appends, addresses, writes, tables, rows, .. } = &mut **buffers;
         let contents = appends.iter().map(|&n| {
@@ -89,17 +120,20 @@ impl Transaction {
         let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
         let registry = &core.registry;
         let appended = core.store.append(slot.index(), urgency, contents, || registry.draw(*slot), addresses);
-        appended.map_err(|e| {
-            let error = core.store_error(e);
-            *starved = matches!(error, Error::StorageFull { .. });
-            error
-        })
+        match appended {
+            Ok(appended) => Ok(OnMedium { appended, commit_ts }),
+            Err(e) => {
+                let error = core.store_error(e);
+                *starved = matches!(error, Error::StorageFull { .. });
+                Err(error)
+            }
+        }
     }
 
-    /// Makes the new versions visible, one tuple after the other. A reader at or
-    /// above the timestamp waits at the tuples that are still locked, so nobody
-    /// sees half a transaction.
-    fn publish(&mut self, commit_ts: Timestamp) -> Change {
+    /// Makes the new versions visible, one tuple after the other. A transaction
+    /// that reads at or above the timestamp waits at the tuples still locked,
+    /// so none sees half a transaction.
+    fn publish(&mut self, Persisted(commit_ts): Persisted) -> Published {
         let change = self.supersede(commit_ts);
         if self.core.reclaimer.wants_chains() {
             self.show_chains();
@@ -111,7 +145,7 @@ impl Transaction {
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged();
         }
-        change
+        Published { commit_ts, change }
     }
 
     /// Links the new versions to those that they supersede.
@@ -167,7 +201,7 @@ impl Transaction {
         self.buffers.tables[write.table as usize].table.anchor(write.tuple)
     }
 
-    /// Unlocks tuples that were locked and not changed; they stay read.
+    /// Unlocks tuples that were locked and not changed. They count as read.
     fn unlock_unchanged(&self) {
         let mut appends = self.buffers.appends.iter().peekable();
         for (n, write) in self.buffers.writes.iter().enumerate() {
@@ -179,32 +213,35 @@ impl Transaction {
         }
     }
 
-    /// Hands what has been superseded to the collector and to the cleaner.
-    fn retire(&mut self, commit_ts: Timestamp) {
+    /// Hands superseded versions to the collector and stale entries to the cleaner.
+    fn retire(&mut self, Published { commit_ts, change }: Published) -> Retired {
         let buffers = &mut *self.buffers;
-        // What is durable is counted by when it was done, not by timestamps.
+        // A state record covers what was done before it, whatever timestamp
+        // that has.
         let now = self.core.registry.now().max(commit_ts);
         self.core.with_collector(self.slot, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
         self.core.stale.push_all(self.slot, commit_ts, buffers.stale.drain(..));
+        Retired { commit_ts, change }
     }
 
-    /// Acknowledges.
-    fn end(&mut self, commit_ts: Timestamp, change: Change) -> Timestamp {
+    /// Acknowledges the commit.
+    fn end(&mut self, Retired { commit_ts, change }: Retired) -> Timestamp {
         let wrote = !self.buffers.writes.is_empty();
         self.core.counters.committed(self.slot, change);
         if wrote {
             self.core.registry.await_passed(commit_ts);
-            // While the slot is ours, nothing that is looked at can go (T6).
+            // As long as the transaction has its slot, nothing that upkeep
+            // looks at is freed (T6).
             self.core.maintain(self.slot);
         }
         self.finish();
         commit_ts
     }
 
-    /// Tables may have been dropped and indexes made since the writes were
-    /// made; keys of the latter are entered now, before anything is visible.
+    /// Tables may have been dropped and indexes created since the writes were
+    /// made. Keys of new indexes are entered now, before anything is visible.
     fn check_definitions(&mut self) -> Result<()> {
         let mut last = u32::MAX;
         for n in 0..self.buffers.writes.len() {

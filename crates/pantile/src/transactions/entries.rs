@@ -19,8 +19,8 @@ use crate::types::options::Isolation;
 use crate::types::row::Encoded;
 
 impl Transaction {
-    /// Enters the keys of a new row into the secondary indexes, and notes
-    /// those of the old one to be cleaned up.
+    /// Enters the keys of a new row into the secondary indexes, and notes the
+    /// entries of the old row for the cleaner.
     pub(super) fn change_entries(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
         let write = self.buffers.writes[held.write as usize];
         let indexes = &self.buffers.tables[write.table as usize].indexes;
@@ -65,8 +65,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Enters a key into a secondary index. Entering comes before looking for
-    /// others with the key: of two who do so at once, one sees the other (T10).
+    /// Enters a key into a secondary index, and only then looks for other rows
+    /// that have it: of two transactions that do so at once, one sees the other
+    /// (T10).
     pub(super) fn enter(
         &mut self,
         table: &TableInner,
@@ -89,8 +90,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a later transaction had found a new tuple, and nothing in it,
-    /// before it was made.
+    /// Whether a later transaction had found a new tuple's id, without a
+    /// version, before the tuple was made.
     fn is_found_by_later(&self, table: &TableInner, tuple: TupleId) -> bool {
         let write = self.buffers.by_tuple.get(&(table.id, tuple));
         write.is_some_and(|write| self.buffers.writes[*write as usize].found_by_later)
@@ -106,7 +107,7 @@ impl Transaction {
         let Pending::Row { start, len } = write.pending else { return Ok(()) };
         let used = &self.buffers.tables[write.table as usize];
         let (table, known) = (used.table.clone(), used.indexes.clone());
-        // Those that are unique were perhaps not complete when they were known.
+        // A unique index may have been incomplete when the write was made.
         let is_new = |i: &IndexInner| i.def.unique || known.iter().all(|k| k.number != i.number);
         for index in table.indexes().iter().filter(|i| is_new(i)) {
             let (mut key, mut entry) = (Key::default(), Key::default());
@@ -119,8 +120,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Own rows that were written before the index was made are entered into
-    /// it when the transaction first looks for them, and not only at commit.
+    /// Enters rows of this transaction into an index that is newer than they
+    /// are. The transaction must find them before its commit enters them.
     pub(super) fn enter_own_rows(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
         let Buffers { tables, writes, rows, .. } = &*self.buffers;
         let Some(at) = tables.iter().position(|used| used.table.id == table.id) else { return Ok(()) };
@@ -146,8 +147,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Fails if another tuple has the key in a unique index, now or as far as
-    /// this transaction can know.
+    /// Fails if another tuple has the key in a unique index, or may get it from
+    /// a transaction that this one cannot see yet.
     pub(super) fn check_unique(
         &self,
         table: &TableInner,
@@ -156,8 +157,8 @@ impl Transaction {
         key: &Key,
     ) -> Result<()> {
         let late = self.isolation != Isolation::Serializable;
-        // Late writers commit after now, whoever enters the key from here on
-        // is later still or is refused.
+        // A late writer commits after this moment. A transaction that enters
+        // the key from here on is later still or is refused.
         let at = if late { self.core.registry.now() } else { self.ts };
         let upper = key.prefix_end();
         let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -173,8 +174,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a tuple has a key that this transaction wants for another. The
-    /// mark keeps writers below `at` from giving it the key afterwards.
+    /// Whether a tuple has a key that this transaction wants for another tuple.
+    /// The mark keeps writers below `at` from giving it the key afterwards.
     fn holds_key(
         &self,
         table: &TableInner,
@@ -205,10 +206,10 @@ impl Transaction {
                     if Anchor::load(cell) != anchor {
                         continue;
                     }
-                    // A later serializable writer has looked, or will look, at
-                    // our entry. Late writers have looked before they drew the
-                    // timestamp of their commit: with everyone else we must
-                    // wait and see.
+                    // A later serializable writer finds the entry of this
+                    // transaction. A late writer may have looked before the entry
+                    // was there, so this transaction must wait for it, as for an
+                    // older one.
                     if !serializable || bound < self.ts || late {
                         drop(pin);
                         self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;

@@ -14,17 +14,17 @@ use crate::types::error::{Conflict, Result};
 use crate::types::key::Key;
 use crate::types::options::Isolation;
 
-/// A tuple that the transaction holds.
+/// A tuple that the transaction has locked.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
     pub write: u32,
-    /// The lock was taken by this call.
+    /// This statement has locked it.
     pub fresh: bool,
 }
 
 impl Transaction {
-    /// Locks the tuple of a key, which is entered into the index if need be.
-    /// `None` if a row with the key is visible and is not to be replaced.
+    /// Locks the tuple of a key, and enters the key into the index if it is not
+    /// there. `None` if a row with the key is visible and must not be replaced.
     pub(super) fn hold_key(
         &mut self,
         table: &TableInner,
@@ -35,7 +35,7 @@ impl Transaction {
         loop {
             if let Some(tuple) = table.primary.get(key.words(), None) {
                 let tuple = TupleId(tuple);
-                // Refusing a duplicate tells that the row is there: a read.
+                // To refuse a duplicate is to say that the row is there: a read.
                 if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
                     return Ok(None);
                 }
@@ -50,16 +50,17 @@ impl Transaction {
         }
     }
 
-    /// Makes a tuple for a key that has none; `None` if it has one by now.
+    /// Makes a tuple for a key that has none. `None` if the key has one by now.
     fn hold_new(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
         let tuple = table.take_tuple(self.slot.index());
         let buried = self.create_locked(table, tuple);
         match table.primary.insert(key.words(), tuple.0, self.insert_ts()) {
             Insert::Inserted => {
                 let held = self.add_write(table, tuple, buried);
-                // An entry of another life of the tuple id can outlive it, and
-                // then the mark of a reader is on the tuple and not in the gap
-                // (T8). Who comes from here on finds the lock.
+                // The id may have been used before, and an entry of that time may
+                // still be there. The mark of a reader that followed it is on
+                // the tuple and not in the gap (T8). A reader that comes from
+                // here on finds the lock.
                 let write = &mut self.buffers.writes[held.write as usize];
                 write.is_new = true;
                 write.found_by_later = self.isolation == Isolation::Serializable
@@ -79,7 +80,7 @@ impl Transaction {
         }
     }
 
-    /// Locks a new tuple; gives the tombstone that is remembered under its id.
+    /// Locks a new tuple. Returns the tombstone that its anchor kept.
     fn create_locked(&self, table: &TableInner, tuple: TupleId) -> Address {
         let cell = table.anchor(tuple);
         let mut anchor = Anchor::load(cell);
@@ -91,8 +92,8 @@ impl Transaction {
         buried
     }
 
-    /// The timestamp against which the marks of gaps are checked. Late
-    /// writers publish above every mark there can be.
+    /// The timestamp against which the marks of gaps are checked. Writers that
+    /// draw theirs at commit publish above every mark.
     pub(super) fn insert_ts(&self) -> u64 {
         if self.isolation == Isolation::Serializable { self.ts.get() } else { u64::MAX }
     }
@@ -110,8 +111,8 @@ impl Transaction {
         }
     }
 
-    /// Locks a tuple, or finds it locked by us; `None` if it is gone from the
-    /// index. **This is where writes are validated.**
+    /// Locks a tuple unless this transaction has locked it already. `None` if
+    /// the index no longer leads to it. **This is where writes are validated.**
     fn hold(&mut self, table: &TableInner, tuple: TupleId) -> Result<Option<Held>> {
         let cell = table.anchor(tuple);
         self.core.marks.prefetch(table.id, tuple);
@@ -138,7 +139,8 @@ impl Transaction {
                     let bound = self.core.registry.pending(holder);
                     if Anchor::load(cell) == anchor {
                         if self.isolation == Isolation::Serializable && bound > self.ts {
-                            // It will publish above us; waiting cannot help.
+                            // It will publish above this transaction, so waiting
+                            // cannot help.
                             return Err(table.conflict(Conflict::Locked));
                         }
                         self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
@@ -149,8 +151,8 @@ impl Transaction {
         }
     }
 
-    /// Timestamp ordering: nobody later has written or read the tuple. For
-    /// snapshots: nobody has committed it since.
+    /// Timestamp ordering: no later transaction has written or read the tuple.
+    /// At snapshot level: none has committed it since the snapshot.
     fn validate(&self, table: &TableInner, tuple: TupleId, newest: Address) -> Result<(), Conflict> {
         if self.isolation == Isolation::ReadCommitted {
             return Ok(());
@@ -182,12 +184,12 @@ impl Transaction {
         Held { write, fresh: true }
     }
 
-    /// The table's place in the buffers, with its present list of indexes.
+    /// The table's place in the buffers, with its current list of indexes.
     fn use_table(&mut self, table: &TableInner) -> u32 {
         let version = table.indexes_version();
         let Buffers { tables, writes, .. } = &mut *self.buffers;
         if let Some(at) = tables.iter().position(|used| used.table.id == table.id) {
-            // What it had written before is seen to at commit.
+            // The commit enters older writes into new indexes.
             if tables[at].indexes_version != version && !writes.iter().any(|w| w.table as usize == at) {
                 tables[at].indexes_version = version;
                 tables[at].indexes = table.indexes();
@@ -199,8 +201,8 @@ impl Transaction {
         tables.len() as u32 - 1
     }
 
-    /// The row as it is now: ours, or the newest committed, which validation
-    /// has found to be the visible one.
+    /// The row as it is now: as this transaction has written it, or else the
+    /// newest committed version, which validation has found to be visible.
     pub(super) fn current<'t>(&'t self, table: &'t TableInner, held: Held) -> Seen<'t> {
         let write = &self.buffers.writes[held.write as usize];
         debug_assert!(write.tuple.0 < table.tuples_end());

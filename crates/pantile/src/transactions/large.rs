@@ -1,6 +1,6 @@
-//! Values out of line: pieces in a hidden table, so that they commit, roll
-//! back, recover and are reclaimed like every other row (the idea is
-//! PostgreSQL's TOAST).
+//! Values out of line, stored as pieces in a hidden table. They commit, roll
+//! back, recover and are reclaimed like all rows (the idea is PostgreSQL's
+//! TOAST).
 
 use pantile_base::Timestamp;
 
@@ -15,7 +15,7 @@ use crate::types::key::Key;
 use crate::types::row::{Encoded, OutOfLine};
 use crate::types::value::Value;
 
-/// Bytes taken for a value before any of it has been seen.
+/// Most bytes that are allocated for a value before any of it has been read.
 const MOST_AT_ONCE: u64 = 1 << 20;
 
 fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
@@ -23,7 +23,7 @@ fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
 }
 
 impl Transaction {
-    /// An id that no value has had.
+    /// A new id for a value.
     pub(super) fn new_large_id(&self) -> u64 {
         self.core.registry.draw(self.slot).get()
     }
@@ -49,7 +49,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes the values out of line that a tuple's new row no longer has.
+    /// Deletes the values out of line to which a tuple's new row no longer refers.
     pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
         if !table.schema.can_move_out() {
             return Ok(());
@@ -98,6 +98,6 @@ fn wrong_length(id: u64, len: u64, found: usize) -> Error {
 fn missing(id: u64, piece: usize) -> Error {
     Error::Damaged {
         place: format!("value {id} out of line"),
-        detail: format!("its piece {piece} is not there"),
+        detail: format!("its piece {piece} is missing"),
     }
 }

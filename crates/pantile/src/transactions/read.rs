@@ -25,12 +25,12 @@ pub(super) enum Seen<'t> {
     Row(&'t [u8]),
 }
 
-/// What a reader finds at an anchor.
+/// Whether an anchor lets a reader pass.
 enum Passage {
     Free,
-    /// It is about to change: look again.
+    /// The anchor is about to change: load it again.
     Changing,
-    /// Locked by a transaction that may publish at or above this timestamp.
+    /// Locked by a transaction that may publish at this timestamp or above.
     Held(Slot, Timestamp),
 }
 
@@ -45,8 +45,8 @@ impl Transaction {
     }
 
     /// The mark that a read leaves in the gaps of an index and on tuples, if
-    /// any. What is read at the end of time is protected by a lock that the
-    /// transaction holds; a mark there would keep writers out for ever.
+    /// any. A lock of the transaction protects what it reads at the end of time.
+    /// A mark there would keep writers out for ever.
     #[inline]
     pub(super) fn mark(&self, at: Timestamp) -> Option<u64> {
         (!self.safe && at < Timestamp::MAX).then_some(at.get())
@@ -59,9 +59,10 @@ impl Transaction {
     /// The row with this primary key, or `None`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if an older transaction that is still running has
-    /// written the row and does not end in time; [`Error::WrongType`] and the
-    /// like for a key that does not fit; [`Error::TableDropped`].
+    /// [`Error::Conflict`] if an older running transaction has locked the row
+    /// and does not end as soon as the conflict policy demands;
+    /// [`Error::WrongType`] and similar if the key does not fit the table;
+    /// [`Error::TableDropped`].
     pub fn get<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         let table = &*table.0;
         let key = self.point_key(table, key)?;
@@ -120,13 +121,15 @@ impl Transaction {
     ) -> Result<Seen<'t>> {
         let cell = table.anchor(tuple);
         if self.mark(at).is_some() {
-            // The mark must be made first; the anchor's line comes meanwhile.
+            // The mark must be made first. The anchor's cache line is fetched
+            // meanwhile.
             prefetch(cell);
             self.core.marks.raise(table.id, tuple, at);
         }
         loop {
-            // What the anchor names may be too new for us, and then only the
-            // pin keeps it; what we see our timestamp keeps (T6).
+            // The timestamp protects the versions that this transaction sees.
+            // The one that the anchor names may be newer, and then only the pin
+            // protects it (T6).
             let pin = self.core.registry.pin(self.slot);
             let anchor = Anchor::load(cell);
             if anchor.is_owned_by(self.slot)
@@ -148,7 +151,7 @@ impl Transaction {
         }
     }
 
-    /// What this transaction has made of a tuple, or `None` if it has only locked it.
+    /// What this transaction has written to a tuple, or `None` if it has only locked it.
     pub(super) fn own_version(&self, table: &TableInner, tuple: TupleId) -> Option<Seen<'_>> {
         let write = self.buffers.by_tuple.get(&(table.id, tuple))?;
         match self.buffers.writes[*write as usize].pending {
@@ -158,7 +161,7 @@ impl Transaction {
         }
     }
 
-    /// Whether what the anchor says holds for a reader at `at`.
+    /// Whether a reader at `at` can rely on the anchor.
     #[inline]
     fn passage(&self, cell: &AtomicU64, anchor: Anchor, at: Timestamp) -> Passage {
         match anchor.owner() {
@@ -167,7 +170,7 @@ impl Transaction {
             Owner::Cleaner => Passage::Changing,
             Owner::Transaction(slot) if slot == self.slot => Passage::Free,
             Owner::Transaction(slot) => {
-                // The bound belongs to the holder only if the anchor still says so.
+                // The bound belongs to the holder only if the anchor has not changed.
                 let bound = self.core.registry.pending(slot);
                 if Anchor::load(cell) != anchor {
                     Passage::Changing
@@ -180,8 +183,8 @@ impl Transaction {
         }
     }
 
-    /// Waits for another transaction as the policy says: until `over`, or until
-    /// the holder's slot belongs to another transaction or has another bound.
+    /// Waits for another transaction as the conflict policy says: until `over`,
+    /// or until the holder's slot has another transaction or another bound.
     pub(super) fn wait_for(
         &self,
         table: &TableInner,
@@ -201,8 +204,8 @@ impl Transaction {
         }
     }
 
-    /// The version that is visible at `at`, from the newest on. The caller has
-    /// pinned its slot, or holds the tuple.
+    /// The version that is visible at `at`, searched from the newest on. The
+    /// caller has pinned its slot or locked the tuple.
     #[inline]
     pub(super) fn version_at(&self, newest: Address, at: Timestamp) -> Seen<'_> {
         if newest.is_none() {
@@ -217,8 +220,8 @@ impl Transaction {
         self.older_version(newest, at)
     }
 
-    /// Goes by what links say, and touches the content only of the version
-    /// that is visible: those of others may be gone (T13).
+    /// Follows links, and reads only the content of the version that is
+    /// visible, because other contents may be gone (T13).
     #[cold]
     fn older_version(&self, newest: Address, at: Timestamp) -> Seen<'_> {
         let store = &self.core.store;

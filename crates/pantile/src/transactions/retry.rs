@@ -1,4 +1,4 @@
-//! Trying transactions again.
+//! Running transactions again after conflicts.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::engine::core::Core;
 use crate::engine::stage::OnStage;
 use crate::types::error::Error;
 
-/// Tries after which a transaction gets the stage for itself.
+/// Failures after which a transaction asks for the exclusive stage.
 const PATIENCE: u32 = 8;
 
-/// Decides whether and when a transaction that failed is run again.
+/// Decides whether and when to run a failed transaction again.
 ///
-/// [`crate::Database::run`] does all of this; use it directly to see each attempt.
-/// Retries back off for a growing, random time. One that has failed eight
-/// times has others wait until it has succeeded, for a tenth of a second at most.
+/// [`Database::run`](crate::Database::run) uses it; use it directly to see each
+/// attempt. Retries back off for a growing, random time. After eight failures
+/// others wait until the transaction has succeeded, at most a tenth of a second.
 ///
 /// ```
 /// # use pantile::*;
@@ -49,13 +49,13 @@ impl<'d> Retry<'d> {
         Self { core, tries: 0, stage: None, random: core.registry.now().get() | 1 }
     }
 
-    /// How often the transaction has failed.
+    /// How many times the transaction has failed.
     pub fn tries(&self) -> u32 {
         self.tries
     }
 
-    /// Whether running the transaction again can help after `error`; if so,
-    /// returns when it is time to.
+    /// Returns whether the transaction can succeed if it is run again after
+    /// `error`. If so, the call returns when it is time to run it.
     pub fn again(&mut self, error: &Error) -> bool {
         if !error.is_retryable() {
             return false;

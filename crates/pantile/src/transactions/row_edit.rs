@@ -1,4 +1,4 @@
-//! A row under change.
+//! A row that is being changed.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use crate::types::key::Key;
 use crate::types::row::{self, Encoded, FromValue, OutOfLine, Row};
 use crate::types::value::Value;
 
-/// A copy of a row that [`crate::Transaction::modify`] lets a closure change.
+/// A copy of a row for a closure to change; see [`Transaction::modify`].
 pub struct RowEdit<'e> {
     txn: &'e Transaction,
     table: &'e TableInner,
     bytes: Vec<u8>,
-    /// Values that are to be stored out of line, by id.
+    /// Values to be stored out of line, by id.
     large: Vec<(u64, Vec<u8>)>,
 }
 
@@ -27,7 +27,7 @@ impl<'e> RowEdit<'e> {
 
     pub(super) fn into_parts(mut self) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
         if !self.large.is_empty() {
-            // A value that was moved out may have been replaced since.
+            // A value that was moved out may have been replaced again.
             let kept = self.row().encoded.values_out_of_line();
             self.large.retain(|(id, _)| kept.iter().any(|(other, _)| other == id));
         }
@@ -61,7 +61,7 @@ impl<'e> RowEdit<'e> {
     ///
     /// # Errors
     /// [`Error::UnknownColumn`], [`Error::PrimaryKeyChanged`], and errors of
-    /// values that do not fit; the column is as before then.
+    /// values that do not fit the column, which is unchanged then.
     #[inline]
     pub fn set(&mut self, column: usize, value: Value<'_>) -> Result<()> {
         let schema = &self.table.schema;
@@ -93,8 +93,8 @@ impl<'e> RowEdit<'e> {
         Err(Error::PrimaryKeyChanged { table: self.table.schema.name.clone() })
     }
 
-    /// Sets a value of variable length; the longest of the row go out of line
-    /// until it fits.
+    /// Sets a value of variable length. Moves the row's longest values out of
+    /// line until the row fits.
     fn set_variable(&mut self, n: usize, value: Option<&[u8]>) -> Result<()> {
         let schema = &self.table.schema;
         let len = value.map_or(0, <[u8]>::len);

@@ -1,4 +1,4 @@
-//! Savepoints, and taking writes back.
+//! Savepoints, and undoing writes.
 
 use pantile_base::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::engine::stale::StaleEntry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 
-/// A point in a transaction to which it can go back.
+/// A point in a transaction to which it can be rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint {
     transaction: Timestamp,
@@ -17,19 +17,19 @@ pub struct Savepoint {
 }
 
 impl Transaction {
-    /// Marks a point to which [`Transaction::rollback_to`] goes back.
+    /// Sets a savepoint for [`Transaction::rollback_to`].
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints_taken += 1;
         self.savepoints.push(self.savepoints_taken);
         Savepoint { transaction: self.ts, number: self.savepoints_taken, undo: self.buffers.undo.len() }
     }
 
-    /// Takes back every write since the savepoint, which stays valid. Rows
-    /// that were read stay read.
+    /// Undoes every write since the savepoint, which stays valid. Rows that
+    /// were read count as read.
     ///
     /// # Errors
-    /// [`Error::UnknownSavepoint`] if it is of another transaction or was
-    /// taken after one that has been gone back to.
+    /// [`Error::UnknownSavepoint`] if it is of another transaction, or was set
+    /// after a savepoint to which the transaction has been rolled back.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let found = self.savepoints.binary_search(&savepoint.number);
         let Some(at) = found.ok().filter(|_| savepoint.transaction == self.ts) else {
@@ -40,7 +40,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes back writes until `len` changes are left.
+    /// Undoes changes until `len` are left.
     pub(super) fn undo_to(&mut self, len: usize) {
         let mut unlocked = false;
         while self.buffers.undo.len() > len {
@@ -61,9 +61,9 @@ impl Transaction {
         }
     }
 
-    /// Takes back an index entry. That of a tuple that never had a version is
-    /// needed by nobody and goes at once, under our lock; others the cleaner
-    /// looks at.
+    /// Undoes an index entry. No transaction needs the entry of a tuple that
+    /// never had a version, so it is removed at once, under the lock. The
+    /// cleaner looks at all others.
     fn undo_entry(&mut self, entry: StaleEntry) {
         let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
         let table = self.core.tables.by_id(entry.table);
@@ -81,7 +81,7 @@ impl Transaction {
         let Buffers { tables, by_tuple, .. } = &mut *self.buffers;
         let table = &tables[write.table as usize].table;
         by_tuple.remove(&(table.id, write.tuple));
-        // What was read under the lock stays read.
+        // What was read under the lock counts as read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
         if write.gone {
             Anchor::bury(table.anchor(write.tuple), write.base);

@@ -16,8 +16,8 @@ use crate::types::value::Value;
 
 /// Which rows to scan, and in which order.
 ///
-/// Bounds are keys or first parts of keys; a bound that is a first part
-/// includes or excludes all keys that begin with it.
+/// A bound is a key or the first values of a key. In the second case it
+/// includes or excludes all keys that begin with these values.
 ///
 /// ```
 /// use std::ops::Bound;
@@ -45,28 +45,28 @@ impl<'r> Range<'r> {
         Self::all().from(Bound::Included(values)).to(Bound::Included(values))
     }
 
-    /// Only keys from this bound on.
+    /// Limits the range to keys from this bound on.
     #[must_use]
     pub fn from(mut self, lower: Bound<&'r [Value<'r>]>) -> Self {
         self.lower = lower;
         self
     }
 
-    /// Only keys up to this bound.
+    /// Limits the range to keys up to this bound.
     #[must_use]
     pub fn to(mut self, upper: Bound<&'r [Value<'r>]>) -> Self {
         self.upper = upper;
         self
     }
 
-    /// In descending key order.
+    /// Scans in descending key order.
     #[must_use]
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// At most this many rows.
+    /// Limits the scan to this many rows.
     #[must_use]
     pub fn limit(mut self, rows: usize) -> Self {
         self.limit = rows;
@@ -74,7 +74,7 @@ impl<'r> Range<'r> {
     }
 }
 
-/// Iterates over the rows of a range as its transaction sees them.
+/// Iterates over the rows of a range, as its transaction sees them.
 pub struct Scan<'t> {
     txn: &'t Transaction,
     table: &'t TableInner,
@@ -88,16 +88,16 @@ pub struct Scan<'t> {
 
 /// Entries that a scan without a limit takes from the index at a time.
 const BATCH: usize = 256;
-/// Entries that even a scan for one row takes: the first ones may be of rows
-/// that have been deleted.
+/// Entries that even a scan for one row takes. The first ones may be those of
+/// deleted rows.
 const LEAST_BATCH: usize = 8;
 
 impl Transaction {
     /// The rows of a range of primary keys.
     ///
     /// # Errors
-    /// For keys that do not fit, and [`crate::Error::TableDropped`]. Each row
-    /// may be an error as [`Transaction::get`] has them.
+    /// If a bound does not fit the key, and [`Error::TableDropped`]. Each row may
+    /// be an error that [`Transaction::get`] returns.
     ///
     /// ```
     /// # use pantile::*;
@@ -125,7 +125,7 @@ impl Transaction {
         self.scan_tree(&index.table, Some(&index.inner), range)
     }
 
-    /// The first row with this key of a secondary index; with a unique index,
+    /// The first row with this key of a secondary index. In a unique index it is
     /// the only one.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ fn lower_bound(
         }
         Bound::Excluded(values) => {
             words_of(table, columns, values, key)?;
-            // Beyond the last of all keys there is nothing.
+            // Beyond the last possible key there is nothing.
             key.prefix_end().map_or(Bound::Excluded(smallvec::smallvec![u64::MAX; 512]), Bound::Included)
         }
         _ => Bound::Unbounded,

@@ -1,6 +1,5 @@
-//! Transactions: beginning, reading, ending.
-//!
-//! Writes are in `write.rs`, scans in `scan.rs`, the commit path in `commit.rs`.
+//! Transactions: beginning and ending. What they do in between is in the
+//! other files of this wing; the commit path is in `commit.rs`.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,8 +34,8 @@ impl std::ops::DerefMut for InUse {
 
 /// A transaction. Dropping it rolls it back.
 ///
-/// It belongs to one thread at a time. Rows that it returns borrow from it,
-/// so they are gone before it ends or writes.
+/// It belongs to one thread at a time. The rows that it returns borrow from it,
+/// so the compiler lets none of them outlive its next write or its end.
 ///
 /// ```
 /// # use pantile::*;
@@ -57,22 +56,22 @@ impl std::ops::DerefMut for InUse {
 pub struct Transaction {
     pub(super) core: Arc<Core>,
     pub(super) slot: Slot,
-    /// Where it reads (if read-committed: where it began), and for
-    /// serializable transactions where it writes.
+    /// Where it reads (at read committed: where it began), and, if it is
+    /// serializable, where it writes.
     pub(super) ts: Timestamp,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
-    /// Reads leave no marks and meet no locks.
+    /// Its reads leave no marks and meet no locks.
     pub(super) safe: bool,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
     pub(super) finished: bool,
-    /// Numbers of the savepoints that can be gone back to, in order.
+    /// Numbers of the savepoints that are still valid, in order.
     pub(super) savepoints: Vec<u64>,
     pub(super) savepoints_taken: u64,
-    /// Also keeps two threads from using, and pinning, one slot.
+    /// A `Cell`, which also keeps two threads from using, and pinning, one slot.
     pub(super) versions_read: Cell<u64>,
-    /// There was no space for what it wrote.
+    /// Its commit found no space.
     pub(super) starved: bool,
 }
 
@@ -119,27 +118,28 @@ impl Transaction {
         })
     }
 
-    /// Its place in the serial order: where it reads and, if serializable, writes.
+    /// Its place in the serial order: it reads at this timestamp and, if it is
+    /// serializable, writes at it.
     pub fn timestamp(&self) -> Timestamp {
         self.ts
     }
 
-    /// How old the state is that it reads.
+    /// The age of the state that it reads.
     pub fn age(&self) -> Duration {
         Clock::duration(self.core.registry.now().tick().saturating_sub(self.ts.tick()))
     }
 
-    /// How strictly it is kept apart from others.
+    /// How it is isolated from others.
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
 
-    /// Whether it refuses writes.
+    /// Whether it rejects writes.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// Takes everything back and ends the transaction.
+    /// Undoes all writes and ends the transaction.
     pub fn rollback(mut self) {
         self.abort();
     }

@@ -1,9 +1,9 @@
-//! Writing: locking tuples, and what becomes of them in the private buffer.
+//! Writing: inserting, changing and deleting rows.
 //!
-//! A write locks its tuple when it is made (so that conflicts show in the
-//! statement that has them) and enters new keys into the indexes, where
-//! readers find a locked tuple without a version. Rows stay private until
-//! the commit appends them.
+//! A write locks its tuple at once, so that the statement that conflicts is the
+//! one that fails, and enters new keys into the indexes, where readers find a
+//! locked tuple without a version. Rows stay private until the commit appends
+//! them.
 
 use pantile_base::Timestamp;
 
@@ -22,18 +22,19 @@ impl Transaction {
     /// Adds a row.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`] if its primary key or a unique key exists;
-    /// [`Error::Conflict`]; [`Error::ReadOnly`]; [`Error::WrongType`] and the
-    /// like for values that do not fit. The call has changed nothing then.
+    /// [`Error::DuplicateKey`] if another row has its primary key or a unique
+    /// key; [`Error::Conflict`]; [`Error::ReadOnly`]; [`Error::WrongType`] and
+    /// similar if a value does not fit its column. The call has changed nothing
+    /// then.
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.put(&table.0, values, false).map(|_| ())
     }
 
-    /// Adds a row or replaces the one with its primary key; tells whether
+    /// Adds a row or replaces the one with its primary key. Returns whether
     /// there was one.
     ///
     /// # Errors
-    /// As [`Transaction::insert`], but a primary key that exists is none.
+    /// As [`Transaction::insert`], except that the primary key may exist.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<bool> {
         self.put(&table.0, values, true)
     }
@@ -90,7 +91,8 @@ impl Transaction {
         Ok(existed)
     }
 
-    /// Changes columns of the row with this primary key; tells whether there is one.
+    /// Changes columns of the row with this primary key. Returns whether there
+    /// is one.
     ///
     /// # Errors
     /// As [`Transaction::modify`].
@@ -108,14 +110,14 @@ impl Transaction {
         })
     }
 
-    /// Reads the row with this primary key as nobody else can change it, and
-    /// lets `edit` change it; tells whether there is a row and it was changed.
-    /// `edit` returns whether the changes are to be kept.
+    /// Locks the row with this primary key and lets `edit` read and change it.
+    /// `edit` returns whether to keep its changes. Returns whether there is such
+    /// a row and it was changed.
     ///
     /// # Errors
     /// What `edit` returns; [`Error::PrimaryKeyChanged`]; [`Error::DuplicateKey`]
     /// of a unique index; [`Error::Conflict`]; [`Error::ReadOnly`]. The row is
-    /// as before then.
+    /// unchanged then.
     pub fn modify(
         &mut self,
         table: &Table,
@@ -178,8 +180,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Reads the row with this primary key and keeps everybody else from
-    /// changing it until the transaction ends.
+    /// Reads the row with this primary key and locks it, so that no other
+    /// transaction changes it before this one ends.
     ///
     /// # Errors
     /// As [`Transaction::modify`].
@@ -196,7 +198,7 @@ impl Transaction {
         }
     }
 
-    /// Deletes the row with this primary key; tells whether there was one.
+    /// Deletes the row with this primary key. Returns whether there was one.
     ///
     /// # Errors
     /// [`Error::Conflict`], [`Error::ReadOnly`], and errors of the key.

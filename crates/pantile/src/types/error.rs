@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A result whose error is [`Error`].
+/// A result whose error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a transaction could not have what it asked for.
+/// What keeps a transaction from reading or writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Conflict {
     /// A transaction with a later timestamp has already written the tuple.
@@ -15,12 +15,15 @@ pub enum Conflict {
     /// A transaction with a later timestamp has already read the tuple, or the
     /// gap into which a key was to go.
     ReadByLater,
-    /// Another running transaction has written the tuple, and the conflict
-    /// policy is to abort at once (or waiting could not have helped).
+    /// Another running transaction has locked the tuple, by a write or by
+    /// [`get_for_update`](crate::Transaction::get_for_update). The call did not
+    /// wait, because the conflict policy is [`Abort`](crate::ConflictPolicy::Abort)
+    /// or because waiting could not have helped.
     Locked,
-    /// As `Locked`, and the other did not end within the time limit.
+    /// Another running transaction has locked the tuple. The call waited for it
+    /// as long as the conflict policy allows, and it has not ended.
     TimedOut,
-    /// Waiting would have closed a circle of transactions that wait for each other.
+    /// Waiting would have closed a cycle of transactions that wait for each other.
     Deadlock,
     /// Snapshot isolation: another transaction has committed the tuple since
     /// this one began (first committer wins).
@@ -30,23 +33,23 @@ pub enum Conflict {
 /// Everything that can go wrong.
 ///
 /// The message of each says what happened, what is still true and what to do.
-/// Unless a message says otherwise the failed call has changed nothing, and
-/// its transaction can go on.
+/// Unless a message says otherwise, the failed call has changed nothing and its
+/// transaction can go on.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A concurrent transaction stands in the way; run the transaction again.
+    /// A concurrent transaction is in the way. Run the transaction again.
     Conflict {
-        /// What stands in the way.
+        /// What is in the way.
         conflict: Conflict,
-        /// The table in which it does.
+        /// The table in which it is.
         table: String,
     },
     /// A row with this key exists, or a unique index has an entry of this key.
     DuplicateKey {
         /// The table.
         table: String,
-        /// The index that is unique; `primary` for the primary key.
+        /// The unique index; `primary` for the primary key.
         index: String,
     },
     /// No table of this name.
@@ -76,7 +79,7 @@ pub enum Error {
         /// Name or number asked for.
         column: String,
     },
-    /// A value of another type than the column's.
+    /// A value that is not of the column's type.
     WrongType {
         /// The table.
         table: String,
@@ -130,19 +133,19 @@ pub enum Error {
         /// Bytes it would take in line.
         len: usize,
     },
-    /// The value is stored out of line and cannot be borrowed; use [`crate::Row::read`].
+    /// The value is stored out of line and cannot be borrowed. Use [`crate::Row::read`].
     OutOfLine {
         /// The column.
         column: String,
     },
-    /// An update would change the primary key; delete the row and insert it anew.
+    /// An update would change the primary key. Delete the row and insert it again.
     PrimaryKeyChanged {
         /// The table.
         table: String,
     },
-    /// A table or index definition that makes no sense, with the reason.
+    /// An invalid table or index definition, with the reason.
     InvalidDefinition(String),
-    /// An option that makes no sense, with the reason.
+    /// An invalid option, with the reason.
     InvalidOption(String),
     /// A write in a read-only transaction.
     ReadOnly,
@@ -153,16 +156,16 @@ pub enum Error {
     },
     /// More than 16,777,215 contents in one transaction.
     TransactionTooLarge,
-    /// A savepoint of another transaction, or one that has been rolled back.
+    /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
     /// The medium has no room for the commit.
     StorageFull {
         /// What the medium says.
         detail: String,
     },
-    /// The medium asked for cannot be had in this place.
+    /// The medium cannot be used at this path.
     UnfitMedium {
-        /// What is missing, and the way out.
+        /// What is missing, and what to do.
         detail: String,
     },
     /// A write or sync of the medium failed earlier.
@@ -172,7 +175,7 @@ pub enum Error {
     },
     /// Another process, or this one, has the database open.
     AlreadyOpen(PathBuf),
-    /// There is no database here, and it was not to be created.
+    /// There is no database at this path, and the options forbid creating one.
     NoDatabase(PathBuf),
     /// The files here are not a Pantile database.
     NotADatabase {
@@ -181,7 +184,7 @@ pub enum Error {
         /// What does not fit.
         detail: String,
     },
-    /// The database has another format version.
+    /// The database has a format version that this build cannot read.
     FormatVersion {
         /// The version found.
         found: u32,
@@ -190,21 +193,25 @@ pub enum Error {
     },
     /// Committed data on the medium is damaged.
     Damaged {
-        /// Where: byte offset on the medium, block, slot, table as far as known.
+        /// Where: byte offset on the medium, block, slot and table, as far as known.
         place: String,
-        /// What does not fit.
+        /// What is wrong there.
         detail: String,
     },
     /// An operating-system call failed before anything was changed.
     Io {
-        /// What was tried.
+        /// What the engine tried to do.
         operation: String,
         /// The system's error.
         source: std::io::Error,
     },
     /// The database has been closed.
     Closed,
-    /// A safe snapshot could not be had in time.
+    /// Another transaction did not end within this time:
+    /// [`Database::close`](crate::Database::close) waits for every running one,
+    /// and [`Database::create_index`](crate::Database::create_index) for commits
+    /// that are under way. The call has changed nothing, and the database stays
+    /// open. End the transaction and call again.
     Timeout(Duration),
 }
 
@@ -229,12 +236,12 @@ impl fmt::Display for Conflict {
             Conflict::ReadByLater => {
                 "a transaction with a later timestamp has already read the tuple or the key range"
             }
-            Conflict::Locked => "another running transaction has written the tuple",
+            Conflict::Locked => "another running transaction has locked the tuple",
             Conflict::TimedOut => {
-                "another running transaction has written the tuple and did not end within the time limit"
+                "another running transaction has locked the tuple and did not end while this one waited"
             }
             Conflict::Deadlock => {
-                "waiting would have closed a circle of transactions that wait for each other"
+                "waiting would have closed a cycle of transactions that wait for each other"
             }
             Conflict::ChangedSinceSnapshot => {
                 "another transaction has committed the tuple since this one took its snapshot"
@@ -277,24 +284,24 @@ impl fmt::Display for Error {
             }
             Error::TooLong { table, column, max, len } => write!(
                 f,
-                "a value of {len} bytes for column {column:?} of table {table:?}, which takes at most {max}; nothing was changed"
+                "a value of {len} bytes is too long for column {column:?} of table {table:?}, which takes at most {max}; nothing was changed"
             ),
             Error::NotNull { table, column } => {
                 write!(f, "column {column:?} of table {table:?} does not take NULL; nothing was changed")
             }
             Error::WrongArity { table, expected, got } => {
-                write!(f, "{got} values where table {table:?} takes {expected}; nothing was changed")
+                write!(f, "{got} values given where table {table:?} takes {expected}; nothing was changed")
             }
             Error::RowTooLarge { table, len } => write!(
                 f,
-                "a row of {len} bytes for table {table:?}; at most 65535 fit after long values moved out of line; nothing was changed"
+                "a row of {len} bytes is too large for table {table:?}: at most 65535 remain in line after long values have moved out; nothing was changed"
             ),
             Error::OutOfLine { column } => {
                 write!(f, "the value of column {column:?} is stored out of line; read it with Row::read")
             }
             Error::PrimaryKeyChanged { table } => write!(
                 f,
-                "an update of table {table:?} may not change the primary key; delete the row and insert it anew; nothing was changed"
+                "an update of table {table:?} may not change the primary key; delete the row and insert it again; nothing was changed"
             ),
             Error::InvalidDefinition(reason) => {
                 write!(f, "invalid definition: {reason}; nothing was changed")
@@ -312,15 +319,15 @@ impl fmt::Display for Error {
             ),
             Error::StorageFull { detail } => write!(
                 f,
-                "no room for the commit ({detail}); the transaction has left no trace, reads go on; free space or raise the limit"
+                "no room for the commit ({detail}); the transaction has left no trace, and reads go on; free space or raise the limit"
             ),
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
                 f,
-                "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, reads go on; close the database, check the device, and open it again"
+                "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
             ),
             Error::AlreadyOpen(path) => {
-                write!(f, "the database in {} is open already; close it there first", path.display())
+                write!(f, "the database in {} is already open; close it there first", path.display())
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
             Error::NotADatabase { path, detail } => {
@@ -328,17 +335,20 @@ impl fmt::Display for Error {
             }
             Error::FormatVersion { found, supported } => write!(
                 f,
-                "the database has format version {found}, this build reads version {supported}; it was left as it is"
+                "the database has format version {found}, and this build reads version {supported}; it was left as it is"
             ),
             Error::Damaged { place, detail } => {
                 write!(
                     f,
-                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or inspect it"
+                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or inspect the database"
                 )
             }
             Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),
             Error::Closed => f.write_str("the database has been closed; open it again"),
-            Error::Timeout(limit) => write!(f, "not possible within {limit:?}; nothing was changed"),
+            Error::Timeout(limit) => write!(
+                f,
+                "another transaction did not end within {limit:?}; nothing was changed, and the database is still open; end the transaction and call again"
+            ),
         }
     }
 }

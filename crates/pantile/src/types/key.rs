@@ -3,9 +3,9 @@
 //!
 //! Integers are stored big-endian with the sign flipped, floats by IEEE total
 //! order, strings with zero bytes escaped and ended by `00 01`, nullable
-//! columns behind a byte that tells NULL (which sorts first). No key is
-//! another's prefix continued by zero bytes, so padding to whole words keeps
-//! keys distinct.
+//! columns behind a byte that marks NULL (which sorts first). No key is the
+//! prefix of another that continues with zero bytes, so padding to whole words
+//! keeps keys distinct.
 
 use smallvec::SmallVec;
 
@@ -103,12 +103,12 @@ impl Key {
             (Type::FixedString(len), Value::Str(s)) => self.push_fixed(s.as_bytes(), usize::from(len)),
             (Type::Bytes(_), Value::Bytes(b)) => self.push_escaped(b),
             (Type::String(_), Value::Str(s)) => self.push_escaped(s.as_bytes()),
-            // `row::check` lets no other pair through.
+            // `row::check` rejects all other pairs.
             (ty, value) => unreachable!("{} in a {} column", value.kind(), ty.name()),
         }
     }
 
-    /// Builds the key, or its first part, from values in the order of `columns`.
+    /// Builds the key, or its first values, from values in the order of `columns`.
     pub fn set_values(&mut self, schema: &Schema, columns: &[usize], values: &[Value<'_>]) -> Result<()> {
         if values.len() > columns.len() {
             return Err(Error::WrongArity {

@@ -1,4 +1,4 @@
-//! Options: everything that is chosen when a database is opened.
+//! Options of databases and transactions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use pantile_reclaim::{Collector, GcOptions};
 
 use crate::types::error::{Error, Result};
 
-/// Where a database lives.
+/// Where a database is stored.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum MediumKind {
     /// A file in the database's directory.
     #[default]
     File,
-    /// Memory, gone with the last handle.
+    /// Memory, which is freed with the last handle.
     Dram,
-    /// Persistent memory: a file in the database's directory, which is on a
-    /// file system mounted with `dax=always`. Every acknowledged commit is
+    /// Persistent memory: a file in the database's directory, on a file system
+    /// that is mounted with `dax=always`. Every acknowledged commit is
     /// durable, whatever [`Options::durability`] says.
     Dax,
     /// Emulated persistent memory, kept in a file of the database's directory.
     Nvm(NvmConfig),
 }
 
-/// What a transaction does when another running one stands in its way.
+/// What a call does when another running transaction has locked what it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConflictPolicy {
     /// The call fails at once with [`Error::Conflict`].
     Abort,
-    /// The call waits, at most this long, if waiting can help: in serializable
-    /// transactions that is so only if the other has the smaller timestamp.
+    /// The call waits at most this long, if waiting can help, and then fails. To
+    /// a serializable transaction it helps only if the other one is older.
     Wait(Duration),
 }
 
@@ -45,14 +45,14 @@ impl Default for ConflictPolicy {
     }
 }
 
-/// How far a long step of opening is.
+/// The progress of a long step of opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// What is being done.
+    /// The step.
     pub step: RecoveryStep,
-    /// Done so far: bytes while scanning, tables while indexing.
+    /// How much is done: bytes while scanning, tables while indexing.
     pub done: u64,
-    /// To be done in all.
+    /// How much there is to do in all.
     pub total: u64,
 }
 
@@ -106,27 +106,29 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    /// A file, durable commits, waiting up to a second on conflicts.
+    /// The defaults: a file, durable commits, and up to a second of waiting on
+    /// conflicts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where the database lives.
+    /// Sets where the database is stored.
     #[must_use]
     pub fn medium(mut self, medium: MediumKind) -> Self {
         self.medium = medium;
         self
     }
 
-    /// Opens the database on a medium that exists already, for example one in
-    /// DRAM that an earlier handle used ([`crate::Database::medium`]).
+    /// Opens the database on a medium that is already open, for example one in
+    /// DRAM that an earlier handle used
+    /// ([`Database::medium`](crate::Database::medium)).
     #[must_use]
     pub fn on_medium(mut self, medium: Arc<dyn Medium>) -> Self {
         self.on_medium = Some(medium);
         self
     }
 
-    /// When a commit is acknowledged; see [`Durability`].
+    /// Sets when a commit is acknowledged; see [`Durability`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -142,24 +144,24 @@ impl Options {
         self
     }
 
-    /// Whether a read of the data file that fails is explained on stderr
-    /// before the process ends of SIGBUS (the default). This takes a handler
-    /// of that signal for the whole process, which passes on what is not
-    /// about data files to the handler that was there before.
+    /// Whether a failed read of the data file is explained on stderr before
+    /// SIGBUS ends the process (the default). This installs a handler of that
+    /// signal for the whole process. Signals that do not concern data files go
+    /// on to the handler that was there before.
     #[must_use]
     pub fn explain_bus_errors(mut self, explain: bool) -> Self {
         self.silent_bus_errors = !explain;
         self
     }
 
-    /// Which collector frees space.
+    /// Sets the collector that frees space.
     #[must_use]
     pub fn collector(mut self, collector: Collector) -> Self {
         self.collector = collector;
         self
     }
 
-    /// How the collector goes about its work.
+    /// Sets how the collector works.
     ///
     /// ```
     /// use std::time::Duration;
@@ -174,69 +176,71 @@ impl Options {
         self
     }
 
-    /// What transactions do on conflicts, unless they say otherwise.
+    /// Sets what transactions do on conflicts, unless their own options say
+    /// otherwise.
     #[must_use]
     pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
         self.conflict = conflict;
         self
     }
 
-    /// Whether to make a database where there is none (the default).
+    /// Whether to create a database where there is none (the default).
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.must_exist = !create;
         self
     }
 
-    /// Threads of recovery; by default one per core.
+    /// Sets the number of threads of recovery; by default one per core.
     #[must_use]
     pub fn recovery_threads(mut self, threads: usize) -> Self {
         self.recovery_threads = Some(threads);
         self
     }
 
-    /// Commits that can append at the same time; by default one per core.
+    /// Sets how many commits can append at the same time; by default one per core.
     #[must_use]
     pub fn streams(mut self, streams: usize) -> Self {
         self.streams = Some(streams);
         self
     }
 
-    /// Contents in a block: 1,920 by default and at most, down to 1. Small
-    /// blocks are reclaimed sooner and waste more space; tests use them to
-    /// see much reclaimed in a short time.
+    /// Sets the contents of a block: from 1 to 1,920, which is the default.
+    /// Small blocks are reclaimed sooner and waste more space. Tests use them to
+    /// reclaim much in a short time.
     #[must_use]
     pub fn block_slots(mut self, contents: u32) -> Self {
         self.block_slots = Some(contents);
         self
     }
 
-    /// Most bytes that the medium may take; commits beyond fail with
-    /// [`Error::StorageFull`].
+    /// Limits the bytes that the medium may take. Commits beyond the limit fail
+    /// with [`Error::StorageFull`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Has the medium take at least this many bytes when the database is
-    /// opened, so that commits need not wait for the system to find them.
+    /// Makes the medium take at least this many bytes when the database is
+    /// opened, so that commits do not wait for the system to allocate them.
     #[must_use]
     pub fn preallocate(mut self, bytes: u64) -> Self {
         self.preallocate = bytes;
         self
     }
 
-    /// Called now and then while opening recovers a database, from several threads.
+    /// Sets what is called now and then, from several threads, while opening
+    /// recovers a database.
     #[must_use]
     pub fn progress(mut self, call: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(call));
         self
     }
 
-    /// Has everything go by a time that the caller lets pass, instead of the
-    /// machine's clocks. A program that uses the database from one thread, on
-    /// a medium that does the same each time, can then be repeated exactly.
+    /// Replaces the machine's clocks by a time that the caller advances. A
+    /// program that uses the database from one thread, on a deterministic
+    /// medium, can then be repeated exactly.
     ///
     /// ```
     /// use std::time::Duration;
@@ -257,10 +261,10 @@ impl Options {
 
     pub(crate) fn check(&self) -> Result<()> {
         if self.recovery_threads == Some(0) || self.streams == Some(0) {
-            return Err(Error::InvalidOption("recovery_threads and streams are at least 1".into()));
+            return Err(Error::InvalidOption("recovery_threads and streams must be at least 1".into()));
         }
         if self.block_slots.is_some_and(|slots| !(1..=BLOCK_SLOTS as u32).contains(&slots)) {
-            return Err(Error::InvalidOption(format!("block_slots is from 1 to {BLOCK_SLOTS}")));
+            return Err(Error::InvalidOption(format!("block_slots must be from 1 to {BLOCK_SLOTS}")));
         }
         self.gc.check().map_err(Error::InvalidOption)
     }
@@ -277,18 +281,18 @@ impl Options {
     }
 }
 
-/// How strictly transactions are kept apart; `docs/isolation.md` has the
-/// anomalies that each lets through.
+/// How transactions are isolated from each other; `docs/isolation.md` lists the
+/// anomalies that each level permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Isolation {
     /// As if transactions ran one after the other, in the order of their
     /// timestamps, which respects real time.
     #[default]
     Serializable,
-    /// Reads are of one moment; of two that write the same tuple the first
-    /// committer wins. Lets write skew through.
+    /// All reads are of one moment. Of two transactions that write the same
+    /// tuple, the first to commit wins. Permits write skew.
     Snapshot,
-    /// Each statement reads what is committed when it begins.
+    /// Each statement reads what has been committed when it begins.
     ReadCommitted,
 }
 
@@ -312,21 +316,22 @@ impl TransactionOptions {
         Self::default()
     }
 
-    /// How strictly it is kept apart from others.
+    /// How it is isolated from others.
     #[must_use]
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
     }
 
-    /// Whether writes are refused.
+    /// Whether writes are rejected.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Read-only at the last safe snapshot; see [`crate::Database::begin_safe_snapshot`].
+    /// Makes it read-only, at the newest safe snapshot; see
+    /// [`Database::begin_safe_snapshot`](crate::Database::begin_safe_snapshot).
     #[must_use]
     pub fn safe_snapshot(mut self) -> Self {
         self.safe_snapshot = true;
@@ -334,7 +339,7 @@ impl TransactionOptions {
         self
     }
 
-    /// What it does on conflicts.
+    /// Sets what it does on conflicts.
     #[must_use]
     pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
         self.conflict = Some(conflict);

@@ -1,4 +1,4 @@
-//! Rows: encoding, decoding, typed access without copying.
+//! Rows: encoding, decoding, and typed access without copying.
 //!
 //! The layout is described in `docs/format.md`, "Rows": null bitmap, fixed
 //! part, out-of-line bitmap, end offsets, variable part; all little-endian.
@@ -11,16 +11,16 @@ use crate::types::error::{Error, Result};
 use crate::types::schema::{Column, Place, Schema, Type};
 use crate::types::value::{Decimal, Value};
 
-/// Most bytes of a row in line.
+/// Most bytes of a row, without values out of line.
 pub(crate) const MAX_ROW: usize = 65_535;
 
-/// Bytes that stand in a row for a value stored out of line: its id and length.
+/// Bytes that a value stored out of line takes in its row: its id and length.
 pub(crate) const OUT_OF_LINE_BYTES: usize = 16;
 
 /// Appends the encoded row to `out`.
 ///
-/// `move_out` stores a value out of line and returns its id; it is called
-/// for the longest values of a row that does not fit.
+/// `move_out` stores a value out of line and returns its id. It is called for
+/// the longest values of a row that is too large.
 pub(crate) fn encode<'a>(
     schema: &Schema,
     values: &[Value<'a>],
@@ -107,7 +107,7 @@ fn wrong_type(schema: &Schema, column: &Column, got: &str) -> Error {
     }
 }
 
-/// Whether the value can go into the column.
+/// Checks that the value fits the column.
 pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Result<()> {
     let fits = match (column.ty, value) {
         (_, Value::Null) if column.null_bit.is_some() => true,
@@ -170,7 +170,7 @@ fn int_range(ty: Type) -> Option<std::ops::RangeInclusive<i128>> {
     Some(range)
 }
 
-/// The low bytes of an integer value that [`check`] has let through.
+/// The low bytes of an integer value that [`check`] has accepted.
 pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
     match *value {
         Value::Int(v) => v as u64,
@@ -202,14 +202,14 @@ fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
     }
 }
 
-/// How one encoded column reads.
+/// What an encoded column holds.
 pub(crate) enum Stored<'a> {
     Null,
     Value(Value<'a>),
     OutOfLine { id: u64, len: u64 },
 }
 
-/// The encoded bytes of a row beside their layout.
+/// The encoded bytes of a row, with their layout.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a> {
     pub schema: &'a Schema,
@@ -277,7 +277,8 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Writes a value over the fixed part of an encoded row, where the column is fixed.
+/// Overwrites a value in the fixed part of an encoded row. Returns false if the
+/// column is of variable length.
 pub(crate) fn overwrite_fixed(bytes: &mut [u8], column: &Column, value: &Value<'_>) -> bool {
     let Place::Fixed(at) = column.place else {
         return false;
@@ -287,8 +288,8 @@ pub(crate) fn overwrite_fixed(bytes: &mut [u8], column: &Column, value: &Value<'
     true
 }
 
-/// Replaces the value of a column of variable length, in line or (with
-/// `large`) by the reference to a value out of line.
+/// Replaces the value of a column of variable length, by a value in line or
+/// (with `large`) by the reference to one out of line.
 pub(crate) fn splice(
     schema: &Schema,
     row: &mut Vec<u8>,
@@ -327,7 +328,7 @@ fn put_bit(bytes: &mut [u8], at: usize, bit: Option<u16>, on: bool) {
     }
 }
 
-/// The movable value in line that is longest, if moving it out saves space.
+/// The longest value in line that can move out, if that saves space.
 pub(crate) fn longest_movable(row: &Encoded<'_>) -> Option<usize> {
     (0..row.schema.columns.len())
         .filter(|&n| row.schema.columns[n].can_move_out() && !row.is_out_of_line(&row.schema.columns[n]))
@@ -378,8 +379,8 @@ fn unpadded(raw: &[u8]) -> usize {
     raw.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1)
 }
 
-/// Rows are checked when written and covered by a checksum, so what is not
-/// UTF-8 here is a bug; showing nothing would hide it.
+/// Rows are checked when they are written, and a checksum covers them, so bytes
+/// that are not UTF-8 are a bug. An empty string would hide it.
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("a stored string is UTF-8")
 }
@@ -391,17 +392,17 @@ pub(crate) trait OutOfLine {
 
 /// A row of a table as one transaction sees it.
 ///
-/// It borrows the stored bytes: nothing is copied until a value is asked for,
-/// and strings and bytes are not copied even then.
+/// It borrows the stored bytes. Reading a value copies it, except for strings
+/// and bytes, which are borrowed too.
 #[derive(Clone, Copy)]
 pub struct Row<'t> {
     pub(crate) encoded: Encoded<'t>,
     pub(crate) out_of_line: &'t dyn OutOfLine,
-    /// When the statement that read the row began.
+    /// The timestamp at which the statement read the row.
     pub(crate) at: Timestamp,
 }
 
-/// Names a column: by number (fast) or by name.
+/// Names a column: by its number, which is fast, or by its name.
 pub trait ColumnRef {
     /// The number of the column in the table.
     #[doc(hidden)]
@@ -426,7 +427,7 @@ impl ColumnRef for &str {
 
 /// A Rust type that a column can be read as.
 pub trait FromValue<'t>: Sized {
-    /// The value, or `None` where the types do not match.
+    /// The value, or `None` if the types do not match.
     fn from_value(value: Value<'t>) -> Option<Self>;
 }
 
@@ -434,8 +435,8 @@ impl<'t> Row<'t> {
     /// The value of a column.
     ///
     /// # Errors
-    /// [`Error::UnknownColumn`]; [`Error::WrongType`] where the column's type
-    /// (or NULL) does not convert to `T`; [`Error::OutOfLine`].
+    /// [`Error::UnknownColumn`]; [`Error::WrongType`] if the column's type, or
+    /// NULL, does not convert to `T`; [`Error::OutOfLine`].
     ///
     /// ```
     /// # use pantile::*;
@@ -469,8 +470,8 @@ impl<'t> Row<'t> {
         wrong_type(self.encoded.schema, column, &got)
     }
 
-    /// The bytes of a string or bytes column, wherever they are stored;
-    /// `None` for NULL. Values in line are borrowed, others are copied.
+    /// The bytes of a string or bytes column, in line or not; `None` for NULL.
+    /// Values in line are borrowed, others are copied.
     ///
     /// # Errors
     /// [`Error::UnknownColumn`], [`Error::WrongType`] for other types.
@@ -500,7 +501,7 @@ impl<'t> Row<'t> {
     /// All values in order.
     ///
     /// # Errors
-    /// [`Error::OutOfLine`] where one is stored out of line.
+    /// [`Error::OutOfLine`] if one is stored out of line.
     pub fn values(&self) -> Result<Vec<Value<'t>>> {
         (0..self.len()).map(|n| self.get(n)).collect()
     }

@@ -1,14 +1,15 @@
-//! Whether stored bytes are a row at all. Rows are checked when they are
-//! written and covered by checksums, so one that is not is a bug's or a
-//! forger's; recovery looks before it relies on it.
+//! Checks that stored bytes are a row. Rows are checked when they are written,
+//! and checksums cover them, so only a bug or a forger makes other bytes.
+//! Recovery checks before it relies on them.
 
 use crate::types::row::{Encoded, MAX_ROW, OUT_OF_LINE_BYTES, Stored};
 use crate::types::schema::{Column, Place, Type};
 use crate::types::value::Value;
 
 impl Encoded<'_> {
-    /// Why the bytes cannot be read as a row, if so: its parts must lie in it,
-    /// values be no longer than their columns take, and strings be UTF-8.
+    /// Why the bytes cannot be read as a row, if they cannot. All parts must lie
+    /// within the row, no value may be longer than its column allows, and
+    /// strings must be UTF-8.
     pub fn shape_problem(&self) -> Option<String> {
         let (schema, len) = (self.schema, self.bytes.len());
         if len < schema.heap_at || len > MAX_ROW {
@@ -45,7 +46,7 @@ impl Encoded<'_> {
         }
     }
 
-    /// Why values are none that could have been written, if so; the row can be read.
+    /// Which value can never have been written, if any. The row can be read.
     pub fn value_problem(&self) -> Option<String> {
         let is_wrong = |column: &&Column| !self.could_be_written(column);
         let wrong = self.schema.columns.iter().find(is_wrong);

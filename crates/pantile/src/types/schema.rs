@@ -1,4 +1,4 @@
-//! Table definitions and the layout of rows that follows from them.
+//! Table definitions, and the layout of rows that follows from them.
 
 use crate::types::error::{Error, Result};
 
@@ -23,9 +23,9 @@ pub enum Type {
     U32,
     /// An unsigned integer of 8 bytes.
     U64,
-    /// An IEEE 754 number of 4 bytes. Keys order it totally, with -0 below 0.
+    /// An IEEE 754 number of 4 bytes. Keys are in its total order, -0 below 0.
     F32,
-    /// An IEEE 754 number of 8 bytes. Keys order it totally, with -0 below 0.
+    /// An IEEE 754 number of 8 bytes. Keys are in its total order, -0 below 0.
     F64,
     /// A decimal number with `scale` of its `precision` (at most 38) digits
     /// after the point, 16 bytes.
@@ -40,11 +40,11 @@ pub enum Type {
     /// Exactly this many bytes; shorter values are padded with zero bytes.
     FixedBytes(u16),
     /// A UTF-8 string stored in exactly this many bytes, padded with zero
-    /// bytes; reads give it without the padding.
+    /// bytes. Reading removes the padding.
     FixedString(u16),
-    /// Up to this many bytes; long values may be stored out of line.
+    /// Up to this many bytes. Long values may be stored out of line.
     Bytes(u32),
-    /// A UTF-8 string of up to this many bytes; long values may be stored out of line.
+    /// A UTF-8 string of up to this many bytes. Long values may be stored out of line.
     String(u32),
 }
 
@@ -62,7 +62,7 @@ impl Type {
         })
     }
 
-    /// Most bytes of the type in a key, beside the byte that tells NULL.
+    /// Most bytes of the type in a key, without the byte that marks NULL.
     pub(crate) fn max_key_len(self) -> usize {
         match self {
             // Each byte may need an escape; two bytes end the value.
@@ -71,7 +71,7 @@ impl Type {
         }
     }
 
-    /// How messages and `inspect` name the type.
+    /// The type's name in messages and in inspections.
     pub fn name(self) -> String {
         match self {
             Type::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
@@ -102,7 +102,7 @@ pub struct IndexDef {
     pub name: String,
     /// The columns of its key, most significant first.
     pub columns: Vec<String>,
-    /// Whether two rows may have the same key. Keys with a NULL never clash.
+    /// Whether every row must have a key of its own. Keys with a NULL are exempt.
     pub unique: bool,
 }
 
@@ -112,13 +112,13 @@ impl IndexDef {
         Self { name: name.into(), columns: columns.into_iter().map(Into::into).collect(), unique: false }
     }
 
-    /// An index that refuses a second row with the same key.
+    /// An index that rejects a second row with the same key.
     pub fn unique<S: Into<String>>(name: impl Into<String>, columns: impl IntoIterator<Item = S>) -> Self {
         Self { unique: true, ..Self::new(name, columns) }
     }
 }
 
-/// What a table is made of.
+/// The definition of a table.
 ///
 /// ```
 /// use pantile::{IndexDef, TableDef, Type};
@@ -134,7 +134,7 @@ impl IndexDef {
 pub struct TableDef {
     /// Its name.
     pub name: String,
-    /// Its columns, in the order in which rows give them.
+    /// Its columns, in the order of a row's values.
     pub columns: Vec<ColumnDef>,
     /// The columns of the primary key, most significant first.
     pub primary_key: Vec<String>,
@@ -143,12 +143,12 @@ pub struct TableDef {
 }
 
 impl TableDef {
-    /// A table without columns as yet.
+    /// A table that has no columns yet.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), columns: Vec::new(), primary_key: Vec::new(), indexes: Vec::new() }
     }
 
-    /// Adds a column that does not take NULL.
+    /// Adds a column that rejects NULL.
     #[must_use]
     pub fn column(self, name: impl Into<String>, ty: Type) -> Self {
         self.with_column(name.into(), ty, false)

@@ -1,35 +1,34 @@
-//! What the engine tells of itself in numbers.
+//! Counters, gauges and measurements.
 
 use pantile_media::MediumStats;
 use pantile_reclaim::CollectorStats;
 
-/// What a database has done since it was opened, and what it holds.
+/// What a database has done since it was opened, and what it takes.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Stats {
     /// Transactions committed, read-only ones included.
     pub commits: u64,
-    /// Transactions rolled back, for whatever reason.
+    /// Transactions rolled back, for any reason.
     pub aborts: u64,
     /// Transactions running now.
     pub running: u64,
     /// Contents written by commits.
     pub contents_written: u64,
-    /// Their bytes, headers included: the payload of write amplification.
+    /// Their bytes, headers included. Write amplification is relative to them.
     pub payload_bytes: u64,
     /// What the medium has done.
     pub medium: MediumStats,
-    /// Bytes of the medium that are taken.
+    /// Bytes taken on the medium.
     pub medium_bytes: u64,
     /// The part of `medium_bytes` in slots of superseded versions.
     pub obsolete_bytes: u64,
-    /// The part of `medium_bytes` in slots not written yet of blocks in use.
+    /// The part of `medium_bytes` in slots of used blocks that are not yet written.
     pub unfilled_bytes: u64,
-    /// The part of `medium_bytes` in blocks and chunks that nothing is in, the
-    /// reserve included.
+    /// The part of `medium_bytes` in empty blocks and chunks, the reserve included.
     pub free_bytes: u64,
-    /// DRAM for control data, in bytes: indexes, anchors, tiles, read marks,
-    /// what waits for the collector.
+    /// DRAM for control data, in bytes: indexes, anchors, tiles, read marks, and
+    /// the queues of the collector.
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in indexes.
     pub index_bytes: u64,
@@ -43,21 +42,21 @@ pub struct Stats {
     pub tuples: u64,
     /// Index entries that wait to be cleaned up.
     pub stale_entries: u64,
-    /// Versions looked at by transactions, those passed on the way included.
+    /// Versions that transactions read, including newer ones on the way to them.
     pub versions_read: u64,
     /// What the collector has done.
     pub collector: CollectorStats,
 }
 
-/// What a table takes on the medium.
+/// The space of a table on the medium.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TableSpace {
     /// Its name.
     pub table: String,
-    /// Blocks of it.
+    /// Its blocks.
     pub blocks: u64,
-    /// Those that are not full yet.
+    /// Blocks that are not full.
     pub open_blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
@@ -65,7 +64,7 @@ pub struct TableSpace {
     pub contents: u64,
     /// Superseded contents, and void slots.
     pub obsolete: u64,
-    /// Bytes of these.
+    /// Bytes of obsolete contents.
     pub obsolete_bytes: u64,
 }
 
@@ -73,11 +72,11 @@ pub struct TableSpace {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Chains {
-    /// Tuples looked at.
+    /// Tuples measured.
     pub tuples: u64,
-    /// Mean number of versions that a walk from the newest can reach.
+    /// The mean number of versions that can be reached from the newest.
     pub mean: f64,
-    /// The most.
+    /// The greatest number.
     pub max: u64,
     /// Versions of a tuple that take space on the medium, on average over all tuples.
     pub stored_mean: f64,
@@ -95,7 +94,7 @@ pub struct Recovery {
     pub contents_scanned: u64,
     /// Their bytes, headers included.
     pub bytes_scanned: u64,
-    /// Contents of transactions that had not committed.
+    /// Contents of transactions that had not committed, which were discarded.
     pub discarded: u64,
     /// Tuples found.
     pub tuples: u64,

@@ -1,4 +1,4 @@
-//! Values as callers give and get them.
+//! Values of rows and keys.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// `units` of `10^-scale`.
+    /// The number `units` times `10^-scale`.
     ///
     /// ```
     /// assert_eq!(pantile::Decimal::new(-105, 2).to_string(), "-1.05");
@@ -21,8 +21,8 @@ impl Decimal {
         Self { units, scale }
     }
 
-    /// The same number with `scale` digits after the point, or `None` where
-    /// that loses digits or overflows.
+    /// The same number with `scale` digits after the point, or `None` if it
+    /// would lose digits or overflow.
     pub fn rescale(self, scale: u8) -> Option<Self> {
         let factor = 10i128.checked_pow(u32::from(scale.abs_diff(self.scale)))?;
         let units = if scale >= self.scale {
@@ -57,7 +57,7 @@ impl fmt::Display for Decimal {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'a> {
-    /// No value; only in nullable columns.
+    /// No value. Only nullable columns hold it.
     Null,
     /// A truth value.
     Bool(bool),

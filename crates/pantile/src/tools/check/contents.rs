@@ -1,4 +1,4 @@
-//! What recovery has made of the contents, against the contents themselves.
+//! Compares what recovery has made of the contents with the contents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, finding
     core.store.for_each_slot(options.thread_count(), &look, &progress);
 }
 
-/// The store's own accounts against what the survey has counted. Blocks of
-/// dropped tables are released by opening.
+/// Compares the store's own accounts with what the survey has counted. Opening
+/// releases the blocks of dropped tables.
 fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) {
     let mut counted = BTreeMap::<u32, [u64; 3]>::new();
     for block in found.chunks.iter().flat_map(|c| &c.blocks).filter(|b| b.found == BlockUse::Used) {
@@ -42,7 +42,10 @@ fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) 
         {
             if accounted != counted {
                 let place = Place { table_id: Some(id), ..Place::default() };
-                findings.damage(place, format!("{accounted} {what} in use by account, {counted} are"));
+                findings.damage(
+                    place,
+                    format!("the store accounts for {accounted} {what} in use, and {counted} are"),
+                );
             }
         }
     }
@@ -61,7 +64,7 @@ fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, findings: 
         }
         return;
     }
-    // Of a table that has been dropped nothing is live, and it goes as a whole.
+    // Nothing of a dropped table is live, and all of it is released at once.
     let Some(table) = tables.get(&slot.table) else { return };
     let newest = Anchor::load(table.anchor(content.tuple())).newest();
     if newest == slot.address {
@@ -71,7 +74,7 @@ fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, findings: 
         return;
     }
     if newest.is_none() {
-        return report("a committed version that its tuple does not have".into());
+        return report("a committed version that its tuple does not reach".into());
     }
     if !slot.is_superseded {
         report("a superseded version is taken for live".into());
@@ -88,7 +91,7 @@ fn compare(newest: Content<'_>, other: Content<'_>, at: Address, report: &dyn Fn
     let is_same =
         newest.row() == other.row() && newest.flags().is_tombstone() == other.flags().is_tombstone();
     if begin == other.txn_id() && !is_same {
-        report(format!("the version of transaction {begin} is another than its copy at {offset}"));
+        report(format!("the version of transaction {begin} differs from its copy at {offset}"));
     }
     let is_twice = !newest.flags().is_relocated() && !other.flags().is_relocated();
     if begin == other.txn_id() && is_twice {

@@ -1,4 +1,5 @@
-//! How many contents a transaction has, and how many each of them says (I-8).
+//! Compares how many contents a transaction has with how many each of them
+//! says it wrote (I-8).
 
 use std::collections::HashMap;
 
@@ -10,10 +11,10 @@ use crate::tools::findings::{Findings, Place};
 
 const SHARDS: usize = 64;
 
-/// How many contents of each transaction there are, and how many it wrote.
+/// For each transaction, how many of its contents there are, and how many it wrote.
 type Counts = HashMap<u64, (u32, u32), FixedState>;
 
-/// Contents counted by transaction; copies aside, which come on top.
+/// Counts contents by transaction. Copies do not count.
 pub(super) struct Evidence {
     shards: [Mutex<Counts>; SHARDS],
 }
@@ -33,14 +34,14 @@ impl Evidence {
             if *first != written {
                 let place = Place { offset: Some(one.address.offset()), ..Place::default() };
                 let what =
-                    format!("transaction {txn_id} wrote {written} contents, and {first} as others say");
+                    format!("transaction {txn_id} wrote {written} contents, or {first} according to others");
                 findings.damage(place, what);
             }
         }
     }
 
-    /// More than a transaction wrote can never be there; fewer are, once some
-    /// have been collected.
+    /// Reports transactions with more contents than they wrote. There are fewer
+    /// once some have been collected.
     pub fn finish(self, findings: &Findings) -> u64 {
         let mut transactions = 0;
         for shard in self.shards {

@@ -65,7 +65,7 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     let names: BTreeMap<u32, String> =
         definitions.tables().into_iter().map(|(id, def)| (id, def.name)).collect();
     if found.is_blank {
-        findings.notice(Place::default(), "nothing has been stored here: opening makes an empty database");
+        findings.notice(Place::default(), "nothing has been stored here: opening creates an empty database");
         done.is_complete = true;
     } else if findings.counted()[0] == 0 {
         let medium = Arc::clone(&view) as Arc<dyn pantile_media::Medium>;

@@ -1,4 +1,4 @@
-//! Rows against definitions, indexes and values out of line.
+//! Compares rows with definitions, indexes and values out of line.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -57,7 +57,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Looks at all rows, in parallel; gives their number.
+    /// Checks all rows, in parallel. Returns their number.
     fn rows(&self, threads: usize) -> u64 {
         let end = self.table.tuples_end();
         let threads = threads.min(1 + end as usize / 4096) as u64;
@@ -72,7 +72,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Looks at a tuple; tells whether it is a row.
+    /// Checks a tuple. Returns whether it is a row.
     fn row(&self, tuple: TupleId) -> bool {
         let (table, core) = (self.table, self.core);
         let Some(bytes) = table.live_row(&core.store, tuple) else { return false };
@@ -90,8 +90,9 @@ impl Checker<'_> {
         }
         if table.schema.can_move_out() {
             for (id, len) in row.values_out_of_line() {
-                self.values
-                    .note(id, len, || self.report(tuple, format!("value {id} out of line is another's")));
+                self.values.note(id, len, || {
+                    self.report(tuple, format!("value {id} out of line belongs to another row"))
+                });
             }
         }
         true
@@ -99,11 +100,12 @@ impl Checker<'_> {
 
     fn find(&self, tree: &Tree, name: &str, key: &Key, tuple: TupleId) {
         if tree.get(key.words(), None) != Some(tuple.0) {
-            self.report(tuple, format!("index {name:?} has no entry of the row"));
+            self.report(tuple, format!("index {name:?} has no entry for the row"));
         }
     }
 
-    /// Looks at all entries of an index, and at keys that must not come twice.
+    /// Checks all entries of an index, and that unique keys are unique. Returns
+    /// the number of entries.
     fn index(&self, name: &str, tree: &Tree, index: Option<&IndexInner>, rows: u64) -> u64 {
         let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let (mut batch, mut last, mut entries) = (Batch::new(), Key::default(), 0);
@@ -116,7 +118,10 @@ impl Checker<'_> {
                     whole.push_tuple(tuple);
                 }
                 if whole.is_none_or(|key| key.words() != entry) {
-                    self.report(TupleId(tuple), format!("index {name:?} has an entry that is not the row's"));
+                    self.report(
+                        TupleId(tuple),
+                        format!("index {name:?} has an entry that does not match its row"),
+                    );
                 }
                 let Some(key) = key else { continue };
                 let must_differ = index.is_none_or(|i| i.def.unique && !key.has_null);
@@ -128,7 +133,7 @@ impl Checker<'_> {
         }
         if entries != rows {
             let place = Place { table_id: Some(self.table.id.0), ..Place::default() };
-            self.findings.damage(place, format!("index {name:?} has {entries} entries of {rows} rows"));
+            self.findings.damage(place, format!("index {name:?} has {entries} entries for {rows} rows"));
         }
         entries
     }
@@ -152,7 +157,7 @@ impl Checker<'_> {
     }
 }
 
-/// Values that rows refer to, and the pieces that there are.
+/// Compares the values that rows refer to with the stored pieces.
 #[derive(Default)]
 struct OutOfLine {
     lengths: Mutex<BTreeMap<u64, u64>>,
@@ -165,7 +170,7 @@ impl OutOfLine {
         }
     }
 
-    /// Compares them; gives the number of values.
+    /// Compares them. Returns the number of values.
     fn check(self, core: &Core, findings: &Findings) -> u64 {
         let lengths = self.lengths.into_inner();
         let Some(table) = core.tables.by_id(LARGE) else { return 0 };
@@ -197,8 +202,7 @@ impl OutOfLine {
         let mut left: Vec<_> = left.into_iter().collect();
         left.sort_unstable();
         for (id, piece) in left {
-            findings
-                .damage(Place::default(), format!("piece {piece} of value {id} out of line is not there"));
+            findings.damage(Place::default(), format!("piece {piece} of value {id} out of line is missing"));
         }
         if orphans > 0 {
             let what =
