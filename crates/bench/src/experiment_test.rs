@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -272,4 +273,44 @@ fn a_long_reader_that_fails_ends_the_run() {
     let settings = Settings { long_readers: 1, pace, ..settings(Medium::Dram) };
     let error = run_all(&faulty, &settings, &context(), |_| ()).unwrap_err();
     assert!(error.to_string().contains("long reader, ycsb"), "{error}");
+}
+
+/// The paths of a JSON value's leaves; kinds of transaction are written as `*`.
+fn paths(at: &str, value: &serde_json::Value, found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = if at == "latency_us" { "*" } else { name };
+                paths(&if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }, value, found);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            items.iter().for_each(|item| paths(&format!("{at}[]"), item, found));
+        }
+        _ => _ = found.insert(at.to_owned()),
+    }
+}
+
+/// Scripts read records by these paths: none may go or change its name. `?`
+/// marks those that not every run has.
+#[test]
+fn records_have_the_paths_that_scripts_read() {
+    // In memory, where the baseline's syncs take no time.
+    let dir = Place::temporary(true).unwrap();
+    let file = Settings { dir: Some(dir.path().to_owned()), ..settings(Medium::File) };
+    let emulated = settings(Medium::by_name("nvm:E").unwrap());
+    let mut found = BTreeSet::new();
+    for settings in [&file, &file, &emulated] {
+        paths("", &serde_json::to_value(&records(&tpcc(), settings)[0]).unwrap(), &mut found);
+    }
+    let (mut known, mut required) = (BTreeSet::new(), BTreeSet::new());
+    for line in include_str!("record_paths.txt").lines() {
+        let path = line.strip_suffix(" ?");
+        if path.is_none() {
+            required.insert(line.to_owned());
+        }
+        known.insert(path.unwrap_or(line).to_owned());
+    }
+    assert_eq!(required.difference(&found).collect::<Vec<_>>(), Vec::<&String>::new(), "missing");
+    assert_eq!(found.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new(), "not listed");
 }
