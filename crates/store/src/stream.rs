@@ -38,7 +38,7 @@ pub enum Age {
     First,
     /// A version that has superseded another.
     Later,
-    /// A copy of a version that is being superseded ([`Layout::Delta`]).
+    /// A copy of a version that is being superseded ([`crate::Layout::Delta`]).
     Superseded,
 }
 
