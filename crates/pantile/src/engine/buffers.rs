@@ -90,6 +90,7 @@ pub(crate) struct Buffers {
 const TABLES_KEPT: usize = 64;
 
 impl Buffers {
+    #[inline]
     pub fn clear(&mut self) {
         // Clearing a map takes time by its capacity, and one large transaction
         // must not slow down all that follow.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, RunningSet, Slot};
+use smallvec::SmallVec;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
@@ -160,14 +161,15 @@ impl Core {
         anchor: Anchor,
         running: &RunningSet,
     ) -> Option<Address> {
-        let indexes = table.indexes();
-        let index = indexes.iter().find(|i| i.number == entry.index);
+        let is_primary = entry.index == PRIMARY;
+        let indexes = (!is_primary).then(|| table.indexes());
+        let index = indexes.as_ref().and_then(|list| list.iter().find(|i| i.number == entry.index));
         self.needed_versions(anchor.newest(), running).into_iter().find(|&address| {
             let content = self.store.content(address);
             if content.flags().is_tombstone() {
                 return false;
             }
-            let Some(index) = index else { return entry.index == PRIMARY };
+            let Some(index) = index else { return is_primary };
             let mut key = Key::default();
             key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
             key.push_tuple(entry.tuple.0);
@@ -177,8 +179,8 @@ impl Core {
 
     /// The versions that a transaction may see, from the newest on. The caller
     /// has pinned a slot before it asked which transactions run.
-    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> Vec<Address> {
-        let mut versions = Vec::new();
+    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> SmallVec<[Address; 8]> {
+        let mut versions = SmallVec::new();
         if newest.is_none() {
             return versions;
         }

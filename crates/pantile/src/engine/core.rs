@@ -1,7 +1,7 @@
 //! What all handles of one open database share.
 //!
-//! Its parts have their invariants in files of their own; a thread that needs
-//! several of them is a method of [`Core`] beside its purpose: `cleanup.rs`,
+//! Each part has its invariants in a file of its own. Work that needs several
+//! parts is a method of [`Core`], in the file of its purpose: `cleanup.rs`,
 //! `collect.rs`, `upkeep.rs`, `index_build.rs`, `recovery.rs`, `closing.rs`.
 
 use std::path::Path;

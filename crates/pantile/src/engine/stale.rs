@@ -72,6 +72,7 @@ impl StaleQueue {
         self.shard(slot.index()).lock().fresh.push_back((at, entry));
     }
 
+    #[inline]
     pub fn push_all(&self, slot: Slot, at: Timestamp, entries: impl ExactSizeIterator<Item = StaleEntry>) {
         if entries.len() > 0 {
             let mut shard = self.shard(slot.index()).lock();
@@ -84,12 +85,14 @@ impl StaleQueue {
         self.push_late(slot, at, Task::Tuple(table, tuple));
     }
 
+    #[inline]
     pub fn push_late(&self, slot: Slot, at: Timestamp, task: Task) {
         self.shard(slot.index()).lock().late.push_back((at, task));
     }
 
     /// The next task of a shard that is due, and how many waited with it.
     /// `None` also while another thread has the shard.
+    #[inline]
     pub fn try_pop(&self, shard: usize, soon: Timestamp, watermark: Timestamp) -> Option<(Task, usize)> {
         let mut tasks = self.shard(shard).try_lock()?;
         let waiting = tasks.len();
