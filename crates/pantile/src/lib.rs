@@ -44,7 +44,7 @@ pub use options::{
 };
 pub use pantile_base::Timestamp;
 pub use pantile_cc::{ClockSource, SimulatedTime};
-pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
+pub use pantile_media::{Durability, Medium, MediumFactory, MediumStats};
 pub use pantile_reclaim::{Collector, CollectorStats, GcOptions, Pacing};
 pub use retry::Retry;
 pub use row::{ColumnRef, FromValue, Micros, Row};
