@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation, NvmConfig};
+use pantile::{Collector, Durability, GcOptions, Isolation};
 use pantile_bench::Result;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::{Context, Silent};
@@ -17,6 +17,7 @@ use pantile_bench::settings::{Medium, Settings, Variant};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, Ycsb};
+use pantile_nvm::NvmConfig;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 

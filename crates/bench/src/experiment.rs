@@ -12,7 +12,7 @@ use crate::load::Context;
 use crate::long_readers::LongReaders;
 use crate::machine;
 use crate::place::Place;
-use crate::record::{Baseline, Load, MediumIo, Record, Recovery, Reopened, Second, Space};
+use crate::record::{Baseline, Emulation, Load, MediumIo, Record, Recovery, Reopened, Second, Space};
 use crate::runner::{self, EndAll, Measured, Moment};
 use crate::sample::{Sampler, Samples, ratio_trend};
 use crate::settings::{Medium, Settings, Variant, durability_name, isolation_name};
@@ -91,6 +91,7 @@ impl<W: Workload> Experiment<'_, W> {
     /// Gives what was measured, and what went wrong afterwards.
     fn run(&self, run: usize) -> Result<(Record, Result<()>)> {
         let mut syncs = self.measure_syncs()?;
+        let emulation = self.measure_emulation();
         let Prepared { db, data, load, found } = self.prepare()?;
         let loaded = db.stats();
         let (measured, samples) = self.measure(run, &db, &data)?;
@@ -102,6 +103,7 @@ impl<W: Workload> Experiment<'_, W> {
             ratio(loaded.dram_bytes as f64, loaded.tuples as f64).unwrap_or(0.0);
         self.tell_trend(&record);
         record.baseline = median(&syncs).map(|file_sync_us| Baseline { file_sync_us });
+        record.emulation = emulation;
         (record.load, record.found) = (load, found);
         let verified = match measured.interrupted {
             true => db.close().map_err(Error::from),
@@ -260,6 +262,13 @@ impl<W: Workload> Experiment<'_, W> {
         }
     }
 
+    /// How close an emulated medium comes to its configuration just now. A
+    /// machine that cannot measure it can still run.
+    fn measure_emulation(&self) -> Option<Emulation> {
+        let Medium::Nvm(config) = self.variant.medium else { return None };
+        pantile_nvm::measure(config).ok().map(Emulation::from)
+    }
+
     fn record(&self, run: usize, measured: &Measured, samples: Samples) -> Record {
         let Samples { before, after, cpu, chains, tables, seconds: mut per_second } = samples;
         // The clients know exactly what ended when.
@@ -325,6 +334,7 @@ impl<W: Workload> Experiment<'_, W> {
             load: None,
             found: None,
             baseline: None,
+            emulation: None,
             recovery: None,
             consistency: None,
             per_second,

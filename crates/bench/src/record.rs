@@ -3,6 +3,7 @@
 //! Units are in the names; what means nothing in a run is absent.
 
 use pantile::{CollectorStats, MediumStats, TableSpace};
+use pantile_nvm::{DEVIATION_BOUND, Measured};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -80,6 +81,9 @@ pub struct Record {
     /// What the device alone can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// How well an emulated medium was emulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<Emulation>,
     /// Opening the database again after the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -214,6 +218,37 @@ pub struct Baseline {
     pub file_sync_us: f64,
 }
 
+/// The bandwidth that an emulated medium reached just before the run, on one
+/// thread, beside the one that its configuration asks for.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Emulation {
+    /// Sequential reads.
+    pub read_bytes_per_s: f64,
+    /// The share by which that is above what was asked for, or below if negative.
+    pub read_deviation: f64,
+    /// Sequential writes.
+    pub write_bytes_per_s: f64,
+    /// As `read_deviation`.
+    pub write_deviation: f64,
+    /// The largest deviation, up or down, that goes without a warning.
+    pub bound: f64,
+    /// Whether both deviations are within it.
+    pub within_bound: bool,
+}
+
+impl From<Measured> for Emulation {
+    fn from(measured: Measured) -> Self {
+        Self {
+            read_bytes_per_s: measured.read.bytes_per_s,
+            read_deviation: measured.read.deviation(),
+            write_bytes_per_s: measured.write.bytes_per_s,
+            write_deviation: measured.write.deviation(),
+            bound: DEVIATION_BOUND,
+            within_bound: measured.is_within_bound(),
+        }
+    }
+}
+
 /// Opening a database that holds data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recovery {
@@ -285,6 +320,22 @@ pub fn to_json(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pantile_nvm::Reached;
+
+    #[test]
+    fn a_deviation_above_the_bound_is_in_the_record() {
+        let reached = |of_wanted: f64| Reached { bytes_per_s: 5e9 * of_wanted, wanted_bytes_per_s: 5e9 };
+        for (read, write, within_bound) in
+            [(1.0, 1.0, true), (1.09, 0.91, true), (0.88, 1.0, false), (1.0, 1.12, false)]
+        {
+            let measured = Measured { read: reached(read), write: reached(write) };
+            let told = serde_json::to_value(Emulation::from(measured)).unwrap();
+            assert_eq!(told["within_bound"], within_bound, "{told}");
+            assert_eq!(told["bound"], 0.1);
+            let deviation = told["read_deviation"].as_f64().unwrap();
+            assert!((deviation - (read - 1.0)).abs() < 1e-9, "{told}");
+        }
+    }
 
     #[test]
     fn two_checks_become_the_worse_of_both() {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, NvmConfig, Options};
+use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, Options};
+use pantile_nvm::NvmConfig;
 use serde::Serialize;
 
 use crate::machine;
@@ -41,7 +42,7 @@ impl Medium {
             "dax:eadr" => Ok(Medium::Dax { persistent_caches: true }),
             _ => name
                 .strip_prefix("nvm:")
-                .and_then(|config| NvmConfig::by_name(config).ok())
+                .and_then(NvmConfig::by_name)
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
@@ -65,13 +66,16 @@ impl Medium {
         }
     }
 
-    /// What the engine calls it.
-    pub fn kind(self) -> MediumKind {
+    /// Options of a database on this medium.
+    pub fn options(self) -> Options {
+        let options = Options::new();
         match self {
-            Medium::File => MediumKind::File,
-            Medium::Dram => MediumKind::Dram,
-            Medium::Dax { .. } => MediumKind::Dax,
-            Medium::Nvm(config) => MediumKind::Nvm(config),
+            Medium::File => options.medium(MediumKind::File),
+            Medium::Dram => options.medium(MediumKind::Dram),
+            Medium::Dax { persistent_caches } => {
+                options.medium(MediumKind::Dax).persistent_caches(persistent_caches)
+            }
+            Medium::Nvm(config) => options.custom_medium(config),
         }
     }
 }
@@ -161,9 +165,9 @@ struct Told<'a> {
 impl Settings {
     /// How to open the database of a variant.
     pub fn options(&self, variant: Variant) -> Options {
-        Options::new()
-            .medium(variant.medium.kind())
-            .persistent_caches(variant.medium == Medium::Dax { persistent_caches: true })
+        variant
+            .medium
+            .options()
             .collector(variant.gc)
             .gc(self.gc)
             .durability(self.durability)

@@ -67,7 +67,7 @@ impl Settings {
     }
 
     fn options(&self) -> Options {
-        Options::new().medium(self.medium.kind()).durability(self.durability).collector(self.gc)
+        self.medium.options().durability(self.durability).collector(self.gc)
     }
 }
 

@@ -1,9 +1,10 @@
-//! Media: where contents survive.
+//! Media: the places where contents survive.
 //!
 //! The [`Medium`] trait is the seam: a mapping to read through, and calls to
 //! write, flush, fence and sync. [`DramMedium`] is plain memory,
-//! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory,
-//! [`NvmMedium`] its emulation.
+//! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory, and
+//! [`ViewMedium`] a file that must not be changed. [`MediumFactory`] is for
+//! media of other crates, which are made of [`parts`].
 //!
 //! This room knows nothing of tuples or transactions; see `docs/architecture.md`.
 
@@ -26,7 +27,6 @@ mod group_sync;
 mod line_flush;
 mod map;
 mod medium;
-mod nvm;
 mod prefill;
 mod shard;
 mod stats;
@@ -39,7 +39,22 @@ pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::{Facts, Medium, MediumExt, MediumStatus, ReadCost, SyncPoint};
-pub use nvm::{Measured, NvmConfig, NvmMedium, measure};
+pub use medium::{Facts, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
 pub use stats::MediumStats;
 pub use view::ViewMedium;
+
+/// Parts for media of other crates, as `pantile-nvm`.
+///
+/// A medium has [`Contents`](parts::Contents), in memory or in the data file of
+/// a locked [`Directory`](parts::Directory), and forwards to them what it does
+/// not do in a way of its own.
+pub mod parts {
+    pub use crate::ahead::Ahead;
+    pub use crate::contents::Contents;
+    pub use crate::directory::Directory;
+    pub use crate::failure::Failure;
+    pub use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
+    pub use crate::map::{Map, Protection};
+    pub use crate::shard::{OWN_PLACES, Padded, Place, place};
+    pub use crate::stats::{Count, Counters};
+}

@@ -165,7 +165,7 @@ mod arch {
     }
 }
 
-pub(crate) use arch::store_fence;
+pub use arch::store_fence;
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {

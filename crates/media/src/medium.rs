@@ -2,8 +2,9 @@
 
 use crate::data_file::DataFile;
 use crate::map::populate;
-use crate::{MediumError, MediumStats};
+use crate::{DirectoryOptions, MediumError, MediumStats};
 use std::fmt::Debug;
+use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
@@ -365,3 +366,15 @@ pub trait MediumExt: Medium {
 }
 
 impl<M: Medium + ?Sized> MediumExt for M {}
+
+/// Opens media of a kind that this library does not have. An engine takes it
+/// in place of one of its own kinds.
+pub trait MediumFactory: Send + Sync + Debug {
+    /// Opens the medium in the directory `path`, or makes it as
+    /// [`DirectoryOptions::create`] says. The medium must lock the directory,
+    /// as [`parts::Directory`](crate::parts::Directory) does.
+    ///
+    /// # Errors
+    /// Those of [`FileMedium::open`](crate::FileMedium::open).
+    fn open(&self, path: &Path, options: DirectoryOptions) -> Result<Arc<dyn Medium>, MediumError>;
+}

@@ -1,21 +1,18 @@
 //! A place for each thread, where it counts and keeps notes without locked
 //! instructions: those would wait for every load that the thread has started.
 
-use std::cell::{Cell, UnsafeCell};
-use std::fmt;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-
 /// Threads that can have a place of their own at one time; others share one.
-pub(crate) const OWN_PLACES: usize = 64;
+pub const OWN_PLACES: usize = 64;
 
 /// One bit for each place that a running thread owns.
 static OWNED: AtomicU64 = AtomicU64::new(0);
 
 /// The place of the calling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// No other running thread has this number, which is below [`OWN_PLACES`].
     Own(usize),
     /// Any number of threads are here.
@@ -64,7 +61,7 @@ fn take_free() -> Option<usize> {
 /// The calling thread's place. It stays the same while the thread runs, and
 /// another thread may get it afterwards.
 #[inline]
-pub(crate) fn place() -> Place {
+pub fn place() -> Place {
     SEAT.try_with(Seat::place).unwrap_or(Place::Shared)
 }
 
@@ -74,51 +71,9 @@ pub(crate) fn place() -> Place {
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
 
-/// A `T` for each thread.
-pub struct PerThread<T> {
-    own: Box<[Padded<UnsafeCell<T>>]>,
-    shared: Mutex<T>,
-}
-
-// SAFETY: an owned place is touched by its owner only, and ownership passes
-// from thread to thread by release and acquire of its bit in OWNED; the shared
-// place is under a lock. `T` moves between threads, hence `Send`.
-unsafe impl<T: Send> Sync for PerThread<T> {}
-
-impl<T> PerThread<T> {
-    /// Makes one for each place.
-    pub fn new(make: impl Fn() -> T) -> Self {
-        Self {
-            own: (0..OWN_PLACES).map(|_| Padded(UnsafeCell::new(make()))).collect(),
-            shared: Mutex::new(make()),
-        }
-    }
-
-    /// Calls `with` on the calling thread's value.
-    ///
-    /// # Safety
-    /// `with` must not come here again on the same object.
-    #[inline]
-    pub unsafe fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
-        match place() {
-            // SAFETY: no other thread has this place, and the caller promises that
-            // this thread is not in `with` already: the reference is the only one.
-            Place::Own(index) => with(unsafe { &mut *self.own[index].0.get() }),
-            Place::Shared => with(&mut self.shared.lock()),
-        }
-    }
-}
-
-impl<T> fmt::Debug for PerThread<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerThread").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Barrier;
 
     #[test]
     fn a_thread_keeps_its_place_and_hands_it_on() {
@@ -128,24 +83,5 @@ mod tests {
             let other = std::thread::spawn(place).join().expect("thread");
             assert!(other != mine || other == Place::Shared);
         }
-    }
-
-    #[test]
-    fn nothing_is_lost_when_threads_are_more_than_places() {
-        let threads = 2 * OWN_PLACES;
-        let (notes, together) = (PerThread::new(|| 0u64), Barrier::new(threads));
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    place();
-                    together.wait();
-                    // SAFETY: it only adds.
-                    (0..100).for_each(|_| unsafe { notes.with(|note| *note += 1) });
-                });
-            }
-        });
-        let PerThread { own, shared } = notes;
-        let own: u64 = own.into_iter().map(|place| place.0.into_inner()).sum();
-        assert_eq!(own + shared.into_inner(), 100 * threads as u64);
     }
 }

@@ -7,8 +7,9 @@
 
 use pantile_media::{
     DATA_FILE, DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MapOptions, Medium,
-    MediumError, MediumExt, NvmConfig, NvmMedium,
+    MediumError, MediumExt,
 };
+use pantile_nvm::{NvmConfig, NvmMedium};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;

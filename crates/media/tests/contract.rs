@@ -5,8 +5,9 @@
 
 use pantile_media::{
     DaxMedium, DaxOptions, DirectoryOptions, DramMedium, FileMedium, FileOptions, MapOptions, Medium,
-    MediumError, MediumExt, NvmConfig, NvmMedium,
+    MediumError, MediumExt,
 };
+use pantile_nvm::{NvmConfig, NvmMedium};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 
 use pantile_media::{
     DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, Medium, MediumError, MediumExt,
-    NvmConfig, NvmMedium,
 };
+use pantile_nvm::{NvmConfig, NvmMedium};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -14,7 +14,7 @@ pub use api::database::Database;
 pub use engine::table::{Index, Table};
 pub use pantile_base::Timestamp;
 pub use pantile_cc::{ClockSource, SimulatedTime};
-pub use pantile_media::{Durability, Medium, MediumStats, NvmConfig};
+pub use pantile_media::{Durability, Medium, MediumFactory, MediumStats};
 pub use pantile_reclaim::{Collector, CollectorStats, GcOptions, Pacing};
 pub use tools::check::{CheckReport, check};
 pub use tools::findings::{Finding, Place, Severity};

@@ -12,9 +12,10 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use pantile::{
-    Conflict, ConflictPolicy, Database, Durability, Error, Isolation, MediumKind, NvmConfig, Options, Range,
-    Table, TableDef, TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Database, Durability, Error, Isolation, MediumKind, Options, Range, Table,
+    TableDef, TransactionOptions, Type, Value,
 };
+use pantile_nvm::NvmConfig;
 
 const CHUNK: u64 = 2 << 20;
 const LIMITED: &str = "PANTILE_TEST_LIMITED";
@@ -85,7 +86,7 @@ fn a_limit_that_is_reached() {
     for options in [
         Options::new(),
         Options::new().durability(Durability::None),
-        Options::new().medium(MediumKind::Nvm(NvmConfig::E)),
+        Options::new().custom_medium(NvmConfig::E),
     ] {
         let place = tempfile::tempdir().expect("directory");
         let options = options.max_bytes(limit);

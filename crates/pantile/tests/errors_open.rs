@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crash_support::cut_medium::{CutMedium, Honesty, Image};
-use pantile::{Database, Error, MediumKind, NvmConfig, Options, Range, Table, TableDef, Type};
+use pantile::{Database, Error, MediumKind, Options, Range, Table, TableDef, Type};
+use pantile_nvm::NvmConfig;
 
 const OPENER: &str = "PANTILE_TEST_OPENER";
 const CHUNK: u64 = 2 << 20;
@@ -33,8 +34,8 @@ fn refused(change: impl Fn(&Path), check: impl Fn(Error)) {
     let data = stored(place.path());
     change(&data);
     let before = fs::read(&data).expect("read");
-    for medium in [MediumKind::File, MediumKind::Nvm(NvmConfig::E)] {
-        check(Options::new().medium(medium).open(place.path()).expect_err("refused"));
+    for options in [Options::new(), Options::new().custom_medium(NvmConfig::E)] {
+        check(options.open(place.path()).expect_err("refused"));
         assert!(fs::read(&data).expect("read") == before, "the file was changed");
     }
 }

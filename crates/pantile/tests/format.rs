@@ -12,8 +12,9 @@ use std::sync::Arc;
 use crash_support::cut_medium::{CutMedium, Honesty, Image};
 use crash_support::image_file::{ImageFile, decode};
 use crash_support::{Random, fixture, from_env};
-use pantile::{Database, Error, Medium, MediumKind, NvmConfig, Options};
+use pantile::{Database, Error, Medium, Options};
 use pantile_media::{DramMedium, MapOptions};
+use pantile_nvm::NvmConfig;
 
 const STORED: &[u8] = include_bytes!("data/format-1.image");
 
@@ -37,11 +38,11 @@ fn flipped(stored: &ImageFile, bit: Option<(usize, u8)>) -> Arc<DramMedium> {
 #[test]
 fn the_stored_database_is_read_as_it_was_written() {
     let stored = decode(STORED);
-    for medium in [MediumKind::File, MediumKind::Nvm(NvmConfig::E)] {
+    for options in [Options::new(), Options::new().custom_medium(NvmConfig::E)] {
         let place = tempfile::tempdir().expect("directory");
         std::fs::write(place.path().join("pantile.data"), &stored.bytes).expect("write");
         for _ in 0..2 {
-            let db = Options::new().medium(medium).create(false).open(place.path()).expect("open");
+            let db = options.clone().create(false).open(place.path()).expect("open");
             assert!(db.recovery().was_closed);
             assert_eq!(fixture::compare(&db).expect("read"), None);
         }

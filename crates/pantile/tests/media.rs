@@ -18,16 +18,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crash_support::{Random, from_env};
-use pantile::{
-    Collector, Database, Durability, Error, Medium, MediumKind, NvmConfig, Options, Result, TableDef, Type,
-};
+use pantile::{Collector, Database, Durability, Error, Medium, MediumKind, Options, Result, TableDef, Type};
 use pantile_crash::history::History;
 use pantile_crash::settings::Settings;
 use pantile_crash::verify::verify;
 use pantile_crash::work::{Life, work_on};
-use pantile_media::{
-    DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError, NvmMedium,
-};
+use pantile_media::{DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError};
+use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{Store, StoreError, StoreOptions};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
@@ -47,7 +44,7 @@ fn open_once(kind: &str, path: &Path) -> Result<Database> {
     match kind {
         "file" => options,
         "relaxed" => options.durability(Durability::None),
-        "nvm" => options.medium(MediumKind::Nvm(NvmConfig::E)),
+        "nvm" => options.custom_medium(NvmConfig::E),
         _ if dax_directory().is_some() => options.medium(MediumKind::Dax),
         _ => match DaxMedium::open_without_persistence(path, DaxOptions::default()) {
             Ok(medium) => options.on_medium(medium),

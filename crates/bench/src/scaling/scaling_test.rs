@@ -1,7 +1,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation, NvmConfig};
+use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile_nvm::NvmConfig;
 
 use super::*;
 use crate::experiment::run_all;

@@ -9,7 +9,7 @@ use pantile_base::sync::{Instant, thread};
 use pantile_cc::Clock;
 use pantile_media::{
     Create, DaxMedium, DaxOptions, DirectoryOptions, DramMedium, Durability, FileMedium, FileOptions,
-    MapOptions, Medium, NvmMedium,
+    MapOptions, Medium,
 };
 use pantile_store::{Store, StoreOptions};
 
@@ -53,6 +53,10 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
     let create = if options.must_exist { Create::MustExist } else { Create::IfMissing };
     let map = MapOptions { max_bytes: options.max_bytes, ..MapOptions::default() };
     let explain_bus_errors = !options.silent_bus_errors;
+    if let Some(factory) = &options.custom_medium {
+        let options = DirectoryOptions { map, create, explain_bus_errors };
+        return factory.open(path, options).map_err(from_medium);
+    }
     let opened: Result<Arc<dyn Medium>, _> = match options.medium {
         MediumKind::File => {
             let file = FileOptions {
@@ -69,10 +73,6 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
             let persistent_caches = options.persistent_caches;
             let dax = DaxOptions { map, create, persistent_caches, explain_bus_errors };
             DaxMedium::open(path, dax).map(|m| m as Arc<dyn Medium>)
-        }
-        MediumKind::Nvm(config) => {
-            let nvm = DirectoryOptions { map, create, explain_bus_errors };
-            NvmMedium::open(path, config, nvm).map(|m| m as Arc<dyn Medium>)
         }
     };
     opened.map_err(from_medium)

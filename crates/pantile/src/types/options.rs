@@ -7,13 +7,13 @@ use std::time::Duration;
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
-use pantile_media::{Durability, Medium, NvmConfig};
+use pantile_media::{Durability, Medium, MediumFactory};
 use pantile_reclaim::{Collector, GcOptions};
 
 use crate::types::error::{Error, Result};
 
 /// Where a database is stored.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MediumKind {
     /// A file in the database's directory.
     #[default]
@@ -24,8 +24,6 @@ pub enum MediumKind {
     /// that is mounted with `dax=always`. Every acknowledged commit is
     /// durable, whatever [`Options::durability`] says.
     Dax,
-    /// Emulated persistent memory, kept in a file of the database's directory.
-    Nvm(NvmConfig),
 }
 
 /// What a call does when another running transaction has locked what it needs.
@@ -77,6 +75,7 @@ type ProgressCall = Arc<dyn Fn(Progress) + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Options {
     pub(crate) medium: MediumKind,
+    pub(crate) custom_medium: Option<Arc<dyn MediumFactory>>,
     pub(crate) on_medium: Option<Arc<dyn Medium>>,
     pub(crate) durability: Durability,
     pub(crate) persistent_caches: bool,
@@ -98,6 +97,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("medium", &self.medium)
+            .field("custom_medium", &self.custom_medium)
             .field("durability", &self.durability)
             .field("collector", &self.collector)
             .field("conflict", &self.conflict)
@@ -115,7 +115,16 @@ impl Options {
     /// Sets where the database is stored.
     #[must_use]
     pub fn medium(mut self, medium: MediumKind) -> Self {
-        self.medium = medium;
+        (self.medium, self.custom_medium) = (medium, None);
+        self
+    }
+
+    /// The database is on a medium of another crate, kept in its directory.
+    /// This replaces [`Options::medium`], and the last call counts.
+    #[must_use]
+    pub fn custom_medium(mut self, factory: impl MediumFactory + 'static) -> Self {
+        self.medium = MediumKind::default();
+        self.custom_medium = Some(Arc::new(factory));
         self
     }
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use pantile::{
     Collector, ConflictPolicy, Database, Durability, Error, GcOptions, Isolation, Medium, MediumKind,
-    NvmConfig, Options, Pacing, Range, Table, Transaction, TransactionOptions, Value,
+    Options, Pacing, Range, Table, Transaction, TransactionOptions, Value,
 };
 use pantile_media::{DramMedium, MapOptions, MediumExt};
+use pantile_nvm::NvmConfig;
 
 /// Set to replay a random test: `PANTILE_SEED=17 cargo test -p pantile`.
 const SEED: &str = "PANTILE_SEED";
@@ -160,7 +161,7 @@ impl Home {
         match self.bed {
             Bed::Dram => options.medium(MediumKind::Dram),
             Bed::File(durability) => options.medium(MediumKind::File).durability(durability),
-            Bed::Nvm => options.medium(MediumKind::Nvm(NvmConfig::A)),
+            Bed::Nvm => options.custom_medium(NvmConfig::A),
         }
     }
 

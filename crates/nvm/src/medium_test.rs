@@ -1,6 +1,6 @@
 use super::*;
-use crate::{MediumExt, MediumStats};
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_media::{DATA_FILE, MediumExt, MediumStats};
 
 fn grown(config: NvmConfig) -> Arc<NvmMedium> {
     let medium = NvmMedium::anonymous(config).expect("open");
@@ -119,7 +119,7 @@ fn a_discarded_chunk_in_a_directory_takes_no_space() {
     use std::os::unix::fs::MetadataExt;
     let place = tempfile::tempdir().expect("directory");
     let open = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("open");
-    let taken = || std::fs::metadata(place.path().join(crate::DATA_FILE)).expect("file").blocks() * 512;
+    let taken = || std::fs::metadata(place.path().join(DATA_FILE)).expect("file").blocks() * 512;
     let medium = open();
     medium.grow(2 * CHUNK_BYTES).expect("grow");
     medium.write(0, &vec![7; 2 * CHUNK_BYTES as usize]).expect("write");

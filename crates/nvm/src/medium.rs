@@ -4,14 +4,12 @@ use super::calibrate;
 use super::clock::RealClock;
 use super::config::NvmConfig;
 use super::model::{Bandwidth, Lane, Model};
-use crate::ahead::Ahead;
-use crate::contents::Contents;
-use crate::directory::{Directory, DirectoryOptions};
-use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
-use crate::map::{MapOptions, Protection};
-use crate::medium::ReadCost;
-use crate::stats::{Count, Counters};
-use crate::{Facts, Medium, MediumError, MediumStatus};
+use pantile_media::parts::{
+    Ahead, Contents, Count, Counters, Directory, LINE_BYTES, LineFlush, Protection, store_fence,
+};
+use pantile_media::{
+    DirectoryOptions, Facts, MapOptions, Medium, MediumError, MediumFactory, MediumStatus, ReadCost,
+};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,20 +56,13 @@ impl NvmMedium {
     /// calibration.
     ///
     /// # Errors
-    /// [`MediumError::BadConfig`] when the configuration makes no sense,
-    /// [`MediumError::Io`] or [`MediumError::Full`] without addresses or
+    /// [`MediumError::Io`] when the configuration makes no sense, and it or [`MediumError::Full`] without addresses or
     /// 32 MiB of memory.
     pub fn anonymous(config: NvmConfig) -> Result<Arc<Self>, MediumError> {
         config.check()?;
-        Ok(Arc::new(Self::beside(calibrate::dram()?, config)?))
-    }
-
-    /// As [`NvmMedium::anonymous`], on a machine with DRAM of this bandwidth.
-    pub(super) fn beside(dram: Bandwidth, config: NvmConfig) -> Result<Self, MediumError> {
-        config.check()?;
         let contents = Contents::in_memory(name(config), MapOptions::default())?;
         contents.map.prefer_huge_pages();
-        Ok(Self::over(dram, config, contents))
+        Ok(Arc::new(Self::over(calibrate::dram()?, config, contents)))
     }
 
     /// Opens the memory kept in directory `path`, or makes an empty one. It
@@ -79,7 +70,7 @@ impl NvmMedium {
     /// persistent memory the disk has no part in what is measured.
     ///
     /// # Errors
-    /// Those of [`FileMedium::open`](crate::FileMedium::open) and of
+    /// Those of [`FileMedium::open`](pantile_media::FileMedium::open) and of
     /// [`NvmMedium::anonymous`].
     pub fn open(
         path: impl AsRef<Path>,
@@ -156,6 +147,12 @@ impl NvmMedium {
 
 fn name(config: NvmConfig) -> String {
     format!("nvm:{}", config.name)
+}
+
+impl MediumFactory for NvmConfig {
+    fn open(&self, path: &Path, options: DirectoryOptions) -> Result<Arc<dyn Medium>, MediumError> {
+        Ok(NvmMedium::open(path, *self, options)?)
+    }
 }
 
 impl Medium for NvmMedium {

@@ -44,6 +44,10 @@
 //!
 //! Latency is modelled only as far as it follows from bandwidth.
 
+// Storing through a mapping, and a place for each thread without a lock, need
+// `unsafe`. Every block names what makes it sound.
+#![allow(unsafe_code)]
+
 mod cache;
 mod calibrate;
 mod clock;
@@ -51,7 +55,8 @@ mod combine;
 mod config;
 mod medium;
 mod model;
+mod per_thread;
 
-pub use calibrate::{Measured, measure};
+pub use calibrate::{DEVIATION_BOUND, Measured, Reached, measure};
 pub use config::NvmConfig;
 pub use medium::NvmMedium;

@@ -1,6 +1,7 @@
 //! The memories that can be emulated.
 
-use crate::MediumError;
+use pantile_media::MediumError;
+use std::io;
 use std::ops::RangeInclusive;
 
 /// A persistent memory, described relative to this machine's DRAM.
@@ -41,20 +42,14 @@ impl NvmConfig {
     pub const ALL: [Self; 6] = [Self::OPTANE, Self::A, Self::B, Self::C, Self::D, Self::E];
 
     /// The configuration of this name, in either case.
-    ///
-    /// # Errors
-    /// [`MediumError::UnknownConfig`] when there is none.
-    pub fn by_name(name: &str) -> Result<Self, MediumError> {
-        Self::ALL
-            .into_iter()
-            .find(|config| config.name.eq_ignore_ascii_case(name))
-            .ok_or_else(|| MediumError::UnknownConfig { name: name.into() })
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))
     }
 
     /// Fails unless the figures make sense.
     ///
     /// # Errors
-    /// [`MediumError::BadConfig`] names the figure that does not.
+    /// [`MediumError::Io`] names the figure that does not.
     pub fn check(&self) -> Result<(), MediumError> {
         let share = |share: f64| share > 0.0 && share <= 1.0;
         let problem = if !share(self.read_share) {
@@ -66,7 +61,8 @@ impl NvmConfig {
         } else {
             return Ok(());
         };
-        Err(MediumError::BadConfig { name: self.name.to_owned(), problem })
+        let source = io::Error::new(io::ErrorKind::InvalidInput, format!("\"{}\": {problem}", self.name));
+        Err(MediumError::Io { operation: "emulate", path: None, source })
     }
 }
 
@@ -78,10 +74,10 @@ mod tests {
     fn every_configuration_is_sound_and_found_by_its_name() {
         for config in NvmConfig::ALL {
             config.check().expect("sound");
-            assert_eq!(NvmConfig::by_name(config.name).expect("known"), config);
+            assert_eq!(NvmConfig::by_name(config.name), Some(config));
         }
-        assert_eq!(NvmConfig::by_name("Optane").expect("known"), NvmConfig::OPTANE);
-        NvmConfig::by_name("F").expect_err("unknown");
+        assert_eq!(NvmConfig::by_name("Optane"), Some(NvmConfig::OPTANE));
+        assert_eq!(NvmConfig::by_name("F"), None);
     }
 
     #[test]

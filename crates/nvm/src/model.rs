@@ -4,7 +4,8 @@ use super::cache::CacheEstimate;
 use super::clock::Clock;
 use super::combine::CombiningBuffer;
 use super::config::NvmConfig;
-use crate::shard::{Padded, PerThread};
+use super::per_thread::PerThread;
+use pantile_media::parts::Padded;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 

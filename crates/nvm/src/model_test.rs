@@ -33,6 +33,77 @@ fn assert_close(got: u64, expected_ps: f64) {
     assert!(off < 0.01, "{got} ps, not {expected_ps}");
 }
 
+/// Unit numbers, one after the other or in a scattered order. None occurs twice.
+fn streams(units: u64) -> [Vec<u64>; 2] {
+    assert!(units.is_power_of_two());
+    // An odd factor permutes the numbers below a power of two.
+    [(0..units).collect(), (0..units).map(|n| n * 0x9E37_79B1 % units).collect()]
+}
+
+const STREAM_UNITS: u64 = 1 << 16;
+
+/// Picoseconds that a stream of whole units takes when it is written, with a
+/// fence after every `batch` units.
+fn time_of_writes(config: NvmConfig, stream: &[u64], batch: usize) -> u64 {
+    let (model, clock) = model(config);
+    for batch in stream.chunks(batch) {
+        for unit in batch {
+            assert_eq!(flush(&model, unit * config.unit_bytes, config.unit_bytes), 1);
+        }
+        model.fence();
+    }
+    clock.now()
+}
+
+/// Picoseconds that it takes when it is read, the CPU's own loads from DRAM included.
+fn time_of_reads(config: NvmConfig, stream: &[u64]) -> u64 {
+    let (model, clock) = model(config);
+    let load_ps = config.unit_bytes as f64 / DRAM.read * PS_PER_SECOND;
+    for unit in stream {
+        clock.wait_until(clock.now() + load_ps.round() as u64);
+        assert_eq!(model.read(unit * config.unit_bytes, config.unit_bytes).missed, 1);
+    }
+    clock.now()
+}
+
+/// Whether the modelled time is bytes / (share * bandwidth), but for rounding:
+/// a picosecond for each unit, and the debt for reads that is not due yet.
+fn is_exact(got: u64, config: NvmConfig, share: f64, bandwidth: f64) -> bool {
+    let bytes = (STREAM_UNITS * config.unit_bytes) as f64;
+    let wanted = bytes / (share * bandwidth) * PS_PER_SECOND;
+    (got as f64 - wanted).abs() <= (STREAM_UNITS + READ_DEBT_PS) as f64
+}
+
+#[test]
+fn streams_take_exactly_their_share_of_the_bandwidth() {
+    for config in NvmConfig::ALL {
+        for stream in streams(STREAM_UNITS) {
+            for batch in [1, 16, STREAM_UNITS as usize] {
+                let writes = time_of_writes(config, &stream, batch);
+                assert!(is_exact(writes, config, config.write_share, DRAM.write), "{config:?}: {writes} ps");
+            }
+            let reads = time_of_reads(config, &stream);
+            assert!(is_exact(reads, config, config.read_share, DRAM.read), "{config:?}: {reads} ps");
+        }
+    }
+}
+
+#[test]
+fn a_share_that_is_a_hundredth_off_is_noticed() {
+    for config in NvmConfig::ALL {
+        let off = NvmConfig {
+            read_share: config.read_share * 0.99,
+            write_share: config.write_share * 0.99,
+            ..config
+        };
+        for stream in streams(STREAM_UNITS) {
+            let (writes, reads) = (time_of_writes(off, &stream, 16), time_of_reads(off, &stream));
+            assert!(!is_exact(writes, config, config.write_share, DRAM.write), "{config:?}: {writes} ps");
+            assert!(!is_exact(reads, config, config.read_share, DRAM.read), "{config:?}: {reads} ps");
+        }
+    }
+}
+
 #[test]
 fn sequential_writes_take_their_share_of_the_bandwidth() {
     for config in NvmConfig::ALL {
