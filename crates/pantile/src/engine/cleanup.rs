@@ -138,8 +138,8 @@ impl Core {
     pub fn remove_entry(&self, table: &TableInner, entry: &StaleEntry) -> bool {
         // A transaction that read the tuple as absent relies on the gap from
         // now on (T8). So does the one that deleted the tuple or changed its
-        // key: an older writer that finds no entry would otherwise insert
-        // behind it.
+        // key: an older writer that finds no entry could otherwise still
+        // insert the key.
         let newest = Anchor::load(table.anchor(entry.tuple)).newest();
         let written =
             if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).txn_id() };

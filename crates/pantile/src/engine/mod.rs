@@ -1,4 +1,5 @@
-//! What all handles of an open database share. It knows no transaction.
+//! What all handles of an open database share. Of the other wings it uses only
+//! `types`.
 
 pub(crate) mod anchor;
 pub(crate) mod background;

@@ -29,7 +29,7 @@ use crate::types::row::Encoded;
 use crate::types::schema::TableDef;
 use crate::types::stats::Recovery;
 
-/// The store has been scanned: it is known what was committed.
+/// The store has been scanned, which has shown what was committed.
 pub(crate) struct Scanned {
     store: Store,
     found: FoundTables,
@@ -38,7 +38,7 @@ pub(crate) struct Scanned {
 }
 
 impl Scanned {
-    /// Scans the store. Opening `began` at this moment.
+    /// Scans the store; `began` is when opening began.
     pub fn new(store: Store, options: &Options, began: Instant) -> Result<Self, StoreError> {
         let found = FoundTables::default();
         let summary = store.recover(&Scan {
@@ -87,7 +87,7 @@ impl Scanned {
     }
 }
 
-/// All tables are there, and nothing has been added to them.
+/// All tables are as they were committed, and nothing has been added to them.
 pub(crate) struct Rebuilt(Core);
 
 impl Rebuilt {

@@ -60,7 +60,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Conflict`] if an older running transaction has locked the row
-    /// and does not end as soon as the conflict policy demands;
+    /// and does not end within the time that the conflict policy allows;
     /// [`Error::WrongType`] and similar if the key does not fit the table;
     /// [`Error::TableDropped`].
     pub fn get<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
