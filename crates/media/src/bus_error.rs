@@ -1,11 +1,11 @@
-//! A word of explanation before the process dies of a read that failed.
+//! An explanation before a failed read ends the process.
 //!
 //! A mapped file is read by loads. When the device cannot give the bytes, or
 //! another program has cut the file short, a load has no way to fail: the
-//! system sends SIGBUS, whose default is to end the process without a word.
-//! Ending is right, since anything put in place of the bytes would be taken
-//! for data. So a handler says which file and which byte, what is still true
-//! and what to do, and then lets the process end as it would have.
+//! system sends SIGBUS, which by default ends the process without a message.
+//! Ending is right, since anything put in place of the bytes would be read as
+//! data. So a handler says which file and which byte, what is still true and
+//! what to do, and then lets the process end as it would have.
 //!
 //! The handler acts on addresses inside Pantile's mapped files only. Every
 //! other signal goes on to the handler that was there before, or to the
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
 /// Mappings that can be watched at a time. Faults in others end the process
-/// without a word.
+/// without a message.
 const PLACES: usize = 256;
 
 /// Longest message; it goes out in one write.
@@ -55,7 +55,7 @@ const DONE: u32 = 2;
 /// What was to happen to SIGBUS before.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has faults in a range of addresses explained until it is dropped.
+/// Explains faults in a range of addresses until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     watched: *mut Watched,

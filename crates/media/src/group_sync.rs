@@ -2,10 +2,11 @@
 //!
 //! A fence is served by any sync that *started* after the fence was called.
 //! Syncs are numbered; a caller needs the number after the last one started.
-//! Whoever finds no leader becomes it and syncs outside the lock; the others
-//! park until their number is done. Callers wait for the running sync or for
-//! the one after it, never for a later one, so two condition variables, taken
-//! in turn, wake those who are done and one of those who are not.
+//! A caller that finds no leader becomes the leader and syncs outside the
+//! lock; the others park until their number is done. Callers wait for the
+//! running sync or for the next, never for a later one. So two condition
+//! variables, taken in turn, wake all callers that are done and one that is
+//! not.
 
 use crate::MediumError;
 use crate::failure::Failure;
@@ -24,12 +25,12 @@ struct State {
     started: u64,
     /// Number of the last sync that ended well.
     done: u64,
-    /// Somebody gathers a group or syncs.
+    /// A leader gathers a group or syncs.
     led: bool,
     /// Callers that will be served by sync `started + 1`.
     waiting: u64,
-    /// Callers to hope for in the next group: as many as were seen at work
-    /// when the last sync ended.
+    /// Callers to expect in the next group: as many as were active when the
+    /// last sync ended.
     expected: u64,
 }
 
@@ -66,8 +67,8 @@ impl GroupSync {
         }
     }
 
-    /// Returns once a sync that started after this call has ended well. True
-    /// if this thread made it.
+    /// Returns once a sync that started after this call has ended well, and
+    /// whether this thread made it.
     ///
     /// # Errors
     /// [`MediumError::Failed`] once a sync has failed, this one or any before.
