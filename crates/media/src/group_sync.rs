@@ -83,8 +83,8 @@ impl GroupSync {
                 return Ok(false);
             }
             if let Err(failed) = self.failure.check() {
-                // Who failed it may not have been a leader, and a leader that
-                // ends well wakes only one of those whom it has not served.
+                // The failure may not be a leader's, and a leader that ends well
+                // wakes only one of the callers that it has not served.
                 for done in &self.done {
                     done.notify_all();
                 }
@@ -137,7 +137,8 @@ impl GroupSync {
         }
     }
 
-    /// Wakes everybody served, and one of the others to lead; on failure everybody.
+    /// Wakes all callers that were served, and one other to lead. On failure
+    /// wakes all.
     fn wake(&self, number: u64, failed: bool) {
         let (served, next) = ((number % 2) as usize, ((number + 1) % 2) as usize);
         self.done[served].notify_all();
