@@ -204,7 +204,7 @@ impl Map {
     /// Puts zeroed memory behind bytes `from..to` of the reservation.
     pub(crate) fn attach_memory(&self, from: u64, to: u64) -> Result<(), MediumError> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: `grow` gives ranges inside the reservation that nobody uses yet.
+        // SAFETY: `grow` gives ranges inside the reservation that are not used yet.
         let status = unsafe { libc::mprotect(self.at(from), (to - from) as usize, prot) };
         if status != 0 {
             let source = io::Error::last_os_error();
@@ -216,7 +216,7 @@ impl Map {
     /// Lets go of the memory behind attached bytes, which then read as zero
     /// and get new memory when they are stored to.
     pub(crate) fn discard_memory(&self, offset: u64, len: u64) {
-        // SAFETY: the caller of `discard` promises that nobody uses these
+        // SAFETY: the caller of `discard` promises that no thread uses these
         // bytes. They are private to this process, so that they become zero.
         let status = unsafe { libc::madvise(self.at(offset), len as usize, libc::MADV_DONTNEED) };
         if status != 0 {
@@ -234,7 +234,7 @@ impl Map {
         from: u64,
         to: u64,
     ) -> Result<(), MediumError> {
-        // SAFETY: `grow` gives ranges inside the reservation that nobody uses
+        // SAFETY: `grow` gives ranges inside the reservation that are not used
         // yet, so that fixing the mapping there replaces nothing but reserve.
         let mapped = unsafe {
             libc::mmap(
@@ -258,7 +258,7 @@ impl Map {
     /// Tries to map the first chunk of `file` with this protection. The file
     /// may be shorter. Nothing is attached.
     pub(crate) fn would_attach(file: &File, protection: Protection) -> io::Result<()> {
-        // SAFETY: the address is the system's choice, and nobody uses it.
+        // SAFETY: the address is the system's choice, and no thread uses it.
         unsafe {
             let mapped = libc::mmap(
                 ptr::null_mut(),
@@ -278,7 +278,7 @@ impl Map {
 
     /// A refused fixed mapping may leave a hole that other mappings could fall into.
     fn reserve_again(&self, from: u64, to: u64) {
-        // SAFETY: the range belongs to this reservation and nobody uses it.
+        // SAFETY: the range belongs to this reservation and is not used.
         unsafe {
             libc::mmap(
                 self.at(from),

@@ -170,7 +170,7 @@ fn a_handler_that_was_there_before_has_the_last_word() {
 }
 
 #[test]
-fn who_asks_first_gets_an_error_instead() {
+fn a_caller_that_asks_first_gets_an_error_instead() {
     let place = tempfile::tempdir().expect("directory");
     for kind in ["file", "dax", "nvm"] {
         let place = place.path().join(kind);

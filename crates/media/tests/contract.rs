@@ -55,7 +55,7 @@ fn writes_are_read_back_through_the_base() {
         let mut out = [0; 13];
         medium.read(CHUNK - 3, &mut out).expect("read");
         assert_eq!(&out, b"across chunks", "{}", medium.facts().name);
-        // SAFETY: the byte is below `len` and nobody writes it.
+        // SAFETY: the byte is below `len` and no thread writes it.
         assert_eq!(unsafe { medium.base().add(CHUNK as usize).read() }, b'o');
     });
 }

@@ -121,7 +121,7 @@ fn offsets(step: usize) -> impl Iterator<Item = usize> {
 
 fn store_all(area: &Map, piece: &[u8; PIECE_BYTES]) {
     for offset in offsets(PIECE_BYTES) {
-        // SAFETY: the area is attached, writable and seen by nobody else.
+        // SAFETY: the area is attached, writable and used by this thread only.
         unsafe {
             ptr::copy_nonoverlapping(piece.as_ptr(), area.base().add(offset), PIECE_BYTES);
         }
@@ -135,7 +135,7 @@ fn load_all(base: *const u8, piece: &mut [u8; PIECE_BYTES]) {
 }
 
 fn load(base: *const u8, offset: usize, piece: &mut [u8; PIECE_BYTES]) {
-    // SAFETY: callers own an area of AREA_BYTES at `base` that nobody writes meanwhile.
+    // SAFETY: callers own an area of AREA_BYTES at `base` that no thread writes meanwhile.
     unsafe {
         ptr::copy_nonoverlapping(base.add(offset), piece.as_mut_ptr(), PIECE_BYTES);
     }

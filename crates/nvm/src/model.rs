@@ -1,4 +1,4 @@
-//! How long the emulated device takes. See the module above for the model.
+//! How long the emulated device takes. The model is described at the top of the crate.
 
 use super::cache::CacheEstimate;
 use super::clock::Clock;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PS_PER_SECOND: f64 = 1e12;
 
-/// Delay owed for reads is paid once it comes to this: 300 ns, in
+/// Delay owed for reads is paid once it reaches this: 300 ns, in
 /// picoseconds. Shorter waits cannot be told from reading the clock, and
 /// every pause stops the CPU's prefetching.
 const READ_DEBT_PS: u64 = 300_000;

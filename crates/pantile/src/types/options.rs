@@ -120,7 +120,16 @@ impl Options {
     }
 
     /// The database is on a medium of another crate, kept in its directory.
-    /// This replaces [`Options::medium`], and the last call counts.
+    /// This replaces [`Options::medium`]; the last call of the two counts.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use pantile::Options;
+    /// use pantile_nvm::NvmConfig;
+    /// let db = Options::new().custom_medium(NvmConfig::OPTANE).open(dir.path())?;
+    /// assert_eq!(db.medium().facts().name, "nvm:optane");
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
     #[must_use]
     pub fn custom_medium(mut self, factory: impl MediumFactory + 'static) -> Self {
         self.medium = MediumKind::default();
