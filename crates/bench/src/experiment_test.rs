@@ -9,7 +9,7 @@ use super::*;
 use crate::load::{Observer, Silent};
 use crate::long_readers::LoadedRow;
 use crate::random::Random;
-use crate::record::{Consistency, to_json};
+use crate::record::{Consistency, Records};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
 use crate::ycsb::Ycsb;
@@ -48,7 +48,7 @@ fn records<W: Workload>(workload: &W, settings: &Settings) -> Vec<Record> {
 #[test]
 fn a_record_of_tpcc_has_what_scripts_rely_on() {
     let records = records(&tpcc(), &Settings { long_readers: 2, ..settings(Medium::Dram) });
-    let json: serde_json::Value = serde_json::from_str(&to_json(&records)).unwrap();
+    let json = serde_json::to_value(Records(&records)).unwrap();
     assert_eq!(json["workload"], "tpcc");
     assert_eq!((&json["medium"], &json["gc"]), (&"dram".into(), &"none".into()));
     assert_eq!((&json["isolation"], &json["durability"]), (&"serializable".into(), &"sync".into()));
@@ -148,7 +148,7 @@ fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     assert_eq!(order, [(1, "file"), (1, "dram"), (2, "dram"), (2, "file")]);
     assert!(records[0].baseline.is_some_and(|baseline| baseline.file_sync_us > 0.0));
     assert!(records[1].baseline.is_none());
-    assert!(serde_json::from_str::<serde_json::Value>(&to_json(&records)).unwrap().is_array());
+    assert!(serde_json::to_value(Records(&records)).unwrap().is_array());
     assert!(dir.path().join("file-none-2").is_dir());
 }
 

@@ -307,14 +307,17 @@ fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Res
     map.end()
 }
 
-/// The records as JSON text: one alone, or an array of several.
-pub fn to_json(records: &[Record]) -> String {
-    let text = match records {
-        [one] => serde_json::to_string_pretty(one),
-        several => serde_json::to_string_pretty(several),
-    };
-    // Records hold nothing that JSON cannot: keys are strings, numbers finite or null.
-    text.unwrap_or_default()
+/// Records as JSON has them: one alone, or an array of several.
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a>(pub &'a [Record]);
+
+impl Serialize for Records<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            [one] => one.serialize(to),
+            several => several.serialize(to),
+        }
+    }
 }
 
 #[cfg(test)]

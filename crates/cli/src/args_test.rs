@@ -141,5 +141,5 @@ fn every_verb_has_an_example() {
         assert!(help.contains("Example"), "{help}");
         command.get_subcommands_mut().filter(|sub| sub.get_name() != "help").for_each(check);
     }
-    check(&mut Cli::command());
+    check(&mut crate::help::command());
 }

@@ -12,8 +12,8 @@ use pantile_bench::settings::Medium;
 use pantile_sim::{Campaign, CutOfCase, Failure as Found, Kind, NegativeControl, Outcome, Totals, Until};
 use serde_json::{Value, json};
 
-use crate::bench::Failure;
-use crate::output;
+use crate::exit::Failure;
+use crate::output::Output;
 use crate::progress::Bars;
 
 /// Longest that a negative control may take to be noticed.
@@ -54,27 +54,24 @@ const CASES: u64 = 200;
 
 /// Runs it.
 pub fn run(args: &SimulateArgs, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut output = Output::open(settings.json.as_deref())?;
     if let Some(name) = &args.controls {
-        return controls(name, settings, stop);
+        return controls(name, settings, &mut output, stop);
     }
     let campaign = campaign(args, settings);
     if let Some(cut) = args.cut {
         let mut totals = Totals::default();
         return match campaign.case(0).run(Some(cut), &mut totals) {
-            Ok(()) => output::print(
-                "nothing is lost after this cut\n",
-                &json!({ "losses": 0 }),
-                settings.json.as_deref(),
-            ),
-            Err(found) => Err(Failure::Failed(found.to_string())),
+            Ok(()) => output.write("nothing is lost after this cut\n", &json!({ "losses": 0 })),
+            Err(found) => Err(Failure::failed(found)),
         };
     }
     quiet_panics();
     let outcome = follow(&campaign, stop);
-    output::print(&table(&outcome), &record(&campaign, &outcome), settings.json.as_deref())?;
+    output.write(&table(&outcome), &record(&campaign, &outcome))?;
     match &outcome.failure {
         None => Ok(()),
-        Some(found) => Err(Failure::Failed(tell(found))),
+        Some(found) => Err(Failure::failed(tell(found))),
     }
 }
 
@@ -198,13 +195,13 @@ fn record(campaign: &Campaign, outcome: &Outcome) -> Value {
 }
 
 /// Runs negative controls; fails if one goes unnoticed.
-fn controls(name: &str, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
+fn controls(name: &str, settings: &Settings, output: &mut Output, stop: &AtomicBool) -> Result<(), Failure> {
     let mut controls = NegativeControl::all();
     if name != "all" {
         controls.retain(|control| control.name == name);
         if controls.is_empty() {
             let known: Vec<_> = NegativeControl::all().iter().map(|control| control.name).collect();
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "there is no control {name}; there are {}",
                 known.join(", ")
             )));
@@ -241,14 +238,10 @@ fn controls(name: &str, settings: &Settings, stop: &AtomicBool) -> Result<(), Fa
         bars.advance(1);
     }
     bars.end();
-    output::print(
-        &text,
-        &json!({ "mode": "controls", "seed": settings.seed, "controls": records }),
-        settings.json.as_deref(),
-    )?;
+    output.write(&text, &json!({ "mode": "controls", "seed": settings.seed, "controls": records }))?;
     if missed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Failed(format!("not noticed: {}", missed.join(", "))))
+        Err(Failure::failed(format!("not noticed: {}", missed.join(", "))))
     }
 }

@@ -200,6 +200,8 @@ fn help_goes_to_stdout_and_has_an_example() {
         &["--help"][..],
         &["check", "--help"],
         &["inspect", "--help"],
+        &["paper", "--help"],
+        &["crashtest", "--help"],
         &["bench", "--help"],
         &["bench", "ycsb", "--help"],
         &["bench", "tpcc", "--help"],
@@ -208,6 +210,35 @@ fn help_goes_to_stdout_and_has_an_example() {
         let output = pantile(verb);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Example"), "{verb:?}");
+    }
+}
+
+/// A line for each verb, under its heading, and the exit statuses.
+#[test]
+fn help_groups_the_verbs() {
+    let output = pantile(&["--help"]);
+    let help = text(&output.stdout);
+    let parts =
+        ["\nLooking after a database:\n  check ", "\n  inspect ", "\nLaboratory:\n  bench ", "\n  paper "];
+    let rest =
+        ["\n  crashtest ", "\nOptions:\n", "\nExamples:\n", "\nExit status:\n  0  ", "\n  1  ", "\n  2  "];
+    let mut from = 0;
+    for part in parts.iter().chain(&rest) {
+        from += help[from..].find(part).unwrap_or_else(|| panic!("{part:?} is missing or misplaced: {help}"));
+    }
+    assert!(!help.contains("crashtest-work"), "{help}");
+    assert_eq!((output.status.code(), complaint(&output)), (Some(0), String::new()));
+}
+
+/// What reads the help or a table may have seen enough.
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    for args in [&["--help"][..], &["paper", "--list"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command.args(args).stdout(writer).stderr(std::process::Stdio::piped()).output().unwrap();
+        assert_eq!((output.status.code(), complaint(&output)), (Some(0), String::new()), "{args:?}");
     }
 }
 

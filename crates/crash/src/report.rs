@@ -107,9 +107,9 @@ impl Report {
         )
     }
 
-    /// The record, as JSON that ends with a line feed.
-    pub fn to_json(&self, settings: &Settings) -> String {
-        let record = Record {
+    /// The record, to be serialised.
+    pub fn record(&self, settings: &Settings) -> impl Serialize {
+        Record {
             workload: "crashtest",
             engine: "pantile",
             gc: settings.gc.name(),
@@ -135,7 +135,6 @@ impl Report {
             },
             interrupted: self.interrupted,
             debug_build: cfg!(debug_assertions),
-        };
-        serde_json::to_string_pretty(&record).expect("a record has no keys but names") + "\n"
+        }
     }
 }
