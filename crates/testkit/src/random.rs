@@ -41,6 +41,23 @@ impl Random {
         ((u128::from(self.word()) * u128::from(n)) >> 64) as u64
     }
 
+    /// An index of something that has `n` items.
+    #[inline]
+    pub fn index(&mut self, n: usize) -> usize {
+        self.below(n as u64) as usize
+    }
+
+    /// One of several items.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.index(from.len())]
+    }
+
+    /// Whether an event happens that happens once in `calls` calls.
+    #[inline]
+    pub fn one_in(&mut self, calls: u64) -> bool {
+        self.below(calls) == 0
+    }
+
     /// A number from `low` to `high`, both included.
     #[inline]
     pub fn between(&mut self, low: u32, high: u32) -> u32 {
@@ -77,7 +94,7 @@ impl Random {
         }
     }
 
-    /// Brings the items into a random order.
+    /// Puts the items in a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for n in (1..items.len()).rev() {
             items.swap(n, self.below(n as u64 + 1) as usize);
@@ -85,7 +102,8 @@ impl Random {
     }
 }
 
-fn mix(word: u64) -> u64 {
+/// Spreads the bits of a number (the finalizer of SplitMix64).
+pub fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
