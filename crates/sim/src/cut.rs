@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::image::{Image, PAGE};
 use crate::medium::{Event, Kind, LINE, Log};
-use crate::random::mix;
+use pantile_testkit::mix;
 
 /// Bytes of a sector, which a disk writes whole or not at all.
 const SECTOR: u64 = 512;

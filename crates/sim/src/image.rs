@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pantile_base::limits::CHUNK_BYTES;
 
-use crate::random::Random;
+use pantile_testkit::Random;
 
 pub(crate) const PAGE: u64 = 4096;
 

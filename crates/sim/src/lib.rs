@@ -17,7 +17,6 @@ mod cut;
 mod image;
 mod life;
 mod medium;
-mod random;
 mod state;
 
 pub use campaign::{Campaign, Outcome, Until};
@@ -26,4 +25,3 @@ pub use controls::{Caught, NegativeControl, Removed};
 pub use cut::{Keep, Replay};
 pub use image::Image;
 pub use medium::{Broken, Kind, Log, SimMedium};
-pub use random::{Random, mix};

@@ -11,8 +11,8 @@ use pantile::{
 use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
 use crate::image::Image;
 use crate::medium::{Broken, Kind, Log, SimMedium};
-use crate::random::{Random, mix};
 use crate::state::{Change, State, TableState, Versions};
+use pantile_testkit::{Random, mix};
 
 /// Most tables at a time.
 const TABLES: usize = 3;
@@ -58,7 +58,7 @@ pub(crate) struct Life {
 
 impl Plan {
     fn options(&self, medium: Arc<SimMedium>, time: SimulatedTime) -> Options {
-        let mut random = Random::new(self.seed ^ 0xEA6E);
+        let mut random = Random::new(self.seed ^ 0xEA6E, 0);
         let gc = GcOptions {
             theta: *random.pick(&[0.5, 0.75]),
             queue_share: *random.pick(&[0.0, 0.0, 0.15]),
@@ -97,7 +97,7 @@ impl Plan {
         let options = self.options(Arc::clone(&medium), time.clone());
         let db = options.open("simulated").map_err(|error| format!("open: {error}"))?;
         let mut world = World {
-            random: Random::new(self.seed),
+            random: Random::new(self.seed, 0),
             versions: Versions::new(state),
             state: state.clone(),
             steps: Vec::new(),

@@ -122,7 +122,8 @@ impl Home {
         self.place.path().join("db")
     }
 
-    fn options(&self) -> Options {
+    /// What the database is opened with.
+    pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2);
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),

@@ -1,0 +1,190 @@
+//! A medium of which one operation fails.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pantile::{Medium, MediumStats};
+use pantile_media::{FullReason, MediumError, SyncPoint};
+
+use crate::support::cut_medium::{CutMedium, Honesty, Image, Keep};
+
+/// What can fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    Write,
+    /// Fences, and syncs of everything.
+    Sync,
+    Grow,
+    Discard,
+    Restore,
+}
+
+/// How it fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// No space, this time.
+    Full,
+    /// No space, until there is some again.
+    FullForLong,
+    /// The system refuses, this time.
+    Refused,
+    /// The medium has failed, and takes nothing more. A write is torn.
+    ForGood,
+}
+
+/// The n-th operation of a kind fails, counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    pub operation: Operation,
+    pub nth: u64,
+    pub how: How,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Operations of the fault's kind so far.
+    count: u64,
+    struck: bool,
+    is_full: bool,
+    failure: Option<String>,
+}
+
+/// Keeps account of what would be durable, see [`CutMedium`].
+#[derive(Debug)]
+pub struct FaultMedium {
+    inner: Arc<CutMedium>,
+    fault: Option<Fault>,
+    progress: Mutex<Progress>,
+}
+
+impl FaultMedium {
+    pub fn new(image: &Image, fault: Option<Fault>) -> Arc<Self> {
+        let inner = CutMedium::new(image, Honesty::Honest);
+        Arc::new(Self { inner, fault, progress: Mutex::default() })
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect("progress")
+    }
+
+    /// Whether the fault has happened.
+    pub fn has_struck(&self) -> bool {
+        self.progress().struck
+    }
+
+    /// There is space again.
+    pub fn relieve(&self) {
+        self.progress().is_full = false;
+    }
+
+    /// What could be found if the power went now.
+    pub fn image(&self, keep: Keep, seed: u64) -> Image {
+        self.inner.cut(self.inner.events(), keep, seed)
+    }
+
+    /// What the next operation comes to before anything is done.
+    fn ask(&self, operation: Operation) -> Result<(), MediumError> {
+        let mut progress = self.progress();
+        if let Some(cause) = &progress.failure {
+            return Err(MediumError::Failed { cause: cause.clone() });
+        }
+        let full = || MediumError::Full { needed: self.len() + 1, reason: FullReason::Device };
+        if progress.is_full && matches!(operation, Operation::Grow | Operation::Restore) {
+            return Err(full());
+        }
+        let Some(fault) = self.fault.filter(|fault| fault.operation == operation) else { return Ok(()) };
+        progress.count += 1;
+        if progress.count != fault.nth {
+            return Ok(());
+        }
+        progress.struck = true;
+        Err(match fault.how {
+            How::Full => full(),
+            How::FullForLong => {
+                progress.is_full = true;
+                full()
+            }
+            How::Refused => {
+                let source = std::io::Error::other("the system will not");
+                MediumError::Io { operation: "bring about a fault in", path: None, source }
+            }
+            How::ForGood => {
+                let cause = format!("{operation:?} {}: the device does not answer", fault.nth);
+                progress.failure = Some(cause.clone());
+                MediumError::Failed { cause }
+            }
+        })
+    }
+}
+
+impl Medium for FaultMedium {
+    fn name(&self) -> String {
+        "faulty".into()
+    }
+
+    fn base(&self) -> *const u8 {
+        self.inner.base()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn limit(&self) -> u64 {
+        self.inner.limit()
+    }
+
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        if len > self.len() { self.ask(Operation::Grow).and_then(|()| self.inner.grow(len)) } else { Ok(()) }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let had_struck = self.has_struck();
+        let asked = self.ask(Operation::Write);
+        if asked.is_err() && !had_struck {
+            self.inner.write(offset, &bytes[..bytes.len() / 16 * 8])?;
+        }
+        asked.and_then(|()| self.inner.write(offset, bytes))
+    }
+
+    fn flush(&self, offset: u64, len: u64) {
+        if self.failure().is_none() {
+            self.inner.flush(offset, len);
+        }
+    }
+
+    fn fence(&self) -> Result<(), MediumError> {
+        self.ask(Operation::Sync).and_then(|()| self.inner.fence())
+    }
+
+    fn sync_all(&self) -> Result<(), MediumError> {
+        self.ask(Operation::Sync).and_then(|()| self.inner.sync_all())
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        self.inner.sync_point()
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        self.inner.is_durable(point)
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.ask(Operation::Discard).and_then(|()| self.inner.discard(offset, len))
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.ask(Operation::Restore).and_then(|()| self.inner.restore(offset, len))
+    }
+
+    fn stats(&self) -> MediumStats {
+        self.inner.stats()
+    }
+
+    fn survives_exit(&self) -> bool {
+        true
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.progress().failure.clone()
+    }
+}
