@@ -31,7 +31,7 @@ fn strings(rng: &mut Random) -> Key {
 fn long(rng: &mut Random) -> Key {
     let mut seed = Random::new(rng.below(600), 0);
     let (len, shared) = (1 + seed.below(384) as usize, seed.below(380) as usize);
-    (0..len).map(|i| if i < shared { 7 } else { seed.next() }).collect()
+    (0..len).map(|i| if i < shared { 7 } else { seed.word() }).collect()
 }
 
 const SOURCES: [(&str, usize, KeySource); 5] = [
