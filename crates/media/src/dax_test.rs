@@ -1,4 +1,5 @@
 use super::*;
+use crate::MediumExt;
 use crate::{DATA_FILE, FileMedium, FileOptions};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -163,7 +164,7 @@ fn a_failed_medium_only_reads() {
     medium.write(0, b"kept").expect("write");
     medium.flush(0, 4);
     let good = medium.sync_point();
-    medium.failure.latch("the device is gone");
+    medium.contents.failure.latch("the device is gone");
     let lost = medium.sync_point();
     assert!(medium.is_durable(good) && !medium.is_durable(lost));
     for result in [

@@ -1,4 +1,5 @@
 use super::*;
+use crate::map::Map;
 use pantile_base::limits::CHUNK_BYTES;
 
 /// Pages of the first `chunks` chunks that have memory behind them.
@@ -16,7 +17,7 @@ fn discarded_memory_goes_back_to_the_system() {
     medium.grow(3 * CHUNK_BYTES).expect("grow");
     medium.write(0, &vec![7; 3 * CHUNK_BYTES as usize]).expect("write");
     let pages = (CHUNK_BYTES / 4096) as usize;
-    assert_eq!(resident(&medium.map, 3), 3 * pages);
+    assert_eq!(resident(&medium.contents.map, 3), 3 * pages);
     medium.discard(CHUNK_BYTES, CHUNK_BYTES).expect("discard");
-    assert_eq!(resident(&medium.map, 3), 2 * pages);
+    assert_eq!(resident(&medium.contents.map, 3), 2 * pages);
 }

@@ -14,6 +14,8 @@
 
 mod ahead;
 mod bus_error;
+mod contents;
+mod data_file;
 mod dax;
 mod directory;
 mod dram;
@@ -26,19 +28,18 @@ mod map;
 mod medium;
 mod nvm;
 mod prefill;
-mod readable;
 mod shard;
-mod space;
 mod stats;
 mod view;
 
+pub use data_file::DataFile;
 pub use dax::{DaxMedium, DaxOptions};
-pub use directory::{Create, DATA_FILE, LOCK_FILE};
+pub use directory::{Create, DATA_FILE, DirectoryOptions, LOCK_FILE};
 pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::{Medium, SyncPoint};
-pub use nvm::{Measured, NvmConfig, NvmMedium, NvmOptions, measure};
+pub use medium::{Facts, Medium, MediumExt, MediumStatus, ReadCost, SyncPoint};
+pub use nvm::{Measured, NvmConfig, NvmMedium, measure};
 pub use stats::MediumStats;
 pub use view::ViewMedium;

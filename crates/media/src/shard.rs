@@ -1,6 +1,5 @@
-//! A place of its own for each thread, to count and to keep notes in without
-//! locked instructions: those would wait for every load the thread has under
-//! way.
+//! A place for each thread, where it counts and keeps notes without locked
+//! instructions: those would wait for every load that the thread has started.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -11,13 +10,13 @@ use parking_lot::Mutex;
 /// Threads that can have a place of their own at one time; others share one.
 pub(crate) const OWN_PLACES: usize = 64;
 
-/// One bit for each place that a living thread owns.
+/// One bit for each place that a running thread owns.
 static OWNED: AtomicU64 = AtomicU64::new(0);
 
-/// Where the calling thread keeps things.
+/// The place of the calling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// No other living thread has this number, which is below [`OWN_PLACES`].
+    /// No other running thread has this number, which is below [`OWN_PLACES`].
     Own(usize),
     /// Any number of threads are here.
     Shared,
@@ -62,8 +61,8 @@ fn take_free() -> Option<usize> {
         .map(|owned| lowest(owned).trailing_zeros() as usize)
 }
 
-/// The calling thread's place. It stays the same while the thread lives, and
-/// is handed on when it ends.
+/// The calling thread's place. It stays the same while the thread runs, and
+/// another thread may get it afterwards.
 #[inline]
 pub(crate) fn place() -> Place {
     SEAT.try_with(Seat::place).unwrap_or(Place::Shared)
@@ -73,10 +72,10 @@ pub(crate) fn place() -> Place {
 /// lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Padded<T>(pub(crate) T);
+pub struct Padded<T>(pub T);
 
 /// A `T` for each thread.
-pub(crate) struct PerThread<T> {
+pub struct PerThread<T> {
     own: Box<[Padded<UnsafeCell<T>>]>,
     shared: Mutex<T>,
 }
@@ -87,21 +86,23 @@ pub(crate) struct PerThread<T> {
 unsafe impl<T: Send> Sync for PerThread<T> {}
 
 impl<T> PerThread<T> {
-    /// Makes all of them.
-    pub(crate) fn new(make: impl Fn() -> T) -> Self {
+    /// Makes one for each place.
+    pub fn new(make: impl Fn() -> T) -> Self {
         Self {
             own: (0..OWN_PLACES).map(|_| Padded(UnsafeCell::new(make()))).collect(),
             shared: Mutex::new(make()),
         }
     }
 
-    /// Calls `with` on the calling thread's. `with` must not come here again:
-    /// it is a few lines in this crate that call nobody back.
+    /// Calls `with` on the calling thread's value.
+    ///
+    /// # Safety
+    /// `with` must not come here again on the same object.
     #[inline]
-    pub(crate) fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
+    pub unsafe fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
         match place() {
-            // SAFETY: no other thread has this place, and this thread is not
-            // inside `with` already, so the reference is the only one.
+            // SAFETY: no other thread has this place, and the caller promises that
+            // this thread is not in `with` already: the reference is the only one.
             Place::Own(index) => with(unsafe { &mut *self.own[index].0.get() }),
             Place::Shared => with(&mut self.shared.lock()),
         }
@@ -138,7 +139,8 @@ mod tests {
                 scope.spawn(|| {
                     place();
                     together.wait();
-                    (0..100).for_each(|_| notes.with(|note| *note += 1));
+                    // SAFETY: it only adds.
+                    (0..100).for_each(|_| unsafe { notes.with(|note| *note += 1) });
                 });
             }
         });

@@ -321,7 +321,7 @@ impl Core {
 
     /// The error of a lower room, in the words of the engine.
     pub fn store_error(&self, error: StoreError) -> Error {
-        from_store(error, std::path::Path::new(&self.store.medium().name()))
+        from_store(error, std::path::Path::new(&self.store.medium().facts().name))
     }
 
     /// The versions that somebody may see, from the newest on. The caller has

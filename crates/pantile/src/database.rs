@@ -10,8 +10,8 @@ use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Instant, thread};
 use pantile_cc::Clock;
 use pantile_media::{
-    Create, DaxMedium, DaxOptions, DramMedium, Durability, FileMedium, FileOptions, MapOptions, Medium,
-    NvmMedium, NvmOptions,
+    Create, DaxMedium, DaxOptions, DirectoryOptions, DramMedium, Durability, FileMedium, FileOptions,
+    MapOptions, Medium, MediumExt, NvmMedium,
 };
 use pantile_store::{Store, StoreOptions, TableBlocks};
 
@@ -86,7 +86,7 @@ impl Database {
             boot: boot_id(&options),
             relaxed: options.durability == Durability::None
                 && options.medium != MediumKind::Dax
-                && medium.survives_exit(),
+                && medium.facts().survives_exit,
             layout: options.collector.layout(),
         };
         let in_path = |e| from_store(e, path);
@@ -361,7 +361,7 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
             DaxMedium::open(path, dax).map(|m| m as Arc<dyn Medium>)
         }
         MediumKind::Nvm(config) => {
-            let nvm = NvmOptions { map, create, explain_bus_errors };
+            let nvm = DirectoryOptions { map, create, explain_bus_errors };
             NvmMedium::open(path, config, nvm).map(|m| m as Arc<dyn Medium>)
         }
     };

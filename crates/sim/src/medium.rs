@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pantile::{Medium, MediumStats};
+use pantile::Medium;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_media::{DramMedium, MapOptions, MediumError, SyncPoint};
+use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumExt, MediumStatus, SyncPoint};
 
 use crate::image::Image;
 
@@ -148,7 +148,7 @@ pub struct SimMedium {
     memory: Arc<DramMedium>,
     kind: Kind,
     broken: Option<Broken>,
-    limit: u64,
+    facts: Facts,
     core: AtomicU8,
     log: Mutex<Log>,
 }
@@ -159,7 +159,7 @@ impl SimMedium {
         Self::with_limit(image, kind, broken, None)
     }
 
-    /// As [`SimMedium::new`], with room for so many bytes at most.
+    /// As [`SimMedium::new`], with room for `limit` bytes at most.
     pub fn with_limit(image: &Image, kind: Kind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
             .expect("the machine has memory for a small database");
@@ -167,9 +167,10 @@ impl SimMedium {
         for (offset, page) in image.pages() {
             memory.write(offset, page).expect("the medium has been grown");
         }
+        let name = format!("simulated {}", kind.name());
         let limit = limit.unwrap_or(RESERVE);
-        let log = Mutex::default();
-        Arc::new(Self { memory, kind, broken, limit, core: AtomicU8::new(0), log })
+        let facts = Facts { survives_exit: true, ..Facts::new(name, memory.base(), limit) };
+        Arc::new(Self { memory, kind, broken, facts, core: AtomicU8::new(0), log: Mutex::default() })
     }
 
     /// The core that goes on.
@@ -221,25 +222,17 @@ fn lines(offset: u64, len: u64) -> Range<u64> {
 }
 
 impl Medium for SimMedium {
-    fn name(&self) -> String {
-        format!("simulated {}", self.kind.name())
-    }
-
-    fn base(&self) -> *const u8 {
-        self.memory.base()
+    fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     fn len(&self) -> u64 {
         self.memory.len()
     }
 
-    fn limit(&self) -> u64 {
-        self.limit
-    }
-
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        if len > self.limit {
-            let reason = pantile_media::FullReason::Limit(self.limit);
+        if len > self.facts.limit {
+            let reason = pantile_media::FullReason::Limit(self.facts.limit);
             return Err(MediumError::Full { needed: len, reason });
         }
         self.memory.grow(len)?;
@@ -313,15 +306,7 @@ impl Medium for SimMedium {
         self.memory.restore(offset, len)
     }
 
-    fn stats(&self) -> MediumStats {
-        self.memory.stats()
-    }
-
-    fn survives_exit(&self) -> bool {
-        true
-    }
-
-    fn failure(&self) -> Option<String> {
-        None
+    fn status(&self) -> MediumStatus {
+        self.memory.status()
     }
 }

@@ -99,7 +99,7 @@ impl Store {
     }
 
     fn wanted_reserve(&self, allocator: &Allocator) -> usize {
-        let limit = (self.medium.limit() / CHUNK_BYTES) as usize;
+        let limit = (self.medium.facts().limit / CHUNK_BYTES) as usize;
         let least = LEAST_RESERVE.min(limit / 8);
         (allocator.carved / RESERVE_SHARE).clamp(least, MOST_RESERVE)
     }
@@ -207,7 +207,7 @@ impl Store {
     /// Bytes that writers can still take, in whole chunks, and the most that
     /// there can be.
     pub fn room(&self) -> (u64, u64) {
-        let limit = self.medium.limit() / CHUNK_BYTES;
+        let limit = self.medium.facts().limit / CHUNK_BYTES;
         let allocator = self.allocator.lock();
         let is_empty = |&&(number, _): &&(u32, Timestamp)| {
             self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)

@@ -15,7 +15,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::thread;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::MediumError;
+use pantile_media::{MediumError, MediumExt};
 
 use crate::append::class_key;
 use crate::block::{Block, BlockId, BlockState, Chunk};

@@ -8,7 +8,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Segments, TableId, Timestamp};
-use pantile_media::{Medium, MediumError};
+use pantile_media::{Medium, MediumError, MediumExt, ReadCost};
 
 use crate::allocator::Allocator;
 use crate::append::{Stream, class_key};
@@ -45,6 +45,8 @@ pub struct Store {
     pub(crate) medium: Arc<dyn Medium>,
     /// Start of the mapping, as a number so that the store can be shared.
     base: usize,
+    /// What readers are charged, on media that charge for reads.
+    read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
     pub(crate) options: StoreOptions,
     chunks: Segments<AtomicPtr<Chunk>>,
@@ -106,6 +108,7 @@ impl Store {
         }
         Ok(Self {
             base: medium.base() as usize,
+            read_cost: medium.facts().read_cost.clone(),
             medium,
             identity: superblock.identity,
             options,
@@ -145,8 +148,8 @@ impl Store {
         unsafe {
             let len = u32::from_le(start.add(16).cast::<u32>().read()) & 0x00ff_ffff;
             let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len as usize);
-            if self.medium.charges_reads() {
-                self.medium.charge_read(address.offset(), bytes.len() as u64);
+            if let Some(cost) = &self.read_cost {
+                cost.charge(address.offset(), bytes.len() as u64);
             }
             Content::new(bytes)
         }
@@ -156,8 +159,8 @@ impl Store {
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
-        if self.medium.charges_reads() {
-            self.medium.charge_read(address.offset(), HEADER_BYTES as u64);
+        if let Some(cost) = &self.read_cost {
+            cost.charge(address.offset(), HEADER_BYTES as u64);
         }
         // SAFETY: as for `content`.
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
@@ -400,7 +403,7 @@ impl Store {
             boot: self.options.boot,
             closed,
             relaxed: self.options.relaxed,
-            emulated: self.medium.is_emulated(),
+            emulated: self.medium.facts().emulated,
             carved: sample.carved,
             used: if closed { self.used_blocks() } else { 0 },
             partly_filled: sample.partly_filled,

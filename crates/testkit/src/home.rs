@@ -10,7 +10,7 @@ use pantile::{
     Collector, Database, Durability, Error, GcOptions, Medium, MediumKind, NvmConfig, Options, Pacing,
     Result, Transaction,
 };
-use pantile_media::{DramMedium, MapOptions};
+use pantile_media::{DramMedium, MapOptions, MediumExt};
 
 use crate::Random;
 
@@ -207,7 +207,7 @@ pub fn eager(options: Options, seed: u64) -> Options {
 pub fn copy_of(medium: &dyn Medium) -> Arc<dyn Medium> {
     let len = medium.len();
     let copy =
-        DramMedium::new(MapOptions { reserve_bytes: medium.limit(), max_bytes: None }).expect("memory");
+        DramMedium::new(MapOptions { reserve_bytes: medium.facts().limit, max_bytes: None }).expect("memory");
     copy.grow(len).expect("memory");
     // SAFETY: nobody writes, and all of `len` is mapped.
     let bytes = unsafe { std::slice::from_raw_parts(medium.base(), len as usize) };

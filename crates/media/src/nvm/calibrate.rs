@@ -4,8 +4,9 @@ use super::NvmMedium;
 use super::clock::RealClock;
 use super::config::NvmConfig;
 use super::model::{Bandwidth, Model};
+use crate::contents::Contents;
 use crate::map::{Map, MapOptions};
-use crate::{Medium, MediumError};
+use crate::{Medium, MediumError, MediumExt};
 use pantile_base::limits::CHUNK_BYTES;
 use std::hint;
 use std::ptr;
@@ -52,14 +53,16 @@ pub(crate) fn dram() -> Result<Bandwidth, MediumError> {
 }
 
 fn measure_dram() -> Result<Bandwidth, MediumError> {
-    let area = Map::reserve(MapOptions { reserve_bytes: AREA_BYTES, max_bytes: None })?;
+    let options = MapOptions { reserve_bytes: AREA_BYTES, max_bytes: None };
+    let contents = Contents::in_memory("calibration", options)?;
+    let area = &contents.map;
     area.prefer_huge_pages();
-    area.grow(AREA_BYTES, |from, to| area.attach_memory(from, to))?;
+    contents.grow(AREA_BYTES)?;
     let mut piece = [1u8; PIECE_BYTES];
     let mut bandwidth = Bandwidth { read: 0.0, write: 0.0 };
     // The first run gets the memory from the system and never is the fastest.
     for _ in 0..RUNS {
-        let write = rate(|| store_all(&area, &piece));
+        let write = rate(|| store_all(area, &piece));
         let read = rate(|| load_all(area.base(), &mut piece));
         bandwidth.write = bandwidth.write.max(write);
         bandwidth.read = bandwidth.read.max(read);
@@ -162,9 +165,10 @@ fn write_all(medium: &NvmMedium, bytes: &[u8]) -> Result<(), MediumError> {
 
 fn read_all(medium: &NvmMedium) {
     let mut piece = [0u8; PIECE_BYTES];
+    let cost = medium.facts().read_cost.as_ref();
     for offset in offsets(PIECE_BYTES) {
         load(medium.base(), offset, &mut piece);
-        medium.charge_read(offset as u64, PIECE_BYTES as u64);
+        cost.inspect(|cost| cost.charge(offset as u64, PIECE_BYTES as u64));
     }
 }
 

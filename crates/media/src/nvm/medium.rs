@@ -4,57 +4,51 @@ use super::calibrate;
 use super::clock::RealClock;
 use super::config::NvmConfig;
 use super::model::{Bandwidth, Lane, Model};
-use crate::ahead::{Ahead, Attach};
-use crate::directory::{Create, Directory, map_opened};
-use crate::failure::Failure;
-use crate::file::clone_of;
+use crate::ahead::Ahead;
+use crate::contents::Contents;
+use crate::directory::{Directory, DirectoryOptions};
 use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
-use crate::map::{Map, MapOptions, Protection};
-use crate::readable;
-use crate::space::{self, allocate};
+use crate::map::{MapOptions, Protection};
+use crate::medium::ReadCost;
 use crate::stats::{Count, Counters};
-use crate::{Medium, MediumError, MediumStats, SyncPoint};
+use crate::{Facts, Medium, MediumError, MediumStatus};
 use std::ops::Range;
 use std::path::Path;
-use std::ptr;
 use std::sync::Arc;
 
-/// From this many bytes on, storing past the cache and waiting for it takes
-/// less time than storing into the cache and flushing that.
+/// For this many bytes or more, storing past the cache and waiting for it takes
+/// less time than storing into the cache and flushing it.
 const STREAM_BYTES: usize = 2048;
 
-/// How to open an [`NvmMedium`] in a directory.
-#[derive(Debug, Clone, Copy)]
-pub struct NvmOptions {
-    /// How large it may become.
-    pub map: MapOptions,
-    /// What to do about a database that is not there, or is.
-    pub create: Create,
-    /// As [`FileOptions::explain_bus_errors`](crate::FileOptions::explain_bus_errors).
-    pub explain_bus_errors: bool,
+/// The device, and what it counts. Readers charge it directly.
+#[derive(Debug)]
+struct Device {
+    model: Model<RealClock>,
+    counters: Counters,
 }
 
-impl Default for NvmOptions {
-    /// No limit, created if missing, with failed reads explained.
-    fn default() -> Self {
-        Self { map: MapOptions::default(), create: Create::IfMissing, explain_bus_errors: true }
+impl ReadCost for Device {
+    fn charge(&self, offset: u64, len: u64) {
+        if len > 0 {
+            let cost = self.model.read(offset, len);
+            self.counters.add(Count::BytesRead, len);
+            self.counters.add(Count::UnitsRead, cost.missed);
+            self.counters.add(Count::ReadWait, cost.waited);
+        }
     }
 }
 
 /// A medium that behaves like persistent memory of some configuration.
 #[derive(Debug)]
 pub struct NvmMedium {
-    // Dropped in this order: the thread that grows the map, the map, the lock.
+    // Dropped first: its thread uses the map.
     ahead: Ahead,
-    map: Arc<Map>,
-    directory: Option<Directory>,
+    contents: Contents,
     config: NvmConfig,
-    /// Without an instruction only the accounting is done, which is enough for
+    /// Without an instruction lines are only counted. That is enough for
     /// emulation, since caches survive a process.
     line_flush: Option<LineFlush>,
-    model: Model<RealClock>,
-    counters: Counters,
-    failure: Failure,
+    device: Arc<Device>,
 }
 
 impl NvmMedium {
@@ -68,29 +62,21 @@ impl NvmMedium {
     /// [`MediumError::Io`] or [`MediumError::Full`] without addresses or
     /// 32 MiB of memory.
     pub fn anonymous(config: NvmConfig) -> Result<Arc<Self>, MediumError> {
-        Self::anonymous_with(config, MapOptions::default())
-    }
-
-    /// As [`NvmMedium::anonymous`], of limited size.
-    ///
-    /// # Errors
-    /// As for [`NvmMedium::anonymous`].
-    pub fn anonymous_with(config: NvmConfig, map: MapOptions) -> Result<Arc<Self>, MediumError> {
         config.check()?;
-        let map = memory(map)?;
-        Ok(Arc::new(Self::over(calibrate::dram()?, config, map, Box::new(Map::attach_memory), None)))
+        Ok(Arc::new(Self::beside(calibrate::dram()?, config)?))
     }
 
     /// As [`NvmMedium::anonymous`], on a machine with DRAM of this bandwidth.
     pub(super) fn beside(dram: Bandwidth, config: NvmConfig) -> Result<Self, MediumError> {
         config.check()?;
-        let map = memory(MapOptions::default())?;
-        Ok(Self::over(dram, config, map, Box::new(Map::attach_memory), None))
+        let contents = Contents::in_memory(name(config), MapOptions::default())?;
+        contents.map.prefer_huge_pages();
+        Ok(Self::over(dram, config, contents))
     }
 
     /// Opens the memory kept in directory `path`, or makes an empty one. It
-    /// survives the process, however that ends; put it on a RAM disk or on
-    /// persistent memory to keep the disk out of the picture.
+    /// survives the process, however that ends. On a RAM disk or on
+    /// persistent memory the disk has no part in what is measured.
     ///
     /// # Errors
     /// Those of [`FileMedium::open`](crate::FileMedium::open) and of
@@ -98,40 +84,22 @@ impl NvmMedium {
     pub fn open(
         path: impl AsRef<Path>,
         config: NvmConfig,
-        options: NvmOptions,
+        options: DirectoryOptions,
     ) -> Result<Arc<Self>, MediumError> {
         config.check()?;
         let directory = Directory::open(path.as_ref(), options.create)?;
-        let map = map_opened(&directory, options.map, Protection::ReadWrite, options.explain_bus_errors)?;
-        let dram = calibrate::dram()?;
-        let data = clone_of(directory.data(), directory.data_path())?;
-        let path = directory.data_path().to_owned();
-        let attach: Attach = Box::new(move |map, from, to| {
-            allocate(&data, &path, from, to)?;
-            map.attach_file(&data, Protection::ReadWrite, from, to)
-        });
-        Ok(Arc::new(Self::over(dram, config, map, attach, Some(directory))))
+        let mut contents = Contents::in_directory(name(config), directory, options, Protection::ReadWrite)?;
+        contents.facts.emulated = true;
+        Ok(Arc::new(Self::over(calibrate::dram()?, config, contents)))
     }
 
-    fn over(
-        dram: Bandwidth,
-        config: NvmConfig,
-        map: Map,
-        attach: Attach,
-        directory: Option<Directory>,
-    ) -> Self {
-        let map = Arc::new(map);
-        Self {
-            ahead: Ahead::new(Arc::clone(&map), attach),
-            map,
-            directory,
-            config,
-            line_flush: LineFlush::detect(),
-            model: Model::new(&config, dram, RealClock::new())
-                .with_bookkeeping(calibrate::bookkeeping(config)),
-            counters: Counters::new(),
-            failure: Failure::default(),
-        }
+    fn over(dram: Bandwidth, config: NvmConfig, mut contents: Contents) -> Self {
+        let model =
+            Model::new(&config, dram, RealClock::new()).with_bookkeeping(calibrate::bookkeeping(config));
+        let device = Arc::new(Device { model, counters: contents.counters.clone() });
+        contents.facts.read_cost = Some(Arc::clone(&device) as Arc<dyn ReadCost>);
+        let (ahead, line_flush) = (Ahead::of(&contents), LineFlush::detect());
+        Self { ahead, contents, config, line_flush, device }
     }
 
     /// What is emulated.
@@ -139,35 +107,26 @@ impl NvmMedium {
         self.config
     }
 
-    /// Stores into the CPU's cache.
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        // SAFETY: `write` checked the range, and its caller promises that
-        // nobody else uses these bytes meanwhile.
-        unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.at(offset).cast(), bytes.len());
-        }
-    }
-
-    fn store_cached(&self, offset: u64, bytes: &[u8]) {
-        self.store(offset, bytes);
-        let len = bytes.len() as u64;
-        self.model.with_lane(|lane| {
-            self.model.cached(lane, offset, len);
+    fn note_cached(&self, offset: u64, len: u64) {
+        self.device.model.with_lane(|lane| {
+            self.device.model.cached(lane, offset, len);
             if offset < lane.streamed.end && lane.streamed.start < offset + len {
                 lane.streamed = 0..0;
             }
         });
     }
 
-    /// Stores what a device would take past the CPU's cache. Here it is an
-    /// ordinary store, and flushing its lines is accounting only: real stores
+    /// Notes what a device would take past the CPU's cache. It was stored as
+    /// everything else, and flushing its lines is accounting only: real stores
     /// past the cache would be limited by the DRAM that stands in for the
     /// device, and not by the model.
-    fn store_streamed(&self, offset: u64, bytes: &[u8]) {
+    fn note_streamed(&self, offset: u64, len: u64) {
         let start = offset.next_multiple_of(LINE_BYTES);
-        let end = (offset + bytes.len() as u64) / LINE_BYTES * LINE_BYTES;
-        self.store(offset, bytes);
-        self.model.with_lane(|lane| note_streamed(lane, start..end));
+        let end = (offset + len) / LINE_BYTES * LINE_BYTES;
+        self.device.model.with_lane(|lane| {
+            let continues = lane.streamed.end == start;
+            lane.streamed = if continues { lane.streamed.start..end } else { start..end };
+        });
     }
 
     /// Writes back the lines of `range` that are not known to be past the cache.
@@ -186,177 +145,89 @@ impl NvmMedium {
         let lines = (range.end - range.start) / LINE_BYTES;
         if let Some(flush) = self.line_flush {
             // SAFETY: `flush` keeps the range inside the mapping.
-            unsafe { flush.lines(self.map.at(range.start).cast(), lines) };
+            unsafe { flush.lines(self.contents.map.at(range.start).cast(), lines) };
         }
     }
 
-    fn sync_file(&self, directory: &Directory) -> Result<(), MediumError> {
-        self.counters.add(Count::Syncs, 1);
-        directory.data().sync_data().map_err(|error| self.failure.latch(format!("sync: {error}")))
+    fn count(&self, count: Count, n: u64) {
+        self.contents.counters.add(count, n);
     }
 }
 
-/// Addresses for memory on huge pages.
-fn memory(options: MapOptions) -> Result<Map, MediumError> {
-    let map = Map::reserve(options)?;
-    map.prefer_huge_pages();
-    Ok(map)
-}
-
-/// Adds to what was streamed if it continues there, or else replaces it.
-fn note_streamed(lane: &mut Lane, range: Range<u64>) {
-    if lane.streamed.end == range.start {
-        lane.streamed.end = range.end;
-    } else {
-        lane.streamed = range;
-    }
+fn name(config: NvmConfig) -> String {
+    format!("nvm:{}", config.name)
 }
 
 impl Medium for NvmMedium {
-    fn name(&self) -> String {
-        format!("nvm:{}", self.config.name)
-    }
-
-    #[inline]
-    fn base(&self) -> *const u8 {
-        self.map.base()
+    fn facts(&self) -> &Facts {
+        &self.contents.facts
     }
 
     #[inline]
     fn len(&self) -> u64 {
-        self.map.len()
-    }
-
-    fn limit(&self) -> u64 {
-        self.map.limit()
+        self.contents.map.len()
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
+        self.contents.failure.check()?;
         self.ahead.grow(len)
     }
 
-    fn preallocate(&self, len: u64) -> Result<(), MediumError> {
-        self.ahead.preallocate(len)
-    }
-
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check(offset, bytes.len() as u64)?;
+        let len = bytes.len() as u64;
+        self.contents.check(offset, len)?;
+        // SAFETY: the range was checked, and the caller of `write` promises
+        // that no other thread uses these bytes meanwhile.
+        unsafe { self.contents.store(offset, bytes) };
         match bytes.len() {
-            0 => return Ok(()),
-            1..STREAM_BYTES => self.store_cached(offset, bytes),
-            _ => self.store_streamed(offset, bytes),
+            0 => {}
+            1..STREAM_BYTES => self.note_cached(offset, len),
+            _ => self.note_streamed(offset, len),
         }
-        self.counters.add(Count::BytesWritten, bytes.len() as u64);
         Ok(())
     }
 
     fn flush(&self, offset: u64, len: u64) {
-        let end = offset.saturating_add(len).min(self.map.len());
+        let end = offset.saturating_add(len).min(self.len());
         if offset >= end {
             return;
         }
-        let now = self.model.now();
+        let model = &self.device.model;
+        let now = model.now();
         let lines = offset / LINE_BYTES * LINE_BYTES..end.next_multiple_of(LINE_BYTES);
-        self.counters.add(Count::Flushes, (lines.end - lines.start) / LINE_BYTES);
-        let units = self.model.with_lane(|lane| {
+        self.count(Count::Flushes, (lines.end - lines.start) / LINE_BYTES);
+        let units = model.with_lane(|lane| {
             self.flush_lines(lane, lines);
-            self.model.flush(lane, now, offset, end - offset)
+            model.flush(lane, now, offset, end - offset)
         });
-        self.counters.add(Count::UnitsWritten, units);
+        self.count(Count::UnitsWritten, units);
+        self.count(Count::DeviceWrite, model.write_time(units));
     }
 
     fn fence(&self) -> Result<(), MediumError> {
-        self.counters.add(Count::Fences, 1);
+        self.count(Count::Fences, 1);
         store_fence();
-        self.counters.add(Count::WriteWait, self.model.fence());
-        self.failure.check()
+        self.count(Count::WriteWait, self.device.model.fence());
+        self.contents.failure.check()
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
-        self.failure.check()?;
+        self.contents.failure.check()?;
         store_fence();
-        self.counters.add(Count::WriteWait, self.model.drain());
-        match &self.directory {
-            Some(directory) => self.sync_file(directory),
-            None => Ok(()),
-        }
-    }
-
-    /// A fence: the point's number says how many fences are still missing
-    /// before it, which is one for ever if this one failed.
-    fn sync_point(&self) -> SyncPoint {
-        SyncPoint::new(u64::from(self.fence().is_err()))
-    }
-
-    fn is_durable(&self, point: SyncPoint) -> bool {
-        point.number() == 0
+        self.count(Count::WriteWait, self.device.model.drain());
+        self.contents.file().map_or(Ok(()), |file| self.contents.sync_file(file, false))
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
-        match &self.directory {
-            Some(directory) => space::discard(directory.data(), directory.data_path(), offset, len)?,
-            None => self.map.discard_memory(offset, len),
-        }
-        self.counters.add(Count::BytesDiscarded, len);
-        Ok(())
+        self.contents.discard(offset, len)
     }
 
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
-        if let Some(directory) = &self.directory {
-            space::restore(directory.data(), directory.data_path(), offset, len, || Ok(()))?;
-        }
-        self.counters.add(Count::BytesRestored, len);
-        Ok(())
+        self.contents.restore(offset, len, || Ok(()))
     }
 
-    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        match &self.directory {
-            Some(directory) => {
-                readable::check(&self.map, directory.data(), directory.data_path(), offset, len)
-            }
-            None => self.map.check(offset, len),
-        }
-    }
-
-    fn is_emulated(&self) -> bool {
-        self.directory.is_some()
-    }
-
-    fn charges_reads(&self) -> bool {
-        true
-    }
-
-    fn charge_read(&self, offset: u64, len: u64) {
-        if len > 0 {
-            let cost = self.model.read(offset, len);
-            self.counters.add(Count::BytesRead, len);
-            self.counters.add(Count::UnitsRead, cost.missed);
-            self.counters.add(Count::ReadWait, cost.waited);
-        }
-    }
-
-    fn stats(&self) -> MediumStats {
-        let stats = self.counters.snapshot();
-        MediumStats { device_write_ps: self.model.write_time(stats.units_written), ..stats }
-    }
-
-    /// True in a directory, false for [`NvmMedium::anonymous`].
-    fn survives_exit(&self) -> bool {
-        self.directory.is_some()
-    }
-
-    fn is_failed(&self) -> bool {
-        self.failure.is_latched()
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.failure.cause().map(str::to_owned)
+    fn status(&self) -> MediumStatus {
+        self.contents.status()
     }
 }
 

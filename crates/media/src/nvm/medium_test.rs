@@ -1,4 +1,5 @@
 use super::*;
+use crate::{MediumExt, MediumStats};
 use pantile_base::limits::CHUNK_BYTES;
 
 fn grown(config: NvmConfig) -> Arc<NvmMedium> {
@@ -40,8 +41,9 @@ fn statistics_count_bytes_lines_and_units() {
     medium.flush(60, 8);
     medium.flush(0, 0);
     medium.fence().expect("fence");
-    medium.charge_read(1 << 20, 300);
-    medium.charge_read(0, 0);
+    let cost = medium.facts().read_cost.as_ref().expect("reads cost");
+    cost.charge(1 << 20, 300);
+    cost.charge(0, 0);
     let delta = medium.stats() - before;
     assert!(delta.device_write_ps > 0);
     let expected = MediumStats {
@@ -62,7 +64,7 @@ fn statistics_count_bytes_lines_and_units() {
 #[test]
 fn what_was_streamed_is_flushed_only_where_it_was_changed_since() {
     let medium = grown(NvmConfig::E);
-    let streamed = || medium.model.with_lane(|lane| lane.streamed.clone());
+    let streamed = || medium.device.model.with_lane(|lane| lane.streamed.clone());
     medium.write(10, &[1; 4096]).expect("write");
     assert_eq!(streamed(), 64..4096);
     medium.write(4096, &[2; 4096]).expect("write");
@@ -86,12 +88,12 @@ fn ranges_beyond_the_end_are_refused_or_ignored() {
 #[test]
 fn a_directory_keeps_contents_and_a_limit_holds() {
     let place = tempfile::tempdir().expect("directory");
-    let options = NvmOptions {
+    let options = DirectoryOptions {
         map: MapOptions { max_bytes: Some(2 * CHUNK_BYTES), ..MapOptions::default() },
-        ..NvmOptions::default()
+        ..DirectoryOptions::default()
     };
     let medium = NvmMedium::open(place.path(), NvmConfig::C, options).expect("open");
-    assert_eq!((medium.name().as_str(), medium.survives_exit()), ("nvm:C", true));
+    assert_eq!((medium.facts().name.as_str(), medium.facts().survives_exit), ("nvm:C", true));
     medium.grow(CHUNK_BYTES + 1).expect("grow");
     assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
     medium.write(CHUNK_BYTES, b"kept").expect("write");
@@ -116,7 +118,7 @@ fn the_best_flush_of_this_cpu_can_be_executed() {
 fn a_discarded_chunk_in_a_directory_takes_no_space() {
     use std::os::unix::fs::MetadataExt;
     let place = tempfile::tempdir().expect("directory");
-    let open = || NvmMedium::open(place.path(), NvmConfig::E, NvmOptions::default()).expect("open");
+    let open = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("open");
     let taken = || std::fs::metadata(place.path().join(crate::DATA_FILE)).expect("file").blocks() * 512;
     let medium = open();
     medium.grow(2 * CHUNK_BYTES).expect("grow");
@@ -143,7 +145,7 @@ fn a_point_is_a_fence_and_durable_unless_that_failed() {
     medium.flush(0, 4096);
     let good = medium.sync_point();
     assert_eq!(medium.stats().fences, 1);
-    medium.failure.latch("the device is gone");
+    medium.contents.failure.latch("the device is gone");
     let lost = medium.sync_point();
     assert!(medium.is_durable(good) && !medium.is_durable(lost));
     medium.discard(0, CHUNK_BYTES).expect_err("failed");

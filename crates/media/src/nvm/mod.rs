@@ -54,4 +54,4 @@ mod model;
 
 pub use calibrate::{Measured, measure};
 pub use config::NvmConfig;
-pub use medium::{NvmMedium, NvmOptions};
+pub use medium::NvmMedium;

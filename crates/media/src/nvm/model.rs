@@ -104,7 +104,8 @@ impl<C: Clock> Model<C> {
     /// Calls `with` on the calling thread's lane; `with` must not come here again.
     #[inline]
     pub(crate) fn with_lane<R>(&self, with: impl FnOnce(&mut Lane) -> R) -> R {
-        self.lanes.with(with)
+        // SAFETY: `with` is a few lines of this crate that call nothing back.
+        unsafe { self.lanes.with(with) }
     }
 
     /// The time, to be given to [`Model::flush`].

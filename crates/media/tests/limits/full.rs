@@ -2,7 +2,7 @@
 
 use crate::limit::FileLimit;
 use pantile_media::{
-    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError,
+    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt,
 };
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! and nothing else happens.
 
 use crate::limit::FileLimit;
-use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError};
+use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt};
 use std::os::unix::fs::MetadataExt;
 
 const CHUNK: u64 = 2 << 20;

@@ -3,6 +3,7 @@
 use crate::limit::FileLimit;
 use pantile_media::{
     DATA_FILE, DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, MapOptions, Medium, MediumError,
+    MediumExt,
 };
 use std::fs::File;
 use std::path::Path;
@@ -38,7 +39,7 @@ fn assert_failed(medium: &dyn Medium, cause: &str) {
         medium.restore(0, CHUNK),
     ] {
         let Err(MediumError::Failed { cause: found }) = result else {
-            panic!("{}: it goes on after a failure", medium.name());
+            panic!("{}: it goes on after a failure", medium.facts().name);
         };
         assert!(found.contains(cause), "{found}");
     }

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use pantile_media::{
-    DATA_FILE, DaxMedium, DaxOptions, FileMedium, FileOptions, MapOptions, Medium, MediumError, NvmConfig,
-    NvmMedium, NvmOptions,
+    DATA_FILE, DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MapOptions, Medium,
+    MediumError, MediumExt, NvmConfig, NvmMedium,
 };
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -36,7 +36,7 @@ fn open(kind: &str, place: &Path, explain_bus_errors: bool) -> Arc<dyn Medium> {
             DaxMedium::open_without_persistence(place, options).expect("dax")
         }
         _ => {
-            let options = NvmOptions { explain_bus_errors, map, ..NvmOptions::default() };
+            let options = DirectoryOptions { explain_bus_errors, map, ..DirectoryOptions::default() };
             NvmMedium::open(place, NvmConfig::E, options).expect("nvm")
         }
     }

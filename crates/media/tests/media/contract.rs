@@ -4,8 +4,8 @@
 #![allow(unsafe_code)]
 
 use pantile_media::{
-    DaxMedium, DaxOptions, DramMedium, FileMedium, FileOptions, MapOptions, Medium, MediumError, NvmConfig,
-    NvmMedium, NvmOptions,
+    DaxMedium, DaxOptions, DirectoryOptions, DramMedium, FileMedium, FileOptions, MapOptions, Medium,
+    MediumError, MediumExt, NvmConfig, NvmMedium,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn media(place: &Path) -> Vec<Arc<dyn Medium>> {
         DramMedium::new(MapOptions::default()).expect("dram"),
         FileMedium::open(place.join("file"), FileOptions::default()).expect("file"),
         NvmMedium::anonymous(NvmConfig::E).expect("nvm"),
-        NvmMedium::open(nvm, NvmConfig::OPTANE, NvmOptions::default()).expect("nvm file"),
+        NvmMedium::open(nvm, NvmConfig::OPTANE, DirectoryOptions::default()).expect("nvm file"),
         DaxMedium::open_without_persistence(place.join("dax"), DaxOptions::default()).expect("dax"),
         DaxMedium::open_without_persistence(place.join("eadr"), persistent).expect("dax"),
     ];
@@ -53,7 +53,7 @@ fn writes_are_read_back_through_the_base() {
         medium.sync_all().expect("sync");
         let mut out = [0; 13];
         medium.read(CHUNK - 3, &mut out).expect("read");
-        assert_eq!(&out, b"across chunks", "{}", medium.name());
+        assert_eq!(&out, b"across chunks", "{}", medium.facts().name);
         // SAFETY: the byte is below `len` and nobody writes it.
         assert_eq!(unsafe { medium.base().add(CHUNK as usize).read() }, b'o');
     });
@@ -65,10 +65,10 @@ fn growth_is_in_chunks_and_never_shrinks_or_moves() {
         let base = medium.base();
         for (ask, get) in [(0, 0), (1, CHUNK), (CHUNK, CHUNK), (5 * CHUNK + 1, 6 * CHUNK), (1, 6 * CHUNK)] {
             medium.grow(ask).expect("grow");
-            assert_eq!(medium.len(), get, "{}", medium.name());
+            assert_eq!(medium.len(), get, "{}", medium.facts().name);
         }
         assert_eq!(base, medium.base());
-        let full = medium.grow(medium.limit() + 1).expect_err("beyond the limit");
+        let full = medium.grow(medium.facts().limit + 1).expect_err("beyond the limit");
         assert!(full.is_full(), "{full}");
         medium.grow(u64::MAX).expect_err("beyond all limits");
         assert_eq!(medium.len(), 6 * CHUNK);
@@ -100,9 +100,9 @@ fn discarded_chunks_read_as_zero_and_can_be_written_once_restored() {
         let mut out = vec![1; 4 * CHUNK as usize];
         medium.read(0, &mut out).expect("read");
         let discarded = CHUNK as usize..3 * CHUNK as usize;
-        assert!(out[discarded.clone()].iter().all(|&byte| byte == 0), "{}", medium.name());
+        assert!(out[discarded.clone()].iter().all(|&byte| byte == 0), "{}", medium.facts().name);
         let around = out[..discarded.start].iter().chain(&out[discarded.end..]);
-        assert!(around.clone().all(|&byte| byte == 7), "{}", medium.name());
+        assert!(around.clone().all(|&byte| byte == 7), "{}", medium.facts().name);
         assert_eq!(medium.len(), 4 * CHUNK);
         medium.restore(CHUNK, CHUNK).expect("restore");
         medium.restore(CHUNK, 0).expect("nothing");
@@ -111,7 +111,7 @@ fn discarded_chunks_read_as_zero_and_can_be_written_once_restored() {
         medium.fence().expect("fence");
         let mut out = [1; 9];
         medium.read(2 * CHUNK - 5, &mut out).expect("read");
-        assert_eq!(&out, b"\0back\0\0\0\0", "{}", medium.name());
+        assert_eq!(&out, b"\0back\0\0\0\0", "{}", medium.facts().name);
         let delta = medium.stats() - before;
         assert_eq!((delta.bytes_discarded, delta.bytes_restored), (2 * CHUNK, CHUNK));
     });
@@ -153,7 +153,7 @@ fn a_point_is_durable_once_a_fence_followed_it() {
             let fence = scope.spawn(|| medium.fence().expect("fence"));
             fence.join().expect("another thread");
         });
-        assert!(medium.is_durable(point), "{}", medium.name());
+        assert!(medium.is_durable(point), "{}", medium.facts().name);
     });
 }
 
@@ -165,7 +165,7 @@ fn statistics_only_grow() {
         medium.write(0, &[1; 4096]).expect("write");
         medium.fence().expect("fence");
         let delta = medium.stats() - before;
-        assert_eq!((delta.bytes_written, delta.fences), (4096, 1), "{}", medium.name());
+        assert_eq!((delta.bytes_written, delta.fences), (4096, 1), "{}", medium.facts().name);
     });
 }
 
@@ -174,7 +174,9 @@ fn names_and_promises() {
     let place = tempfile::tempdir().expect("directory");
     let seen: Vec<_> = media(place.path())
         .iter()
-        .map(|medium| (medium.name(), medium.survives_exit(), medium.charges_reads()))
+        .map(|medium| {
+            (medium.facts().name.clone(), medium.facts().survives_exit, medium.facts().read_cost.is_some())
+        })
         .collect();
     let expected = [
         ("dram", false, false),

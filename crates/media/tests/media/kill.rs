@@ -4,7 +4,8 @@
 //! waits to be killed.
 
 use pantile_media::{
-    DaxMedium, DaxOptions, FileMedium, FileOptions, Medium, MediumError, NvmConfig, NvmMedium, NvmOptions,
+    DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, Medium, MediumError, MediumExt,
+    NvmConfig, NvmMedium,
 };
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -19,7 +20,7 @@ fn open(kind: &str, place: &Path) -> Result<Arc<dyn Medium>, MediumError> {
     Ok(match kind {
         "file" => FileMedium::open(place, FileOptions::default())?,
         "dax" => DaxMedium::open_without_persistence(place, DaxOptions::default())?,
-        _ => NvmMedium::open(place, NvmConfig::E, NvmOptions::default())?,
+        _ => NvmMedium::open(place, NvmConfig::E, DirectoryOptions::default())?,
     })
 }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pantile::{Conflict, ConflictPolicy, Database, Error, Medium, MediumStats, Options, Result, Table};
+use pantile::{Conflict, ConflictPolicy, Database, Error, Medium, Options, Result, Table};
 use pantile::{TableDef, TransactionOptions, Type};
-use pantile_media::{DramMedium, MapOptions, MediumError, SyncPoint};
+use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumStatus, SyncPoint};
 use pantile_testkit::fails;
 
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Gated {
     }
 
     fn check(&self) -> Result<(), MediumError> {
-        match self.failure() {
+        match self.status().failure {
             Some(cause) => Err(MediumError::Failed { cause }),
             None => Ok(()),
         }
@@ -51,17 +51,11 @@ impl Gated {
 }
 
 impl Medium for Gated {
-    fn name(&self) -> String {
-        "gated".into()
-    }
-    fn base(&self) -> *const u8 {
-        self.memory.base()
+    fn facts(&self) -> &Facts {
+        self.memory.facts()
     }
     fn len(&self) -> u64 {
         self.memory.len()
-    }
-    fn limit(&self) -> u64 {
-        self.memory.limit()
     }
     fn grow(&self, len: u64) -> Result<(), MediumError> {
         self.check().and_then(|()| self.memory.grow(len))
@@ -86,23 +80,15 @@ impl Medium for Gated {
     fn sync_point(&self) -> SyncPoint {
         SyncPoint::new(u64::from(self.check().is_err()))
     }
-    fn is_durable(&self, point: SyncPoint) -> bool {
-        point.number() == 0
-    }
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.check().and_then(|()| self.memory.discard(offset, len))
     }
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.check().and_then(|()| self.memory.restore(offset, len))
     }
-    fn stats(&self) -> MediumStats {
-        self.memory.stats()
-    }
-    fn survives_exit(&self) -> bool {
-        false
-    }
-    fn failure(&self) -> Option<String> {
-        self.gate.lock().expect("gate").failed.then(|| "the device is gone".into())
+    fn status(&self) -> MediumStatus {
+        let failure = self.gate.lock().expect("gate").failed.then(|| "the device is gone".into());
+        MediumStatus { failure, ..self.memory.status() }
     }
 }
 

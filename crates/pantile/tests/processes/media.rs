@@ -22,7 +22,9 @@ use pantile_crash::history::History;
 use pantile_crash::settings::Settings;
 use pantile_crash::verify::verify;
 use pantile_crash::work::{Life, work_on};
-use pantile_media::{DaxMedium, DaxOptions, FileMedium, FileOptions, MediumError, NvmMedium, NvmOptions};
+use pantile_media::{
+    DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError, NvmMedium,
+};
 use pantile_store::{Layout, Store, StoreError, StoreOptions};
 use pantile_testkit::{Place, Random, await_that, fails, from_env};
 
@@ -177,7 +179,7 @@ fn a_closed_database_goes_from_medium_to_medium() {
     let path = place.path().join("db");
     for (turn, kind) in (0..).zip(["file", "dax", "relaxed", "dax", "nvm", "dax", "file"]) {
         let db = open(kind, &path).expect("open");
-        assert_eq!(db.medium().name(), kind.replace("relaxed", "file").replace("nvm", "nvm:E"));
+        assert_eq!(db.medium().facts().name, kind.replace("relaxed", "file").replace("nvm", "nvm:E"));
         let table = table_of(&db);
         assert_eq!(ids(&db), (0..turn).collect(), "{kind}");
         db.run(|txn| txn.insert(&table, &[turn.into(), "x".repeat(3000).as_str().into()])).expect("insert");
@@ -224,7 +226,7 @@ fn store(medium: Arc<dyn Medium>, boot: u64) -> Result<Store, StoreError> {
 #[test]
 fn emulated_memory_is_believed_only_while_the_machine_runs() {
     let place = Place::new();
-    let emulated = || NvmMedium::open(place.path(), NvmConfig::E, NvmOptions::default()).expect("nvm");
+    let emulated = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("nvm");
     let file = || FileMedium::open(place.path(), FileOptions::default()).expect("file");
     let record = |medium: Arc<dyn Medium>, boot, closed| {
         let store = store(medium, boot).expect("open");

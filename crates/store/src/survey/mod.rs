@@ -13,7 +13,7 @@ use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::thread;
 use pantile_base::{Address, TableId, Timestamp};
-use pantile_media::Medium;
+use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
 use crate::content::Content;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{DramMedium, MapOptions, Medium};
+use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
 use pantile_store::{
     Age, ContentFlags, Layout, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
 };

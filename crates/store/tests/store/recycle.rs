@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{DramMedium, MapOptions, Medium};
+use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
 use pantile_store::{
     Age, BlockRef, ContentFlags, Layout, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions,
     Urgency,

@@ -13,7 +13,7 @@ const CHUNK: u64 = 2 << 20;
 fn read(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     assert!(offset + len as u64 <= medium.len());
     // SAFETY: inside the mapping, and nobody writes.
-    unsafe { std::slice::from_raw_parts(medium.base().add(offset as usize), len) }.to_vec()
+    unsafe { std::slice::from_raw_parts(medium.facts().base.add(offset as usize), len) }.to_vec()
 }
 
 /// Marks every version of every block as superseded in the block's header;

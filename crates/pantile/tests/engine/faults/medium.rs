@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pantile::{Medium, MediumStats};
-use pantile_media::{FullReason, MediumError, SyncPoint};
+use pantile::Medium;
+use pantile_media::{Facts, FullReason, MediumError, MediumStatus, SyncPoint};
 
 use crate::support::cut_medium::{CutMedium, Honesty, Image, Keep};
 
@@ -117,20 +117,12 @@ impl FaultMedium {
 }
 
 impl Medium for FaultMedium {
-    fn name(&self) -> String {
-        "faulty".into()
-    }
-
-    fn base(&self) -> *const u8 {
-        self.inner.base()
+    fn facts(&self) -> &Facts {
+        self.inner.facts()
     }
 
     fn len(&self) -> u64 {
         self.inner.len()
-    }
-
-    fn limit(&self) -> u64 {
-        self.inner.limit()
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
@@ -147,7 +139,7 @@ impl Medium for FaultMedium {
     }
 
     fn flush(&self, offset: u64, len: u64) {
-        if self.failure().is_none() {
+        if self.progress().failure.is_none() {
             self.inner.flush(offset, len);
         }
     }
@@ -176,15 +168,7 @@ impl Medium for FaultMedium {
         self.ask(Operation::Restore).and_then(|()| self.inner.restore(offset, len))
     }
 
-    fn stats(&self) -> MediumStats {
-        self.inner.stats()
-    }
-
-    fn survives_exit(&self) -> bool {
-        true
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.progress().failure.clone()
+    fn status(&self) -> MediumStatus {
+        MediumStatus { failure: self.progress().failure.clone(), ..self.inner.status() }
     }
 }

@@ -1,7 +1,8 @@
 //! Faults while a database is opened and recovered: a clear error, and the
 //! next opening finds everything.
 
-use pantile::{Error, Medium, SimulatedTime};
+use pantile::{Error, SimulatedTime};
+use pantile_media::MediumExt;
 use pantile_testkit::{fails, run_cases};
 
 use super::medium::{Fault, FaultMedium, How, Operation};

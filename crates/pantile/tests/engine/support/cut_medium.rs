@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use pantile::{Medium, MediumStats};
-use pantile_media::{DramMedium, MapOptions, MediumError, SyncPoint};
+use pantile::Medium;
+use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumExt, MediumStatus, SyncPoint};
 
 use pantile_testkit::mix;
 
@@ -98,6 +98,7 @@ enum Event {
 #[derive(Debug)]
 pub struct CutMedium {
     memory: Arc<DramMedium>,
+    facts: Facts,
     start: Image,
     log: Mutex<Vec<Event>>,
     honesty: Honesty,
@@ -121,7 +122,8 @@ impl CutMedium {
         for (line, bytes) in &start.lines {
             memory.write(line * LINE, bytes).expect("write");
         }
-        Arc::new(Self { memory, start: start.clone(), log: Mutex::default(), honesty })
+        let facts = Facts { survives_exit: true, ..Facts::new("cut", memory.base(), memory.facts().limit) };
+        Arc::new(Self { memory, facts, start: start.clone(), log: Mutex::default(), honesty })
     }
 
     /// Number of events so far: a moment at which the power can be cut.
@@ -316,20 +318,12 @@ impl Choice {
 }
 
 impl Medium for CutMedium {
-    fn name(&self) -> String {
-        "cut".into()
-    }
-
-    fn base(&self) -> *const u8 {
-        self.memory.base()
+    fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     fn len(&self) -> u64 {
         self.memory.len()
-    }
-
-    fn limit(&self) -> u64 {
-        self.memory.limit()
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
@@ -397,18 +391,9 @@ impl Medium for CutMedium {
         self.memory.restore(offset, len)
     }
 
-    fn stats(&self) -> MediumStats {
-        self.memory.stats()
-    }
-
-    fn survives_exit(&self) -> bool {
-        true
-    }
-
-    fn failure(&self) -> Option<String> {
-        match self.honesty {
-            Honesty::FailsFrom(n) if self.events() >= n => Some("the device is gone".into()),
-            _ => None,
-        }
+    fn status(&self) -> MediumStatus {
+        let has_failed = matches!(self.honesty, Honesty::FailsFrom(n) if self.events() >= n);
+        let failure = has_failed.then(|| "the device is gone".into());
+        MediumStatus { failure, ..self.memory.status() }
     }
 }
