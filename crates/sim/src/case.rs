@@ -8,12 +8,10 @@ use std::str::FromStr;
 
 use pantile::Collector;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_testkit::cut::{Broken, Image, Keep, Kind, Log, Replay};
 
 use crate::client::Mood;
-use crate::cut::{Keep, Replay};
-use crate::image::Image;
 use crate::life::{Life, Plan, found};
-use crate::medium::{Broken, Kind, Log};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile::{
     Collector, Database, Durability, Error, GcOptions, Medium, MediumKind, NvmConfig, Options, Pacing,
@@ -12,7 +12,7 @@ use pantile::{
 };
 use pantile_media::{DramMedium, MapOptions, MediumExt};
 
-use crate::Random;
+use crate::{Patience, Random};
 
 /// An empty directory, which is removed in the end.
 #[derive(Debug)]
@@ -48,11 +48,23 @@ impl Place {
 /// # Errors
 /// Those of the database.
 pub fn open_soon(options: &Options, path: &Path) -> Result<Database> {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    retry_locked(|| options.clone().open(path))
+}
+
+/// As [`open_soon`], for any way to open a database.
+///
+/// # Errors
+/// Those of the database.
+///
+/// # Panics
+/// If it is still open after ten minutes.
+pub fn retry_locked(open: impl Fn() -> Result<Database>) -> Result<Database> {
+    let patience = Patience::new();
     loop {
-        match options.clone().open(path) {
-            Err(Error::AlreadyOpen(_)) if Instant::now() < deadline => {
-                thread::sleep(Duration::from_millis(1))
+        match open() {
+            Err(Error::AlreadyOpen(path)) => {
+                patience.check(|| format!("{} stays locked", path.display()));
+                thread::sleep(Duration::from_millis(1));
             }
             outcome => return outcome,
         }

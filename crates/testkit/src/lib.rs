@@ -5,14 +5,24 @@
 
 mod fails;
 mod patience;
-pub mod random;
+mod random;
 mod seeds;
 
+#[cfg(feature = "database")]
+pub mod cut;
+#[cfg(feature = "database")]
+mod fault;
+#[cfg(feature = "database")]
+mod gate;
 #[cfg(feature = "database")]
 mod home;
 
 #[cfg(feature = "database")]
-pub use home::{Bed, Home, Place, copy_of, eager, open_soon};
-pub use patience::{await_that, run_case, run_cases};
+pub use fault::{Fault, FaultMedium, How, Operation};
+#[cfg(feature = "database")]
+pub use gate::GatedMedium;
+#[cfg(feature = "database")]
+pub use home::{Bed, Home, Place, copy_of, eager, open_soon, retry_locked};
+pub use patience::{Patience, await_that, run_case, run_cases};
 pub use random::{Random, mix};
 pub use seeds::{SeedNote, from_env, seeds};

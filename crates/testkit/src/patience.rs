@@ -10,15 +10,36 @@ use std::time::{Duration, Instant};
 /// No test comes near this, not even on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// A bound on a loop that comes to an end by itself.
+#[derive(Debug)]
+pub struct Patience(Instant);
+
+impl Patience {
+    /// Begins now.
+    #[allow(clippy::new_without_default, reason = "when it is made matters")]
+    pub fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Called once in each turn of the loop.
+    ///
+    /// # Panics
+    /// With the explanation, when the loop has run for ten minutes.
+    #[track_caller]
+    pub fn check(&self, explain: impl FnOnce() -> String) {
+        assert!(self.0.elapsed() < PATIENCE, "{}", explain());
+    }
+}
+
 /// Waits until a condition holds.
 ///
 /// # Panics
 /// If it does not hold within ten minutes.
 #[track_caller]
 pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let patience = Patience::new();
     while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        patience.check(|| format!("waited in vain: {what}"));
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crate::support::cut_medium::{CutMedium, Honesty, Image, KEEP};
 use pantile::{Medium, Timestamp};
 use pantile_base::{TableId, TupleId};
 use pantile_store::{Age, ContentFlags, Layout, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
+use pantile_testkit::cut::{Broken, CutMedium, Image, Keep, Kind};
 use pantile_testkit::{Random, from_env};
 
 type Found = BTreeSet<(u32, u64)>;
@@ -58,7 +58,7 @@ fn append(store: &Store, n: u64) {
 fn another_boot_finds_the_state_of_a_record() {
     let seed = from_env("PANTILE_CUT_SEED", 3);
     println!("PANTILE_CUT_SEED={seed}");
-    let medium = CutMedium::new(&Image::default(), Honesty::OnlySyncs);
+    let medium = CutMedium::new(&Image::default(), Kind::File, Some(Broken::Fence));
     let (store, _) = open(medium.clone(), 1).expect("open");
     // Opening a database ends with this; it says that commits are relaxed from here on.
     store.record_state(store.sample(Timestamp::from_raw(1000)), false, &[]).expect("record");
@@ -77,9 +77,9 @@ fn another_boot_finds_the_state_of_a_record() {
     };
     let mut tried = 0;
     for cut in (0..=medium.events()).step_by(17) {
-        for (mode, &keep) in KEEP.iter().enumerate() {
+        for (mode, &keep) in Keep::ALL.iter().enumerate() {
             let image = medium.cut(cut, keep, seed ^ (cut * 5 + mode) as u64);
-            let found = open(CutMedium::new(&image, Honesty::Honest), 2).map(|(_, found)| found);
+            let found = open(CutMedium::new(&image, Kind::File, None), 2).map(|(_, found)| found);
             let found = found.unwrap_or_else(|error| panic!("cut at {cut}, {keep:?}: {error}"));
             let last = records.iter().rposition(|(.., ended)| *ended <= cut).unwrap_or(0);
             let next = records.get(last + 1).filter(|(_, began, _)| *began < cut);

@@ -1,104 +1,12 @@
 //! A medium whose fences take long, and then fail: only those who wait for
 //! one are held up, and nobody for ever.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use pantile::{Conflict, ConflictPolicy, Database, Error, Medium, Options, Result, Table};
 use pantile::{TableDef, TransactionOptions, Type};
-use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumStatus, SyncPoint};
-use pantile_testkit::fails;
-
-#[derive(Debug, Default)]
-struct Gate {
-    closed: bool,
-    /// Fences that wait at the gate.
-    waiting: usize,
-    failed: bool,
-}
-
-/// Memory whose fences wait as long as a gate is closed.
-#[derive(Debug)]
-struct Gated {
-    memory: Arc<DramMedium>,
-    gate: Mutex<Gate>,
-    changed: Condvar,
-}
-
-impl Gated {
-    fn new() -> Arc<Self> {
-        let memory = DramMedium::new(MapOptions::default()).expect("memory");
-        Arc::new(Self { memory, gate: Mutex::default(), changed: Condvar::new() })
-    }
-
-    fn set(&self, change: impl FnOnce(&mut Gate)) {
-        change(&mut self.gate.lock().expect("gate"));
-        self.changed.notify_all();
-    }
-
-    fn check(&self) -> Result<(), MediumError> {
-        match self.status().failure {
-            Some(cause) => Err(MediumError::Failed { cause }),
-            None => Ok(()),
-        }
-    }
-
-    /// Waits until so many fences wait at the gate.
-    fn await_waiting(&self, count: usize) {
-        until("fences at the gate", || self.gate.lock().expect("gate").waiting == count);
-    }
-}
-
-impl Medium for Gated {
-    fn facts(&self) -> &Facts {
-        self.memory.facts()
-    }
-    fn len(&self) -> u64 {
-        self.memory.len()
-    }
-    fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.grow(len))
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.write(offset, bytes))
-    }
-    fn flush(&self, offset: u64, len: u64) {
-        self.memory.flush(offset, len);
-    }
-    fn fence(&self) -> Result<(), MediumError> {
-        let mut gate = self.gate.lock().expect("gate");
-        gate.waiting += 1;
-        gate = self.changed.wait_while(gate, |gate| gate.closed).expect("gate");
-        gate.waiting -= 1;
-        drop(gate);
-        self.check()
-    }
-    fn sync_all(&self) -> Result<(), MediumError> {
-        self.check()
-    }
-    fn sync_point(&self) -> SyncPoint {
-        SyncPoint::new(u64::from(self.check().is_err()))
-    }
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.discard(offset, len))
-    }
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.restore(offset, len))
-    }
-    fn status(&self) -> MediumStatus {
-        let failure = self.gate.lock().expect("gate").failed.then(|| "the device is gone".into());
-        MediumStatus { failure, ..self.memory.status() }
-    }
-}
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
+use pantile_testkit::{GatedMedium, await_that, fails};
 
 fn write(db: &Database, table: &Table, id: u32, value: u32) -> JoinHandle<Result<()>> {
     let (db, table) = (db.clone(), table.clone());
@@ -110,13 +18,13 @@ fn value(txn: &pantile::Transaction, table: &Table, id: u32) -> Result<u32> {
 }
 
 fn joined(threads: Vec<JoinHandle<Result<()>>>) -> Vec<Result<()>> {
-    until("the writers to end", || threads.iter().all(JoinHandle::is_finished));
+    await_that("the writers end", || threads.iter().all(JoinHandle::is_finished));
     threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
 }
 
 #[test]
 fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
-    let medium = Gated::new();
+    let medium = GatedMedium::new();
     let open = || Options::new().streams(8).on_medium(Arc::clone(&medium) as Arc<dyn Medium>).open("unused");
     let db = open().expect("open");
     let def = TableDef::new("t").column("id", Type::U32).column("value", Type::U32);
@@ -124,7 +32,7 @@ fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
     joined((0..8).map(|id| write(&db, &table, id, 0)).collect()).into_iter().for_each(|r| r.expect("insert"));
     for (round, fails) in [(1, false), (2, true)] {
         let before = round - 1;
-        medium.set(|gate| gate.closed = true);
+        medium.close_gate();
         let writers: Vec<_> = (0..4).map(|id| write(&db, &table, id, round)).collect();
         medium.await_waiting(4);
         // Whoever reads something else, or an older state, does not notice.
@@ -138,7 +46,7 @@ fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
         fails!(value(&reader, &table, 0), Error::Conflict { conflict: Conflict::Locked, .. }, "run it again");
         drop((fresh, safe, reader));
         assert!(writers.iter().all(|writer| !writer.is_finished()));
-        medium.set(|gate| *gate = Gate { closed: false, failed: fails, waiting: gate.waiting });
+        medium.open_gate(fails.then_some("the device is gone"));
         for outcome in joined(writers) {
             match fails {
                 false => outcome.expect("commit"),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile::{
     Collector, Database, Durability, Error, Medium, MediumKind, NvmConfig, Options, Result, TableDef, Type,
@@ -26,7 +26,7 @@ use pantile_media::{
     DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError, NvmMedium,
 };
 use pantile_store::{Layout, Store, StoreError, StoreOptions};
-use pantile_testkit::{Place, Random, await_that, fails, from_env};
+use pantile_testkit::{Place, Random, await_that, fails, from_env, retry_locked};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
 const PLACE: &str = "PANTILE_MEDIA_PLACE";
@@ -56,17 +56,8 @@ fn open_once(kind: &str, path: &Path) -> Result<Database> {
     .open(path)
 }
 
-/// A process that another test is just starting may hold inherited locks for a moment.
 fn open(kind: &str, path: &Path) -> Result<Database> {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
-        match open_once(kind, path) {
-            Err(Error::AlreadyOpen(_)) if Instant::now() < deadline => {
-                thread::sleep(Duration::from_millis(1))
-            }
-            outcome => return outcome,
-        }
-    }
+    retry_locked(|| open_once(kind, path))
 }
 
 fn log_path(place: &Path) -> PathBuf {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile::{Collector, Database, GcOptions, Medium, Options};
-use pantile_testkit::{Random, copy_of, from_env};
+use pantile_testkit::{Patience, Random, copy_of, from_env};
 
 use super::rows::{Rows, collect_until, delete, gc, let_epochs_pass, open, options, put, settle};
-use crate::support::cut_medium::{CutMedium, Honesty, Image, KEEP};
+use pantile_testkit::cut::{CutMedium, Image, Keep, Kind};
 
 type State = BTreeMap<u64, u64>;
 
@@ -20,6 +20,10 @@ struct Run {
     steps: Vec<(usize, usize, State)>,
     /// The rows before all of them.
     start: State,
+}
+
+fn kind_of(seed: u64) -> Kind {
+    Kind::ALL[seed as usize % 2]
 }
 
 fn options_of(seed: u64) -> Options {
@@ -40,15 +44,15 @@ fn open_cut(medium: &Arc<CutMedium>, seed: u64) -> Database {
 
 /// Transactions of updates and deletes, with the collector at its heels.
 fn run(image: &Image, seed: u64, reclaimed: u64) -> Run {
-    let medium = CutMedium::new(image, Honesty::Honest);
+    let medium = CutMedium::new(image, kind_of(seed), None);
     let db = open_cut(&medium, seed);
     let mut rows = Rows::new(&db);
     let mut run = Run { medium: Arc::clone(&medium), steps: Vec::new(), start: rows.expected.clone() };
     let mut random = Random::new(seed, 0);
     let mut n = 1 + rows.expected.values().max().copied().unwrap_or(0);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let patience = Patience::new();
     while run.steps.len() < 20 || db.stats().collector.blocks_reclaimed < reclaimed {
-        assert!(Instant::now() < deadline, "nothing is reclaimed: {:#?}", db.stats());
+        patience.check(|| format!("nothing is reclaimed: {:#?}", db.stats()));
         let mut state = rows.expected.clone();
         let began = medium.events();
         let work = random.clone();
@@ -112,9 +116,9 @@ fn t12_every_moment_of_the_collectors_work_can_be_the_last() {
         let first = run.steps[0].0;
         for n in 0..150 {
             let cut = first + random.below((run.medium.events() + 1 - first) as u64) as usize;
-            let keep = KEEP[n % KEEP.len()];
+            let keep = Keep::ALL[n % Keep::ALL.len()];
             let how = format!("seed {seed}, cut at {cut} of {}, {keep:?}", run.medium.events());
-            let cut_off = CutMedium::new(&run.medium.cut(cut, keep, random.word()), Honesty::Honest);
+            let cut_off = run.medium.after_cut(cut, keep, random.word());
             let db = open_cut(&cut_off, seed);
             let found = Rows::new(&db);
             run.check(&found.expected, cut, &how);
@@ -136,8 +140,8 @@ fn recover_cut(run: &Run, first: &Arc<CutMedium>, cut: usize, seed: u64, how: &s
     let mut random = Random::new(cut as u64, 0);
     for _ in 0..4 {
         let again = random.below(first.events() as u64 + 1) as usize;
-        let keep = KEEP[random.below(KEEP.len() as u64) as usize];
-        let second = CutMedium::new(&first.cut(again, keep, random.word()), Honesty::Honest);
+        let keep = Keep::ALL[random.below(Keep::ALL.len() as u64) as usize];
+        let second = first.after_cut(again, keep, random.word());
         let db = open_cut(&second, seed);
         let found = Rows::new(&db);
         run.check(&found.expected, cut, &format!("{how}, again at {again}, {keep:?}"));
@@ -156,9 +160,10 @@ fn t12_space_comes_back_life_after_life() {
         let run = run(&image, random.below(1 << 40) * 3 + 1, 15);
         let first = run.steps[0].0;
         let cut = first + random.below((run.medium.events() + 1 - first) as u64) as usize;
-        let keep = KEEP[random.below(KEEP.len() as u64) as usize];
-        image = run.medium.cut(cut, keep, random.word());
-        let db = open_cut(&CutMedium::new(&image, Honesty::Honest), 1);
+        let keep = Keep::ALL[random.below(Keep::ALL.len() as u64) as usize];
+        let choice = random.word();
+        image = run.medium.cut(cut, keep, choice);
+        let db = open_cut(&run.medium.after_cut(cut, keep, choice), 1);
         let rows = Rows::new(&db);
         run.check(&rows.expected, cut, &format!("life {life}, cut at {cut}, {keep:?}"));
         let space = settle(&db);

@@ -3,11 +3,10 @@
 
 use pantile::{Database, Error, SimulatedTime};
 use pantile_media::MediumExt;
-use pantile_testkit::{fails, run_cases};
+use pantile_testkit::cut::{Image, Keep};
+use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
-use super::medium::{Fault, FaultMedium, How, Operation};
 use super::script::{State, open, reopened, script, seen};
-use crate::support::cut_medium::{Image, KEEP, Keep};
 
 /// What is acknowledged, and what it would be with the transaction in which
 /// the medium failed.
@@ -79,7 +78,7 @@ fn fails_at(operation: Operation, nth: u64, reads: bool) -> bool {
     }
     let allowed = [Some(&progress.acknowledged), progress.perhaps.as_ref()];
     let allowed: Vec<&State> = allowed.into_iter().flatten().collect();
-    for keep in [Keep::Nothing, KEEP[1 + nth as usize % 4]] {
+    for keep in [Keep::Nothing, Keep::ALL[1 + nth as usize % 4]] {
         reopened(&medium.image(keep, nth), &time, &allowed);
     }
     medium.has_struck()

@@ -2,11 +2,10 @@
 //! nothing is changed, reads and deletes go on, and later everything does.
 
 use pantile::{Database, Error, Medium, SimulatedTime};
-use pantile_testkit::{fails, run_cases};
+use pantile_testkit::cut::{Image, Keep};
+use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
-use super::medium::{Fault, FaultMedium, How, Operation};
 use super::script::{State, goes_on, open, reopened, script};
-use crate::support::cut_medium::{Image, Keep};
 
 fn faulty(operation: Operation, nth: u64, how: How) -> std::sync::Arc<FaultMedium> {
     FaultMedium::new(&Image::default(), Some(Fault { operation, nth, how }))

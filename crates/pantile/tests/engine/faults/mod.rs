@@ -7,6 +7,5 @@
 
 mod for_good;
 mod full;
-mod medium;
 mod opening;
 mod script;

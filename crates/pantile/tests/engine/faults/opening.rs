@@ -3,11 +3,10 @@
 
 use pantile::{Error, SimulatedTime};
 use pantile_media::MediumExt;
-use pantile_testkit::{fails, run_cases};
+use pantile_testkit::cut::{Image, Keep};
+use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
-use super::medium::{Fault, FaultMedium, How, Operation};
 use super::script::{State, open, reopened, script};
-use crate::support::cut_medium::{Image, KEEP, Keep};
 
 /// What a power cut leaves after so many steps (`None`: of no database), as far as it is durable.
 fn left_behind(steps: Option<usize>, keep: Keep) -> (Image, State, SimulatedTime) {
@@ -24,7 +23,7 @@ fn left_behind(steps: Option<usize>, keep: Keep) -> (Image, State, SimulatedTime
 
 /// Returns whether the fault has happened.
 fn fails_at(operation: Operation, nth: u64, how: How, steps: Option<usize>) -> bool {
-    for keep in [Keep::Nothing, KEEP[1 + nth as usize % 4]] {
+    for keep in [Keep::Nothing, Keep::ALL[1 + nth as usize % 4]] {
         let (image, state, time) = left_behind(steps, keep);
         let medium = FaultMedium::new(&image, Some(Fault { operation, nth, how }));
         let opened = open(medium.clone(), &time);
@@ -45,7 +44,7 @@ fn fails_at(operation: Operation, nth: u64, how: How, steps: Option<usize>) -> b
                 assert_eq!(outcome.is_err(), medium.is_failed(), "{outcome:?}");
             }
         }
-        for keep in [Keep::Nothing, KEEP[1 + nth as usize % 4]] {
+        for keep in [Keep::Nothing, Keep::ALL[1 + nth as usize % 4]] {
             reopened(&medium.image(keep, nth), &time, &[&state]);
         }
     }

@@ -10,10 +10,10 @@ pub mod image_file;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::support::cut_medium::{CutMedium, Honesty, Image};
 use image_file::{ImageFile, decode};
 use pantile::{Database, Error, Medium, MediumKind, NvmConfig, Options};
 use pantile_media::{DramMedium, MapOptions};
+use pantile_testkit::cut::{CutMedium, Image, Kind};
 use pantile_testkit::{Place, Random, from_env};
 
 const STORED: &[u8] = include_bytes!("data/format-1.image");
@@ -132,23 +132,16 @@ fn no_flipped_bit_leads_to_a_wrong_row() {
 /// Sectors that read as zeros, which media return for what they have lost.
 #[test]
 fn lost_sectors_of_contents_are_noticed() {
-    let stored = decode(STORED);
-    let mut image = Image { len: stored.bytes.len() as u64, lines: BTreeMap::new() };
-    for (n, line) in stored.bytes.chunks_exact(64).enumerate() {
-        if let Ok(line) = line.try_into()
-            && line != [0; 64]
-        {
-            image.lines.insert(n as u64, line);
-        }
-    }
-    let chunk = 2 << 20;
-    let is_content = |line: u64| line * 64 >= chunk && line * 64 % chunk >= 4096;
-    let sectors: std::collections::BTreeSet<u64> =
-        image.lines.keys().filter(|line| is_content(**line)).map(|line| line / 8).collect();
-    for sector in sectors.into_iter().step_by(3) {
+    const CHUNK: usize = 2 << 20;
+    let stored = decode(STORED).bytes;
+    let image = Image::of_bytes(&stored);
+    let is_content = |at: usize| at >= CHUNK && at % CHUNK >= 4096;
+    let sectors = stored.chunks_exact(512).enumerate().map(|(n, sector)| (n * 512, sector));
+    let used = sectors.filter(|(at, sector)| is_content(*at) && sector.iter().any(|byte| *byte != 0));
+    for (sector, _) in used.step_by(3) {
         let mut lost = image.clone();
-        lost.lines.retain(|line, _| line / 8 != sector);
-        let opened = on(CutMedium::new(&lost, Honesty::Honest)).and_then(|db| fixture::compare(&db));
+        lost.clear(sector as u64..sector as u64 + 512);
+        let opened = on(CutMedium::new(&lost, Kind::File, None)).and_then(|db| fixture::compare(&db));
         assert!(matches!(opened, Err(Error::Damaged { .. })), "sector {sector}: {opened:?}");
     }
 }

@@ -1,8 +1,6 @@
 //! What the tests share: readers that stay for long, commits that let a
 //! collector work, and short names.
 
-pub mod cut_medium;
-
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -4,17 +4,24 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
-use pantile::Medium;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumExt, MediumStatus, SyncPoint};
+use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus, SyncPoint};
 
-use crate::image::Image;
+use super::image::Image;
+use super::replay::{Keep, Replay};
 
 pub(crate) const LINE: u64 = 64;
 
 /// Most bytes of a simulated medium.
 const RESERVE: u64 = 256 << 20;
+
+/// Cores, each of which has a bit.
+const CORES: u8 = 64;
+
+/// No core: each thread has its own.
+const BY_THREAD: u8 = u8::MAX;
 
 /// Chunk pages, which have the descriptors of blocks.
 const CHUNK_PAGE: u64 = 4096;
@@ -94,6 +101,8 @@ pub struct Log {
     pub(crate) events: Vec<Event>,
     bytes: Vec<u8>,
     syncs: u64,
+    /// The threads that are cores, by the number of the core.
+    threads: Vec<ThreadId>,
 }
 
 impl Log {
@@ -103,13 +112,23 @@ impl Log {
         self.events.len() + 1
     }
 
+    /// The core of this thread.
+    fn core_of_thread(&mut self) -> u8 {
+        let thread = thread::current().id();
+        let core = self.threads.iter().position(|known| *known == thread).unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        u8::try_from(core).ok().filter(|core| *core < CORES).expect("a core for each thread")
+    }
+
     /// Whether an event makes something durable.
-    pub(crate) fn is_persist(&self, event: usize) -> bool {
+    pub fn is_persist(&self, event: usize) -> bool {
         matches!(self.events.get(event), Some(Event::Fence { .. } | Event::Sync))
     }
 
     /// Events that write to the page of a chunk: blocks are opened, frozen or released.
-    pub(crate) fn changes_of_blocks(&self) -> Vec<usize> {
+    pub fn changes_of_blocks(&self) -> Vec<usize> {
         let is_change =
             |event: &Event| matches!(event, Event::Piece { offset, .. } if in_chunk_page(*offset));
         (0..self.events.len()).filter(|&n| is_change(&self.events[n])).collect()
@@ -129,7 +148,7 @@ impl Log {
     }
 
     /// Whether a boundary lies in the middle of a long write, where all look alike.
-    pub(crate) fn is_long_run(&self, boundary: usize) -> bool {
+    pub fn is_long_run(&self, boundary: usize) -> bool {
         let around = self.events.get(boundary.saturating_sub(8)..boundary + 8);
         around.is_some_and(|events| events.iter().all(|event| matches!(event, Event::Piece { .. })))
     }
@@ -141,11 +160,13 @@ impl Log {
 
 /// A medium in memory that can lose what is not durable.
 ///
-/// Several cores are simulated in one thread: whoever runs it says which core
-/// goes on, and a fence of one does nothing for what another has flushed.
+/// A fence of one core does nothing for what another has flushed. Each thread
+/// is a core of its own, until a simulation that runs in one thread says which
+/// core goes on ([`CutMedium::run_as`]).
 #[derive(Debug)]
-pub struct SimMedium {
+pub struct CutMedium {
     memory: Arc<DramMedium>,
+    start: Image,
     kind: Kind,
     broken: Option<Broken>,
     facts: Facts,
@@ -153,13 +174,13 @@ pub struct SimMedium {
     log: Mutex<Log>,
 }
 
-impl SimMedium {
+impl CutMedium {
     /// A medium that holds what an image has.
     pub fn new(image: &Image, kind: Kind, broken: Option<Broken>) -> Arc<Self> {
         Self::with_limit(image, kind, broken, None)
     }
 
-    /// As [`SimMedium::new`], with room for `limit` bytes at most.
+    /// As [`CutMedium::new`], with room for `limit` bytes at most.
     pub fn with_limit(image: &Image, kind: Kind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
             .expect("the machine has memory for a small database");
@@ -170,12 +191,16 @@ impl SimMedium {
         let name = format!("simulated {}", kind.name());
         let limit = limit.unwrap_or(RESERVE);
         let facts = Facts { survives_exit: true, ..Facts::new(name, memory.base(), limit) };
-        Arc::new(Self { memory, kind, broken, facts, core: AtomicU8::new(0), log: Mutex::default() })
+        let (start, core, log) = (image.clone(), AtomicU8::new(BY_THREAD), Mutex::default());
+        Arc::new(Self { memory, start, kind, broken, facts, core, log })
     }
 
-    /// The core that goes on.
+    /// From now on everything is done by this core.
+    ///
+    /// # Panics
+    /// If there are fewer cores.
     pub fn run_as(&self, core: u8) {
-        assert!(core < 64);
+        assert!(core < CORES);
         self.core.store(core, Ordering::Relaxed);
     }
 
@@ -189,12 +214,43 @@ impl SimMedium {
         std::mem::take(&mut *self.log())
     }
 
+    /// The boundaries before and after each event that makes something durable.
+    pub fn persists(&self) -> Vec<usize> {
+        let log = self.log();
+        (0..log.events.len()).filter(|&n| log.is_persist(n)).flat_map(|n| [n, n + 1]).collect()
+    }
+
+    /// The boundaries before and after each event that changes blocks.
+    pub fn changes_of_blocks(&self) -> Vec<usize> {
+        self.log().changes_of_blocks().into_iter().flat_map(|n| [n, n + 1]).collect()
+    }
+
+    /// What could be found if the power had been cut after `events` events.
+    pub fn cut(&self, events: usize, keep: Keep, choice: u64) -> Image {
+        let log = self.log();
+        let mut replay = Replay::new(&self.start, &log, self.kind);
+        replay.advance_to(events);
+        replay.image(keep, choice)
+    }
+
+    /// An honest medium of the same kind that holds what could be found if the
+    /// power had been cut after `events` events.
+    pub fn after_cut(&self, events: usize, keep: Keep, choice: u64) -> Arc<Self> {
+        Self::new(&self.cut(events, keep, choice), self.kind, None)
+    }
+
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn core(&self) -> u8 {
-        self.core.load(Ordering::Relaxed)
+    /// Logs what a core has done.
+    fn record(&self, event: impl FnOnce(u8) -> Event) {
+        let mut log = self.log();
+        let core = match self.core.load(Ordering::Relaxed) {
+            BY_THREAD => log.core_of_thread(),
+            core => core,
+        };
+        log.events.push(event(core));
     }
 
     fn drops_flush(&self, offset: u64, len: u64) -> bool {
@@ -221,7 +277,7 @@ fn lines(offset: u64, len: u64) -> Range<u64> {
     offset / LINE..(offset + len).div_ceil(LINE)
 }
 
-impl Medium for SimMedium {
+impl Medium for CutMedium {
     fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -260,14 +316,14 @@ impl Medium for SimMedium {
     fn flush(&self, offset: u64, len: u64) {
         if self.kind == Kind::Memory && len > 0 && !self.drops_flush(offset, len) {
             let Range { start: first, end } = lines(offset, len);
-            self.log().events.push(Event::Flush { first, end, core: self.core() });
+            self.record(|core| Event::Flush { first, end, core });
         }
     }
 
     fn fence(&self) -> Result<(), MediumError> {
         match (self.kind, self.broken) {
             (_, Some(Broken::Fence)) | (Kind::File, Some(Broken::Sync)) => {}
-            (Kind::Memory, _) => self.log().events.push(Event::Fence { core: self.core() }),
+            (Kind::Memory, _) => self.record(|core| Event::Fence { core }),
             (Kind::File, _) => return self.sync_all(),
         }
         Ok(())
@@ -284,7 +340,7 @@ impl Medium for SimMedium {
 
     fn sync_point(&self) -> SyncPoint {
         if self.kind == Kind::Memory && self.broken != Some(Broken::SyncPoint) {
-            self.log().events.push(Event::Fence { core: self.core() });
+            self.record(|core| Event::Fence { core });
         }
         SyncPoint::new(self.log().syncs)
     }
@@ -297,8 +353,7 @@ impl Medium for SimMedium {
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.memory.discard(offset, len)?;
-        let core = self.core();
-        self.log().events.push(Event::Discard { start: offset, end: offset + len, core });
+        self.record(|core| Event::Discard { start: offset, end: offset + len, core });
         Ok(())
     }
 

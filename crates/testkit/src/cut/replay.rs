@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::image::{Image, PAGE};
-use crate::medium::{Event, Kind, LINE, Log};
-use pantile_testkit::mix;
+use super::image::{Image, PAGE};
+use super::medium::{Event, Kind, LINE, Log};
+use crate::mix;
 
 /// Bytes of a sector, which a disk writes whole or not at all.
 const SECTOR: u64 = 512;
@@ -27,6 +27,9 @@ pub enum Keep {
 }
 
 impl Keep {
+    /// Each of them. Whole sectors are possible in memory as well, though they are unlikely there.
+    pub const ALL: [Keep; 5] = [Keep::Nothing, Keep::All, Keep::Lines, Keep::Sectors, Keep::Words];
+
     /// What can be left on a medium of this kind.
     pub fn of(kind: Kind) -> &'static [Keep] {
         match kind {
@@ -48,8 +51,7 @@ impl Keep {
 
     /// What has this name.
     pub fn by_name(name: &str) -> Option<Self> {
-        let all = [Keep::Nothing, Keep::All, Keep::Lines, Keep::Sectors, Keep::Words];
-        all.into_iter().find(|keep| keep.name() == name)
+        Self::ALL.into_iter().find(|keep| keep.name() == name)
     }
 }
 

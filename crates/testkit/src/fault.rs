@@ -2,19 +2,25 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pantile::Medium;
-use pantile_media::{Facts, FullReason, MediumError, MediumStatus, SyncPoint};
+use pantile_media::{Facts, FullReason, Medium, MediumError, MediumStatus, SyncPoint};
 
-use crate::support::cut_medium::{CutMedium, Honesty, Image, Keep};
+use crate::cut::{CutMedium, Image, Keep, Kind};
+
+/// A point that never becomes durable, since the medium failed before it.
+const NEVER: SyncPoint = SyncPoint::new(u64::MAX);
 
 /// What can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
+    /// A write.
     Write,
-    /// Fences, and syncs of everything.
+    /// A fence, or a sync of everything.
     Sync,
+    /// A growth.
     Grow,
+    /// A discard.
     Discard,
+    /// A restore.
     Restore,
 }
 
@@ -34,8 +40,11 @@ pub enum How {
 /// The n-th operation of a kind fails, counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
+    /// What fails.
     pub operation: Operation,
+    /// Which of them, counted from 1.
     pub nth: u64,
+    /// How it fails.
     pub how: How,
 }
 
@@ -48,7 +57,7 @@ struct Progress {
     failure: Option<String>,
 }
 
-/// Keeps account of what would be durable, see [`CutMedium`].
+/// Memory that logs what would be durable, see [`CutMedium`].
 #[derive(Debug)]
 pub struct FaultMedium {
     inner: Arc<CutMedium>,
@@ -57,8 +66,9 @@ pub struct FaultMedium {
 }
 
 impl FaultMedium {
+    /// A medium that holds what an image has.
     pub fn new(image: &Image, fault: Option<Fault>) -> Arc<Self> {
-        let inner = CutMedium::new(image, Honesty::Honest);
+        let inner = CutMedium::new(image, Kind::Memory, None);
         Arc::new(Self { inner, fault, progress: Mutex::default() })
     }
 
@@ -76,12 +86,17 @@ impl FaultMedium {
         self.progress().is_full = false;
     }
 
+    /// From now on the medium has failed.
+    pub fn fail(&self, cause: &str) {
+        self.progress().failure = Some(cause.to_owned());
+    }
+
     /// What could be found if the power went now.
     pub fn image(&self, keep: Keep, seed: u64) -> Image {
         self.inner.cut(self.inner.events(), keep, seed)
     }
 
-    /// What the next operation comes to before anything is done.
+    /// Whether the next operation may go on.
     fn ask(&self, operation: Operation) -> Result<(), MediumError> {
         let mut progress = self.progress();
         if let Some(cause) = &progress.failure {
@@ -153,11 +168,14 @@ impl Medium for FaultMedium {
     }
 
     fn sync_point(&self) -> SyncPoint {
-        self.inner.sync_point()
+        match self.progress().failure {
+            Some(_) => NEVER,
+            None => self.inner.sync_point(),
+        }
     }
 
     fn is_durable(&self, point: SyncPoint) -> bool {
-        self.inner.is_durable(point)
+        point != NEVER && self.inner.is_durable(point)
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pantile_base::limits::CHUNK_BYTES;
 
-use pantile_testkit::Random;
+use crate::Random;
 
 pub(crate) const PAGE: u64 = 4096;
 
@@ -20,6 +20,18 @@ pub struct Image {
 }
 
 impl Image {
+    /// What a medium with these bytes holds.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let mut image = Self::default();
+        for (n, page) in (0..).zip(bytes.chunks(PAGE as usize)) {
+            if page.iter().any(|byte| *byte != 0) {
+                image.store(n * PAGE, page);
+            }
+        }
+        image.grow(bytes.len() as u64);
+        image
+    }
+
     /// Bytes of the medium: whole chunks.
     pub fn len(&self) -> u64 {
         self.len
@@ -34,7 +46,7 @@ impl Image {
         self.len = self.len.max(len);
     }
 
-    /// Stores bytes that lie in one line. What holds bytes has their length.
+    /// Stores bytes that lie in one page. The medium grows to hold them.
     pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
         self.grow((offset + 1).next_multiple_of(CHUNK_BYTES));
         let page = self.pages.entry(offset / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
@@ -43,7 +55,7 @@ impl Image {
     }
 
     /// Makes a range zero. It stays part of the medium.
-    pub(crate) fn clear(&mut self, range: Range<u64>) {
+    pub fn clear(&mut self, range: Range<u64>) {
         let pages: Vec<u64> =
             self.pages.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(n, _)| *n).collect();
         for number in pages {
@@ -57,8 +69,8 @@ impl Image {
         }
     }
 
-    /// Flips a bit somewhere that is not in a page of zeros; tells which.
-    pub(crate) fn flip(&mut self, random: &mut Random) -> u64 {
+    /// Flips a bit in a page that is not all zeros, and returns which.
+    pub fn flip(&mut self, random: &mut Random) -> u64 {
         // Every other time in the page of a chunk, where little has much weight.
         let in_chunk_page = random.one_in(2);
         let is_chosen = |number: u64| !in_chunk_page || (number * PAGE).is_multiple_of(CHUNK_BYTES);
