@@ -8,11 +8,11 @@ use pantile::{Collector, Durability, GcOptions, Isolation};
 use super::*;
 use crate::load::{Observer, Silent};
 use crate::long_readers::LoadedRow;
-use crate::random::Random;
 use crate::record::{Consistency, Records};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
 use crate::ycsb::Ycsb;
+use pantile_testkit::Random;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 

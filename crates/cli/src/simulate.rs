@@ -9,7 +9,8 @@ use clap::Args;
 use pantile::Collector;
 use pantile_bench::load::Observer;
 use pantile_bench::settings::Medium;
-use pantile_sim::{Campaign, CutOfCase, Failure as Found, Kind, NegativeControl, Outcome, Totals, Until};
+use pantile_sim::{Campaign, CutOfCase, Failure as Found, NegativeControl, Outcome, Totals, Until};
+use pantile_testkit::cut::Kind;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pantile_bench::random::Random;
+use pantile_testkit::Random;
 
 /// At what a kill is aimed.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pantile::{Collector, Database, Durability, Error, GcOptions, Options, Pacing};
-use pantile_bench::random::Random;
 use pantile_bench::settings::Medium;
+use pantile_testkit::Random;
 
 /// What all lives of a database share.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pantile::Collector;
+use pantile_testkit::cut::{Broken, Kind};
 
 use crate::case::{Case, Failure, Totals};
-use crate::medium::{Broken, Kind};
 
 /// When a campaign has tried enough.
 #[derive(Clone, Copy, Debug)]

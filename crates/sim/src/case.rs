@@ -8,14 +8,12 @@ use std::str::FromStr;
 
 use pantile::Collector;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_testkit::cut::{Broken, Image, Keep, Kind, Log, Replay};
 
 use crate::client::Mood;
-use crate::cut::{Keep, Replay};
-use crate::image::Image;
 use crate::life::{Life, Plan, found};
-use crate::medium::{Broken, Kind, Log};
-use crate::random::{Random, mix};
 use crate::state::{State, apply};
+use pantile_testkit::{Random, mix};
 
 /// Boundaries tried in each life of a large case.
 const SAMPLED: usize = 150;
@@ -204,14 +202,14 @@ impl Case {
     /// # Errors
     /// In words, if the database has answered wrongly.
     pub fn log(self) -> Result<Log, String> {
-        let mut random = Random::new(mix(self.seed));
+        let mut random = Random::new(mix(self.seed), 0);
         let plan = self.plan(&mut random, Size::Busy);
         plan.live_alone(&Image::default(), &State::new(), 0).map(|life| life.log)
     }
 
     fn plan(self, random: &mut Random, size: Size) -> Plan {
         let Case { kind, collector, broken, .. } = self;
-        let seed = random.draw();
+        let seed = random.word();
         let clients = 1 + random.below(if size == Size::Busy { 4 } else { 5 }) as u8;
         let calls = match size {
             Size::Small => 30 + random.below(30),
@@ -256,7 +254,7 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn run(&mut self) -> Result<(), String> {
-        let mut random = Random::new(mix(self.case.seed));
+        let mut random = Random::new(mix(self.case.seed), 0);
         let size = *random.pick(&[Size::Small, Size::Varied, Size::Busy, Size::Busy]);
         let lives = 1 + random.below(3) as u32;
         self.totals.cases += 1;
@@ -297,7 +295,7 @@ impl Run<'_> {
     }
 
     fn choose(&self, boundary: usize, random: &mut Random) -> Cut {
-        Cut { boundary, keep: *random.pick(Keep::of(self.case.kind)), choice: random.draw() >> 32 }
+        Cut { boundary, keep: *random.pick(Keep::of(self.case.kind)), choice: random.word() >> 32 }
     }
 
     /// Every boundary, and after a fence or sync everything that can be left.
@@ -307,7 +305,7 @@ impl Run<'_> {
             let keeps = Keep::of(self.case.kind);
             let is_persist = |n: usize| life.log.is_persist(n);
             if boundary == 0 || is_persist(boundary - 1) || is_persist(boundary) {
-                cuts.extend(keeps.iter().map(|&keep| Cut { boundary, keep, choice: random.draw() >> 32 }));
+                cuts.extend(keeps.iter().map(|&keep| Cut { boundary, keep, choice: random.word() >> 32 }));
             } else if !life.log.is_long_run(boundary) || random.one_in(40) {
                 cuts.push(self.choose(boundary, random));
             }
@@ -376,7 +374,7 @@ impl Run<'_> {
 
     /// Flips bits of a database that was closed: that is reported, or does no harm.
     fn flip_bits(&mut self, image: &Image, expected: &State, choice: u64) -> Result<(), String> {
-        let mut random = Random::new(mix(choice));
+        let mut random = Random::new(mix(choice), 0);
         for _ in 0..FLIPS {
             let mut image = image.clone();
             let bit = image.flip(&mut random);
@@ -401,7 +399,7 @@ impl Run<'_> {
         floor: u64,
         first: Cut,
     ) -> Result<(), String> {
-        let mut random = Random::new(mix(first.choice) ^ first.boundary as u64);
+        let mut random = Random::new(mix(first.choice) ^ first.boundary as u64, 0);
         let is_due = random.one_in(AGAIN);
         let boundary = random.below(log.boundaries() as u64) as usize;
         let drawn = self.choose(boundary, &mut random);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use pantile::Collector;
 #[cfg(feature = "controls")]
 use pantile_base::control::{self, Control};
+use pantile_testkit::cut::{Broken, Kind};
 
 use crate::campaign::{Campaign, Until};
 use crate::case::Failure;
-use crate::medium::{Broken, Kind};
 
 /// What is taken away.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use pantile_sim::{Broken, Campaign, Case, CutOfCase, Kind, NegativeControl, Totals, Until};
+use pantile_sim::{Campaign, Case, CutOfCase, NegativeControl, Totals, Until};
+use pantile_testkit::cut::{Broken, Kind};
 
 fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number in the environment"))
