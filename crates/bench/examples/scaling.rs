@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation, NvmConfig};
+use pantile::{Collector, Durability, GcOptions, Isolation};
 use pantile_bench::Result;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::{Context, Silent};
@@ -17,6 +17,7 @@ use pantile_bench::settings::{Medium, Settings, Variant};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, Ycsb};
+use pantile_nvm::NvmConfig;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -34,7 +35,7 @@ fn main() -> Result<()> {
 /// Prints what is expected of a workload, and what was measured.
 fn explain<W: Workload>(workload: &W, seconds: u64, rounds: u64, transfer: f64) -> Result<()> {
     for medium in [Medium::Dram, Medium::Nvm(NvmConfig::OPTANE)] {
-        for gc in [Collector::None, Collector::TbCollect] {
+        for gc in [Collector::NONE, Collector::TB_COLLECT] {
             let mut runs: [Vec<Record>; 3] = Default::default();
             for _ in 0..rounds {
                 for (threads, records) in [1, 2, 4].into_iter().zip(&mut runs) {

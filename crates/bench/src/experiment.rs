@@ -12,9 +12,7 @@ use crate::load::Context;
 use crate::long_readers::LongReaders;
 use crate::machine;
 use crate::place::DatabaseDir;
-use crate::record::{
-    Baseline, Collector, Load, MediumIo, Record, Recovery, Reopened, Second, Space, TableSpace,
-};
+use crate::record::{Baseline, Emulation, Load, MediumIo, Record, Recovery, Reopened, Second, Space};
 use crate::runner::{self, EndAll, Measured, Moment};
 use crate::sample::{Sampler, Samples, ratio_trend};
 use crate::settings::{Medium, Settings, Variant, durability_name, isolation_name};
@@ -93,6 +91,7 @@ impl<W: Workload> Experiment<'_, W> {
     /// Gives what was measured, and what went wrong afterwards.
     fn run(&self, run: usize) -> Result<(Record, Result<()>)> {
         let mut syncs = self.measure_syncs()?;
+        let emulation = self.measure_emulation();
         let Prepared { db, data, load, found } = self.prepare()?;
         let loaded = db.stats();
         let (measured, samples) = self.measure(run, &db, &data)?;
@@ -104,6 +103,7 @@ impl<W: Workload> Experiment<'_, W> {
             ratio(loaded.dram_bytes as f64, loaded.tuples as f64).unwrap_or(0.0);
         self.tell_trend(&record);
         record.baseline = median(&syncs).map(|file_sync_us| Baseline { file_sync_us });
+        record.emulation = emulation;
         (record.load, record.found) = (load, found);
         let verified = match measured.interrupted {
             true => db.close().map_err(Error::from),
@@ -210,8 +210,8 @@ impl<W: Workload> Experiment<'_, W> {
         let dir = self.place.path().display();
         self.context.observer.note(&format!(
             "going on with the database in {dir}, which had been left {how}: opened in {:.3} s, {} contents scanned{}",
-            recovery.seconds,
-            recovery.contents_scanned,
+            recovery.counted.seconds,
+            recovery.counted.contents_scanned,
             consistency.as_ref().map_or(String::new(), |c| format!(
                 ", {} of {} consistency conditions hold",
                 c.checked - c.failed,
@@ -262,6 +262,13 @@ impl<W: Workload> Experiment<'_, W> {
         }
     }
 
+    /// How close an emulated medium comes to its configuration just now. A
+    /// machine that cannot measure it can still run.
+    fn measure_emulation(&self) -> Option<Emulation> {
+        let Medium::Nvm(config) = self.variant.medium else { return None };
+        pantile_nvm::measure(config).ok().map(Emulation::from)
+    }
+
     fn record(&self, run: usize, measured: &Measured, samples: Samples) -> Record {
         let Samples { before, after, cpu, chains, tables, seconds: mut per_second } = samples;
         // The clients know exactly what ended when.
@@ -309,7 +316,7 @@ impl<W: Workload> Experiment<'_, W> {
                 .collect(),
             medium_io: medium_io(self.variant.medium, &before, &after),
             cpu,
-            collector: Collector::between(&before.collector, &after.collector),
+            collector: after.collector.since(&before.collector),
             space: Space {
                 medium_bytes: after.medium_bytes,
                 dram_bytes: after.dram_bytes,
@@ -317,7 +324,7 @@ impl<W: Workload> Experiment<'_, W> {
                 obsolete_bytes: after.obsolete_bytes,
                 unfilled_bytes: after.unfilled_bytes,
                 free_bytes: after.free_bytes,
-                tables: tables.into_iter().map(TableSpace::from).collect(),
+                tables,
                 live_bytes: after.live_bytes,
                 tuples: after.tuples,
                 ratio_trend_percent_per_minute: ratio_trend(&per_second),
@@ -327,6 +334,7 @@ impl<W: Workload> Experiment<'_, W> {
             load: None,
             found: None,
             baseline: None,
+            emulation: None,
             recovery: None,
             consistency: None,
             per_second,
@@ -335,39 +343,21 @@ impl<W: Workload> Experiment<'_, W> {
 }
 
 fn medium_io(medium: Medium, before: &Stats, after: &Stats) -> MediumIo {
-    let io = after.medium - before.medium;
+    let counted = after.medium - before.medium;
     let payload_bytes = after.payload_bytes - before.payload_bytes;
     let unit_bytes = medium.unit_bytes();
-    let written = unit_bytes.map_or(io.bytes_written, |bytes| bytes * io.units_written);
+    let written = unit_bytes.map_or(counted.bytes_written, |bytes| bytes * counted.units_written);
     MediumIo {
         payload_bytes,
-        bytes_written: io.bytes_written,
-        units_written: io.units_written,
+        counted,
         unit_bytes,
-        flushes: io.flushes,
-        fences: io.fences,
-        syncs: io.syncs,
-        bytes_read: io.bytes_read,
-        units_read: io.units_read,
-        device_write_seconds: seconds(io.device_write_ps),
-        write_wait_seconds: seconds(io.write_wait_ps),
-        read_wait_seconds: seconds(io.read_wait_ps),
         write_amplification: ratio(written as f64, payload_bytes as f64),
     }
 }
 
-fn seconds(picoseconds: u64) -> f64 {
-    picoseconds as f64 / 1e12
-}
-
 fn recovery(db: &Database) -> Recovery {
-    let recovery = db.recovery();
-    Recovery {
-        seconds: recovery.seconds,
-        contents_scanned: recovery.contents_scanned,
-        bytes_scanned: recovery.content_bytes,
-        bytes_per_s: ratio(recovery.content_bytes as f64, recovery.seconds),
-    }
+    let counted = db.recovery();
+    Recovery { counted, bytes_per_s: ratio(counted.bytes_scanned as f64, counted.seconds) }
 }
 
 fn ratio(of: f64, to: f64) -> Option<f64> {

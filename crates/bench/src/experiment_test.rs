@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,11 +8,11 @@ use pantile::{Collector, Durability, GcOptions, Isolation};
 use super::*;
 use crate::load::{Observer, Silent};
 use crate::long_readers::LoadedRow;
-use crate::random::Random;
-use crate::record::{Consistency, to_json};
+use crate::record::{Consistency, Records};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
 use crate::ycsb::Ycsb;
+use pantile_testkit::Random;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -21,7 +22,7 @@ fn context() -> Context<'static> {
 
 fn settings(medium: Medium) -> Settings {
     Settings {
-        variants: vec![Variant { medium, gc: Collector::None }],
+        variants: vec![Variant { medium, gc: Collector::NONE }],
         runs: 1,
         gc: GcOptions::default(),
         threads: 2,
@@ -47,7 +48,7 @@ fn records<W: Workload>(workload: &W, settings: &Settings) -> Vec<Record> {
 #[test]
 fn a_record_of_tpcc_has_what_scripts_rely_on() {
     let records = records(&tpcc(), &Settings { long_readers: 2, ..settings(Medium::Dram) });
-    let json: serde_json::Value = serde_json::from_str(&to_json(&records)).unwrap();
+    let json = serde_json::to_value(Records(&records)).unwrap();
     assert_eq!(json["workload"], "tpcc");
     assert_eq!((&json["medium"], &json["gc"]), (&"dram".into(), &"none".into()));
     assert_eq!((&json["isolation"], &json["durability"]), (&"serializable".into(), &"sync".into()));
@@ -135,7 +136,7 @@ fn long_transactions_scans_and_tpcc_keep_a_rate_and_tell_their_seconds() {
 fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     let dir = tempfile::tempdir().unwrap();
     let ycsb = Ycsb { tuples: 500, ops: 4, theta: 0.9, seed: 1, ..Ycsb::default() };
-    let variant = |medium| Variant { medium, gc: Collector::None };
+    let variant = |medium| Variant { medium, gc: Collector::NONE };
     let settings = Settings {
         variants: vec![variant(Medium::File), variant(Medium::Dram)],
         runs: 2,
@@ -147,7 +148,7 @@ fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     assert_eq!(order, [(1, "file"), (1, "dram"), (2, "dram"), (2, "file")]);
     assert!(records[0].baseline.is_some_and(|baseline| baseline.file_sync_us > 0.0));
     assert!(records[1].baseline.is_none());
-    assert!(serde_json::from_str::<serde_json::Value>(&to_json(&records)).unwrap().is_array());
+    assert!(serde_json::to_value(Records(&records)).unwrap().is_array());
     assert!(dir.path().join("file-none-2").is_dir());
 }
 
@@ -272,4 +273,44 @@ fn a_long_reader_that_fails_ends_the_run() {
     let settings = Settings { long_readers: 1, pace, ..settings(Medium::Dram) };
     let error = run_all(&faulty, &settings, &context(), |_| ()).unwrap_err();
     assert!(error.to_string().contains("long reader, ycsb"), "{error}");
+}
+
+/// The paths of a JSON value's leaves; kinds of transaction are written as `*`.
+fn paths(at: &str, value: &serde_json::Value, found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = if at == "latency_us" { "*" } else { name };
+                paths(&if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }, value, found);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            items.iter().for_each(|item| paths(&format!("{at}[]"), item, found));
+        }
+        _ => _ = found.insert(at.to_owned()),
+    }
+}
+
+/// Scripts read records by these paths: none may go or change its name. `?`
+/// marks those that not every run has.
+#[test]
+fn records_have_the_paths_that_scripts_read() {
+    // In memory, where the baseline's syncs take no time.
+    let dir = DatabaseDir::temporary(true).unwrap();
+    let file = Settings { dir: Some(dir.path().to_owned()), ..settings(Medium::File) };
+    let emulated = settings(Medium::by_name("nvm:E").unwrap());
+    let mut found = BTreeSet::new();
+    for settings in [&file, &file, &emulated] {
+        paths("", &serde_json::to_value(&records(&tpcc(), settings)[0]).unwrap(), &mut found);
+    }
+    let (mut known, mut required) = (BTreeSet::new(), BTreeSet::new());
+    for line in include_str!("record_paths.txt").lines() {
+        let path = line.strip_suffix(" ?");
+        if path.is_none() {
+            required.insert(line.to_owned());
+        }
+        known.insert(path.unwrap_or(line).to_owned());
+    }
+    assert_eq!(required.difference(&found).collect::<Vec<_>>(), Vec::<&String>::new(), "missing");
+    assert_eq!(found.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new(), "not listed");
 }

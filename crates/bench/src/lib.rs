@@ -15,7 +15,6 @@ pub mod load;
 pub mod long_readers;
 pub mod machine;
 pub mod place;
-pub mod random;
 pub mod record;
 pub mod runner;
 mod sample;

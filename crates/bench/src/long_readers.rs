@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use pantile::{Database, Row, Table, Transaction, Value};
 
 use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::workload::Workload;
+use pantile_testkit::Random;
 
 /// Rows that each reads before clients write.
 const FIRST_ROWS: usize = 64;

@@ -2,7 +2,8 @@
 //!
 //! Units are in the names; what means nothing in a run is absent.
 
-use pantile::CollectorStats;
+use pantile::{CollectorStats, MediumStats, TableSpace};
+use pantile_nvm::{DEVIATION_BOUND, Measured};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -64,8 +65,9 @@ pub struct Record {
     pub medium_io: MediumIo,
     /// Processor time that the process took while measuring.
     pub cpu: Cpu,
-    /// What the collector did while measuring.
-    pub collector: Collector,
+    /// What the collector did while measuring: counters as differences, its
+    /// gauges and the longest pause as at the end.
+    pub collector: CollectorStats,
     /// What the data takes.
     pub space: Space,
     /// How many versions a tuple has when measuring ends.
@@ -79,6 +81,9 @@ pub struct Record {
     /// What the device alone can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// How well an emulated medium was emulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<Emulation>,
     /// Opening the database again after the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -137,47 +142,12 @@ impl Second {
     }
 }
 
-macro_rules! collector {
-    (counters $($counter:ident)+; gauges $($gauge:ident)+) => {
-        /// What the collector did: its counters as differences over the time
-        /// measured, its gauges and the longest pause as at the end.
-        #[derive(Clone, Copy, Debug, Default, Serialize)]
-        #[expect(missing_docs, reason = "the fields are those of CollectorStats")]
-        pub struct Collector {
-            $(pub $counter: u64,)+
-            $(pub $gauge: u64,)+
-        }
-
-        impl Collector {
-            /// What it did between the two.
-            pub fn between(before: &CollectorStats, after: &CollectorStats) -> Self {
-                Self {
-                    $($counter: after.$counter.saturating_sub(before.$counter),)+
-                    $($gauge: after.$gauge,)+
-                }
-            }
-        }
-    };
-}
-
-collector! {
-    counters
-    blocks_reclaimed blocks_passed_over blocks_compacted versions_reclaimed survivors_relocated
-    versions_traversed tombstones_dropped tiles_dropped headers_written steps;
-    gauges
-    pause_us_max pending_blocks queued_blocks frozen_blocks long_tx_blocks kept_tiles queue_capacity
-    waiting_versions queue_bytes waiting_tombstones
-}
-
 /// How many versions a tuple has when measuring ends, as a sample shows.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Chains {
-    /// Mean number of versions that a walk from the newest can reach.
-    pub mean: f64,
-    /// The most.
-    pub max: u64,
-    /// Versions of a tuple that take space on the medium, on average.
-    pub stored_mean: f64,
+    /// What the sample shows.
+    #[serde(flatten)]
+    pub sampled: pantile::Chains,
     /// Versions that transactions and the collector looked at while
     /// measuring, per tuple.
     pub accesses_per_tuple: f64,
@@ -188,64 +158,15 @@ pub struct Chains {
 pub struct MediumIo {
     /// Bytes of the contents of commits, headers included.
     pub payload_bytes: u64,
-    /// Bytes written to the medium.
-    pub bytes_written: u64,
-    /// Write units of the medium that took.
-    pub units_written: u64,
-    /// Bytes of a unit, where the medium has any.
+    /// What the medium counts.
+    #[serde(flatten)]
+    pub counted: MediumStats,
+    /// Bytes of a write unit, where the medium has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit_bytes: Option<u64>,
-    /// Cache lines flushed.
-    pub flushes: u64,
-    /// Fences.
-    pub fences: u64,
-    /// Syncs of the device.
-    pub syncs: u64,
-    /// Bytes read, where the medium counts them.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub bytes_read: u64,
-    /// Units read that the processor's caches did not have, as estimated.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub units_read: u64,
-    /// Seconds that the emulated device took for the units written.
-    #[serde(skip_serializing_if = "is_nothing")]
-    pub device_write_seconds: f64,
-    /// Seconds of processor time that all threads together waited for it in fences.
-    #[serde(skip_serializing_if = "is_nothing")]
-    pub write_wait_seconds: f64,
-    /// Seconds of processor time that they waited for it because of reads.
-    #[serde(skip_serializing_if = "is_nothing")]
-    pub read_wait_seconds: f64,
     /// Bytes written, in whole units where the medium has them, per byte of payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<f64>,
-}
-
-/// What a table takes on the medium.
-#[derive(Clone, Debug, Serialize)]
-pub struct TableSpace {
-    /// Its name.
-    pub table: String,
-    /// Its blocks.
-    pub blocks: u64,
-    /// Those that are not full.
-    pub open_blocks: u64,
-    /// Bytes of the blocks.
-    pub bytes: u64,
-    /// Contents, superseded ones included.
-    pub contents: u64,
-    /// Superseded contents.
-    pub obsolete: u64,
-    /// Their bytes.
-    pub obsolete_bytes: u64,
-}
-
-impl From<pantile::TableSpace> for TableSpace {
-    fn from(space: pantile::TableSpace) -> Self {
-        let pantile::TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } =
-            space;
-        Self { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
-    }
 }
 
 /// What the data takes when measuring ends.
@@ -297,16 +218,44 @@ pub struct Baseline {
     pub file_sync_us: f64,
 }
 
+/// The bandwidth that an emulated medium reached just before the run, on one
+/// thread, beside the one that its configuration asks for.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Emulation {
+    /// Sequential reads.
+    pub read_bytes_per_s: f64,
+    /// The share by which that is above what was asked for, or below if negative.
+    pub read_deviation: f64,
+    /// Sequential writes.
+    pub write_bytes_per_s: f64,
+    /// As `read_deviation`.
+    pub write_deviation: f64,
+    /// The largest deviation, up or down, that goes without a warning.
+    pub bound: f64,
+    /// Whether both deviations are within it.
+    pub within_bound: bool,
+}
+
+impl From<Measured> for Emulation {
+    fn from(measured: Measured) -> Self {
+        Self {
+            read_bytes_per_s: measured.read.bytes_per_s,
+            read_deviation: measured.read.deviation(),
+            write_bytes_per_s: measured.write.bytes_per_s,
+            write_deviation: measured.write.deviation(),
+            bound: DEVIATION_BOUND,
+            within_bound: measured.is_within_bound(),
+        }
+    }
+}
+
 /// Opening a database that holds data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recovery {
-    /// Time taken.
-    pub seconds: f64,
-    /// Contents read.
-    pub contents_scanned: u64,
-    /// Their bytes, headers included.
-    pub bytes_scanned: u64,
-    /// Bytes per second.
+    /// What the engine counts.
+    #[serde(flatten)]
+    pub counted: pantile::Recovery,
+    /// Bytes scanned per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
 }
@@ -350,14 +299,6 @@ impl Consistency {
     }
 }
 
-fn is_zero(n: &u64) -> bool {
-    *n == 0
-}
-
-fn is_nothing(seconds: &f64) -> bool {
-    *seconds == 0.0
-}
-
 fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Result<S::Ok, S::Error> {
     let mut map = to.serialize_map(Some(kinds.len()))?;
     for (kind, summary) in kinds {
@@ -366,44 +307,37 @@ fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Res
     map.end()
 }
 
-/// The records as JSON text: one alone, or an array of several.
-pub fn to_json(records: &[Record]) -> String {
-    let text = match records {
-        [one] => serde_json::to_string_pretty(one),
-        several => serde_json::to_string_pretty(several),
-    };
-    // Records hold nothing that JSON cannot: keys are strings, numbers finite or null.
-    text.unwrap_or_default()
+/// Records as JSON has them: one alone, or an array of several.
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a>(pub &'a [Record]);
+
+impl Serialize for Records<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            [one] => one.serialize(to),
+            several => several.serialize(to),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pantile_nvm::Reached;
 
     #[test]
-    fn every_field_of_the_collector_is_told() {
-        let told = serde_json::to_value(Collector::default()).unwrap();
-        let all = format!("{:?}", CollectorStats::default());
-        let all = all.trim_start_matches("CollectorStats { ").trim_end_matches(" }");
-        let names: Vec<_> = all.split(", ").map(|field| field.split(':').next().unwrap()).collect();
-        assert!(names.len() >= 17, "{names:?}");
-        for name in &names {
-            assert!(told[name].is_u64(), "{name}");
+    fn a_deviation_above_the_bound_is_in_the_record() {
+        let reached = |of_wanted: f64| Reached { bytes_per_s: 5e9 * of_wanted, wanted_bytes_per_s: 5e9 };
+        for (read, write, within_bound) in
+            [(1.0, 1.0, true), (1.09, 0.91, true), (0.88, 1.0, false), (1.0, 1.12, false)]
+        {
+            let measured = Measured { read: reached(read), write: reached(write) };
+            let told = serde_json::to_value(Emulation::from(measured)).unwrap();
+            assert_eq!(told["within_bound"], within_bound, "{told}");
+            assert_eq!(told["bound"], 0.1);
+            let deviation = told["read_deviation"].as_f64().unwrap();
+            assert!((deviation - (read - 1.0)).abs() < 1e-9, "{told}");
         }
-        assert_eq!(told.as_object().unwrap().len(), names.len());
-    }
-
-    #[test]
-    fn counters_are_differences_and_gauges_are_not() {
-        let before = CollectorStats {
-            blocks_reclaimed: 5,
-            pause_us_max: 7,
-            queued_blocks: 9,
-            ..CollectorStats::default()
-        };
-        let after = CollectorStats { blocks_reclaimed: 8, queued_blocks: 4, ..before };
-        let told = Collector::between(&before, &after);
-        assert_eq!((told.blocks_reclaimed, told.pause_us_max, told.queued_blocks), (3, 7, 4));
     }
 
     #[test]

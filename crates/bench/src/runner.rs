@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::latency::Latencies;
-use crate::random::Random;
+use pantile_testkit::Random;
 
 /// How a transaction ended that did end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

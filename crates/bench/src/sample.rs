@@ -55,7 +55,7 @@ impl<'a> Sampler<'a> {
 
     pub fn second(&mut self, second: runner::Second) {
         let stats = self.db.stats();
-        let (now, before) = (&stats.collector, &self.last.collector);
+        let collector = stats.collector.since(&self.last.collector);
         let sample = Second {
             second: second.number,
             seconds: second.seconds,
@@ -65,14 +65,14 @@ impl<'a> Sampler<'a> {
             live_bytes: stats.live_bytes,
             dram_bytes: stats.dram_bytes,
             tile_bytes: stats.tile_bytes,
-            blocks_reclaimed: now.blocks_reclaimed.saturating_sub(before.blocks_reclaimed),
-            survivors_relocated: now.survivors_relocated.saturating_sub(before.survivors_relocated),
-            pending_blocks: now.pending_blocks,
-            queued_blocks: now.queued_blocks,
-            frozen_blocks: now.frozen_blocks,
-            long_tx_blocks: now.long_tx_blocks,
-            kept_tiles: now.kept_tiles,
-            queue_capacity: now.queue_capacity,
+            blocks_reclaimed: collector.blocks_reclaimed,
+            survivors_relocated: collector.survivors_relocated,
+            pending_blocks: collector.pending_blocks,
+            queued_blocks: collector.queued_blocks,
+            frozen_blocks: collector.frozen_blocks,
+            long_tx_blocks: collector.long_tx_blocks,
+            kept_tiles: collector.kept_tiles,
+            queue_capacity: collector.queue_capacity,
             chain_mean: self.db.chains(CHAINS_OF_A_SECOND).mean,
         };
         self.last = stats;
@@ -84,11 +84,8 @@ impl<'a> Sampler<'a> {
         self.taken.cpu = CpuTime::now().since(&self.began);
         let (before, after) = (&self.taken.before, self.db.stats());
         let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
-        let chains = self.db.chains(CHAINS_OF_A_RUN);
         self.taken.chains = Chains {
-            mean: chains.mean,
-            max: chains.max,
-            stored_mean: chains.stored_mean,
+            sampled: self.db.chains(CHAINS_OF_A_RUN),
             accesses_per_tuple: accesses(&after).saturating_sub(accesses(before)) as f64
                 / after.tuples.max(1) as f64,
         };

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, NvmConfig, Options};
+use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, Options};
+use pantile_nvm::NvmConfig;
 use serde::Serialize;
 
 use crate::machine;
@@ -41,7 +42,7 @@ impl Medium {
             "dax:eadr" => Ok(Medium::Dax { persistent_caches: true }),
             _ => name
                 .strip_prefix("nvm:")
-                .and_then(|config| NvmConfig::by_name(config).ok())
+                .and_then(NvmConfig::by_name)
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
@@ -65,13 +66,16 @@ impl Medium {
         }
     }
 
-    /// What the engine calls it.
-    pub fn kind(self) -> MediumKind {
+    /// Options of a database on this medium.
+    pub fn options(self) -> Options {
+        let options = Options::new();
         match self {
-            Medium::File => MediumKind::File,
-            Medium::Dram => MediumKind::Dram,
-            Medium::Dax { .. } => MediumKind::Dax,
-            Medium::Nvm(config) => MediumKind::Nvm(config),
+            Medium::File => options.medium(MediumKind::File),
+            Medium::Dram => options.medium(MediumKind::Dram),
+            Medium::Dax { persistent_caches } => {
+                options.medium(MediumKind::Dax).persistent_caches(persistent_caches)
+            }
+            Medium::Nvm(config) => options.custom_medium(config),
         }
     }
 }
@@ -161,9 +165,9 @@ struct Told<'a> {
 impl Settings {
     /// How to open the database of a variant.
     pub fn options(&self, variant: Variant) -> Options {
-        Options::new()
-            .medium(variant.medium.kind())
-            .persistent_caches(variant.medium == Medium::Dax { persistent_caches: true })
+        variant
+            .medium
+            .options()
             .collector(variant.gc)
             .gc(self.gc)
             .durability(self.durability)
@@ -204,7 +208,7 @@ impl Settings {
             gc_interval_ms: self.gc.interval.as_secs_f64() * 1e3,
             gc_epoch_commits: self.gc.epoch_commits,
             gc_pacing: self.gc.pacing.name(),
-            gc_pass_over: self.gc.pass_over,
+            gc_pass_over: self.gc.bypass,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
         if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {
@@ -242,7 +246,7 @@ mod tests {
     fn a_rate_limits_what_is_taken_ahead() {
         let taken = |seconds, rate| {
             let measure = Duration::from_secs(seconds);
-            let variant = Variant { medium: Medium::Dram, gc: Collector::TbCollect };
+            let variant = Variant { medium: Medium::Dram, gc: Collector::TB_COLLECT };
             let settings = Settings {
                 variants: vec![variant],
                 runs: 1,

@@ -5,9 +5,9 @@ use pantile::{Database, Isolation};
 use crate::error::Result;
 use crate::load::Context;
 use crate::long_readers::LoadedRow;
-use crate::random::Random;
 use crate::record::Consistency;
 use crate::runner::Client;
+use pantile_testkit::Random;
 
 /// What a database holds of a workload's data.
 #[derive(Debug)]

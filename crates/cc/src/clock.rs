@@ -11,10 +11,7 @@ use std::time::Duration;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Instant, thread};
 
-use crate::trust;
-
-/// Nanoseconds of one tick.
-pub(crate) const TICK_NS: u64 = 32;
+use crate::trust::{self, TICK_NS};
 
 /// Where ticks come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -98,7 +98,7 @@ pub enum Sight {
     Obsolete,
     /// Nobody. But transactions that began before it still run, and their
     /// chains may pass through it.
-    PassedOver,
+    Bypassed,
     /// Perhaps some transaction.
     InUse,
 }
@@ -126,13 +126,13 @@ impl RunningEpochs {
         self.open_from.map_or(next, |open| next.min(open.max(from)))
     }
 
-    /// Who can see a version of a block, if its versions were visible between
-    /// `min` and `max` at most.
+    /// Which transactions can see a version of a block whose versions were
+    /// visible between `min` and `max` at most.
     pub fn sight(&self, min: Epoch, max: Epoch) -> Sight {
         if max < self.min() {
             Sight::Obsolete
         } else if max < self.next(min) {
-            Sight::PassedOver
+            Sight::Bypassed
         } else {
             Sight::InUse
         }

@@ -19,9 +19,9 @@ fn the_three_cases() {
     let set = running(&[50, 205, 300, 301], None, 400);
     assert_eq!(set.epochs(EpochManager { ticks: 10 }).min(), Epoch(5));
     assert_eq!(sight(&set, 1, 4), Sight::Obsolete);
-    assert_eq!(sight(&set, 6, 19), Sight::PassedOver);
-    assert_eq!(sight(&set, 21, 29), Sight::PassedOver, "two long transactions and none between them");
-    assert_eq!(sight(&set, 31, 39), Sight::PassedOver);
+    assert_eq!(sight(&set, 6, 19), Sight::Bypassed);
+    assert_eq!(sight(&set, 21, 29), Sight::Bypassed, "two long transactions and none between them");
+    assert_eq!(sight(&set, 31, 39), Sight::Bypassed);
     assert_eq!(sight(&set, 4, 5), Sight::InUse);
     assert_eq!(sight(&set, 5, 19), Sight::InUse, "an epoch is judged as a whole");
     assert_eq!(sight(&set, 6, 20), Sight::InUse);
@@ -39,7 +39,7 @@ fn nobody_runs() {
 fn a_statement_reader_may_read_anywhere_from_its_begin_on() {
     let set = running(&[50, 300], Some(100), 400);
     assert_eq!(sight(&set, 1, 4), Sight::Obsolete);
-    assert_eq!(sight(&set, 6, 9), Sight::PassedOver);
+    assert_eq!(sight(&set, 6, 9), Sight::Bypassed);
     assert_eq!(sight(&set, 6, 10), Sight::InUse);
     assert_eq!(sight(&set, 11, 20), Sight::InUse);
     assert_eq!(sight(&running(&[], Some(100), 400), 1, 9), Sight::Obsolete);

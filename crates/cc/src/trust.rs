@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::clock::TICK_NS;
+/// Nanoseconds of one tick.
+pub(crate) const TICK_NS: u64 = 32;
 
 /// The result of the test at start.
 #[derive(Clone, Copy, Debug)]

@@ -10,16 +10,16 @@ use pantile_bench::ycsb::keys::THETA;
 
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
 
-/// A transactional storage engine: benchmarks, crash tests, and looking after databases.
+/// Pantile, a transactional storage engine: tools for its databases, and its laboratory.
 #[derive(Parser, Debug)]
 #[command(
     name = "pantile",
     version,
     propagate_version = true,
     subcommand_required = true,
+    subcommand_value_name = "VERB",
     arg_required_else_help = false
 )]
-#[command(after_help = "Example:\n  pantile bench tpcc --warehouses 1 --seconds 10 --medium dram")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -29,6 +29,18 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Verify a closed database: formats, checksums, space, contents, indexes.
+    ///
+    /// Lists each damaged place in a line of its own, and never writes. A database that was not
+    /// closed is checked in the state that opening it would recover.
+    #[command(after_help = crate::check::EXAMPLES)]
+    Check(crate::check::CheckArgs),
+    /// Show the files of a closed database, damaged or not.
+    ///
+    /// Shows the superblock, the state records, the tables, the blocks by state and fill, and a
+    /// map of the blocks. Recovers nothing and writes nothing.
+    #[command(after_help = crate::inspect::EXAMPLES)]
+    Inspect(crate::inspect::InspectArgs),
     /// Run a workload and measure it.
     #[command(
         subcommand,
@@ -36,38 +48,26 @@ pub enum Verb {
         after_help = "Example:\n  pantile bench ycsb --tuples 1000000 --updates 50 --theta 0.9"
     )]
     Bench(Bench),
-    /// Rerun published experiments at this machine's size and judge what was claimed.
+    /// Rerun published experiments at this machine's size and judge their claims.
     ///
     /// Writes index.html, with a plot and a table for each claim, and claims.json to the report's
     /// directory. Needs nothing else; docs/experiments.md describes the method.
     #[command(after_help = crate::paper::EXAMPLES)]
     Paper(crate::paper::PaperArgs),
-    /// Kill a process that works on a database, open it and see that nothing is lost.
+    /// Kill a process that uses a database, reopen the database and verify that nothing is lost.
     ///
-    /// Starts a process that runs transactions and changes tables and indexes, kills it at random
-    /// moments, also while it makes, opens or closes the database, opens the database again, and
-    /// compares every row and every index with what had been acknowledged; then goes on with the
-    /// same database. Shows what survives a killed process; with --simulate, what survives a power cut.
+    /// Starts a process that runs transactions and changes tables and indexes. Kills it at random
+    /// moments, also while it creates, opens or closes the database. Reopens the database, compares
+    /// every row and every index with the acknowledged history, and continues with the same
+    /// database. Shows what survives a killed process; with --simulate, what survives a power cut.
     #[command(after_help = crashtest::EXAMPLES)]
     Crashtest(CrashtestArgs),
-    /// Works on a database and tells on stdout what is acknowledged, until it is killed.
+    /// Run the process of `crashtest` alone: report on stdout what is acknowledged, until killed.
     #[command(hide = true, after_help = crashtest::WORK_EXAMPLE)]
     CrashtestWork(WorkArgs),
-    /// Compares a database with what `crashtest-work` has told.
+    /// Compare a database with what `crashtest-work` has reported.
     #[command(hide = true, after_help = crashtest::VERIFY_EXAMPLE)]
     CrashtestVerify(VerifyArgs),
-    /// Verify a closed database: formats, checksums, space, contents, indexes.
-    ///
-    /// Lists what is damaged and where, a line each, and never writes. A database that was not
-    /// closed is checked as opening would recover it.
-    #[command(after_help = crate::check::EXAMPLES)]
-    Check(crate::check::CheckArgs),
-    /// Show what lies in the files of a closed database, damaged or not.
-    ///
-    /// Superblock, state records, tables, blocks by state and fill, and a map of the blocks, as
-    /// the bytes tell it. Nothing is recovered and nothing is written.
-    #[command(after_help = crate::inspect::EXAMPLES)]
-    Inspect(crate::inspect::InspectArgs),
 }
 
 /// The workloads.
@@ -230,7 +230,7 @@ pub struct Common {
     /// when chains grow, much is written or space is short).
     #[arg(long, value_name = "PACING", default_value = "adaptive", value_parser = gc_pacing)]
     pub gc_pacing: Pacing,
-    /// Leave blocks that a long transaction has been passed over by alone until it ends, for comparison.
+    /// Leave blocks that a long transaction bypasses until it ends, for comparison.
     #[arg(long)]
     pub gc_no_pass_over: bool,
     /// Transactions that only read and stay open for the whole run; each reads about ten times a
@@ -262,7 +262,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write a line to this file for everything that happens to a block: opened, sealed, pending,
-    /// queued or passed over, frozen, relocated, released, freed.
+    /// queued or bypassed, frozen, relocated, released, freed.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Neither a line for each second nor a progress bar on stderr.
@@ -284,7 +284,7 @@ impl Common {
     pub fn collectors(&self) -> Vec<Collector> {
         let named = self.gc.iter().flat_map(|name| match name {
             Collectors::One(collector) => std::slice::from_ref(collector),
-            Collectors::All => Collector::ALL,
+            Collectors::All => pantile_rivals::all(),
         });
         let mut each = Vec::new();
         for &collector in named {
@@ -303,7 +303,7 @@ impl Common {
             space_target: self.gc_space_target,
             epoch: self.gc_epoch_ms,
             pacing: self.gc_pacing,
-            pass_over: !self.gc_no_pass_over,
+            bypass: !self.gc_no_pass_over,
             interval: self.gc_interval_ms,
             epoch_commits: self.gc_epoch_commits,
         }
@@ -383,8 +383,8 @@ fn collectors(text: &str) -> Result<Collectors, String> {
     if text == "all" {
         return Ok(Collectors::All);
     }
-    Collector::by_name(text).map(Collectors::One).ok_or_else(|| {
-        let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
+    pantile_rivals::by_name(text).map(Collectors::One).ok_or_else(|| {
+        let known: Vec<_> = pantile_rivals::all().iter().map(|collector| collector.name()).collect();
         format!("there is no collector of this name; there are {} (or all)", known.join(", "))
     })
 }

@@ -34,7 +34,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!((common.seconds, common.warmup, common.rate), (10.0, 2.0, 0.0));
     assert_eq!((common.runs, common.threads), (1, None));
     assert_eq!(common.medium, [Medium::File]);
-    assert_eq!(common.collectors(), [Collector::TbCollect]);
+    assert_eq!(common.collectors(), [Collector::TB_COLLECT]);
     assert_eq!(common.gc_options(), GcOptions::default());
     assert_eq!((common.long_readers, common.quiet), (0, false));
     assert_eq!(Durability::from(common.durability), Durability::Sync);
@@ -46,7 +46,7 @@ fn several_media_and_collectors_are_separated_by_commas() {
     let args = ycsb("--medium file,nvm,nvm:C,dram --gc none,all");
     let names: Vec<_> = args.common.medium.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["file", "nvm:optane", "nvm:C", "dram"]);
-    assert_eq!(args.common.collectors(), Collector::ALL);
+    assert_eq!(args.common.collectors(), pantile_rivals::all());
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn every_flag_of_the_contract_is_taken() {
         space_target: 1.5,
         epoch: Duration::from_micros(2500),
         pacing: Pacing::Fixed,
-        pass_over: false,
+        bypass: false,
         interval: Duration::from_millis(20),
         epoch_commits: Some(7),
     };
@@ -141,5 +141,5 @@ fn every_verb_has_an_example() {
         assert!(help.contains("Example"), "{help}");
         command.get_subcommands_mut().filter(|sub| sub.get_name() != "help").for_each(check);
     }
-    check(&mut Cli::command());
+    check(&mut crate::help::command());
 }

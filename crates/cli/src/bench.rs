@@ -1,8 +1,7 @@
 //! `pantile bench`: from arguments to runs, from records to tables and JSON.
 
-use std::fs::File;
-use std::io::{ErrorKind, LineWriter, Write, stderr, stdout};
-use std::path::{Path, PathBuf};
+use std::io::LineWriter;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,38 +9,19 @@ use std::time::Duration;
 use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
-use pantile_bench::record::{Record, to_json};
+use pantile_bench::machine;
+use pantile_bench::record::{Record, Records};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Settings, Variant};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, STANDARD_THETA, Ycsb};
-use pantile_bench::{Error, machine};
 
 use crate::args::{ChArgs, Common, TpccArgs, YcsbArgs};
+use crate::exit::Failure;
+use crate::output::{self, Output};
 use crate::progress::Bars;
 use crate::table;
-
-/// Why a verb did not do what it was asked to, in one line.
-#[derive(Debug)]
-pub enum Failure {
-    /// It was asked for something that makes no sense.
-    Misuse(String),
-    /// It did not work.
-    Failed(String),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let line = one_line(&error.to_string());
-        if matches!(error, Error::Setting(_)) { Failure::Misuse(line) } else { Failure::Failed(line) }
-    }
-}
-
-/// A message without its line ends.
-pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 /// Runs `pantile bench ycsb`.
 pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
@@ -75,7 +55,7 @@ pub fn tpcc(args: &TpccArgs, stop: &AtomicBool) -> Result<(), Failure> {
 /// Runs `pantile bench ch`.
 pub fn ch(args: &ChArgs, stop: &AtomicBool) -> Result<(), Failure> {
     if args.common.threads.is_some() {
-        return Err(Failure::Misuse("ch has no --threads; give --oltp and --olap instead".into()));
+        return Err(Failure::misuse("ch has no --threads; give --oltp and --olap instead"));
     }
     let tpcc = Tpcc { scale: Scale::full(args.warehouses), seed: args.common.seed };
     let workload = Ch { tpcc, oltp: args.oltp.into(), olap: args.olap.into() };
@@ -87,13 +67,13 @@ fn threads(common: &Common) -> usize {
     common.threads.map_or_else(machine::cores, usize::from)
 }
 
-/// Clients and long readers that the engine has room for together.
+/// Most clients and long readers together: the engine has no room for more transactions.
 const MOST_TRANSACTIONS: usize = 1000;
 
 fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
     let long_readers = common.long_readers.into();
     if threads + long_readers > MOST_TRANSACTIONS {
-        return Err(Failure::Misuse(format!(
+        return Err(Failure::misuse(format!(
             "clients and --long-readers are {} together; {MOST_TRANSACTIONS} are possible",
             threads + long_readers
         )));
@@ -132,12 +112,12 @@ fn run<W: Workload>(workload: &W, common: &Common, threads: usize, stop: &Atomic
     let mut records: Vec<Record> = Vec::new();
     let done = run_all(workload, &settings, &context, |record| records.push(record));
     if !records.is_empty() {
-        output.write(&records)?;
+        output.write(&table::render(&records), &Records(&records))?;
     }
     done?;
     match records.iter().filter_map(|record| record.consistency.as_ref()).find(|c| c.failed > 0) {
         None => Ok(()),
-        Some(found) => Err(Failure::Failed(format!(
+        Some(found) => Err(Failure::failed(format!(
             "{} of {} consistency conditions do not hold: {}",
             found.failed,
             found.checked,
@@ -146,64 +126,14 @@ fn run<W: Workload>(workload: &W, common: &Common, threads: usize, stop: &Atomic
     }
 }
 
-/// Has the life of every block written to a file.
+/// Writes everything that happens to a block to a file.
 fn trace_to(path: &Path) -> Result<(), Failure> {
-    let file = File::create(path).map_err(|e| cannot_write(path, &e))?;
+    let file = output::create(path)?;
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_ansi(false)
         .with_level(false)
         .with_writer(Mutex::new(LineWriter::new(file)))
         .finish();
-    tracing::subscriber::set_global_default(subscriber).map_err(|e| Failure::Failed(e.to_string()))
-}
-
-/// Where records go.
-enum Output {
-    /// The table only, on stdout.
-    Table,
-    /// The table on stdout, the records in a file.
-    File(File, PathBuf),
-    /// The records on stdout, where scripts read them; the table on stderr.
-    Stdout,
-}
-
-impl Output {
-    /// Opens the file now: a long run must not end with a file that cannot be written.
-    fn open(json: Option<&Path>) -> Result<Self, Failure> {
-        match json {
-            None => Ok(Output::Table),
-            Some(path) if path == Path::new("-") => Ok(Output::Stdout),
-            Some(path) => File::create(path)
-                .map(|file| Output::File(file, path.to_owned()))
-                .map_err(|e| cannot_write(path, &e)),
-        }
-    }
-
-    fn write(&mut self, records: &[Record]) -> Result<(), Failure> {
-        let (table, json) = (table::render(records), to_json(records) + "\n");
-        match self {
-            Output::Table => print(&mut stdout(), &table),
-            Output::Stdout => print(&mut stderr(), &table).and_then(|()| print(&mut stdout(), &json)),
-            Output::File(file, path) => {
-                let shown = print(&mut stdout(), &table);
-                file.write_all(json.as_bytes()).map_err(|e| cannot_write(path, &e)).and(shown)
-            }
-        }
-    }
-}
-
-/// A file that cannot be written.
-pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("cannot write {}: {error}", path.display()))
-}
-
-/// Prints for whoever still reads.
-pub fn print(to: &mut dyn Write, text: &str) -> Result<(), Failure> {
-    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        // Whoever read it has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Failed(format!("cannot print: {error}"))),
-        Ok(()) => Ok(()),
-    }
+    tracing::subscriber::set_global_default(subscriber).map_err(Failure::failed)
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use pantile::{CheckOptions, CheckReport};
 
-use crate::bench::Failure;
-use crate::output;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::progress;
 
 /// Examples that `--help` shows.
-pub const EXAMPLES: &str = "Exit status: 0 if it is sound, 1 if it is damaged or cannot be checked.
+pub const EXAMPLES: &str = "Exit status: 0 if the database is sound, 1 if it is damaged or cannot be checked.
 
 Examples:
   pantile check /data/shop
@@ -41,14 +42,14 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(threads) = args.threads {
         options = options.threads(threads.into());
     }
-    let options = output::with_bars(options, args.quiet);
-    let report = pantile::check(&args.dir, &options).map_err(|error| Failure::Failed(error.to_string()))?;
-    output::print(&text(&report), &report, args.json.as_deref())?;
+    let mut output = Output::open(args.json.as_deref())?;
+    let report = pantile::check(&args.dir, &progress::of_check(options, args.quiet))?;
+    output.write(&text(&report), &report)?;
     if report.is_sound() {
         return Ok(());
     }
     let places = if report.damaged == 1 { "place is" } else { "places are" };
-    Err(Failure::Failed(format!("{} {places} damaged in {}", report.damaged, args.dir.display())))
+    Err(Failure::failed(format!("{} {places} damaged in {}", report.damaged, args.dir.display())))
 }
 
 fn text(report: &CheckReport) -> String {

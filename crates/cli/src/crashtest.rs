@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,8 @@ use pantile_crash::verify as compare;
 use pantile_crash::work::{Life, Sabotage};
 
 use crate::args::{DurabilityArg, number};
-use crate::bench::{Failure, cannot_write, one_line, print};
+use crate::exit::{Failure, one_line};
+use crate::output::{Output, cannot_write, print};
 use crate::progress::Bars;
 use crate::simulate::{self, SimulateArgs};
 
@@ -149,8 +150,8 @@ fn medium(name: &str) -> Result<Medium, String> {
 }
 
 fn collector(name: &str) -> Result<Collector, String> {
-    Collector::by_name(name).ok_or_else(|| {
-        let known: Vec<_> = Collector::ALL.iter().map(|collector| collector.name()).collect();
+    pantile_rivals::by_name(name).ok_or_else(|| {
+        let known: Vec<_> = pantile_rivals::all().iter().map(|collector| collector.name()).collect();
         format!("there is no collector of this name; there are {}", known.join(", "))
     })
 }
@@ -194,16 +195,10 @@ pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
         return simulate::run(&args.simulate, &settings, stop);
     }
     let (settings, limit) = (args.database.settings(), args.extent.limit());
-    let mut json = match &args.json {
-        Some(path) if path != Path::new("-") => {
-            Some(File::create(path).map_err(|error| cannot_write(path, &error))?)
-        }
-        _ => None,
-    };
-    let to_stdout = args.json.is_some() && json.is_none();
+    let mut output = Output::open(args.json.as_deref())?;
     let place = DatabasesDir::new(args.dir.as_deref())?;
     let program = std::env::current_exe()
-        .map_err(|error| Failure::Failed(format!("cannot find this program to start it again: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))?;
     let campaign = Campaign {
         settings,
         limit,
@@ -213,23 +208,15 @@ pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
         stop,
     };
     let report = follow(&campaign)?;
-    let mut people: Box<dyn Write> = if to_stdout { Box::new(stderr()) } else { Box::new(stdout()) };
+    let mut text = String::new();
     if let Some(found) = &report.failure {
         place.keep();
-        print(&mut people, &tell(found, &campaign))?;
+        text = tell(found, &campaign);
     }
-    print(&mut people, &format!("{}\n", report.line()))?;
-    let record = report.to_json(&settings);
-    match (&mut json, &args.json) {
-        (Some(file), Some(path)) => {
-            file.write_all(record.as_bytes()).map_err(|error| cannot_write(path, &error))?;
-        }
-        (None, Some(_)) => print(&mut stdout(), &record)?,
-        (_, None) => {}
-    }
+    output.write(&format!("{text}{}\n", report.line()), &report.record(&settings))?;
     match &report.failure {
         None => Ok(()),
-        Some(found) => Err(Failure::Failed(format!(
+        Some(found) => Err(Failure::failed(format!(
             "round {} with seed {}: {}; the database stays in {}",
             found.round,
             settings.seed,
@@ -257,7 +244,7 @@ fn follow(campaign: &Campaign<'_>) -> Result<Report, Failure> {
         shown = now.min(steps);
     });
     bars.end();
-    report.map_err(failed)
+    Ok(report?)
 }
 
 /// What was found, and how to see it again.
@@ -273,10 +260,6 @@ fn tell(found: &Found, campaign: &Campaign<'_>) -> String {
     let words = DatabaseArgs::of(&campaign.settings, campaign.sabotage);
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     text + &format!("again: pantile crashtest --rounds {} {}\n", found.round, words.join(" "))
-}
-
-fn failed(error: pantile_crash::Error) -> Failure {
-    Failure::Failed(one_line(&error.to_string()))
 }
 
 /// The process that lives a life.
@@ -301,7 +284,7 @@ struct DatabasesDir {
 
 impl DatabasesDir {
     fn new(chosen: Option<&Path>) -> Result<Self, Failure> {
-        let cannot = |error| Failure::Failed(format!("cannot make a directory for the databases: {error}"));
+        let cannot = |error| Failure::failed(format!("cannot make a directory for the databases: {error}"));
         match chosen {
             Some(path) => {
                 fs::create_dir_all(path).map_err(cannot)?;
@@ -356,7 +339,7 @@ pub fn work(args: &WorkArgs) -> Result<(), Failure> {
         }
         None => pantile_crash::work::work(&life, &args.dir, stdout()),
     };
-    done.map_err(failed)
+    Ok(done?)
 }
 
 /// Runs `pantile crashtest-verify`.
@@ -364,12 +347,12 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let mut history = History::default();
     for path in &args.acks {
         let log = fs::read(path)
-            .map_err(|error| Failure::Failed(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
         // What is cut off in the middle of a character is in the last line, which does not count.
-        history.read(&String::from_utf8_lossy(&log)).map_err(failed)?;
+        history.read(&String::from_utf8_lossy(&log))?;
     }
     let Some(workload) = history.workload else {
-        return Err(Failure::Misuse("no life has begun in what was acknowledged".into()));
+        return Err(Failure::misuse("no life has begun in what was acknowledged"));
     };
     let settings = Settings {
         seed: workload.seed,
@@ -378,18 +361,17 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         durability: pantile::Durability::Sync,
         gc: Collector::default(),
     };
-    let whole = |error: pantile::Error| Failure::Failed(one_line(&error.to_string()));
-    let db = settings.open(&args.dir).map_err(whole)?;
-    let problems = compare::verify(&db, &mut history).map_err(whole)?;
-    db.close().map_err(whole)?;
+    let db = settings.open(&args.dir)?;
+    let problems = compare::verify(&db, &mut history)?;
+    db.close()?;
     for problem in &problems {
-        print(&mut stdout(), &format!("{}\n", one_line(problem)))?;
+        print(&format!("{}\n", one_line(problem)))?;
     }
     match problems.len() {
         0 => {
             let n = history.acknowledged;
-            print(&mut stdout(), &format!("{n} transactions acknowledged, 0 losses\n"))
+            print(&format!("{n} transactions acknowledged, 0 losses\n"))
         }
-        n => Err(Failure::Failed(format!("{n} losses: {}", one_line(&problems[0])))),
+        n => Err(Failure::failed(format!("{n} losses: {}", problems[0]))),
     }
 }

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use pantile::{BlockState, CheckOptions, InspectedBlock, InspectedChunk, Inspection};
 
-use crate::bench::Failure;
-use crate::output;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::progress;
 use crate::table::Table;
 
 /// Examples that `--help` shows.
@@ -42,8 +43,8 @@ pub struct InspectArgs {
 
 /// Runs `pantile inspect`.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
-    let options = output::with_bars(CheckOptions::new(), args.quiet);
-    let seen = pantile::inspect(&args.dir, &options).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut output = Output::open(args.json.as_deref())?;
+    let seen = pantile::inspect(&args.dir, &progress::of_check(CheckOptions::new(), args.quiet))?;
     let mut text = superblock(&seen);
     if !seen.records.is_empty() {
         text += "\nState records\n";
@@ -60,7 +61,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         text += &map(&seen.chunks);
     }
     text += &findings(&seen);
-    output::print(&text, &seen, args.json.as_deref())
+    output.write(&text, &seen)
 }
 
 fn superblock(seen: &Inspection) -> String {

@@ -4,7 +4,9 @@ mod args;
 mod bench;
 mod check;
 mod crashtest;
+mod exit;
 mod figures;
+mod help;
 mod inspect;
 mod live;
 mod output;
@@ -13,40 +15,42 @@ mod progress;
 mod simulate;
 mod table;
 
+use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Bench, Cli, Verb};
+use exit::{Exit, Failure};
 
 /// Raised by Ctrl-C: runs end cleanly.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Exit status of a failure.
-const FAILED: u8 = 1;
-/// Exit status of a wrong argument.
-const MISUSED: u8 = 2;
-/// Exit status when Ctrl-C is pressed twice.
-const KILLED: i32 = 130;
-
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let matches = help::command().try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return misuse(&error),
+        Err(error) => return end(help_or_misuse(&error)),
     };
     if cfg!(debug_assertions) && matches!(cli.verb, Verb::Bench(_) | Verb::Paper(_)) {
-        eprintln!("warning: this is a debug build; its figures mean nothing (build with --release)");
+        output::note("warning: this is a debug build; its figures mean nothing (build with --release)");
     }
     let handler = || {
         if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(KILLED);
+            std::process::exit(Exit::Killed as i32);
         }
     };
     if let Err(error) = ctrlc::set_handler(handler) {
-        eprintln!("warning: Ctrl-C will not end the run cleanly: {error}");
+        output::note(&format!("warning: Ctrl-C will not end the run cleanly: {error}"));
     }
-    let done = match cli.verb {
+    end(run(cli.verb))
+}
+
+fn run(verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Check(args) => check::run(&args),
+        Verb::Inspect(args) => inspect::run(&args),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),
@@ -54,34 +58,25 @@ fn main() -> ExitCode {
         Verb::Crashtest(args) => crashtest::run(&args, &STOP),
         Verb::CrashtestWork(args) => crashtest::work(&args),
         Verb::CrashtestVerify(args) => crashtest::verify(&args),
-        Verb::Check(args) => check::run(&args),
-        Verb::Inspect(args) => inspect::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(bench::Failure::Misuse(line)) => {
-            eprintln!("pantile: {line}");
-            ExitCode::from(MISUSED)
-        }
-        Err(bench::Failure::Failed(line)) => {
-            eprintln!("pantile: {line}");
-            ExitCode::from(FAILED)
-        }
     }
 }
 
-/// Shows help where it was asked for, and one line where an argument is wrong.
-fn misuse(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody is left to tell if this fails.
-            let _ = error.print();
-            ExitCode::SUCCESS
-        }
-        _ => {
-            eprintln!("pantile: {}", args::one_line(&error.to_string()));
-            ExitCode::from(MISUSED)
+/// Prints the help that was asked for; anything else that the parser reports is a wrong command line.
+fn help_or_misuse(error: &clap::Error) -> Result<(), Failure> {
+    if error.use_stderr() {
+        Err(Failure::misuse(args::one_line(&error.to_string())))
+    } else {
+        let text = error.render();
+        output::print(&if stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() })
+    }
+}
+
+fn end(done: Result<(), Failure>) -> ExitCode {
+    match done {
+        Ok(()) => Exit::Success.into(),
+        Err(failure) => {
+            output::note(&format!("pantile: {}", failure.line));
+            failure.exit.into()
         }
     }
 }

@@ -1,73 +1,72 @@
-//! Where verbs that look at a database print to.
+//! The one place that prints. Results go to stdout, messages to stderr.
 
-use std::fs;
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
-use std::path::Path;
-use std::sync::Mutex;
+use std::fs::File;
+use std::io::{ErrorKind, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pantile::{CheckOptions, CheckStep};
 use serde::Serialize;
 
-use crate::bench::Failure;
+use crate::exit::Failure;
 
-/// Text for people on stdout, and the record where `--json` wants it; if that
-/// is stdout, where scripts read it, the text goes to stderr.
-pub fn print(text: &str, record: &impl Serialize, json: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = json else { return put(&mut stdout(), text) };
-    let record = serde_json::to_string_pretty(record).map_err(|e| Failure::Failed(e.to_string()))? + "\n";
-    if path == Path::new("-") {
-        return put(&mut stderr(), text).and_then(|()| put(&mut stdout(), &record));
+/// Prints a result for people.
+pub fn print(text: &str) -> Result<(), Failure> {
+    put(&mut stdout(), text)
+}
+
+/// Prints one line on stderr. A failure to do so cannot be reported anywhere.
+pub fn note(line: &str) {
+    let _ = put(&mut stderr(), &format!("{line}\n"));
+}
+
+/// Creates a file to write to.
+pub fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| cannot_write(path, &error))
+}
+
+/// The failure to write a file.
+pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Where a verb's text and record go, as `--json` asks.
+pub enum Output {
+    /// The text goes to stdout; no record is wanted.
+    Text,
+    /// The text goes to stdout, the record to a file.
+    File(File, PathBuf),
+    /// The record goes to stdout, where a script reads it, and the text to stderr.
+    Stdout,
+}
+
+impl Output {
+    /// Opens the file at once, so that a long run does not end with a file that cannot be written.
+    pub fn open(json: Option<&Path>) -> Result<Self, Failure> {
+        match json {
+            None => Ok(Output::Text),
+            Some(path) if path == Path::new("-") => Ok(Output::Stdout),
+            Some(path) => Ok(Output::File(create(path)?, path.to_owned())),
+        }
     }
-    let written = fs::write(path, record);
-    put(&mut stdout(), text)?;
-    written.map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))
+
+    /// Writes the text and the record.
+    pub fn write(&mut self, text: &str, record: &impl Serialize) -> Result<(), Failure> {
+        let record = || serde_json::to_string_pretty(record).map(|json| json + "\n").map_err(Failure::failed);
+        match self {
+            Output::Text => print(text),
+            Output::Stdout => put(&mut stderr(), text).and_then(|()| print(&record()?)),
+            Output::File(file, path) => {
+                let printed = print(text);
+                file.write_all(record()?.as_bytes()).map_err(|error| cannot_write(path, &error)).and(printed)
+            }
+        }
+    }
 }
 
 fn put(to: &mut dyn Write, text: &str) -> Result<(), Failure> {
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        // Whoever read it has seen enough.
+        // The reader has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Failed(format!("cannot print: {error}"))),
+        Err(error) => Err(Failure::failed(format!("cannot print: {error}"))),
         Ok(()) => Ok(()),
     }
-}
-
-/// Shows how far a check is, with a bar for each step on a terminal.
-pub fn with_bars(options: CheckOptions, quiet: bool) -> CheckOptions {
-    if quiet || !stderr().is_terminal() {
-        return options;
-    }
-    let shown: Mutex<Option<(CheckStep, ProgressBar)>> = Mutex::default();
-    options.progress(move |step, done, total| {
-        let Ok(mut shown) = shown.lock() else { return };
-        if shown.as_ref().is_none_or(|(now, _)| *now != step) {
-            if let Some((_, bar)) = shown.take() {
-                bar.finish_and_clear();
-            }
-            *shown = Some((step, bar(step)));
-        }
-        if let Some((_, bar)) = shown.as_ref() {
-            bar.set_length(total);
-            bar.set_position(done);
-            if done >= total {
-                bar.finish_and_clear();
-            }
-        }
-    })
-}
-
-fn bar(step: CheckStep) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}%, {eta} left")
-        .expect("the template is a constant that is well-formed")
-        .progress_chars("=> ");
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5)).with_style(style);
-    bar.set_message(match step {
-        CheckStep::Read => "reading",
-        CheckStep::Survey => "formats and checksums",
-        CheckStep::Recover => "recovering in memory",
-        CheckStep::Contents => "contents",
-        CheckStep::Tables => "rows and indexes",
-    });
-    bar
 }

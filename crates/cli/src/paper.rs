@@ -1,13 +1,12 @@
 //! `pantile paper`: the published results on this machine.
 
 use std::cell::RefCell;
-use std::io::{IsTerminal, stderr, stdout};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use pantile_bench::machine;
 use pantile_bench::scaling::transfer_seconds;
 use pantile_paper::claims::{self, Claim};
@@ -20,8 +19,10 @@ use pantile_paper::size::Size;
 use pantile_paper::store::{Build, Store};
 
 use crate::args::number;
-use crate::bench::{Failure, one_line, print};
+use crate::exit::Failure;
 use crate::figures::whole;
+use crate::output::print;
+use crate::progress;
 
 pub const EXAMPLES: &str = "Examples:
   pantile paper --quick                 (every claim in ten minutes)
@@ -54,21 +55,11 @@ pub struct PaperArgs {
     budget: Option<f64>,
 }
 
-impl From<pantile_paper::Error> for Failure {
-    fn from(error: pantile_paper::Error) -> Self {
-        let line = one_line(&error.to_string());
-        match error {
-            pantile_paper::Error::UnknownClaim(_) => Failure::Misuse(line),
-            pantile_paper::Error::Io { .. } => Failure::Failed(line),
-        }
-    }
-}
-
 /// Runs `pantile paper`.
 pub fn run(args: &PaperArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let claims = claims::named(&args.ids)?;
     if args.list {
-        return print(&mut stdout(), &list(&claims));
+        return print(&list(&claims));
     }
     let cores = machine::cores();
     let size = if args.quick { Size::quick(cores) } else { Size::full(cores) };
@@ -90,11 +81,11 @@ pub fn run(args: &PaperArgs, stop: &AtomicBool) -> Result<(), Failure> {
     };
     let report = Report::new(&claims, &plan, &done, Build::this(), &outlooks);
     let page = report.write(&args.out)?;
-    print(&mut stdout(), &verdicts(&report))?;
-    print(&mut stdout(), &format!("{}written: {}\n", remarks(&done), page.display()))?;
+    print(&verdicts(&report))?;
+    print(&format!("{}written: {}\n", remarks(&done), page.display()))?;
     match done.failed.first() {
         None => Ok(()),
-        Some(first) => Err(Failure::Failed(one_line(&format!("{} runs failed: {first}", done.failed.len())))),
+        Some(first) => Err(Failure::failed(format!("{} runs failed: {first}", done.failed.len()))),
     }
 }
 
@@ -130,12 +121,7 @@ struct Shown {
 
 impl Shown {
     fn new() -> Self {
-        let style = ProgressStyle::with_template("{pos}/{len} [{bar:30}] {elapsed_precise} {msg}")
-            .expect("the template is a constant that is well-formed")
-            .progress_chars("=> ");
-        let bar = stderr().is_terminal().then(|| {
-            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5)).with_style(style)
-        });
+        let bar = progress::bar("{pos}/{len} [{bar:30}] {elapsed_precise} {msg}", None);
         Self { bar, count: RefCell::default() }
     }
 }
@@ -178,10 +164,7 @@ impl Progress for Shown {
     }
 
     fn note(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
-        }
+        progress::note(self.bar.as_ref(), line);
     }
 
     fn end(&self) {

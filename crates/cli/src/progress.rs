@@ -1,37 +1,54 @@
-//! Progress: a bar on a terminal and none in a pipe, and a line for each second measured in both.
+//! Progress on stderr: a bar on a terminal and none in a pipe, and a line for each second measured in both.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pantile::{CheckOptions, CheckStep};
 use pantile_bench::load::Observer;
 use pantile_bench::record::Second;
 
 use crate::live;
+use crate::output;
 
-/// Shows on stderr how far things are.
+/// How bars look whose steps take about equally long.
+pub const STEADY: &str = "{msg} [{bar:40}] {percent}%, {eta} left";
+
+/// A bar in the style of a template, or `None` where stderr is not a terminal.
+pub fn bar(template: &str, steps: Option<u64>) -> Option<ProgressBar> {
+    stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template(template)
+            .expect("templates are constants that are well-formed")
+            .progress_chars("=> ");
+        ProgressBar::with_draw_target(steps, ProgressDrawTarget::stderr_with_hz(5)).with_style(style)
+    })
+}
+
+/// Prints one line on stderr, above the bar if there is one.
+pub fn note(bar: Option<&ProgressBar>, line: &str) {
+    match bar {
+        Some(bar) => bar.suspend(|| output::note(line)),
+        None => output::note(line),
+    }
+}
+
+/// Shows the progress of a long piece of work.
+#[derive(Default)]
 pub struct Bars {
-    /// Whether there are bars.
-    visible: bool,
     quiet: bool,
-    bar: Mutex<ProgressBar>,
+    bar: Mutex<Option<ProgressBar>>,
     /// What the seconds belong to.
     running: Mutex<String>,
 }
 
 impl Bars {
-    /// Bars where stderr is a terminal; neither bars nor seconds if `quiet`.
+    /// Shows neither bars nor seconds if `quiet`.
     pub fn new(quiet: bool) -> Self {
-        Self {
-            visible: !quiet && stderr().is_terminal(),
-            quiet,
-            bar: Mutex::new(ProgressBar::hidden()),
-            running: Mutex::default(),
-        }
+        Self { quiet, ..Self::default() }
     }
 
-    fn with(&self, action: impl FnOnce(&mut ProgressBar)) {
+    fn with(&self, action: impl FnOnce(&mut Option<ProgressBar>)) {
         if let Ok(mut bar) = self.bar.lock() {
             action(&mut bar);
         }
@@ -43,29 +60,26 @@ impl Observer for Bars {
         if let Ok(mut running) = self.running.lock() {
             what.clone_into(&mut running);
         }
-        if !self.visible {
+        if self.quiet {
             return;
         }
-        let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}%, {eta} left")
-            .expect("the template is a constant that is well-formed")
-            .progress_chars("=> ");
-        let target = ProgressDrawTarget::stderr_with_hz(5);
-        let new = ProgressBar::with_draw_target(Some(steps), target).with_style(style);
-        new.set_message(what.to_owned());
-        new.enable_steady_tick(Duration::from_millis(500));
+        let new = bar(STEADY, Some(steps)).inspect(|new| {
+            new.set_message(what.to_owned());
+            new.enable_steady_tick(Duration::from_millis(500));
+        });
         self.with(|bar| *bar = new);
     }
 
     fn advance(&self, steps: u64) {
-        self.with(|bar| bar.inc(steps));
+        self.with(|bar| bar.iter().for_each(|bar| bar.inc(steps)));
     }
 
     fn end(&self) {
-        self.with(|bar| bar.finish_and_clear());
+        self.with(|bar| bar.take().iter().for_each(ProgressBar::finish_and_clear));
     }
 
     fn note(&self, line: &str) {
-        self.with(|bar| bar.suspend(|| eprintln!("{line}")));
+        self.with(|bar| note(bar.as_ref(), line));
     }
 
     fn second(&self, second: &Second) {
@@ -78,5 +92,39 @@ impl Observer for Bars {
             self.note(&format!("{running}\n{}", live::head(second)));
         }
         self.note(&live::line(second));
+    }
+}
+
+/// Shows the progress of a check, with a bar for each step.
+pub fn of_check(options: CheckOptions, quiet: bool) -> CheckOptions {
+    if quiet || !stderr().is_terminal() {
+        return options;
+    }
+    let shown: Mutex<Option<(CheckStep, ProgressBar)>> = Mutex::default();
+    options.progress(move |step, done, total| {
+        let Ok(mut shown) = shown.lock() else { return };
+        if shown.as_ref().is_none_or(|(now, _)| *now != step) {
+            if let Some((_, bar)) = shown.take() {
+                bar.finish_and_clear();
+            }
+            *shown = bar(STEADY, None).map(|bar| (step, bar.with_message(step_name(step))));
+        }
+        if let Some((_, bar)) = shown.as_ref() {
+            bar.set_length(total);
+            bar.set_position(done);
+            if done >= total {
+                bar.finish_and_clear();
+            }
+        }
+    })
+}
+
+fn step_name(step: CheckStep) -> &'static str {
+    match step {
+        CheckStep::Read => "reading",
+        CheckStep::Survey => "formats and checksums",
+        CheckStep::Recover => "recovering in memory",
+        CheckStep::Contents => "contents",
+        CheckStep::Tables => "rows and indexes",
     }
 }

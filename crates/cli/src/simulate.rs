@@ -9,13 +9,12 @@ use clap::Args;
 use pantile::Collector;
 use pantile_bench::load::Observer;
 use pantile_bench::settings::Medium;
-use pantile_sim::{
-    Campaign, CutOfCase, Failure as Found, NegativeControl, Outcome, SimMediumKind, Totals, Until,
-};
+use pantile_sim::{Campaign, CutOfCase, Failure as Found, NegativeControl, Outcome, Totals, Until};
+use pantile_testkit::cut::CutKind;
 use serde_json::{Value, json};
 
-use crate::bench::Failure;
-use crate::output;
+use crate::exit::Failure;
+use crate::output::Output;
 use crate::progress::Bars;
 
 /// Longest that a negative control may take to be noticed.
@@ -56,35 +55,32 @@ const CASES: u64 = 200;
 
 /// Runs it.
 pub fn run(args: &SimulateArgs, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut output = Output::open(settings.json.as_deref())?;
     if let Some(name) = &args.controls {
-        return controls(name, settings, stop);
+        return controls(name, settings, &mut output, stop);
     }
     let campaign = campaign(args, settings);
     if let Some(cut) = args.cut {
         let mut totals = Totals::default();
         return match campaign.case(0).run(Some(cut), &mut totals) {
-            Ok(()) => output::print(
-                "nothing is lost after this cut\n",
-                &json!({ "losses": 0 }),
-                settings.json.as_deref(),
-            ),
-            Err(found) => Err(Failure::Failed(found.to_string())),
+            Ok(()) => output.write("nothing is lost after this cut\n", &json!({ "losses": 0 })),
+            Err(found) => Err(Failure::failed(found)),
         };
     }
     quiet_panics();
     let outcome = follow(&campaign, stop);
-    output::print(&table(&outcome), &record(&campaign, &outcome), settings.json.as_deref())?;
+    output.write(&table(&outcome), &record(&campaign, &outcome))?;
     match &outcome.failure {
         None => Ok(()),
-        Some(found) => Err(Failure::Failed(tell(found))),
+        Some(found) => Err(Failure::failed(tell(found))),
     }
 }
 
 fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
     let kinds = match settings.medium {
-        None => SimMediumKind::ALL.to_vec(),
-        Some(Medium::File) => vec![SimMediumKind::File],
-        Some(_) => vec![SimMediumKind::Memory],
+        None => CutKind::ALL.to_vec(),
+        Some(Medium::File) => vec![CutKind::File],
+        Some(_) => vec![CutKind::Memory],
     };
     let until = match (args.cuts, settings.seconds) {
         (Some(cuts), _) => Until::Cuts(cuts),
@@ -94,7 +90,7 @@ fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
     Campaign {
         seed: settings.seed,
         kinds,
-        collectors: settings.gc.map_or(Collector::ALL.to_vec(), |gc| vec![gc]),
+        collectors: settings.gc.map_or(pantile_rivals::all().to_vec(), |gc| vec![gc]),
         until,
         threads: threads(settings),
         broken: None,
@@ -178,7 +174,7 @@ fn totals(t: &Totals) -> Value {
     json!({
         "cases": t.cases, "lives": t.lives, "transactions_acknowledged": t.commits, "events": t.events,
         "cuts": t.cuts, "cuts_of_recovery": t.cuts_of_recovery, "blocks_reclaimed": t.blocks_reclaimed,
-        "blocks_passed_over": t.blocks_passed_over, "versions_reclaimed": t.versions_reclaimed,
+        "blocks_bypassed": t.blocks_bypassed, "versions_reclaimed": t.versions_reclaimed,
         "survivors_relocated": t.survivors_relocated, "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "flips_reported": t.flips_reported,
     })
 }
@@ -200,13 +196,13 @@ fn record(campaign: &Campaign, outcome: &Outcome) -> Value {
 }
 
 /// Runs negative controls; fails if one goes unnoticed.
-fn controls(name: &str, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
+fn controls(name: &str, settings: &Settings, output: &mut Output, stop: &AtomicBool) -> Result<(), Failure> {
     let mut controls = NegativeControl::all();
     if name != "all" {
         controls.retain(|control| control.name == name);
         if controls.is_empty() {
             let known: Vec<_> = NegativeControl::all().iter().map(|control| control.name).collect();
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "there is no control {name}; there are {}",
                 known.join(", ")
             )));
@@ -243,14 +239,10 @@ fn controls(name: &str, settings: &Settings, stop: &AtomicBool) -> Result<(), Fa
         bars.advance(1);
     }
     bars.end();
-    output::print(
-        &text,
-        &json!({ "mode": "controls", "seed": settings.seed, "controls": records }),
-        settings.json.as_deref(),
-    )?;
+    output.write(&text, &json!({ "mode": "controls", "seed": settings.seed, "controls": records }))?;
     if missed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Failed(format!("not noticed: {}", missed.join(", "))))
+        Err(Failure::failed(format!("not noticed: {}", missed.join(", "))))
     }
 }

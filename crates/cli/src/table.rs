@@ -3,7 +3,7 @@
 
 use pantile_bench::baseline::median;
 use pantile_bench::latency::LatencySummary;
-use pantile_bench::record::Record;
+use pantile_bench::record::{Emulation, Record};
 
 use crate::figures::{decimals, whole};
 
@@ -138,11 +138,11 @@ fn throughput(groups: &[Group<'_>]) -> String {
             decimals(group.median(|r| r.queries_per_s), 2),
             whole(group.median(|r| r.tpmc)),
             decimals(group.median(|r| Some(r.aborts_per_txn)), 4),
-            whole(per_txn(|r| r.medium_io.bytes_written)),
+            whole(per_txn(|r| r.medium_io.counted.bytes_written)),
             decimals(group.median(|r| r.medium_io.write_amplification), 2),
-            decimals(per_txn(|r| r.medium_io.flushes).filter(|&n| n > 0.0), 2),
-            decimals(per_txn(|r| r.medium_io.fences), 2),
-            decimals(per_txn(|r| r.medium_io.syncs).filter(|&n| n > 0.0), 2),
+            decimals(per_txn(|r| r.medium_io.counted.flushes).filter(|&n| n > 0.0), 2),
+            decimals(per_txn(|r| r.medium_io.counted.fences), 2),
+            decimals(per_txn(|r| r.medium_io.counted.syncs).filter(|&n| n > 0.0), 2),
         ]);
     }
     table.without_empty_columns().render()
@@ -205,7 +205,7 @@ fn collected(group: &Group<'_>) -> [String; 6] {
     let pause = group.median(|r| (r.gc != "none").then_some(r.collector.pause_us_max as f64));
     [
         decimals(group.median(ratio), 2),
-        decimals(group.median(|r| Some(r.chains.mean)), 2),
+        decimals(group.median(|r| Some(r.chains.sampled.mean)), 2),
         decimals(group.median(|r| Some(r.chains.accesses_per_tuple)), 2),
         whole(per_second(|r| r.collector.blocks_reclaimed)),
         whole(per_second(|r| r.collector.survivors_relocated)),
@@ -241,7 +241,7 @@ fn space(groups: &[Group<'_>]) -> String {
             decimals(group.median(|r| Some(r.space.dram_bytes_per_tuple)), 1),
             decimals(group.median(|r| r.space.resident_bytes.map(|bytes| bytes as f64 / 1e6)), 1),
             decimals(group.median(|r| r.load.map(|load| load.seconds)), 2),
-            decimals(group.median(|r| r.recovery.map(|recovery| recovery.seconds)), 3),
+            decimals(group.median(|r| r.recovery.map(|recovery| recovery.counted.seconds)), 3),
             whole(
                 group.median(|r| {
                     r.recovery.and_then(|recovery| recovery.bytes_per_s).map(|bytes| bytes / 1e6)
@@ -287,6 +287,12 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
                 &format!("\nthe device alone: overwriting 4 KB and fdatasync takes {sync:.1} us (median)\n");
         }
     }
+    for record in records {
+        if let Some(warning) = record.emulation.and_then(emulation_warning) {
+            text +=
+                &format!("\nwarning: run {} on {}, {}: {warning}\n", record.run, record.medium, record.gc);
+        }
+    }
     if let Some(record) = records.iter().find(|record| record.interrupted) {
         text += &format!(
             "\ninterrupted, after {:.1} s of measuring: not all of checking and opening again was done\n",
@@ -304,6 +310,19 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
     text
 }
 
+/// The warning about emulated memory that did not have its configured bandwidth.
+fn emulation_warning(emulation: Emulation) -> Option<String> {
+    (!emulation.within_bound).then(|| {
+        format!(
+            "the emulated memory was off its configured bandwidth, reads by {:+.0} %, writes by {:+.0} % \
+             (bound {:.0} %); run again on a quiet machine before you trust these figures",
+            emulation.read_deviation * 100.0,
+            emulation.write_deviation * 100.0,
+            emulation.bound * 100.0
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,5 +333,21 @@ mod tests {
         table.lines.push(vec!["x".into(), "1".into(), String::new()]);
         table.lines.push(vec!["longer".into(), "100".into(), String::new()]);
         assert_eq!(table.without_empty_columns().render(), "name      a\nx         1\nlonger  100\n");
+    }
+
+    #[test]
+    fn people_are_warned_of_emulation_that_is_off() {
+        let good = Emulation {
+            read_bytes_per_s: 5e9,
+            read_deviation: -0.02,
+            write_bytes_per_s: 3e9,
+            write_deviation: 0.01,
+            bound: 0.1,
+            within_bound: true,
+        };
+        assert_eq!(emulation_warning(good), None);
+        let off = Emulation { read_deviation: -0.11, within_bound: false, ..good };
+        let warning = emulation_warning(off).expect("a warning");
+        assert!(warning.contains("reads by -11 %, writes by +1 % (bound 10 %)"), "{warning}");
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pantile_bench::random::Random;
+use pantile_testkit::Random;
 
 use crate::copy::copy;
 use crate::error::{Error, Result};

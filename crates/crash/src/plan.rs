@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pantile_bench::random::Random;
+use pantile_testkit::Random;
 
 /// The target of a kill.
 #[derive(Clone, Copy, PartialEq, Debug)]

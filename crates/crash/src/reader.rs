@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use pantile::{ConflictPolicy, Database, Error as EngineError, Isolation, Transaction, TransactionOptions};
-use pantile_bench::random::Random;
+use pantile_testkit::Random;
 
 use crate::error::{Error, Result};
 use crate::workload::Tables;

@@ -108,9 +108,9 @@ impl Report {
         )
     }
 
-    /// The record as JSON, ending with a line feed.
-    pub fn to_json(&self, settings: &Settings) -> String {
-        let record = Record {
+    /// The record, to be serialised.
+    pub fn record(&self, settings: &Settings) -> impl Serialize {
+        Record {
             workload: "crashtest",
             engine: "pantile",
             gc: settings.gc.name(),
@@ -136,7 +136,6 @@ impl Report {
             },
             interrupted: self.interrupted,
             debug_build: cfg!(debug_assertions),
-        };
-        serde_json::to_string_pretty(&record).expect("the keys of a record are strings") + "\n"
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pantile::{Collector, Database, Durability, Error, GcOptions, Options, Pacing};
-use pantile_bench::random::Random;
 use pantile_bench::settings::Medium;
+use pantile_testkit::Random;
 
 /// What all lives of a database share.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl Settings {
                 queue_share: 0.0,
                 epoch: Duration::from_micros([100, 300, 1_000][random.below(3) as usize]),
                 pacing: Pacing::ALL[random.below(Pacing::ALL.len() as u64) as usize],
-                pass_over: random.percent(75),
+                bypass: random.percent(75),
                 space_target: [1.0, 1.25][random.below(2) as usize],
                 ..GcOptions::default()
             };
@@ -68,7 +68,7 @@ impl Settings {
     }
 
     fn options(&self) -> Options {
-        Options::new().medium(self.medium.kind()).durability(self.durability).collector(self.gc)
+        self.medium.options().durability(self.durability).collector(self.gc)
     }
 }
 

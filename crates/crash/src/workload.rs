@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pantile::{Database, IndexDef, Range, Result, Table, TableDef, Transaction, Type, Value};
-use pantile_bench::random::Random;
+use pantile_testkit::Random;
 
 use crate::verify::{Rows, words};
 

@@ -8,18 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pantile_index::{Batch, Direction, Index, NodeArena, Scan};
+use pantile_testkit::mix;
 
 const KEYS: usize = 1 << 20;
 const SCANS: usize = KEYS / 8;
 const SCAN_LENGTH: usize = 20;
-
-/// The output function of splitmix64: a bijection that scatters its inputs.
-fn mix(i: u64) -> u64 {
-    let mut z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// The numbers below `KEYS`, shuffled.
 fn shuffled() -> Vec<u64> {

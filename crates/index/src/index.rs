@@ -9,20 +9,8 @@ use crate::bulk::Unsorted;
 use crate::layout::Layout;
 use crate::narrow::Narrow;
 use crate::scan::Scan;
-use crate::tree::Tree;
+use crate::tree::{Insert, Tree};
 use crate::wide::{MAX_KEY_WORDS, Wide};
-
-/// The result of an insert.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Insert {
-    /// The entry was inserted.
-    Inserted,
-    /// The key is present, with this value. Nothing changed.
-    Exists(u64),
-    /// The key was absent, but a reader relied on its absence at this
-    /// timestamp, which is newer than the insert's. Nothing changed.
-    Forbidden(u64),
-}
 
 /// An ordered map from keys of `u64` words to `u64` values for many threads.
 ///
@@ -129,11 +117,18 @@ impl Index {
     pub fn bytes(&self) -> u64 {
         dispatch!(self, tree => tree.bytes())
     }
+}
 
-    /// See [`Scan::next_batch`].
-    #[inline]
-    pub(crate) fn scan(&self, scan: &mut Scan, mark: Option<u64>, out: &mut Batch) -> bool {
-        dispatch!(self, tree => tree.scan(scan, mark, out))
+impl Scan {
+    /// Replaces `out` with the next entries in scan order, all from one leaf at
+    /// one moment. There may be none although more follow. Returns false, with
+    /// `out` empty, once the range is exhausted.
+    ///
+    /// If `mark` is given, the leaf's read mark is raised to it, whether or not
+    /// there were entries. From then on, inserts with older timestamps into the
+    /// part of the range read so far are refused.
+    pub fn next_batch(&mut self, index: &Index, mark: Option<u64>, out: &mut Batch) -> bool {
+        dispatch!(index, tree => tree.scan(self, mark, out))
     }
 }
 

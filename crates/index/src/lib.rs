@@ -59,5 +59,6 @@ mod wide;
 pub use arena::NodeArena;
 pub use batch::Batch;
 pub use bulk::Unsorted;
-pub use index::{Index, Insert};
+pub use index::Index;
 pub use scan::{Direction, Scan};
+pub use tree::Insert;

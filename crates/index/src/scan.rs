@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use crate::batch::Batch;
-use crate::index::Index;
 use crate::layout::Layout;
 use crate::node::{Backoff, Node, Side};
 use crate::tree::Tree;
@@ -81,17 +80,6 @@ impl Scan {
     /// Whether the whole range has been read.
     pub fn is_finished(&self) -> bool {
         self.finished
-    }
-
-    /// Replaces `out` with the next entries in scan order, all from one leaf at
-    /// one moment. There may be none although more follow. Returns false, with
-    /// `out` empty, once the range is exhausted.
-    ///
-    /// If `mark` is given, the leaf's read mark is raised to it, whether or not
-    /// there were entries. From then on, inserts with older timestamps into the
-    /// part of the range read so far are refused.
-    pub fn next_batch(&mut self, index: &Index, mark: Option<u64>, out: &mut Batch) -> bool {
-        index.scan(self, mark, out)
     }
 
     fn is_empty_range(&self) -> bool {

@@ -5,12 +5,23 @@ use std::sync::Arc;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::NodeArena;
-use crate::index::Insert;
 use crate::layout::{Layout, Slot};
 use crate::node::{Backoff, Locked, Node};
 
 /// A B+-tree with nodes of layout `L`.
 ///
+/// The result of an insert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insert {
+    /// The entry was inserted.
+    Inserted,
+    /// The key is present, with this value. Nothing changed.
+    Exists(u64),
+    /// The key was absent, but a reader relied on its absence at this
+    /// timestamp, which is newer than the insert's. Nothing changed.
+    Forbidden(u64),
+}
+
 /// The root never moves. When it splits, its content moves to two new children.
 pub(crate) struct Tree<L: Layout> {
     pub(crate) layout: L,

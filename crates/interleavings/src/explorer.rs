@@ -1,6 +1,7 @@
 //! A scheduler whose order of threads follows from a seed.
 
 use pantile_base::sync::model::is_before_update;
+use pantile_testkit::Random;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
 /// Most priority changes in an execution.
@@ -26,7 +27,7 @@ enum Way {
 /// A scheduler for one execution, determined by a seed.
 #[derive(Debug)]
 pub struct Explorer {
-    random: u64,
+    random: Random,
     way: Way,
     /// By thread; the highest continues.
     priorities: Vec<i64>,
@@ -40,7 +41,7 @@ impl Explorer {
     /// An order for an execution with about 2^`scale` choices.
     pub fn new(seed: u64, scale: u32) -> Self {
         let mut new = Self {
-            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x517C_C1B7_2722_0A95,
+            random: Random::new(seed, 0),
             way: Way::Random(1),
             priorities: Vec::new(),
             lowest: 0,
@@ -49,14 +50,14 @@ impl Explorer {
         };
         new.way = match seed % 4 {
             0 => Way::Random(1),
-            1 => Way::Random(4 << (2 * new.below(4))),
+            1 => Way::Random(4 << (2 * new.random.below(4))),
             way => {
                 let of_updates = way == 3;
-                let changes = 1 + new.below(MOST_CHANGES);
+                let changes = 1 + new.random.below(MOST_CHANGES);
                 let octaves = u64::from(if of_updates { scale - 2 } else { scale });
                 let at = |new: &mut Self| {
-                    let octave = 1 << new.below(octaves);
-                    octave + new.below(octave)
+                    let octave = 1 << new.random.below(octaves);
+                    octave + new.random.below(octave)
                 };
                 let changes = (0..changes).map(|_| at(&mut new)).collect();
                 Way::Priorities { changes, of_updates }
@@ -65,23 +66,10 @@ impl Explorer {
         new
     }
 
-    /// SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
     fn priority(&mut self, task: TaskId) -> &mut i64 {
         let task = usize::from(task);
         while self.priorities.len() <= task {
-            let priority = (self.next() >> 1) as i64;
+            let priority = (self.random.word() >> 1) as i64;
             self.priorities.push(priority);
         }
         &mut self.priorities[task]
@@ -95,7 +83,7 @@ impl Explorer {
 
 impl Scheduler for Explorer {
     fn new_execution(&mut self) -> Option<Schedule> {
-        (!std::mem::replace(&mut self.begun, true)).then(|| Schedule::new(self.random))
+        (!std::mem::replace(&mut self.begun, true)).then(|| Schedule::new(self.random.word()))
     }
 
     fn next_task(
@@ -113,13 +101,13 @@ impl Scheduler for Explorer {
         let current = current.filter(|current| ids.contains(current));
         match &self.way {
             &Way::Random(often) => {
-                let stays = !is_yielding && self.below(often) != 0;
+                let stays = !is_yielding && self.random.below(often) != 0;
                 if let Some(current) = current.filter(|_| stays) {
                     return Some(current);
                 }
                 let others: Vec<_> =
                     ids.into_iter().filter(|id| !is_yielding || Some(*id) != current).collect();
-                let at = self.below(others.len() as u64) as usize;
+                let at = self.random.below(others.len() as u64) as usize;
                 Some(others[at])
             }
             Way::Priorities { changes, .. } => {
@@ -133,6 +121,6 @@ impl Scheduler for Explorer {
     }
 
     fn next_u64(&mut self) -> u64 {
-        self.next()
+        self.random.word()
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that is there before it is used.
+//! Memory that is found before it is used.
 //!
 //! The first store to a page of memory makes the system find and clear it,
 //! which takes longer than many commits. So once a medium in memory is more
@@ -6,7 +6,9 @@
 //! chunks while the last ones are being used up.
 
 use crate::MediumError;
-use crate::map::Map;
+use crate::contents::{Contents, attach};
+use crate::data_file::DataFile;
+use crate::map::{Map, populate};
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -18,10 +20,7 @@ const SMALL_BYTES: u64 = 8 * CHUNK_BYTES;
 /// Least and most bytes kept ahead.
 const AHEAD_BYTES: (u64, u64) = (4 * CHUNK_BYTES, 32 * CHUNK_BYTES);
 
-/// Puts memory behind a range of the map.
-pub(crate) type Attach = Box<dyn Fn(&Map, u64, u64) -> Result<(), MediumError> + Send + Sync>;
-
-/// How long a map should be of which `len` bytes are in use.
+/// The length that a map should have when `len` bytes of it are in use.
 fn goal_for(len: u64, limit: u64) -> u64 {
     if len < SMALL_BYTES {
         return len;
@@ -35,41 +34,38 @@ struct Wish {
     stop: bool,
 }
 
+#[derive(Debug)]
 struct Shared {
     map: Arc<Map>,
-    attach: Attach,
+    file: Option<Arc<DataFile>>,
     wish: Mutex<Wish>,
     changed: Condvar,
 }
 
-/// Grows a map, and goes on growing it in the background. Dropping it ends
-/// its thread.
-pub(crate) struct Ahead {
+/// Grows contents, and continues in the background. Dropping it ends its
+/// thread.
+#[derive(Debug)]
+pub struct Ahead {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl std::fmt::Debug for Ahead {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ahead").field("map", &self.shared.map).finish_non_exhaustive()
-    }
-}
-
 impl Ahead {
     /// No thread runs until the map is large.
-    pub(crate) fn new(map: Arc<Map>, attach: Attach) -> Self {
-        let shared = Shared { map, attach, wish: Mutex::default(), changed: Condvar::new() };
+    pub fn of(contents: &Contents) -> Self {
+        let (map, file) = (Arc::clone(&contents.map), contents.file().cloned());
+        let shared = Shared { map, file, wish: Mutex::default(), changed: Condvar::new() };
         Self { shared: Arc::new(shared), thread: Mutex::new(None) }
     }
 
-    /// Makes the map at least `len` bytes long, and says that the first `len`
-    /// bytes are in use.
+    /// Makes the map at least `len` bytes long. The first `len` bytes count
+    /// as in use.
     ///
     /// # Errors
-    /// Those of [`Map::grow`].
-    pub(crate) fn grow(&self, len: u64) -> Result<(), MediumError> {
+    /// Those of [`Medium::grow`](crate::Medium::grow).
+    pub fn grow(&self, len: u64) -> Result<(), MediumError> {
         let shared = &self.shared;
-        shared.map.grow(len, |from, to| (shared.attach)(&shared.map, from, to))?;
+        shared.map.grow(len, |from, to| attach(&shared.map, shared.file.as_ref(), from, to))?;
         let goal = goal_for(len, shared.map.limit());
         // Half of what is ahead may be used up before more is asked for.
         if shared.map.len().saturating_sub(len) < (goal - len) / 2 {
@@ -78,14 +74,6 @@ impl Ahead {
             self.start_thread();
         }
         Ok(())
-    }
-
-    /// Makes the map at least `len` bytes long, all of them touched.
-    ///
-    /// # Errors
-    /// Those of [`Map::grow`].
-    pub(crate) fn preallocate(&self, len: u64) -> Result<(), MediumError> {
-        self.shared.map.grow(len, |from, to| self.shared.attach_and_touch(from, to))
     }
 
     /// A system that refuses a thread costs speed only.
@@ -104,7 +92,7 @@ impl Drop for Ahead {
         self.shared.wish.lock().stop = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.get_mut().take() {
-            // What it could not do, whoever needs the space does, and reports.
+            // A growth that needs the space tries again, and reports.
             let _ = thread.join();
         }
     }
@@ -129,11 +117,9 @@ impl Shared {
     }
 
     fn attach_and_touch(&self, from: u64, to: u64) -> Result<(), MediumError> {
-        (self.attach)(&self.map, from, to)?;
-        // SAFETY: the range has just been attached; populating changes no bytes.
-        unsafe {
-            libc::madvise(self.map.at(from), (to - from) as usize, libc::MADV_POPULATE_WRITE);
-        }
+        attach(&self.map, self.file.as_ref(), from, to)?;
+        // Best effort: memory that is not there yet comes with its first use.
+        let _ = populate(self.map.at(from).cast(), to - from, libc::MADV_POPULATE_WRITE);
         Ok(())
     }
 }
@@ -155,8 +141,8 @@ mod tests {
     fn the_thread_gets_ahead_of_use_and_stays_within_the_limit() {
         let limit = 14 * CHUNK_BYTES;
         let options = MapOptions { reserve_bytes: 32 * CHUNK_BYTES, max_bytes: Some(limit) };
-        let map = Arc::new(Map::reserve(options).expect("reserve"));
-        let ahead = Ahead::new(Arc::clone(&map), Box::new(Map::attach_memory));
+        let contents = Contents::in_memory("test", options).expect("reserve");
+        let (ahead, map) = (Ahead::of(&contents), &contents.map);
         ahead.grow(SMALL_BYTES).expect("grow");
         while map.len() < SMALL_BYTES + AHEAD_BYTES.0 {
             thread::yield_now();

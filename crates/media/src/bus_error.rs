@@ -1,11 +1,11 @@
-//! A word of explanation before the process dies of a read that failed.
+//! An explanation before a failed read ends the process.
 //!
 //! A mapped file is read by loads. When the device cannot give the bytes, or
 //! another program has cut the file short, a load has no way to fail: the
-//! system sends SIGBUS, whose default is to end the process without a word.
-//! Ending is right, since anything put in place of the bytes would be taken
-//! for data. So a handler says which file and which byte, what is still true
-//! and what to do, and then lets the process end as it would have.
+//! system sends SIGBUS, which by default ends the process without a message.
+//! Ending is right, since anything put in place of the bytes would be read as
+//! data. So a handler says which file and which byte, what is still true and
+//! what to do, and then lets the process end as it would have.
 //!
 //! The handler acts on addresses inside Pantile's mapped files only. Every
 //! other signal goes on to the handler that was there before, or to the
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
 /// Mappings that can be watched at a time. Faults in others end the process
-/// without a word.
+/// without a message.
 const PLACES: usize = 256;
 
 /// Longest message; it goes out in one write.
@@ -55,7 +55,7 @@ const DONE: u32 = 2;
 /// What was to happen to SIGBUS before.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has faults in a range of addresses explained until it is dropped.
+/// Explains faults in a range of addresses until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     watched: *mut Watched,
@@ -69,8 +69,8 @@ unsafe impl Sync for Watch {}
 
 impl Watch {
     /// Watches `len` bytes from `start` on, which map `file`, called `path`,
-    /// from its first byte. The file stays open as long as this lives. None
-    /// if too many are watched already.
+    /// from its first byte. The file must stay open until this is dropped.
+    /// None if too many are watched already.
     pub(crate) fn over(start: usize, len: usize, file: RawFd, path: &Path) -> Option<Self> {
         install();
         let directory = path.parent().unwrap_or(path).display().to_string();
@@ -82,7 +82,7 @@ impl Watch {
         match TABLE.iter().position(is_free) {
             Some(place) => Some(Self { watched, place }),
             None => {
-                // SAFETY: made above, and nobody has seen it.
+                // SAFETY: made above, and no other thread has it.
                 drop(unsafe { Box::from_raw(watched) });
                 None
             }
@@ -129,25 +129,25 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
         let ours = explain(&*info);
         pass_on(signal, info, context);
         if ours {
-            // Whoever was there before has come back. Nobody can mend this:
-            // the load must not be tried again and find other bytes.
+            // The previous handler has returned. Nothing can mend this: the
+            // load must not be tried again and find other bytes.
             die(signal);
         }
         *libc::__errno_location() = errno;
     }
 }
 
-/// Whether a signal is about an address, rather than sent by somebody.
+/// Whether a signal is about an address, rather than sent by a process.
 fn is_fault(info: &libc::siginfo_t) -> bool {
     (libc::BUS_ADRALN..=libc::BUS_MCEERR_AO).contains(&info.si_code)
 }
 
-/// Explains a fault in a watched range, and tells whether it was one.
+/// Explains a fault in a watched range. Returns whether it was one.
 fn explain(info: &libc::siginfo_t) -> bool {
     if !is_fault(info) {
         return false;
     }
-    // SAFETY: signals about addresses carry one.
+    // SAFETY: signals about addresses carry the address.
     let address = unsafe { info.si_addr() } as usize;
     LOOKING.fetch_add(1, Ordering::SeqCst);
     let found = find(address);
@@ -162,7 +162,7 @@ fn explain(info: &libc::siginfo_t) -> bool {
 /// The entry of an address; it stays while the caller counts in [`LOOKING`].
 fn find<'t>(address: usize) -> Option<&'t Watched> {
     let entries = TABLE.iter().map(|place| place.load(Ordering::SeqCst));
-    // SAFETY: entries in the table are not freed while somebody looks.
+    // SAFETY: entries in the table are not freed while a handler looks.
     let mut known = entries.filter_map(|entry| unsafe { entry.as_ref() });
     known.find(|watched| (watched.start..watched.end).contains(&address))
 }
@@ -180,7 +180,7 @@ fn explain_once(watched: &Watched, offset: u64, code: libc::c_int) {
         }
         Err(_) => {
             while EXPLAINED.load(Ordering::SeqCst) == UNDER_WAY {
-                // SAFETY: gives the processor to somebody else and does nothing else.
+                // SAFETY: gives the processor to another thread and does nothing else.
                 unsafe { libc::sched_yield() };
             }
         }
@@ -221,15 +221,15 @@ fn describe(
     )
 }
 
-/// Does what would have been done without this handler.
+/// Does what would have happened without this handler.
 ///
 /// # Safety
-/// In a signal handler, with what that was given.
+/// In a signal handler, with the handler's own arguments.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let previous = PREVIOUS.get();
     let action = previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction);
     let takes_info = previous.is_some_and(|previous| previous.sa_flags & libc::SA_SIGINFO != 0);
-    // SAFETY: the address is that of a handler of the kind its flags tell.
+    // SAFETY: the address is that of a handler, of the kind that its flags say.
     unsafe {
         match action {
             // The system does not let a fault be ignored.

@@ -7,36 +7,33 @@
 //! caches: `flush` writes lines back, `fence` waits for that.
 //!
 //! # Space
-//! A store through a mapping cannot fail but by SIGBUS, so space is found
-//! before: new chunks are written with zeros ahead of their use, as on files
-//! (see `prefill`), which also spares the faults of most stores an allocation,
-//! and before the first store to a chunk since opening the file system is
-//! asked to promise its space, which costs nothing where it is there already.
-//! A copy of the file that has holes can thus be used, too. The file's length
-//! and its allocations are synced before a new chunk is mapped.
+//! A store through a mapping can fail only by SIGBUS, so space is found
+//! before. New chunks are written with zeros ahead of their use, as on files
+//! (see `prefill`). Most stores then need no allocation in their page fault.
+//! Before the first store to a chunk since opening, the file system is asked
+//! to promise its space, which costs nothing if the space is there. So a copy
+//! of the file that has holes works as well. The file's length and its
+//! allocations are synced before a new chunk is mapped.
 //!
 //! # What an earlier process has left
 //! A process that is killed between store and fence leaves bytes in the caches
-//! that the next one sees and a power failure takes. So opening begins with a
-//! sync of the file, in which the kernel writes back every line of every page
-//! that was stored to since the last one (fsync(2) covers mapped pages); what
-//! is found after that is durable. That holds for bytes that another medium
-//! has written, too.
+//! that the next process sees and a power failure takes. So opening begins
+//! with a sync of the file. In it the kernel writes back every line of every
+//! page that was stored to since the last sync (fsync(2) covers mapped pages),
+//! also of pages that another medium has written. What is found after that is
+//! durable.
 
-use crate::directory::{Create, Directory, map_opened};
+use crate::contents::Contents;
+use crate::data_file::DataFile;
+use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::error::NoDax;
-use crate::failure::Failure;
 use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
 use crate::map::{Map, MapOptions, Protection};
 use crate::prefill::Prefill;
-use crate::readable;
-use crate::space;
-use crate::stats::{Count, Counters};
-use crate::{Medium, MediumError, MediumStats, SyncPoint};
+use crate::stats::Count;
+use crate::{Facts, Medium, MediumError, MediumStatus};
 use pantile_base::limits::CHUNK_BYTES;
-use std::io;
 use std::path::Path;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,7 +49,7 @@ pub struct DaxOptions {
     /// costs. **On a platform that does not, a power failure takes commits
     /// that were acknowledged.**
     pub persistent_caches: bool,
-    /// As [`FileOptions::explain_bus_errors`](crate::FileOptions::explain_bus_errors).
+    /// See [`DirectoryOptions::explain_bus_errors`].
     pub explain_bus_errors: bool,
 }
 
@@ -71,17 +68,15 @@ impl Default for DaxOptions {
 /// A medium in a file on persistent memory, held under an exclusive lock.
 #[derive(Debug)]
 pub struct DaxMedium {
-    // Dropped in this order: the prefiller ends, then the map, then the lock.
+    // Dropped first: its thread writes to the file.
     prefill: Prefill,
-    map: Map,
     /// One bit for each chunk that the file system has promised space for.
     promised: Box<[AtomicU64]>,
     /// None where caches are persistent.
     line_flush: Option<LineFlush>,
     protection: Protection,
-    failure: Arc<Failure>,
-    counters: Counters,
-    directory: Directory,
+    file: Arc<DataFile>,
+    contents: Contents,
 }
 
 impl DaxMedium {
@@ -113,46 +108,38 @@ impl DaxMedium {
 
     fn open_as(path: &Path, options: DaxOptions, protection: Protection) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path, options.create)?;
-        let line_flush = match permit(&directory, protection) {
+        let line_flush = match permit(directory.data(), protection) {
             Ok(line_flush) => line_flush,
             Err(error) => {
                 directory.withdraw();
                 return Err(error);
             }
         };
-        sync(&directory).map_err(|error| MediumError::at("sync", directory.data_path(), error))?;
-        let map = map_opened(&directory, options.map, protection, options.explain_bus_errors)?;
-        let failure = Arc::new(Failure::default());
-        let words = (map.limit() / CHUNK_BYTES).div_ceil(u64::from(u64::BITS));
+        let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
+        file.file().sync_all().map_err(|error| MediumError::at("sync", file.path(), error))?;
+        let DaxOptions { map, create, persistent_caches, explain_bus_errors } = options;
+        let options = DirectoryOptions { map, create, explain_bus_errors };
+        let mut contents = Contents::in_directory("dax", directory, options, protection)?;
+        contents.facts.emulated = protection != Protection::Persistent;
+        let limit = contents.facts.limit;
+        let words = (limit / CHUNK_BYTES).div_ceil(u64::from(u64::BITS));
         Ok(Arc::new(Self {
-            prefill: Prefill::over(&directory, map.limit(), Arc::clone(&failure))?,
-            map,
+            prefill: Prefill::over(&file, filled, limit, &contents.failure),
             promised: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            line_flush: (!options.persistent_caches).then_some(line_flush),
+            line_flush: (!persistent_caches).then_some(line_flush),
             protection,
-            failure,
-            counters: Counters::new(),
-            directory,
+            file,
+            contents,
         }))
-    }
-
-    /// The data file.
-    pub fn data_path(&self) -> &Path {
-        self.directory.data_path()
     }
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
         self.prefill.ensure(to)?;
         // The length and the allocations; a store must not come before.
-        self.sync_file()?;
-        self.map.attach_file(self.directory.data(), self.protection, from, to)?;
+        self.contents.sync_file(&self.file, true)?;
+        self.contents.map.attach_file(&self.file, self.protection, from, to)?;
         self.note_promised(from, to - from, true);
         Ok(())
-    }
-
-    fn sync_file(&self) -> Result<(), MediumError> {
-        self.counters.add(Count::Syncs, 1);
-        sync(&self.directory).map_err(|error| self.failure.latch(format!("sync: {error}")))
     }
 
     /// The word and the bit of a chunk.
@@ -170,17 +157,15 @@ impl DaxMedium {
         }
     }
 
-    /// Has the file system promise space for the chunks of some bytes that it
-    /// has not promised it for since opening.
+    /// Makes the file system promise space for the chunks of some bytes,
+    /// unless it has promised it since opening.
     fn promise(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         for chunk in offset / CHUNK_BYTES..(offset + len).div_ceil(CHUNK_BYTES) {
             let (word, bit) = self.promise_of(chunk);
             if word.load(Ordering::Acquire) & bit == 0 {
                 let at = chunk * CHUNK_BYTES;
-                space::promise(self.directory.data(), at, CHUNK_BYTES).map_err(|error| {
-                    let path = self.data_path().to_path_buf();
-                    MediumError::growing("find space in", Some(path), at + CHUNK_BYTES, error)
-                })?;
+                let promised = self.file.promise(at, CHUNK_BYTES);
+                promised.map_err(|error| self.file.refused("find space in", at + CHUNK_BYTES, error))?;
                 self.note_promised(at, CHUNK_BYTES, true);
             }
         }
@@ -188,7 +173,7 @@ impl DaxMedium {
     }
 
     fn lines_of(&self, offset: u64, len: u64) -> (u64, u64) {
-        let end = offset.saturating_add(len).min(self.map.len());
+        let end = offset.saturating_add(len).min(self.contents.map.len());
         let start = offset.min(end) / LINE_BYTES * LINE_BYTES;
         match offset < end {
             true => (start, (end - start).div_ceil(LINE_BYTES)),
@@ -198,63 +183,44 @@ impl DaxMedium {
 }
 
 /// Fails unless the data file can be mapped as persistent memory.
-fn permit(directory: &Directory, protection: Protection) -> Result<LineFlush, MediumError> {
-    let path = || directory.data_path().to_path_buf();
-    let refused = |reason| MediumError::NoDax { path: path(), reason };
+fn permit(file: &DataFile, protection: Protection) -> Result<LineFlush, MediumError> {
+    let refused = |reason| MediumError::NoDax { path: file.path().into(), reason };
     let line_flush = LineFlush::detect().ok_or_else(|| refused(NoDax::NoInstruction))?;
-    Map::would_attach(directory.data(), protection).map_err(|error| match error.raw_os_error() {
+    Map::would_attach(file.file(), protection).map_err(|error| match error.raw_os_error() {
         Some(libc::EOPNOTSUPP) => refused(NoDax::FileSystem),
         Some(libc::ENODEV) => refused(NoDax::NoMapping),
         Some(libc::EINVAL) => refused(NoDax::Kernel),
-        _ => MediumError::at("map", path(), error),
+        _ => MediumError::at("map", file.path(), error),
     })?;
     Ok(line_flush)
 }
 
-/// Makes everything that was ever stored to the file durable, its length
-/// and what it takes on the device included.
-fn sync(directory: &Directory) -> io::Result<()> {
-    directory.data().sync_all()
-}
-
 impl Medium for DaxMedium {
-    fn name(&self) -> String {
-        "dax".to_owned()
-    }
-
-    #[inline]
-    fn base(&self) -> *const u8 {
-        self.map.base()
+    fn facts(&self) -> &Facts {
+        &self.contents.facts
     }
 
     #[inline]
     fn len(&self) -> u64 {
-        self.map.len()
-    }
-
-    fn limit(&self) -> u64 {
-        self.map.limit()
+        self.contents.map.len()
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.grow(len, |from, to| self.attach(from, to))?;
+        self.contents.failure.check()?;
+        self.contents.map.grow(len, |from, to| self.attach(from, to))?;
         // What was there already may end in a hole.
         self.promise(len.saturating_sub(1), len.min(1))
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.failure.check()?;
         let len = bytes.len() as u64;
-        self.map.check(offset, len)?;
-        self.promise(offset, len)
-            .map_err(|error| self.failure.latch(format!("write of {len} bytes at {offset}: {error}")))?;
+        self.contents.check(offset, len)?;
+        self.promise(offset, len).map_err(|error| {
+            self.contents.failure.latch(format!("write of {len} bytes at {offset}: {error}"))
+        })?;
         // SAFETY: the range is attached and writable, and the caller of
-        // `write` promises that nobody else uses these bytes meanwhile.
-        unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.at(offset).cast(), bytes.len());
-        }
-        self.counters.add(Count::BytesWritten, len);
+        // `write` promises that no other thread uses these bytes meanwhile.
+        unsafe { self.contents.store(offset, bytes) };
         Ok(())
     }
 
@@ -262,76 +228,38 @@ impl Medium for DaxMedium {
         let Some(flush) = self.line_flush else { return };
         let (start, lines) = self.lines_of(offset, len);
         // SAFETY: the lines are attached.
-        unsafe { flush.lines(self.map.at(start).cast(), lines) };
-        self.counters.add(Count::Flushes, lines);
+        unsafe { flush.lines(self.contents.map.at(start).cast(), lines) };
+        self.contents.counters.add(Count::Flushes, lines);
     }
 
     fn fence(&self) -> Result<(), MediumError> {
-        self.counters.add(Count::Fences, 1);
+        self.contents.counters.add(Count::Fences, 1);
         store_fence();
-        self.failure.check()
+        self.contents.failure.check()
     }
 
     /// A sync of the file: other threads' lines may still be on their way, and
     /// only the kernel can wait for all of them.
     fn sync_all(&self) -> Result<(), MediumError> {
-        self.failure.check()?;
+        self.contents.failure.check()?;
         store_fence();
-        self.sync_file()
-    }
-
-    /// A fence: the point's number says how many fences are still missing
-    /// before it, which is one for ever if this one failed.
-    fn sync_point(&self) -> SyncPoint {
-        SyncPoint::new(u64::from(self.fence().is_err()))
-    }
-
-    fn is_durable(&self, point: SyncPoint) -> bool {
-        point.number() == 0
+        self.contents.sync_file(&self.file, true)
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
+        self.contents.map.check_chunks(offset, len)?;
         self.note_promised(offset, len, false);
-        space::discard(self.directory.data(), self.data_path(), offset, len)?;
-        self.counters.add(Count::BytesDiscarded, len);
-        Ok(())
+        self.contents.discard(offset, len)
     }
 
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
-        let prepare = || self.prefill.refill(offset, len);
-        space::restore(self.directory.data(), self.data_path(), offset, len, prepare)?;
-        self.failure.check()?;
+        self.contents.restore(offset, len, || self.prefill.refill(offset, len))?;
         self.note_promised(offset, len, true);
-        self.counters.add(Count::BytesRestored, len);
         Ok(())
     }
 
-    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        readable::check(&self.map, self.directory.data(), self.data_path(), offset, len)
-    }
-
-    fn stats(&self) -> MediumStats {
-        self.counters.snapshot()
-    }
-
-    fn survives_exit(&self) -> bool {
-        true
-    }
-
-    fn is_emulated(&self) -> bool {
-        self.protection != Protection::Persistent
-    }
-
-    fn is_failed(&self) -> bool {
-        self.failure.is_latched()
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.failure.cause().map(str::to_owned)
+    fn status(&self) -> MediumStatus {
+        self.contents.status()
     }
 }
 

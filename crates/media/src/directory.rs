@@ -1,11 +1,13 @@
-//! The directory a database lives in: its lock and its data file.
+//! The directory of a database: its lock and its data file.
 
 use crate::MediumError;
+use crate::data_file::DataFile;
 use crate::map::{Map, MapOptions, Protection};
 use pantile_base::limits::CHUNK_BYTES;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// The file whose lock says that the database is open.
 pub const LOCK_FILE: &str = "LOCK";
@@ -25,11 +27,30 @@ pub enum Create {
     MustBeNew,
 }
 
-/// A database directory that is locked by this process for as long as this lives.
+/// How to open a medium that is kept in a directory.
+#[derive(Debug, Clone, Copy)]
+pub struct DirectoryOptions {
+    /// How large it may become.
+    pub map: MapOptions,
+    /// What to do about a database that is not there, or is.
+    pub create: Create,
+    /// Whether a read that fails is explained on stderr before SIGBUS ends
+    /// the process. That takes a handler of the signal. Signals about
+    /// anything else go on to the handler that was there before.
+    pub explain_bus_errors: bool,
+}
+
+impl Default for DirectoryOptions {
+    /// No limit, created if missing, failed reads explained.
+    fn default() -> Self {
+        Self { map: MapOptions::default(), create: Create::IfMissing, explain_bus_errors: true }
+    }
+}
+
+/// A database directory that this process has locked. Dropping it unlocks it.
 #[derive(Debug)]
-pub(crate) struct Directory {
-    data_path: PathBuf,
-    data: File,
+pub struct Directory {
+    data: Arc<DataFile>,
     len: u64,
     is_new: bool,
     _lock: File,
@@ -37,36 +58,34 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Locks the directory and opens its data file, which is left as it is.
-    pub(crate) fn open(path: &Path, create: Create) -> Result<Self, MediumError> {
+    ///
+    /// # Errors
+    /// Those of [`FileMedium::open`](crate::FileMedium::open).
+    pub fn open(path: &Path, create: Create) -> Result<Self, MediumError> {
         let data_path = path.join(DATA_FILE);
         prepare(path, &data_path, create)?;
         let lock = lock(&path.join(LOCK_FILE))?;
         // Looked at again under the lock: another opener may have been first.
         let exists = data_exists(&data_path)?;
         permit(&data_path, exists, create)?;
-        let data = open_data(&data_path)?;
+        let data = DataFile::open(data_path)?;
         if !exists {
             sync_directory(path)?;
         }
-        let len = whole_chunks(&data_path, &data)?;
-        Ok(Self { data_path, data, len, is_new: !exists, _lock: lock })
+        let len = whole_chunks(&data)?;
+        Ok(Self { data, len, is_new: !exists, _lock: lock })
     }
 
-    /// The data file, open for reading and writing.
-    pub(crate) fn data(&self) -> &File {
+    /// The data file.
+    pub fn data(&self) -> &Arc<DataFile> {
         &self.data
     }
 
-    /// Where the data file is.
-    pub(crate) fn data_path(&self) -> &Path {
-        &self.data_path
-    }
-
-    /// Takes back the data file if this opening has made it.
+    /// Removes the data file if this opening has made it.
     pub(crate) fn withdraw(self) {
         if self.is_new {
             // Best effort: an empty data file is as good as none.
-            let _ = fs::remove_file(&self.data_path);
+            let _ = fs::remove_file(self.data.path());
         }
     }
 
@@ -80,23 +99,23 @@ impl Directory {
 /// A limit below that is raised to it.
 pub(crate) fn map_opened(
     directory: &Directory,
-    options: MapOptions,
+    options: DirectoryOptions,
     protection: Protection,
-    explain_bus_errors: bool,
 ) -> Result<Map, MediumError> {
     let len = directory.opened_len();
     let mut map = Map::reserve(MapOptions {
-        reserve_bytes: options.reserve_bytes.max(len),
-        max_bytes: options.max_bytes.map(|max| max.max(len)),
+        reserve_bytes: options.map.reserve_bytes.max(len),
+        max_bytes: options.map.max_bytes.map(|max| max.max(len)),
     })?;
-    if explain_bus_errors {
-        map.explain_bus_errors(directory.data(), directory.data_path());
+    let data = directory.data();
+    if options.explain_bus_errors {
+        map.explain_bus_errors(data.file(), data.path());
     }
-    map.grow(len, |from, to| map.attach_file(directory.data(), protection, from, to))?;
+    map.grow(len, |from, to| map.attach_file(data, protection, from, to))?;
     Ok(map)
 }
 
-/// Makes the directory if that is asked for; touches nothing if it is not.
+/// Makes the directory if `create` asks for it, and touches nothing otherwise.
 fn prepare(path: &Path, data_path: &Path, create: Create) -> Result<(), MediumError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(MediumError::NotADirectory { path: path.into() }),
@@ -145,18 +164,9 @@ fn lock(path: &Path) -> Result<File, MediumError> {
     }
 }
 
-fn open_data(path: &Path) -> Result<File, MediumError> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(|error| MediumError::at("open", path, error))
-}
-
-fn whole_chunks(path: &Path, data: &File) -> Result<u64, MediumError> {
-    let found = data.metadata().map_err(|error| MediumError::at("look at", path, error))?;
+fn whole_chunks(data: &DataFile) -> Result<u64, MediumError> {
+    let path = data.path();
+    let found = data.file().metadata().map_err(|error| MediumError::at("look at", path, error))?;
     match found.len() {
         len if len.is_multiple_of(CHUNK_BYTES) => Ok(len),
         len => Err(MediumError::Truncated { path: path.into(), len }),

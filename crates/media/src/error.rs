@@ -123,18 +123,6 @@ pub enum MediumError {
         /// Bytes the medium has.
         size: u64,
     },
-    /// No emulated memory has this name.
-    UnknownConfig {
-        /// The name given.
-        name: String,
-    },
-    /// The description of an emulated memory makes no sense.
-    BadConfig {
-        /// The name of the configuration.
-        name: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
 }
 
 impl MediumError {
@@ -246,12 +234,6 @@ impl fmt::Display for MediumError {
                 "bytes {offset}..{offset}+{len} lie beyond the medium's {size} bytes; \
                  nothing was changed"
             ),
-            Self::UnknownConfig { name } => {
-                write!(f, "no emulated memory is called \"{name}\"; choose optane, A, B, C, D or E")
-            }
-            Self::BadConfig { name, problem } => {
-                write!(f, "emulated memory \"{name}\" cannot be: {problem}")
-            }
         }
     }
 }

@@ -5,35 +5,40 @@
 //! `msync`. A sync costs least over bytes that were written before, so files
 //! that are synced grow by chunks already filled with zeros (see `prefill`).
 
-use crate::directory::{Create, Directory, map_opened};
-use crate::failure::Failure;
+use crate::contents::Contents;
+use crate::data_file::DataFile;
+use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::group_sync::{GroupSync, SyncCall};
-use crate::map::{DEFAULT_RESERVE_BYTES, Map, MapOptions, Protection};
+use crate::map::{DEFAULT_RESERVE_BYTES, MapOptions, Protection};
 use crate::prefill::Prefill;
-use crate::readable;
-use crate::space::{self, allocate};
-use crate::stats::{Count, Counters};
-use crate::{Medium, MediumError, MediumStats, SyncPoint};
-use std::fs::File;
-use std::io;
+use crate::stats::Count;
+use crate::{Facts, Medium, MediumError, MediumStatus, SyncPoint};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a page, the unit in which a file is written to its device.
+/// Bytes of a page: the unit in which the system writes a file to its device.
 const PAGE_BYTES: u64 = 4096;
 
-/// What a fence of the file medium promises.
+/// What a commit promises once it is acknowledged.
+///
+/// A killed process loses no acknowledged commit under any of these. They
+/// differ in what a power failure, or a crash of the operating system, may
+/// take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Durable on return; concurrent fences share a sync.
+    /// A power failure takes no acknowledged commit. Concurrent commits share
+    /// a sync of the file.
     #[default]
     Sync,
-    /// Durable on return; the leader of a sync waits a little for companions.
+    /// The same guarantee as [`Durability::Sync`]. A commit may wait a little,
+    /// so that more of them share a sync.
     Group,
-    /// Nothing: a killed process loses nothing, a machine that stops may lose
-    /// everything since the last `sync_all`, in any order.
+    /// Commits do not wait for the device. After a power failure the database
+    /// is in a consistent earlier state: every commit up to some moment is
+    /// there, and none after it. The moment is the last record of the
+    /// database's state; see "Recovery" in `docs/design.md`.
     None,
 }
 
@@ -43,7 +48,7 @@ pub struct FileOptions {
     /// What `fence` promises.
     pub durability: Durability,
     /// Longest time a leader waits for companions under [`Durability::Group`].
-    /// It waits only for as many as were at work when the last sync ended, so
+    /// It waits only for as many as were active when the last sync ended, so
     /// that a lone committer never waits.
     pub group_window: Duration,
     /// Most bytes the data file may have; `None` is `reserve_bytes`.
@@ -52,9 +57,7 @@ pub struct FileOptions {
     pub reserve_bytes: u64,
     /// What to do about a database that is not there, or is.
     pub create: Create,
-    /// Whether a read that fails is explained on stderr before the process
-    /// ends of SIGBUS, which takes a handler of that signal. Signals about
-    /// anything else go on to the handler that was there before.
+    /// See [`DirectoryOptions::explain_bus_errors`].
     pub explain_bus_errors: bool,
 }
 
@@ -75,14 +78,12 @@ impl Default for FileOptions {
 /// A medium in a file of its own directory, held under an exclusive lock.
 #[derive(Debug)]
 pub struct FileMedium {
-    // Dropped in this order: the prefiller ends, then the map, then the lock.
+    // Dropped first: its thread writes to the file.
     prefill: Option<Prefill>,
     sync: GroupSync,
-    map: Map,
-    failure: Arc<Failure>,
-    counters: Counters,
+    file: Arc<DataFile>,
+    contents: Contents,
     durability: Durability,
-    directory: Directory,
 }
 
 impl FileMedium {
@@ -99,8 +100,8 @@ impl FileMedium {
     /// otherwise. An existing data file is untouched in every case.
     pub fn open(path: impl AsRef<Path>, options: FileOptions) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path.as_ref(), options.create)?;
-        let data = clone_of(directory.data(), directory.data_path())?;
-        Self::over(directory, options, Box::new(move || data.sync_data()))
+        let file = Arc::clone(directory.data());
+        Self::over(directory, options, Box::new(move || file.file().sync_data()))
     }
 
     /// As [`FileMedium::open`], with another call in place of the file's sync.
@@ -114,63 +115,42 @@ impl FileMedium {
     }
 
     fn over(directory: Directory, options: FileOptions, call: SyncCall) -> Result<Arc<Self>, MediumError> {
-        let sizes = MapOptions { reserve_bytes: options.reserve_bytes, max_bytes: options.max_bytes };
-        let map = map_opened(&directory, sizes, Protection::ReadOnly, options.explain_bus_errors)?;
-        let failure = Arc::new(Failure::default());
-        let prefill = match options.durability {
-            Durability::None => None,
-            _ => Some(Prefill::over(&directory, map.limit(), Arc::clone(&failure))?),
-        };
-        let window = match options.durability {
-            Durability::Group => options.group_window,
-            _ => Duration::ZERO,
-        };
+        let FileOptions { durability, max_bytes, reserve_bytes, create, explain_bus_errors, group_window } =
+            options;
+        let map = MapOptions { reserve_bytes, max_bytes };
+        let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
+        let options = DirectoryOptions { map, create, explain_bus_errors };
+        let contents = Contents::in_directory("file", directory, options, Protection::ReadOnly)?;
+        let prefill = || Prefill::over(&file, filled, contents.facts.limit, &contents.failure);
+        let window = if durability == Durability::Group { group_window } else { Duration::ZERO };
         Ok(Arc::new(Self {
-            prefill,
-            sync: GroupSync::new(call, Arc::clone(&failure), window),
-            map,
-            failure,
-            counters: Counters::new(),
-            durability: options.durability,
-            directory,
+            prefill: (durability != Durability::None).then(prefill),
+            sync: GroupSync::new(call, Arc::clone(&contents.failure), window),
+            file,
+            contents,
+            durability,
         }))
-    }
-
-    /// What `fence` promises.
-    pub fn durability(&self) -> Durability {
-        self.durability
     }
 
     /// The data file.
     pub fn data_path(&self) -> &Path {
-        self.directory.data_path()
+        self.file.path()
     }
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
         match &self.prefill {
             Some(prefill) => prefill.ensure(to)?,
-            None => allocate(self.directory.data(), self.data_path(), from, to)?,
+            None => self.file.allocate(from, to)?,
         }
-        self.map.attach_file(self.directory.data(), Protection::ReadOnly, from, to)
-    }
-
-    fn prepare(&self, offset: u64, len: u64) -> io::Result<()> {
-        match &self.prefill {
-            Some(prefill) => prefill.refill(offset, len),
-            None => Ok(()),
-        }
+        self.contents.map.attach_file(&self.file, Protection::ReadOnly, from, to)
     }
 
     fn shared_sync(&self) -> Result<(), MediumError> {
         if self.sync.sync()? {
-            self.counters.add(Count::Syncs, 1);
+            self.contents.counters.add(Count::Syncs, 1);
         }
         Ok(())
     }
-}
-
-pub(crate) fn clone_of(file: &File, path: &Path) -> Result<File, MediumError> {
-    file.try_clone().map_err(|error| MediumError::at("open", path, error))
 }
 
 fn pages(offset: u64, len: u64) -> u64 {
@@ -181,48 +161,37 @@ fn pages(offset: u64, len: u64) -> u64 {
 }
 
 impl Medium for FileMedium {
-    fn name(&self) -> String {
-        "file".to_owned()
-    }
-
-    #[inline]
-    fn base(&self) -> *const u8 {
-        self.map.base()
+    fn facts(&self) -> &Facts {
+        &self.contents.facts
     }
 
     #[inline]
     fn len(&self) -> u64 {
-        self.map.len()
-    }
-
-    fn limit(&self) -> u64 {
-        self.map.limit()
+        self.contents.map.len()
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.grow(len, |from, to| self.attach(from, to))
+        self.contents.failure.check()?;
+        self.contents.map.grow(len, |from, to| self.attach(from, to))
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.failure.check()?;
         let len = bytes.len() as u64;
-        self.map.check(offset, len)?;
-        self.directory
-            .data()
-            .write_all_at(bytes, offset)
-            .map_err(|error| self.failure.latch(format!("write of {len} bytes at {offset}: {error}")))?;
-        self.counters.add(Count::BytesWritten, len);
-        self.counters.add(Count::UnitsWritten, pages(offset, len));
+        self.contents.check(offset, len)?;
+        self.file.file().write_all_at(bytes, offset).map_err(|error| {
+            self.contents.failure.latch(format!("write of {len} bytes at {offset}: {error}"))
+        })?;
+        self.contents.counters.add(Count::BytesWritten, len);
+        self.contents.counters.add(Count::UnitsWritten, pages(offset, len));
         Ok(())
     }
 
     fn flush(&self, _offset: u64, _len: u64) {}
 
     fn fence(&self) -> Result<(), MediumError> {
-        self.counters.add(Count::Fences, 1);
+        self.contents.counters.add(Count::Fences, 1);
         match self.durability {
-            Durability::None => self.failure.check(),
+            Durability::None => self.contents.failure.check(),
             Durability::Sync | Durability::Group => self.shared_sync(),
         }
     }
@@ -240,41 +209,16 @@ impl Medium for FileMedium {
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
-        space::discard(self.directory.data(), self.data_path(), offset, len)?;
-        self.counters.add(Count::BytesDiscarded, len);
-        Ok(())
+        self.contents.discard(offset, len)
     }
 
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
-        let prepare = || self.prepare(offset, len);
-        space::restore(self.directory.data(), self.data_path(), offset, len, prepare)?;
-        self.failure.check()?;
-        self.counters.add(Count::BytesRestored, len);
-        Ok(())
+        let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
+        self.contents.restore(offset, len, prepare)
     }
 
-    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        readable::check(&self.map, self.directory.data(), self.data_path(), offset, len)
-    }
-
-    fn stats(&self) -> MediumStats {
-        self.counters.snapshot()
-    }
-
-    fn survives_exit(&self) -> bool {
-        true
-    }
-
-    fn is_failed(&self) -> bool {
-        self.failure.is_latched()
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.failure.cause().map(str::to_owned)
+    fn status(&self) -> MediumStatus {
+        self.contents.status()
     }
 }
 

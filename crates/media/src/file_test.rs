@@ -1,9 +1,9 @@
 use super::*;
-use crate::DATA_FILE;
+use crate::habits::{frees_holes, starts_with_data, taken, tells_promised_space};
+use crate::{DATA_FILE, MediumExt};
 use pantile_base::limits::CHUNK_BYTES;
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -49,7 +49,7 @@ fn a_failed_sync_stops_writers_for_good_and_no_reader() {
     failed(medium.grow(1 << 30));
     failed(medium.grow(0));
     assert_eq!(calls.load(Ordering::SeqCst), 2, "nothing was tried again");
-    assert!(medium.is_failed() && medium.failure().is_some());
+    assert!(medium.is_failed());
     let mut out = [0; 8];
     medium.read(0, &mut out).expect("readers go on");
     assert_eq!(&out, b"goodlost");
@@ -217,11 +217,6 @@ fn limited(durability: Durability) -> FileOptions {
     FileOptions { max_bytes: Some(4 * CHUNK_BYTES), ..with(durability) }
 }
 
-/// Bytes that a file takes on its device.
-fn taken(path: &Path) -> u64 {
-    std::fs::metadata(path).expect("file").blocks() * 512
-}
-
 /// Whether each chunk is full of its byte.
 fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
     let mut found = vec![0; 4 * CHUNK_BYTES as usize];
@@ -234,6 +229,7 @@ fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
 fn discarded_chunks_take_no_space_until_they_are_restored() {
     for durability in ALL {
         let place = tempfile::tempdir().expect("directory");
+        let frees_holes = frees_holes(place.path());
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
         medium.grow(4 * CHUNK_BYTES).expect("grow");
         (0..4).for_each(|n| {
@@ -243,33 +239,25 @@ fn discarded_chunks_take_no_space_until_they_are_restored() {
         let full = taken(medium.data_path());
         medium.discard(CHUNK_BYTES, 2 * CHUNK_BYTES).expect("discard");
         let less = taken(medium.data_path());
-        assert!(less + 2 * CHUNK_BYTES <= full, "{durability:?}: {full} before, {less} after");
+        assert!(
+            !frees_holes || less + 2 * CHUNK_BYTES <= full,
+            "{durability:?}: {full} before, {less} after"
+        );
         assert_eq!(medium.len(), 4 * CHUNK_BYTES);
         medium.sync_all().expect("sync");
         drop(medium);
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
         // Before anything is read: on a RAM disk that takes memory again.
-        assert!(taken(medium.data_path()) <= less);
+        assert!(!frees_holes || taken(medium.data_path()) <= less);
         assert!(are_filled(&medium, [1, 0, 0, 4]));
         medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
         assert!(are_filled(&medium, [1, 0, 0, 4]));
-        assert!(taken(medium.data_path()) >= less + CHUNK_BYTES, "space was found");
+        assert!(!frees_holes || taken(medium.data_path()) >= less + CHUNK_BYTES, "space was found");
         medium.write(2 * CHUNK_BYTES, &vec![9; CHUNK_BYTES as usize]).expect("write");
         medium.fence().expect("fence");
         drop(medium);
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
         assert!(are_filled(&medium, [1, 0, 9, 4]));
-    }
-}
-
-/// Whether the first bytes of a file were ever written. Space that was only
-/// promised counts as a hole, unless it is cached.
-fn starts_with_data(file: &File) -> bool {
-    let descriptor = file.as_raw_fd();
-    // SAFETY: the descriptor is open; neither call changes a byte.
-    unsafe {
-        libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
-        libc::lseek(descriptor, 0, libc::SEEK_DATA) == 0
     }
 }
 
@@ -279,6 +267,9 @@ fn restored_space_has_been_written_where_fences_sync() {
         [(Durability::Sync, true), (Durability::Group, true), (Durability::None, false)]
     {
         let place = tempfile::tempdir().expect("directory");
+        if !tells_promised_space(place.path()) {
+            continue;
+        }
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
         medium.grow(CHUNK_BYTES).expect("grow");
         medium.discard(0, CHUNK_BYTES).expect("discard");

@@ -2,10 +2,11 @@
 //!
 //! A fence is served by any sync that *started* after the fence was called.
 //! Syncs are numbered; a caller needs the number after the last one started.
-//! Whoever finds no leader becomes it and syncs outside the lock; the others
-//! park until their number is done. Callers wait for the running sync or for
-//! the one after it, never for a later one, so two condition variables, taken
-//! in turn, wake those who are done and one of those who are not.
+//! A caller that finds no leader becomes the leader and syncs outside the
+//! lock; the others park until their number is done. Callers wait for the
+//! running sync or for the next, never for a later one. So two condition
+//! variables, taken in turn, wake all callers that are done and one that is
+//! not.
 
 use crate::MediumError;
 use crate::failure::Failure;
@@ -24,12 +25,12 @@ struct State {
     started: u64,
     /// Number of the last sync that ended well.
     done: u64,
-    /// Somebody gathers a group or syncs.
+    /// A leader gathers a group or syncs.
     led: bool,
     /// Callers that will be served by sync `started + 1`.
     waiting: u64,
-    /// Callers to hope for in the next group: as many as were seen at work
-    /// when the last sync ended.
+    /// Callers to expect in the next group: as many as were active when the
+    /// last sync ended.
     expected: u64,
 }
 
@@ -66,8 +67,8 @@ impl GroupSync {
         }
     }
 
-    /// Returns once a sync that started after this call has ended well. True
-    /// if this thread made it.
+    /// Returns once a sync that started after this call has ended well, and
+    /// whether this thread made it.
     ///
     /// # Errors
     /// [`MediumError::Failed`] once a sync has failed, this one or any before.
@@ -82,8 +83,8 @@ impl GroupSync {
                 return Ok(false);
             }
             if let Err(failed) = self.failure.check() {
-                // Who failed it may not have been a leader, and a leader that
-                // ends well wakes only one of those whom it has not served.
+                // The failure may not be a leader's, and a leader that ends well
+                // wakes only one of the callers that it has not served.
                 for done in &self.done {
                     done.notify_all();
                 }
@@ -136,7 +137,8 @@ impl GroupSync {
         }
     }
 
-    /// Wakes everybody served, and one of the others to lead; on failure everybody.
+    /// Wakes all callers that were served, and one other to lead. On failure
+    /// wakes all.
     fn wake(&self, number: u64, failed: bool) {
         let (served, next) = ((number % 2) as usize, ((number + 1) % 2) as usize);
         self.done[served].notify_all();

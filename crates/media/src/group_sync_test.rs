@@ -112,9 +112,9 @@ fn a_failed_sync_fails_its_group_and_everything_after_without_a_retry() {
 }
 
 #[test]
-fn a_failure_elsewhere_leaves_nobody_waiting() {
-    // A write fails while a sync is under way, which then ends well: of those
-    // who wait for the next one each must hear of it, and not only one.
+fn a_failure_elsewhere_leaves_no_caller_waiting() {
+    // A write fails while a sync is under way, which then ends well: all callers
+    // that wait for the next sync must get the failure, and not only one.
     let (call, starts, end) = stepped();
     let failure = Arc::new(Failure::default());
     let sync = Arc::new(GroupSync::new(call, Arc::clone(&failure), Duration::ZERO));
@@ -126,15 +126,15 @@ fn a_failure_elsewhere_leaves_nobody_waiting() {
     starts.recv().expect("the first leads");
     let others: Vec<_> = (0..5).map(|_| start()).collect();
     until(|| waiting(&sync) == 5);
-    failure.latch("a write of somebody else");
+    failure.latch("a write of another thread");
     end.send(Ok(())).expect("end of the first");
     first.join().expect("first").expect("its sync ended well");
     let deadline = Instant::now() + Duration::from_secs(20);
     until(|| others.iter().all(|other| other.is_finished()) || Instant::now() > deadline);
     for other in others {
-        assert!(other.is_finished(), "somebody waits for a sync that nobody will make");
+        assert!(other.is_finished(), "a caller waits for a sync that will never start");
         let error = other.join().expect("other").expect_err("failed");
-        assert!(error.to_string().contains("a write of somebody else"), "{error}");
+        assert!(error.to_string().contains("a write of another thread"), "{error}");
     }
 }
 

@@ -1,9 +1,10 @@
-//! Media: where contents survive.
+//! Media: the places where contents survive.
 //!
 //! The [`Medium`] trait is the seam: a mapping to read through, and calls to
 //! write, flush, fence and sync. [`DramMedium`] is plain memory,
-//! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory,
-//! [`NvmMedium`] its emulation.
+//! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory, and
+//! [`ViewMedium`] a file that must not be changed. [`MediumFactory`] is for
+//! media of other crates, which are made of [`parts`].
 //!
 //! This room knows nothing of tuples or transactions; see `docs/architecture.md`.
 
@@ -14,6 +15,8 @@
 
 mod ahead;
 mod bus_error;
+mod contents;
+mod data_file;
 mod dax;
 mod directory;
 mod dram;
@@ -21,24 +24,40 @@ mod error;
 mod failure;
 mod file;
 mod group_sync;
+#[cfg(test)]
+#[path = "habits_test.rs"]
+mod habits;
 mod line_flush;
 mod map;
 mod medium;
-mod nvm;
 mod prefill;
-mod readable;
 mod shard;
-mod space;
 mod stats;
 mod view;
 
+pub use data_file::DataFile;
 pub use dax::{DaxMedium, DaxOptions};
-pub use directory::{Create, DATA_FILE, LOCK_FILE};
+pub use directory::{Create, DATA_FILE, DirectoryOptions, LOCK_FILE};
 pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::{Medium, SyncPoint};
-pub use nvm::{Measured, NvmConfig, NvmMedium, NvmOptions, measure};
+pub use medium::{Facts, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
 pub use stats::MediumStats;
 pub use view::ViewMedium;
+
+/// Parts for media of other crates, as `pantile-nvm`.
+///
+/// A medium has [`Contents`](parts::Contents), in memory or in the data file of
+/// a locked [`Directory`](parts::Directory), and forwards to them what it does
+/// not do in a way of its own.
+pub mod parts {
+    pub use crate::ahead::Ahead;
+    pub use crate::contents::Contents;
+    pub use crate::directory::Directory;
+    pub use crate::failure::Failure;
+    pub use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
+    pub use crate::map::{Map, Protection};
+    pub use crate::shard::{OWN_PLACES, Padded, ShardIndex, place};
+    pub use crate::stats::{Count, Counters};
+}

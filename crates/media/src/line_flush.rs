@@ -1,12 +1,12 @@
-//! Writing cache lines back, as persistent memory wants it: with the best
-//! instruction that the CPU at hand has, found when the program runs.
+//! Writing cache lines back to persistent memory, with the best instruction
+//! that the CPU has. It is found when the program runs.
 
-/// Bytes of a cache line, for counting and for going over a range.
-pub(crate) const LINE_BYTES: u64 = 64;
+/// Bytes of a cache line, for counting and for iterating over a range.
+pub const LINE_BYTES: u64 = 64;
 
-/// The instruction that writes a line back to where it is persistent.
+/// The instruction that writes a line back to persistent memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineFlush {
+pub enum LineFlush {
     /// Writes the line back and may keep it cached.
     #[cfg(target_arch = "x86_64")]
     Clwb,
@@ -30,7 +30,7 @@ impl LineFlush {
     ///
     /// # Safety
     /// The lines are mapped.
-    pub(crate) unsafe fn lines(self, start: *const u8, lines: u64) {
+    pub unsafe fn lines(self, start: *const u8, lines: u64) {
         let step = self.step();
         for line in 0..lines * (LINE_BYTES / step) {
             // SAFETY: the caller promises mapped lines, and `detect` found the
@@ -53,7 +53,7 @@ mod arch {
 
     impl LineFlush {
         /// The best instruction this CPU has.
-        pub(crate) fn detect() -> Option<Self> {
+        pub fn detect() -> Option<Self> {
             let features = match __cpuid(0).eax {
                 0..7 => 0,
                 _ => __cpuid_count(7, 0).ebx,
@@ -91,7 +91,7 @@ mod arch {
     }
 
     /// Waits until this CPU's earlier stores and flushes have left it.
-    pub(crate) fn store_fence() {
+    pub fn store_fence() {
         // SAFETY: every x86-64 CPU has the instruction; it touches no memory.
         unsafe { _mm_sfence() }
     }
@@ -104,7 +104,7 @@ mod arch {
 
     impl LineFlush {
         /// `dc cvap`, if the kernel says that programs may use it (`dcpop`).
-        pub(crate) fn detect() -> Option<Self> {
+        pub fn detect() -> Option<Self> {
             // SAFETY: the call reads a vector that the kernel gave the process.
             let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP) };
             (capabilities & libc::HWCAP_DCPOP != 0).then(|| Self::DcCvap { step: smallest_line() })
@@ -134,7 +134,7 @@ mod arch {
     }
 
     /// Waits until this CPU's earlier stores and write-backs are done.
-    pub(crate) fn store_fence() {
+    pub fn store_fence() {
         // SAFETY: every CPU has the instruction. That it may touch memory, as
         // far as the compiler knows, keeps stores on their side of it.
         unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
@@ -148,7 +148,7 @@ mod arch {
 
     impl LineFlush {
         /// Nothing is known for this architecture.
-        pub(crate) fn detect() -> Option<Self> {
+        pub fn detect() -> Option<Self> {
             None
         }
 
@@ -160,12 +160,12 @@ mod arch {
     }
 
     /// Orders this CPU's earlier stores before later ones.
-    pub(crate) fn store_fence() {
+    pub fn store_fence() {
         fence(Ordering::SeqCst);
     }
 }
 
-pub(crate) use arch::store_fence;
+pub use arch::store_fence;
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {

@@ -5,6 +5,7 @@
 
 use crate::MediumError;
 use crate::bus_error::Watch;
+use crate::data_file::DataFile;
 use crate::error::FullReason;
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Addresses reserved unless told otherwise: 1 TiB.
 pub const DEFAULT_RESERVE_BYTES: u64 = 1 << 40;
 
-/// Below this a reservation is not worth having.
+/// The smallest reservation that is worth having.
 const LEAST_RESERVE_BYTES: u64 = 1 << 28;
 
 /// How large a mapped medium may become.
@@ -40,8 +41,10 @@ impl Default for MapOptions {
 
 /// Whether a mapped file may be stored to through the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protection {
+pub enum Protection {
+    /// Not at all.
     ReadOnly,
+    /// Stored to; the system writes it to the file when it likes.
     ReadWrite,
     /// Stored to, and what is stored is in the file once its lines have been
     /// written back (`MAP_SYNC`). Only file systems that map persistent memory
@@ -68,7 +71,7 @@ impl Protection {
 
 /// A reservation of addresses of which `[0, len)` can be read.
 #[derive(Debug)]
-pub(crate) struct Map {
+pub struct Map {
     /// What the system gave, for unmapping.
     region: *mut libc::c_void,
     region_len: usize,
@@ -120,24 +123,24 @@ impl Map {
 
     /// The first byte; fixed for the life of the map.
     #[inline]
-    pub(crate) fn base(&self) -> *mut u8 {
+    pub fn base(&self) -> *mut u8 {
         self.base
     }
 
     /// Bytes attached, a multiple of the chunk size.
     #[inline]
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
 
     /// Most bytes that can be attached.
-    pub(crate) fn limit(&self) -> u64 {
+    pub fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Fails unless `len` bytes at `offset` are attached.
     #[inline]
-    pub(crate) fn check(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    pub fn check(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let size = self.len();
         match offset.checked_add(len) {
             Some(end) if end <= size => Ok(()),
@@ -178,15 +181,15 @@ impl Map {
         Ok(())
     }
 
-    /// Has loads that fail explained: everything attached will be of `file`,
-    /// which stays open as long as the map lives.
+    /// Explains loads that fail: everything attached will be of `file`,
+    /// which stays open as long as the map exists.
     pub(crate) fn explain_bus_errors(&mut self, file: &File, path: &Path) {
         let len = self.region_len - CHUNK_BYTES as usize;
         self.watch = Watch::over(self.base as usize, len, file.as_raw_fd(), path);
     }
 
     /// Asks for huge pages in everything that will be attached. A wish only.
-    pub(crate) fn prefer_huge_pages(&self) {
+    pub fn prefer_huge_pages(&self) {
         self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
     }
 
@@ -201,7 +204,7 @@ impl Map {
     /// Puts zeroed memory behind bytes `from..to` of the reservation.
     pub(crate) fn attach_memory(&self, from: u64, to: u64) -> Result<(), MediumError> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: `grow` gives ranges inside the reservation that nobody uses yet.
+        // SAFETY: `grow` gives ranges inside the reservation that are not used yet.
         let status = unsafe { libc::mprotect(self.at(from), (to - from) as usize, prot) };
         if status != 0 {
             let source = io::Error::last_os_error();
@@ -213,7 +216,7 @@ impl Map {
     /// Lets go of the memory behind attached bytes, which then read as zero
     /// and get new memory when they are stored to.
     pub(crate) fn discard_memory(&self, offset: u64, len: u64) {
-        // SAFETY: the caller of `discard` promises that nobody uses these
+        // SAFETY: the caller of `discard` promises that no thread uses these
         // bytes. They are private to this process, so that they become zero.
         let status = unsafe { libc::madvise(self.at(offset), len as usize, libc::MADV_DONTNEED) };
         if status != 0 {
@@ -226,12 +229,12 @@ impl Map {
     /// Puts bytes `from..to` of `file` behind the same bytes of the reservation.
     pub(crate) fn attach_file(
         &self,
-        file: &File,
+        file: &DataFile,
         protection: Protection,
         from: u64,
         to: u64,
     ) -> Result<(), MediumError> {
-        // SAFETY: `grow` gives ranges inside the reservation that nobody uses
+        // SAFETY: `grow` gives ranges inside the reservation that are not used
         // yet, so that fixing the mapping there replaces nothing but reserve.
         let mapped = unsafe {
             libc::mmap(
@@ -239,7 +242,7 @@ impl Map {
                 (to - from) as usize,
                 protection.access(),
                 protection.sharing() | libc::MAP_FIXED,
-                file.as_raw_fd(),
+                file.file().as_raw_fd(),
                 from as libc::off_t,
             )
         };
@@ -252,10 +255,10 @@ impl Map {
         Ok(())
     }
 
-    /// What the system says to mapping the first chunk of `file` so, which may
-    /// be shorter. Nothing is attached.
+    /// Tries to map the first chunk of `file` with this protection. The file
+    /// may be shorter. Nothing is attached.
     pub(crate) fn would_attach(file: &File, protection: Protection) -> io::Result<()> {
-        // SAFETY: the address is the system's choice, and nobody uses it.
+        // SAFETY: the address is the system's choice, and no thread uses it.
         unsafe {
             let mapped = libc::mmap(
                 ptr::null_mut(),
@@ -275,7 +278,7 @@ impl Map {
 
     /// A refused fixed mapping may leave a hole that other mappings could fall into.
     fn reserve_again(&self, from: u64, to: u64) {
-        // SAFETY: the range belongs to this reservation and nobody uses it.
+        // SAFETY: the range belongs to this reservation and is not used.
         unsafe {
             libc::mmap(
                 self.at(from),
@@ -289,7 +292,7 @@ impl Map {
     }
 
     /// The address of byte `offset`.
-    pub(crate) fn at(&self, offset: u64) -> *mut libc::c_void {
+    pub fn at(&self, offset: u64) -> *mut libc::c_void {
         self.base.wrapping_add(offset as usize).cast()
     }
 }
@@ -314,6 +317,19 @@ fn reserve_addresses(bytes: u64) -> io::Result<*mut libc::c_void> {
     match region {
         libc::MAP_FAILED => Err(io::Error::last_os_error()),
         region => Ok(region),
+    }
+}
+
+/// Makes the system read `len` bytes at `start`, or find memory for them, now.
+/// Unlike a load or store it returns an error for what is not there.
+///
+/// # Errors
+/// What the system says. Kernels before Linux 5.14 do not know the call.
+pub(crate) fn populate(start: *const u8, len: u64, advice: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call changes no bytes, and checks the addresses itself.
+    match unsafe { libc::madvise(start.cast_mut().cast(), len as usize, advice) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -1,16 +1,20 @@
-//! The seam between the engine and whatever keeps its contents.
+//! The seam between the engine and the medium that keeps its contents.
 
-use crate::{MediumError, MediumStats};
+use crate::data_file::DataFile;
+use crate::map::populate;
+use crate::{DirectoryOptions, MediumError, MediumStats};
 use std::fmt::Debug;
+use std::path::Path;
 use std::ptr;
+use std::sync::Arc;
 
-/// A moment in what a thread has written, see [`Medium::sync_point`]. It means
-/// nothing to any other medium than the one that gave it.
+/// A moment in what a thread has written, see [`Medium::sync_point`]. It has
+/// a meaning only for the medium that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncPoint(u64);
 
 impl SyncPoint {
-    /// For media: a point known to them by this number.
+    /// For media: the point that the medium knows by this number.
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
@@ -21,9 +25,64 @@ impl SyncPoint {
     }
 }
 
-/// A medium: where contents survive.
+/// A charge for reads, for media that imitate a slower device.
+pub trait ReadCost: Send + Sync + Debug {
+    /// Accounts for a read of content bytes, and delays the caller as the
+    /// device would.
+    fn charge(&self, offset: u64, len: u64);
+}
+
+/// What stays the same about a medium while it is open.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The name, as in "dram", "file" or "dax".
+    pub name: String,
+    /// The first byte of the mapping. It never moves; bytes `0..len()` of the
+    /// medium may be read.
+    pub base: *const u8,
+    /// Most bytes the medium may ever have.
+    pub limit: u64,
+    /// Whether contents outlive the process.
+    pub survives_exit: bool,
+    /// Whether the medium only imitates persistent memory: what was fenced
+    /// outlives the process, but outlives the machine only after a
+    /// [`sync_all`](Medium::sync_all).
+    pub emulated: bool,
+    /// The file that is mapped, if there is one. Reading a mapped file can
+    /// fail, so that it is tried first; see [`MediumExt::check_readable`].
+    pub file: Option<Arc<DataFile>>,
+    /// What readers are charged, if reads cost more than they take.
+    pub read_cost: Option<Arc<dyn ReadCost>>,
+}
+
+// SAFETY: the pointer is only a number here. Whoever follows it keeps the
+// rules of `Medium`.
+unsafe impl Send for Facts {}
+// SAFETY: as for Send.
+unsafe impl Sync for Facts {}
+
+impl Facts {
+    /// A medium in memory that is mapped at `base`, may have `limit` bytes,
+    /// and ends with the process.
+    pub fn new(name: impl Into<String>, base: *const u8, limit: u64) -> Self {
+        let name = name.into();
+        Self { name, base, limit, survives_exit: false, emulated: false, file: None, read_cost: None }
+    }
+}
+
+/// What has become of a medium so far.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct MediumStatus {
+    /// Totals since the medium was opened.
+    pub stats: MediumStats,
+    /// The first failure of a write or sync in words, if there was one. The
+    /// medium then only reads.
+    pub failure: Option<String>,
+}
+
+/// A medium: the place where contents survive.
 ///
-/// Every medium is mapped: reads go through [`base`](Medium::base), writes go
+/// Every medium is mapped: reads go through [`Facts::base`], writes go
 /// through [`write`](Medium::write) and become durable by
 /// [`flush`](Medium::flush) followed by [`fence`](Medium::fence).
 ///
@@ -31,9 +90,9 @@ impl SyncPoint {
 /// - No two threads write overlapping bytes at the same time.
 /// - A reader reads only bytes whose `write` returned before the reader
 ///   learned of them (through a lock, or a release store and an acquire
-///   load), and that nobody writes meanwhile; or it reads through atomics and
-///   can tell a torn value.
-/// - Pointers obtained from `base` are not used after the medium is dropped.
+///   load), and that no thread writes meanwhile; or it reads through atomics
+///   and can detect a torn value.
+/// - Pointers into the mapping are not used after the medium is dropped.
 ///
 /// Broken promises about overlap give torn bytes on the file medium and are
 /// undefined behaviour on the others.
@@ -42,25 +101,89 @@ impl SyncPoint {
 /// Bytes that were flushed and fenced by the thread that wrote them are there.
 /// Of all other writes any subset may be there, at the grain of 8 aligned
 /// bytes on persistent memory and of a disk sector on a file.
+///
+/// # A medium of your own
+/// A test can put its own medium in place of a real one. This one is memory
+/// that fails for good at its third fence:
+///
+/// ```
+/// use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicI64, Ordering};
+///
+/// #[derive(Debug)]
+/// struct Failing {
+///     memory: Arc<DramMedium>,
+///     fences_left: AtomicI64,
+/// }
+///
+/// impl Failing {
+///     fn check(&self) -> Result<(), MediumError> {
+///         match self.status().failure {
+///             Some(cause) => Err(MediumError::Failed { cause }),
+///             None => Ok(()),
+///         }
+///     }
+/// }
+///
+/// impl Medium for Failing {
+///     fn facts(&self) -> &Facts {
+///         self.memory.facts()
+///     }
+///     fn len(&self) -> u64 {
+///         self.memory.len()
+///     }
+///     fn grow(&self, len: u64) -> Result<(), MediumError> {
+///         self.check().and_then(|()| self.memory.grow(len))
+///     }
+///     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+///         self.check().and_then(|()| self.memory.write(offset, bytes))
+///     }
+///     fn flush(&self, offset: u64, len: u64) {
+///         self.memory.flush(offset, len);
+///     }
+///     fn fence(&self) -> Result<(), MediumError> {
+///         self.fences_left.fetch_sub(1, Ordering::Relaxed);
+///         self.check()
+///     }
+///     fn sync_all(&self) -> Result<(), MediumError> {
+///         self.check()
+///     }
+///     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+///         self.check().and_then(|()| self.memory.discard(offset, len))
+///     }
+///     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+///         self.check().and_then(|()| self.memory.restore(offset, len))
+///     }
+///     fn status(&self) -> MediumStatus {
+///         let has_failed = self.fences_left.load(Ordering::Relaxed) < 0;
+///         let failure = has_failed.then(|| "the device is gone".to_owned());
+///         MediumStatus { failure, ..self.memory.status() }
+///     }
+/// }
+///
+/// let memory = DramMedium::new(MapOptions::default())?;
+/// let medium = Failing { memory, fences_left: AtomicI64::new(2) };
+/// medium.grow(100)?;
+/// medium.write(7, b"kept")?;
+/// medium.flush(7, 4);
+/// medium.fence()?;
+/// medium.fence()?;
+/// assert!(medium.fence().is_err() && medium.write(7, b"lost").is_err());
+/// let mut found = [0; 4];
+/// medium.read(7, &mut found)?;
+/// assert_eq!(&found, b"kept");
+/// # Ok::<(), MediumError>(())
+/// ```
+#[expect(clippy::len_without_is_empty, reason = "see `MediumExt::is_empty`")]
 pub trait Medium: Send + Sync + Debug {
-    /// "dram", "file", "dax", "nvm:optane", "nvm:A" to "nvm:E".
-    fn name(&self) -> String;
+    /// What stays the same while the medium is open.
+    fn facts(&self) -> &Facts;
 
-    /// The first byte of the mapping. It never moves; bytes `0..len()` may be read.
-    fn base(&self) -> *const u8;
-
-    /// Bytes the medium has: a multiple of `CHUNK_BYTES`, 0 when new. On a
-    /// file this may be more than was asked for when it was last open; what
-    /// was never written reads as zero.
+    /// Bytes the medium has: a multiple of `CHUNK_BYTES`, 0 when new. A file
+    /// may be longer than the last opening asked for; what was never written
+    /// reads as zero.
     fn len(&self) -> u64;
-
-    /// Whether the medium has no bytes yet.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Most bytes the medium may ever have.
-    fn limit(&self) -> u64;
 
     /// Grows to at least `len` bytes; new bytes read as zero. Any number of
     /// threads may call it.
@@ -71,33 +194,25 @@ pub trait Medium: Send + Sync + Debug {
     /// [`MediumError::Io`] otherwise.
     fn grow(&self, len: u64) -> Result<(), MediumError>;
 
-    /// As [`Medium::grow`], and has the system find the space or the memory
-    /// now rather than when it is first used, which may take a while.
-    ///
-    /// # Errors
-    /// Those of [`Medium::grow`].
-    fn preallocate(&self, len: u64) -> Result<(), MediumError> {
-        self.grow(len)
-    }
-
     /// Stores `bytes` at `offset`. On return every thread that learns of it
-    /// sees them through `base`; they are not durable yet.
+    /// sees them through the mapping; they are not durable yet.
     ///
     /// # Errors
     /// [`MediumError::OutOfRange`] beyond `len()`, with nothing stored;
     /// [`MediumError::Failed`] when the store failed, now or earlier.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
 
-    /// Sends written bytes on their way; durable after the next `fence` of
-    /// this thread. Does nothing on dram and file. Bytes beyond `len()` are ignored.
+    /// Starts to make written bytes durable; they are durable after the next
+    /// `fence` of this thread. Does nothing on dram and file. Bytes beyond
+    /// `len()` are ignored.
     fn flush(&self, offset: u64, len: u64);
 
     /// On return everything this thread wrote and flushed before is durable,
     /// unless the medium was opened to promise less.
     ///
     /// # Errors
-    /// [`MediumError::Failed`] when a sync failed, now or earlier: nothing
-    /// written since the last good fence can be counted on.
+    /// [`MediumError::Failed`] when a sync failed, now or earlier: writes
+    /// since the last good fence may be lost.
     fn fence(&self) -> Result<(), MediumError>;
 
     /// On return everything any thread wrote and flushed before is durable,
@@ -108,39 +223,48 @@ pub trait Medium: Send + Sync + Debug {
     fn sync_all(&self) -> Result<(), MediumError>;
 
     /// A point after everything this thread wrote and flushed so far, for
-    /// those who do not wait for it to become durable. On persistent memory
-    /// this is a fence.
-    fn sync_point(&self) -> SyncPoint;
+    /// callers that do not wait until it is durable.
+    ///
+    /// The default suits media whose fences are cheap: it is a fence, and the
+    /// point's number counts the fences that are still missing. That is one
+    /// for ever if this fence failed.
+    fn sync_point(&self) -> SyncPoint {
+        SyncPoint::new(u64::from(self.fence().is_err()))
+    }
 
-    /// Whether everything before `point` is durable by now, by whatever fence
-    /// or sync of any thread; neither waits nor brings it about. Once true it
-    /// stays true. What was not durable when the medium failed never becomes so.
-    fn is_durable(&self, point: SyncPoint) -> bool;
+    /// Returns whether everything before `point` is durable by now, through
+    /// any fence or sync of any thread. It does not wait and starts nothing.
+    /// Once true it stays true. What was not durable when the medium failed
+    /// never becomes durable.
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        point.number() == 0
+    }
 
     /// Gives the storage behind whole chunks back to the system. `len` stays
     /// as it is; the range then reads as zero, and must not be written until
     /// [`restore`](Medium::restore).
     ///
-    /// The caller promises that nobody reads or writes the range meanwhile.
+    /// The caller promises that no thread reads or writes the range meanwhile.
     /// To a crash a discard is a write of zeros that has been flushed: any part of
     /// the old bytes may be lost at once, and until it is durable any part
-    /// may be back. So whatever makes them dispensable has to be durable before.
+    /// may return. So the caller must no longer need the old bytes, and what
+    /// makes them dispensable must be durable before.
     ///
-    /// A system that cannot take the storage back leaves it where it is; the
-    /// range is then filled with zeros. In a file on a RAM disk, reading a
+    /// Where the system cannot take the storage back, the medium keeps it and
+    /// fills the range with zeros. In a file on a RAM disk, reading a
     /// discarded page takes memory for it again.
     ///
     /// # Errors
     /// [`MediumError::OutOfRange`] beyond `len()`, and
     /// [`MediumError::Failed`] once the medium has failed, with nothing
     /// changed; [`MediumError::Io`] otherwise, when any part of the range may
-    /// read as zero. The medium goes on, and the call may be repeated.
+    /// read as zero. The medium still works then, and the call may be repeated.
     ///
     /// # Panics
     /// If the range does not consist of whole chunks.
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
-    /// Has the system find storage for chunks that were discarded, so that
+    /// Makes the system find storage for chunks that were discarded, so that
     /// they can be written again; they still read as zero. May take as long
     /// as growing by as much. Chunks that were not discarded may lose their
     /// contents. The caller promises what it promises for
@@ -148,7 +272,7 @@ pub trait Medium: Send + Sync + Debug {
     ///
     /// # Errors
     /// [`MediumError::Full`] on a full device and [`MediumError::Io`]: the
-    /// range is still discarded, and the medium goes on.
+    /// range is still discarded, and the medium still works.
     /// [`MediumError::OutOfRange`] and [`MediumError::Failed`] as for
     /// [`discard`](Medium::discard).
     ///
@@ -156,64 +280,101 @@ pub trait Medium: Send + Sync + Debug {
     /// If the range does not consist of whole chunks.
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
-    /// Has the system read bytes that will be looked at soon. Where they are
-    /// a file's, a failure is an error here, and the end of the process for
-    /// whoever looks at them without having asked.
-    ///
-    /// # Errors
-    /// [`MediumError::Unreadable`] with the place, and
-    /// [`MediumError::OutOfRange`] beyond `len()`.
-    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let _ = (offset, len);
-        Ok(())
+    /// Counters, and the first failure.
+    fn status(&self) -> MediumStatus {
+        MediumStatus::default()
+    }
+}
+
+/// What every medium offers on top of its own methods.
+pub trait MediumExt: Medium {
+    /// The first byte of the mapping, see [`Facts::base`].
+    fn base(&self) -> *const u8 {
+        self.facts().base
     }
 
-    /// Whether it only behaves like persistent memory: what was fenced
-    /// outlives the process, and the machine only after a
-    /// [`sync_all`](Medium::sync_all).
-    fn is_emulated(&self) -> bool {
-        false
-    }
-
-    /// Whether [`charge_read`](Medium::charge_read) does anything.
-    fn charges_reads(&self) -> bool {
-        false
-    }
-
-    /// Accounts for a read of content bytes, and delays the caller as the
-    /// medium would.
-    fn charge_read(&self, offset: u64, len: u64) {
-        let _ = (offset, len);
+    /// Whether the medium has no bytes yet.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Totals since the medium was opened.
-    fn stats(&self) -> MediumStats;
-
-    /// Whether contents outlive the process.
-    fn survives_exit(&self) -> bool;
+    fn stats(&self) -> MediumStats {
+        self.status().stats
+    }
 
     /// Whether a write or sync has failed; the medium then only reads.
     fn is_failed(&self) -> bool {
-        self.failure().is_some()
+        self.status().failure.is_some()
     }
 
-    /// The first failure in words, if there was one.
-    fn failure(&self) -> Option<String>;
+    /// Fails unless the medium has `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// [`MediumError::OutOfRange`].
+    fn check_range(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        match self.len() {
+            size if offset.checked_add(len).is_none_or(|end| end > size) => {
+                Err(MediumError::OutOfRange { offset, len, size })
+            }
+            _ => Ok(()),
+        }
+    }
 
     /// Copies bytes at `offset` out, under the promises of a reader. Charges nothing.
     ///
     /// # Errors
     /// [`MediumError::OutOfRange`] beyond `len()`.
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
-        let (len, size) = (out.len() as u64, self.len());
-        if offset.checked_add(len).is_none_or(|end| end > size) {
-            return Err(MediumError::OutOfRange { offset, len, size });
-        }
-        // SAFETY: the range was just checked, `base` is readable up to `len`,
-        // and the caller promises that nobody writes these bytes meanwhile.
+        self.check_range(offset, out.len() as u64)?;
+        // SAFETY: the range was just checked, the mapping is readable up to
+        // `len`, and the caller promises that no thread writes these bytes.
         unsafe {
             ptr::copy_nonoverlapping(self.base().add(offset as usize), out.as_mut_ptr(), out.len());
         }
         Ok(())
     }
+
+    /// Makes the system read bytes that will soon be used. If a mapped file
+    /// cannot be read, this call returns an error, where a load through the
+    /// mapping would end the process.
+    ///
+    /// # Errors
+    /// [`MediumError::Unreadable`] with the place, and
+    /// [`MediumError::OutOfRange`] beyond `len()`.
+    fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.check_range(offset, len)?;
+        match &self.facts().file {
+            Some(file) => file.check_readable(self.base(), offset, len),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Medium::grow`], and makes the system find memory for all of it
+    /// now rather than at its first use, which may take a while.
+    ///
+    /// # Errors
+    /// Those of [`Medium::grow`].
+    fn preallocate(&self, len: u64) -> Result<(), MediumError> {
+        self.grow(len)?;
+        if self.facts().file.is_none() || self.facts().emulated {
+            // Without effect before Linux 5.14; the memory then comes with use.
+            let _ = populate(self.base(), len, libc::MADV_POPULATE_WRITE);
+        }
+        Ok(())
+    }
+}
+
+impl<M: Medium + ?Sized> MediumExt for M {}
+
+/// Opens media of a kind that this library does not have. An engine takes it
+/// in place of one of its own kinds.
+pub trait MediumFactory: Send + Sync + Debug {
+    /// Opens the medium in the directory `path`, or makes it as
+    /// [`DirectoryOptions::create`] says. The medium must lock the directory,
+    /// as [`parts::Directory`](crate::parts::Directory) does.
+    ///
+    /// # Errors
+    /// Those of [`FileMedium::open`](crate::FileMedium::open).
+    fn open(&self, path: &Path, options: DirectoryOptions) -> Result<Arc<dyn Medium>, MediumError>;
 }

@@ -11,16 +11,14 @@
 //! of chunks whenever the process or the machine stops.
 
 use crate::MediumError;
-use crate::directory::Directory;
+use crate::data_file::DataFile;
 use crate::failure::Failure;
-use crate::space;
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -43,7 +41,7 @@ struct State {
     filled: u64,
     /// Bytes that the thread is to fill up to.
     goal: u64,
-    /// Somebody is writing the chunk at `filled`.
+    /// A thread is writing the chunk at `filled`.
     busy: bool,
     stop: bool,
 }
@@ -65,26 +63,22 @@ pub(crate) struct Prefill {
 }
 
 impl Prefill {
-    /// For a locked directory's data file that may become `limit` bytes long.
-    /// No thread runs until the file first grows.
-    pub(crate) fn over(
-        directory: &Directory,
-        limit: u64,
-        failure: Arc<Failure>,
-    ) -> Result<Self, MediumError> {
-        let filled = directory.opened_len();
+    /// For a data file of which `filled` bytes are in use or written, and
+    /// which may become `limit` bytes long. No thread runs until the file
+    /// first grows.
+    pub(crate) fn over(file: &Arc<DataFile>, filled: u64, limit: u64, failure: &Arc<Failure>) -> Self {
         let shared = Shared {
             state: Mutex::new(State { filled, goal: filled, busy: false, stop: false }),
             changed: Condvar::new(),
-            zeros: ZeroWriter::open(directory.data_path())?,
-            failure,
+            zeros: ZeroWriter::over(file),
+            failure: Arc::clone(failure),
             limit,
         };
-        Ok(Self { shared: Arc::new(shared), thread: Mutex::new(None) })
+        Self { shared: Arc::new(shared), thread: Mutex::new(None) }
     }
 
     /// Returns once the first `len` bytes of the file are written, writing
-    /// what is missing, and has the thread go on from there.
+    /// what is missing, and lets the thread continue from there.
     ///
     /// # Errors
     /// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
@@ -144,7 +138,7 @@ impl Shared {
             if state.busy {
                 self.changed.wait(state);
             } else if let Err(error) = self.fill_chunk(state) {
-                self.zeros.cut(before);
+                self.zeros.buffered.shorten(before);
                 state.filled = before;
                 state.goal = before;
                 return Err(error.needing(len));
@@ -170,7 +164,7 @@ impl Shared {
     fn fill_round(&self, state: &mut MutexGuard<'_, State>) {
         while !state.stop && !state.busy && state.filled < state.goal {
             if self.fill_chunk(state).is_err() {
-                // Whoever needs the space tries again and reports it.
+                // The growth that needs the space tries again and reports it.
                 state.goal = state.filled;
             }
         }
@@ -180,7 +174,7 @@ impl Shared {
     }
 
     fn settle(&self) {
-        if let Err(error) = self.zeros.buffered.sync_data() {
+        if let Err(error) = self.zeros.buffered.file().sync_data() {
             self.failure.latch(format!("sync of new space: {error}"));
         }
     }
@@ -208,65 +202,50 @@ static ZEROS: Piece = Piece([0; PIECE_BYTES]);
 /// Appends zeros to a file, past the page cache if possible.
 #[derive(Debug)]
 struct ZeroWriter {
-    path: PathBuf,
     direct: Option<File>,
-    buffered: File,
+    buffered: Arc<DataFile>,
 }
 
 impl ZeroWriter {
-    fn open(path: &Path) -> Result<Self, MediumError> {
-        let buffered = OpenOptions::new()
-            .write(true)
-            .open(path)
-            .map_err(|error| MediumError::at("open", path, error))?;
-        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path);
-        Ok(Self { path: path.into(), direct: direct.ok(), buffered })
+    fn over(file: &Arc<DataFile>) -> Self {
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(file.path());
+        Self { direct: direct.ok(), buffered: Arc::clone(file) }
     }
 
     /// Makes the file, `at` bytes long, one chunk of zeros longer.
     fn append_chunk(&self, at: u64) -> Result<(), MediumError> {
         let end = at + CHUNK_BYTES;
-        let set = space::lengthen(&self.buffered, at, end);
+        let set = self.buffered.lengthen(at, end);
         set.and_then(|()| self.write_zeros(at)).map_err(|error| {
-            self.cut(at);
-            MediumError::growing("write zeros to", Some(self.path.clone()), end, error)
+            // What stays is whole chunks of zeros that are not in use.
+            self.buffered.shorten(at);
+            self.buffered.refused("write zeros to", end, error)
         })?;
         self.fetch(at);
         Ok(())
     }
 
-    /// Takes back what was appended beyond `len`. Best effort: what stays is
-    /// whole chunks of zeros that are not in use.
-    fn cut(&self, len: u64) {
-        space::shorten(&self.buffered, len);
-    }
-
-    /// Has a chunk written past the page cache read into it, or the first
-    /// write to a part of each page would have to wait for that.
+    /// Reads a chunk that was written past the page cache into it. Otherwise
+    /// the first write to a part of each page would wait for that.
     fn fetch(&self, at: u64) {
         let (offset, len) = (at as libc::off_t, CHUNK_BYTES as libc::off_t);
-        let advice = libc::POSIX_FADV_WILLNEED;
+        let file = self.buffered.file().as_raw_fd();
         // SAFETY: the descriptor is open; advice changes no bytes.
-        unsafe { libc::posix_fadvise(self.buffered.as_raw_fd(), offset, len, advice) };
+        unsafe { libc::posix_fadvise(file, offset, len, libc::POSIX_FADV_WILLNEED) };
     }
 
     fn write_zeros(&self, at: u64) -> io::Result<()> {
-        for piece in 0..CHUNK_BYTES / PIECE_BYTES as u64 {
-            self.write_piece(at + piece * PIECE_BYTES as u64)?;
-        }
-        Ok(())
+        (at..at + CHUNK_BYTES).step_by(PIECE_BYTES).try_for_each(|at| self.write_piece(at))
     }
 
     fn write_piece(&self, at: u64) -> io::Result<()> {
-        match &self.direct {
-            Some(direct) => match direct.write_all_at(&ZEROS.0, at) {
+        if let Some(direct) = &self.direct {
+            match direct.write_all_at(&ZEROS.0, at) {
                 // Some file systems open a file this way and then refuse to write so.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    self.buffered.write_all_at(&ZEROS.0, at)
-                }
-                result => result,
-            },
-            None => self.buffered.write_all_at(&ZEROS.0, at),
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                result => return result,
+            }
         }
+        self.buffered.file().write_all_at(&ZEROS.0, at)
     }
 }

@@ -2,128 +2,123 @@
 
 use crate::shard::{self, Padded, ShardIndex};
 use std::ops::Sub;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Totals since the medium was opened. They only grow; subtract an earlier
-/// reading to get what happened in between.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct MediumStats {
-    /// Bytes given to `write`.
-    pub bytes_written: u64,
-    /// Write units: emulated units on nvm, 4 KiB pages touched on file, 0 on dram.
-    pub units_written: u64,
-    /// 64-byte lines handed to `flush` (nvm only).
-    pub flushes: u64,
-    /// Calls of `fence`.
-    pub fences: u64,
-    /// Syncs that reached the device (`fdatasync`), shared or not.
-    pub syncs: u64,
-    /// Bytes given to `charge_read` (nvm only).
-    pub bytes_read: u64,
-    /// Units that missed the estimated CPU cache (nvm only).
-    pub units_read: u64,
-    /// Picoseconds that the emulated device took for the units written (nvm only).
-    pub device_write_ps: u64,
-    /// Picoseconds that threads waited for it in fences, busily (nvm only).
-    pub write_wait_ps: u64,
-    /// Picoseconds that threads waited for it because of reads, busily (nvm only).
-    pub read_wait_ps: u64,
-    /// Bytes given to `discard`.
-    pub bytes_discarded: u64,
-    /// Bytes given to `restore`.
-    pub bytes_restored: u64,
-}
-
-impl Sub for MediumStats {
-    type Output = Self;
-
-    /// What happened after `earlier` was read.
-    fn sub(self, earlier: Self) -> Self {
-        Self {
-            bytes_written: self.bytes_written - earlier.bytes_written,
-            units_written: self.units_written - earlier.units_written,
-            flushes: self.flushes - earlier.flushes,
-            fences: self.fences - earlier.fences,
-            syncs: self.syncs - earlier.syncs,
-            bytes_read: self.bytes_read - earlier.bytes_read,
-            units_read: self.units_read - earlier.units_read,
-            device_write_ps: self.device_write_ps - earlier.device_write_ps,
-            write_wait_ps: self.write_wait_ps - earlier.write_wait_ps,
-            read_wait_ps: self.read_wait_ps - earlier.read_wait_ps,
-            bytes_discarded: self.bytes_discarded - earlier.bytes_discarded,
-            bytes_restored: self.bytes_restored - earlier.bytes_restored,
+/// Defines the statistics once: a field for readers, and the counter behind it.
+macro_rules! statistics {
+    ($($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? $field:ident: $count:ident,)+) => {
+        /// Totals since the medium was opened. They only grow; subtract an earlier
+        /// reading to get what happened in between.
+        #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        pub struct MediumStats {
+            $($(#[doc = $doc])+ $(#[cfg_attr(feature = "serde", serde($($serde)+))])? pub $field: u64,)+
         }
-    }
+
+        impl Sub for MediumStats {
+            type Output = Self;
+
+            /// What happened after `earlier` was read.
+            fn sub(self, earlier: Self) -> Self {
+                Self { $($field: self.$field - earlier.$field,)+ }
+            }
+        }
+
+        /// Names one of the counters.
+        #[derive(Debug, Clone, Copy)]
+        pub enum Count {
+            $($(#[doc = $doc])+ $count,)+
+        }
+
+        const COUNTS: usize = [$(Count::$count),+].len();
+
+        impl Counters {
+            /// The totals over all threads. Not an atomic snapshot.
+            pub fn snapshot(&self) -> MediumStats {
+                MediumStats { $($field: self.total(Count::$count),)+ }
+            }
+        }
+    };
 }
 
-/// Names one of the counters.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Count {
-    BytesWritten,
-    UnitsWritten,
-    Flushes,
-    Fences,
-    Syncs,
-    BytesRead,
-    UnitsRead,
-    WriteWait,
-    ReadWait,
-    BytesDiscarded,
-    BytesRestored,
+statistics! {
+    /// Bytes given to `write`.
+    bytes_written: BytesWritten,
+    /// Write units: 4 KiB pages touched on file, the device's units on an
+    /// emulated medium, 0 otherwise.
+    units_written: UnitsWritten,
+    /// 64-byte lines handed to `flush` (persistent memory only).
+    flushes: Flushes,
+    /// Calls of `fence`.
+    fences: Fences,
+    /// Syncs that reached the device (`fdatasync`), shared or not.
+    syncs: Syncs,
+    /// Bytes that readers were charged for (emulated media only, and the
+    /// four below, too).
+    #[serde(skip_serializing_if = "is_zero")]
+    bytes_read: BytesRead,
+    /// Units that missed the estimated CPU cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    units_read: UnitsRead,
+    /// Picoseconds that the emulated device took for the units written.
+    #[serde(rename = "device_write_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
+    device_write_ps: DeviceWrite,
+    /// Picoseconds that threads waited for it in fences, busily.
+    #[serde(rename = "write_wait_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
+    write_wait_ps: WriteWait,
+    /// Picoseconds that threads waited for it because of reads, busily.
+    #[serde(rename = "read_wait_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
+    read_wait_ps: ReadWait,
+    /// Bytes given to `discard`.
+    bytes_discarded: BytesDiscarded,
+    /// Bytes given to `restore`.
+    bytes_restored: BytesRestored,
 }
 
-const COUNTS: usize = Count::BytesRestored as usize + 1;
+#[cfg(feature = "serde")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[cfg(feature = "serde")]
+fn as_seconds<S: serde::Serializer>(picoseconds: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(*picoseconds as f64 / 1e12)
+}
 
 type Shard = Padded<[AtomicU64; COUNTS]>;
 
-/// Counters for each thread: counting touches no line that others write.
-#[derive(Debug)]
-pub(crate) struct Counters {
-    own: Box<[Shard]>,
-    shared: Shard,
+/// Counters for each thread: counting touches no line that others write. A
+/// clone is another handle on the same counters.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    /// One for each place of a thread, and the last for all other threads.
+    shards: Arc<[Shard]>,
 }
 
 impl Counters {
+    /// All zero.
     pub(crate) fn new() -> Self {
-        Self { own: (0..shard::OWN_PLACES).map(|_| Shard::default()).collect(), shared: Shard::default() }
+        Self { shards: (0..=shard::OWN_PLACES).map(|_| Shard::default()).collect() }
     }
 
     /// Adds `n` to a counter of the calling thread.
     #[inline]
-    pub(crate) fn add(&self, count: Count, n: u64) {
+    pub fn add(&self, count: Count, n: u64) {
         match shard::place() {
             ShardIndex::Own(index) => {
-                // Nobody else stores here, so a load and a store are enough.
-                let counter = &self.own[index].0[count as usize];
+                // No other thread stores here, so a load and a store are enough.
+                let counter = &self.shards[index].0[count as usize];
                 counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
             }
             ShardIndex::Shared => {
-                self.shared.0[count as usize].fetch_add(n, Ordering::Relaxed);
+                self.shards[shard::OWN_PLACES].0[count as usize].fetch_add(n, Ordering::Relaxed);
             }
         }
     }
 
     fn total(&self, count: Count) -> u64 {
-        let of = |shard: &Shard| shard.0[count as usize].load(Ordering::Relaxed);
-        self.own.iter().map(of).sum::<u64>() + of(&self.shared)
-    }
-
-    /// The totals over all shards. Not an atomic snapshot.
-    pub(crate) fn snapshot(&self) -> MediumStats {
-        MediumStats {
-            bytes_written: self.total(Count::BytesWritten),
-            units_written: self.total(Count::UnitsWritten),
-            flushes: self.total(Count::Flushes),
-            fences: self.total(Count::Fences),
-            syncs: self.total(Count::Syncs),
-            bytes_read: self.total(Count::BytesRead),
-            units_read: self.total(Count::UnitsRead),
-            device_write_ps: 0,
-            write_wait_ps: self.total(Count::WriteWait),
-            read_wait_ps: self.total(Count::ReadWait),
-            bytes_discarded: self.total(Count::BytesDiscarded),
-            bytes_restored: self.total(Count::BytesRestored),
-        }
+        self.shards.iter().map(|shard| shard.0[count as usize].load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -1,11 +1,12 @@
-//! A data file as it is, for who looks at it and must not change it.
+//! A data file as it is, for readers that must not change it.
 //!
 //! The file is opened for reading and mapped privately: what is written stays
 //! in this process, so that recovery can be tried on it and seen to work.
 
+use crate::contents::Contents;
 use crate::directory::{DATA_FILE, LOCK_FILE};
 use crate::map::{Map, MapOptions, round_up};
-use crate::{Medium, MediumError, MediumStats, SyncPoint};
+use crate::{Facts, Medium, MediumError, MediumStatus};
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -14,22 +15,22 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
 
-/// The least that a device is read by, and by which what cannot be read is told.
+/// The unit in which a device is read, and in which unreadable places are reported.
 const PAGE_BYTES: u64 = 4096;
 
-/// Bytes by which the file is tried.
+/// Bytes read at once to find out whether the file can be read.
 const TRY_BYTES: u64 = 1 << 20;
 
-/// Chunks that what is written to a view may add to it.
+/// Chunks that writes to a view may add to it.
 const ROOM_CHUNKS: u64 = 64;
 
 /// A data file that is read and never written, whatever is written to this medium.
 ///
-/// The database is locked against openers as long as the view lives. A file
+/// The database is locked against openers as long as the view is open. A file
 /// that does not end with a whole chunk reads as if zeros followed.
 #[derive(Debug)]
 pub struct ViewMedium {
-    map: Map,
+    contents: Contents,
     file_len: u64,
     unreadable: Vec<u64>,
     lock_path: PathBuf,
@@ -39,7 +40,7 @@ pub struct ViewMedium {
 impl ViewMedium {
     /// Opens the database in the directory `path`. Reads the whole file once,
     /// so that a place that the device cannot read is known and does not end
-    /// the process later; `progress` is told bytes read and to be read.
+    /// the process later. Calls `progress` with the bytes read and to be read.
     ///
     /// # Errors
     /// [`MediumError::Locked`] when it is open, here or in another process;
@@ -63,12 +64,11 @@ impl ViewMedium {
         let found = data.metadata().map_err(|error| MediumError::at("look at", &data_path, error))?;
         let file_len = found.len();
         let reserve_bytes = round_up(file_len) + ROOM_CHUNKS * pantile_base::limits::CHUNK_BYTES;
-        let map = Map::reserve(MapOptions { reserve_bytes, max_bytes: None })?;
-        map.grow(file_len, |from, to| {
-            map.attach_memory(from, to)?;
-            map.attach_private(&data, file_len)
-        })?;
-        let mut view = Self { map, file_len, unreadable: Vec::new(), lock_path, lock };
+        let mut contents = Contents::in_memory("view", MapOptions { reserve_bytes, max_bytes: None })?;
+        contents.facts.survives_exit = true;
+        contents.grow(file_len)?;
+        contents.map.attach_private(&data, file_len)?;
+        let mut view = Self { contents, file_len, unreadable: Vec::new(), lock_path, lock };
         view.try_pages(&data, progress)?;
         Ok(Arc::new(view))
     }
@@ -78,13 +78,13 @@ impl ViewMedium {
         self.file_len
     }
 
-    /// Where pages lie that the device cannot read; they read as zeros here.
+    /// Offsets of the pages that the device cannot read; they read as zeros here.
     pub fn unreadable(&self) -> &[u64] {
         &self.unreadable
     }
 
-    /// Whether somebody may have opened the database meanwhile: one that was
-    /// copied without its lock file cannot be locked without changing it.
+    /// Whether another process may have opened the database meanwhile: one that
+    /// was copied without its lock file cannot be locked without changing it.
     pub fn was_disturbed(&self) -> bool {
         self.lock.is_none() && self.lock_path.exists()
     }
@@ -106,7 +106,7 @@ impl ViewMedium {
         for at in (at..at + len).step_by(PAGE_BYTES as usize) {
             let len = PAGE_BYTES.min(self.file_len - at) as usize;
             if data.read_exact_at(&mut page[..len], at).is_err() {
-                self.map.replace_page(at, PAGE_BYTES)?;
+                self.contents.map.replace_page(at, PAGE_BYTES)?;
                 self.unreadable.push(at);
             }
         }
@@ -121,7 +121,7 @@ fn missing(operation: &'static str, path: &Path, error: io::Error) -> MediumErro
     }
 }
 
-/// Nobody has a database open that has no lock file.
+/// Locks the lock file. A database without one is not open anywhere.
 fn lock(path: &Path) -> Result<Option<File>, MediumError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -153,7 +153,7 @@ impl Map {
 
     fn replace(&self, at: u64, len: u64, flags: libc::c_int, file: libc::c_int) -> Result<(), MediumError> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the range is attached to a view that nobody has seen yet.
+        // SAFETY: the range is attached to a view that no other thread has yet.
         let mapped =
             unsafe { libc::mmap(self.at(at), len as usize, prot, flags | libc::MAP_FIXED, file, at as i64) };
         if mapped == libc::MAP_FAILED {
@@ -164,33 +164,23 @@ impl Map {
 }
 
 impl Medium for ViewMedium {
-    fn name(&self) -> String {
-        "view".to_owned()
-    }
-
-    fn base(&self) -> *const u8 {
-        self.map.base()
+    fn facts(&self) -> &Facts {
+        &self.contents.facts
     }
 
     fn len(&self) -> u64 {
-        self.map.len()
-    }
-
-    fn limit(&self) -> u64 {
-        self.map.limit()
+        self.contents.map.len()
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.map.grow(len, |from, to| self.map.attach_memory(from, to))
+        self.contents.grow(len)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.map.check(offset, bytes.len() as u64)?;
+        self.contents.map.check(offset, bytes.len() as u64)?;
         // SAFETY: the range is attached and writable, and the caller of
-        // `write` promises that nobody else uses these bytes meanwhile.
-        unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.at(offset).cast(), bytes.len());
-        }
+        // `write` promises that no other thread uses these bytes meanwhile.
+        unsafe { self.contents.store(offset, bytes) };
         Ok(())
     }
 
@@ -204,35 +194,19 @@ impl Medium for ViewMedium {
         Ok(())
     }
 
-    fn sync_point(&self) -> SyncPoint {
-        SyncPoint::new(0)
-    }
-
-    fn is_durable(&self, _point: SyncPoint) -> bool {
-        true
-    }
-
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.map.check_chunks(offset, len)?;
+        self.contents.map.check_chunks(offset, len)?;
         // SAFETY: as for `write`. Giving the pages back would bring the file's.
-        unsafe { ptr::write_bytes(self.map.at(offset).cast::<u8>(), 0, len as usize) };
+        unsafe { ptr::write_bytes(self.contents.map.at(offset).cast::<u8>(), 0, len as usize) };
         Ok(())
     }
 
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.map.check_chunks(offset, len)
+        self.contents.restore(offset, len, || Ok(()))
     }
 
-    fn stats(&self) -> MediumStats {
-        MediumStats::default()
-    }
-
-    fn survives_exit(&self) -> bool {
-        true
-    }
-
-    fn failure(&self) -> Option<String> {
-        None
+    fn status(&self) -> MediumStatus {
+        self.contents.status()
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::MediumExt;
 use crate::{FileMedium, FileOptions};
 use pantile_base::limits::CHUNK_BYTES;
 

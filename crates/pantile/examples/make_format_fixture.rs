@@ -1,4 +1,4 @@
-//! Makes the stored database that `tests/format.rs` reads, as it is when the
+//! Makes the stored database that `tests/engine/format` reads, as it is when the
 //! format changes and its version with it.
 //!
 //! `cargo run -p pantile --example make_format_fixture -- FILE` writes the
@@ -8,15 +8,17 @@ use std::path::PathBuf;
 
 use pantile::Options;
 
-#[path = "../tests/crash_support/fixture.rs"]
+#[path = "../tests/engine/format/fixture.rs"]
 mod fixture;
 #[allow(dead_code)] // only the tests read it
-#[path = "../tests/crash_support/image_file.rs"]
+#[path = "../tests/engine/format/image_file.rs"]
 mod image_file;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some(target) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        return Err("name the file to write, as in crates/pantile/tests/data/format-1.image".into());
+        return Err(
+            "name the file to write, as in crates/pantile/tests/engine/format/data/format-1.image".into()
+        );
     };
     let place = tempfile::tempdir()?;
     let path = place.path().join("db");

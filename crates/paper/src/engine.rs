@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pantile::Collector;
 use pantile_bench::load::{Context, Silent};
 use pantile_bench::machine;
 
@@ -40,7 +39,7 @@ pub struct Engine;
 
 impl Runner for Engine {
     fn missing(&self, run: &RunSpec) -> Option<String> {
-        Collector::by_name(run.gc).is_none().then(|| not_built_in(run.gc))
+        pantile_rivals::by_name(run.gc).is_none().then(|| not_built_in(run.gc))
     }
 
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending {

@@ -113,7 +113,7 @@ impl Measurement {
 
 impl From<&Record> for Measurement {
     fn from(record: &Record) -> Self {
-        let io = &record.medium_io;
+        let (io, counted) = (&record.medium_io, &record.medium_io.counted);
         let kinds = record.latency_us.iter().map(|(name, summary)| {
             let per_s = if record.seconds > 0.0 { summary.count as f64 / record.seconds } else { 0.0 };
             let kind = KindSummary { per_s, mean: summary.mean, p95: summary.p95, p99: summary.p99 };
@@ -123,16 +123,17 @@ impl From<&Record> for Measurement {
             txn_per_s: record.txn_per_s,
             queries_per_s: record.queries_per_s,
             kinds: kinds.collect(),
-            bytes_written: io.unit_bytes.map_or(io.bytes_written, |unit| unit * io.units_written) as f64,
-            syncs: io.syncs,
+            bytes_written: io.unit_bytes.map_or(counted.bytes_written, |unit| unit * counted.units_written)
+                as f64,
+            syncs: counted.syncs,
             transactions: record.transactions,
             write_amplification: io.write_amplification,
             versions_traversed: record.collector.versions_traversed,
-            chain_mean: record.chains.mean,
-            chain_max: record.chains.max,
+            chain_mean: record.chains.sampled.mean,
+            chain_max: record.chains.sampled.max,
             accesses_per_tuple: record.chains.accesses_per_tuple,
-            recovered_bytes: record.recovery.map(|recovery| recovery.bytes_scanned),
-            recovery_seconds: record.recovery.map(|recovery| recovery.seconds),
+            recovered_bytes: record.recovery.map(|recovery| recovery.counted.bytes_scanned),
+            recovery_seconds: record.recovery.map(|recovery| recovery.counted.seconds),
             seconds: record.per_second.iter().map(Second::from).collect(),
             costs: scaling::Run::of(record),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile::{Durability, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Medium, Settings, Variant};
 
@@ -113,7 +113,7 @@ impl RunSpec {
     /// # Errors
     /// What is not built in or invalid.
     pub fn settings(&self) -> Result<Settings, String> {
-        let gc = Collector::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
+        let gc = pantile_rivals::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;
         let mut gc_options = GcOptions::default();
         if let Some(period) = self.period {

@@ -1,139 +1,102 @@
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
-use pantile_store::Layout;
-
-use crate::deuteronomy::Deuteronomy;
-use crate::ermia::Ermia;
-use crate::hana::Hana;
-use crate::hekaton::Hekaton;
-use crate::hyper::Hyper;
-use crate::n2db::N2db;
-use crate::one_shot::OneShot;
-use crate::steam::Steam;
-use crate::zen::Zen;
 use crate::{GcOptions, NoGc, Reclaimer, TbCollect};
+
+/// What there is to know about a collector before it works.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// The name by which commands and records know it.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Makes it; the number is how many sets of queues it should have.
+    pub build: fn(GcOptions, usize) -> Box<dyn Reclaimer>,
+}
 
 /// Which collector frees the space of versions that nobody can see.
 ///
-/// `docs/collectors.md` says how each works, what it costs and where it
-/// differs from its paper.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Collector {
-    /// None: space of old versions is never used again.
-    None,
-    /// HyPer: global lists of transactions, a watermark at each commit.
-    Hyper,
-    /// Hekaton: found in the background, removed in the foreground.
-    Hekaton,
-    /// SAP HANA: found by intervals and removed in the background.
-    Hana,
-    /// Deuteronomy: epochs without end, a new one every 100 transactions.
-    Deuteronomy,
-    /// ERMIA: epochs in three phases.
-    Ermia,
-    /// Steam: each update prunes the chain that it makes longer.
-    Steam,
-    /// Steam without eager pruning.
-    SteamWatermark,
-    /// N2DB: pruning at commit, with batched writes to the medium.
-    N2db,
-    /// Zen: per-thread queues, scanned in the background.
-    Zen,
-    /// OneShotGC: old versions in time partitions that are freed at once.
-    OneShot,
-    /// TB-Collect as it was published: a block's header goes to the medium
-    /// with every update of one of its versions.
-    TbCollectEager,
-    /// TB-Collect with OneShotGC's hash index for long transactions.
-    TbCollectHash,
-    /// TB-Collect: whole blocks, without walking a chain.
-    #[default]
-    TbCollect,
-}
+/// This is a handle to a [`Description`], so a crate that has a collector of
+/// its own makes a constant of this type, which can be given to the engine like
+/// those below. Two handles are equal if their names are.
+///
+/// ```
+/// use pantile_reclaim::Collector;
+/// assert_eq!(Collector::default(), Collector::TB_COLLECT);
+/// assert_eq!(Collector::TB_COLLECT.to_string(), "tb-collect");
+/// ```
+#[derive(Clone, Copy)]
+pub struct Collector(&'static Description);
 
 impl Collector {
-    /// All collectors.
-    pub const ALL: &'static [Collector] = &[
-        Collector::None,
-        Collector::Hyper,
-        Collector::Hekaton,
-        Collector::Hana,
-        Collector::Deuteronomy,
-        Collector::Ermia,
-        Collector::Steam,
-        Collector::SteamWatermark,
-        Collector::N2db,
-        Collector::Zen,
-        Collector::OneShot,
-        Collector::TbCollectEager,
-        Collector::TbCollectHash,
-        Collector::TbCollect,
-    ];
+    /// TB-Collect: frees whole blocks, without walking a chain. The default.
+    pub const TB_COLLECT: Self = Self::new(&Description {
+        name: "tb-collect",
+        about: "frees whole blocks, without walking a chain",
+        build: |options, shards| Box::new(TbCollect::new(options, shards)),
+    });
+
+    /// TB-Collect as it was published: writes the header of a block to the
+    /// medium with every update of one of its versions.
+    pub const TB_COLLECT_EAGER: Self = Self::new(&Description {
+        name: "tb-collect-eager",
+        about: "tb-collect as published, with a header write for each update",
+        build: |options, shards| Box::new(TbCollect::eager(options, shards)),
+    });
+
+    /// No collector: the space of old versions is never used again.
+    pub const NONE: Self =
+        Self::new(&Description { name: "none", about: "frees nothing", build: |_, _| Box::new(NoGc) });
+
+    /// A handle to this description.
+    pub const fn new(description: &'static Description) -> Self {
+        Self(description)
+    }
 
     /// The name by which commands and records know it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Collector::None => "none",
-            Collector::Hyper => "hyper",
-            Collector::Hekaton => "hekaton",
-            Collector::Hana => "hana",
-            Collector::Deuteronomy => "deuteronomy",
-            Collector::Ermia => "ermia",
-            Collector::Steam => "steam",
-            Collector::SteamWatermark => "steam-watermark",
-            Collector::N2db => "n2db",
-            Collector::Zen => "zen",
-            Collector::OneShot => "one-shot",
-            Collector::TbCollectEager => "tb-collect-eager",
-            Collector::TbCollectHash => "tb-collect-hash",
-            Collector::TbCollect => "tb-collect",
-        }
+    pub const fn name(self) -> &'static str {
+        self.0.name
     }
 
-    /// The collector of this name.
-    ///
-    /// ```
-    /// use pantile_reclaim::Collector;
-    /// assert_eq!(Collector::by_name("tb-collect"), Some(Collector::TbCollect));
-    /// ```
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|c| c.name() == name)
+    /// What it does, in a line.
+    pub const fn about(self) -> &'static str {
+        self.0.about
     }
 
-    /// How the versions lie that it collects.
-    pub fn layout(self) -> Layout {
-        match self {
-            Collector::None | Collector::TbCollectEager | Collector::TbCollectHash | Collector::TbCollect => {
-                Layout::Append
-            }
-            Collector::OneShot => Layout::Delta,
-            _ => Layout::Recycle,
-        }
-    }
-
-    /// The collector itself, with so many sets of queues.
+    /// Makes the collector, with this many sets of queues.
     pub fn build(self, options: GcOptions, shards: usize) -> Box<dyn Reclaimer> {
-        match self {
-            Collector::None => Box::new(NoGc),
-            Collector::Hyper => Box::new(Hyper::new(options)),
-            Collector::Hekaton => Box::new(Hekaton::new(options)),
-            Collector::Hana => Box::new(Hana::new(options)),
-            Collector::Deuteronomy => Box::new(Deuteronomy::new(options)),
-            Collector::Ermia => Box::new(Ermia::new(options)),
-            Collector::Steam => Box::new(Steam::new(options)),
-            Collector::SteamWatermark => Box::new(Steam::watermark_only(options)),
-            Collector::N2db => Box::new(N2db::new(options)),
-            Collector::Zen => Box::new(Zen::new(options)),
-            Collector::OneShot => Box::new(OneShot::new(options)),
-            Collector::TbCollectEager => Box::new(TbCollect::eager(options, shards)),
-            Collector::TbCollectHash => Box::new(TbCollect::with_hash_index(options, shards)),
-            Collector::TbCollect => Box::new(TbCollect::new(options, shards)),
-        }
+        (self.0.build)(options, shards)
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self::TB_COLLECT
+    }
+}
+
+impl PartialEq for Collector {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Collector {}
+
+impl Hash for Collector {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
 impl fmt::Display for Collector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }

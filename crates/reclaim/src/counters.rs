@@ -1,54 +1,139 @@
+//! What a collector has done: counters, and the statistics that readers get.
+
 use std::time::Duration;
 
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
-use crate::stats::CollectorStats;
+/// Defines the statistics once: fields for readers, and the counters behind them.
+macro_rules! statistics {
+    (
+        counters { $($(#[doc = $counter_doc:literal])+ $counter:ident,)+ }
+        maxima { $($(#[doc = $maximum_doc:literal])+ $maximum:ident,)+ }
+        gauges { $($(#[doc = $gauge_doc:literal])+ $gauge:ident,)+ }
+    ) => {
+        /// What a collector has done since the database was opened, and what waits.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        pub struct CollectorStats {
+            $($(#[doc = $counter_doc])+ pub $counter: u64,)+
+            $($(#[doc = $maximum_doc])+ pub $maximum: u64,)+
+            $($(#[doc = $gauge_doc])+ pub $gauge: u64,)+
+        }
 
-/// What has been done. Written once per step or block, so shared lines do not matter.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub blocks_reclaimed: AtomicU64,
-    pub blocks_passed_over: AtomicU64,
-    pub blocks_compacted: AtomicU64,
-    pub versions_reclaimed: AtomicU64,
-    pub survivors_relocated: AtomicU64,
-    pub versions_traversed: AtomicU64,
-    pub tombstones_dropped: AtomicU64,
-    pub tiles_dropped: AtomicU64,
-    headers_written: AtomicU64,
-    steps: AtomicU64,
-    pause_us_max: AtomicU64,
+        impl CollectorStats {
+            /// What happened after `earlier` was read: counters as differences,
+            /// everything else as it is now.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                Self { $($counter: self.$counter.saturating_sub(earlier.$counter),)+ ..*self }
+            }
+        }
+
+        /// Counts what a collector has done. Written once per step or block, so shared
+        /// cache lines do not matter.
+        #[derive(Debug, Default)]
+        pub struct Counters {
+            $($(#[doc = $counter_doc])+ pub $counter: AtomicU64,)+
+            $($(#[doc = $maximum_doc])+ pub $maximum: AtomicU64,)+
+        }
+
+        impl Counters {
+            /// The counters as statistics; what waits is left at zero.
+            pub fn snapshot(&self) -> CollectorStats {
+                CollectorStats {
+                    $($counter: self.$counter.load(Ordering::Relaxed),)+
+                    $($maximum: self.$maximum.load(Ordering::Relaxed),)+
+                    ..CollectorStats::default()
+                }
+            }
+        }
+    };
 }
 
-pub(crate) fn add(counter: &AtomicU64, by: u64) {
+statistics! {
+    counters {
+        /// Blocks freed.
+        blocks_reclaimed,
+        /// The part of `blocks_reclaimed` that was bypassed by a transaction that
+        /// had begun before them and still ran (TB-Collect 4.4, second case).
+        blocks_bypassed,
+        /// The part of `blocks_reclaimed` that was compacted because space was
+        /// short, before theta of it had been superseded.
+        blocks_compacted,
+        /// Old versions whose space was freed.
+        versions_reclaimed,
+        /// Live versions copied out of blocks.
+        survivors_relocated,
+        /// Versions visited by following a chain, a background thread's included.
+        versions_traversed,
+        /// Tombstones found to hide nothing any more.
+        tombstones_dropped,
+        /// Tiles dropped because every version of their block is visible to all.
+        tiles_dropped,
+        /// Block headers written to the medium.
+        headers_written,
+        /// How often a committing thread did some of the collector's work.
+        steps,
+    }
+    maxima {
+        /// The longest of these steps, in microseconds.
+        pause_us_max,
+    }
+    gauges {
+        /// Waiting now in `gc_pending_queue`s: blocks that are obsolete for the most part.
+        pending_blocks,
+        /// Waiting now in `local_gc_queue`s: blocks that nobody can see into.
+        queued_blocks,
+        /// Now in `local_gc_queue_frozen`s: blocks being emptied and freed.
+        frozen_blocks,
+        /// Waiting now in `long_tx_gc_queue`s: blocks that a long transaction bypasses.
+        long_tx_blocks,
+        /// Tiles kept now for chains that long transactions walk, without their blocks.
+        kept_tiles,
+        /// Blocks that a `local_gc_queue` may hold at present before it is worked off.
+        queue_capacity,
+        /// Old versions that wait one by one, in the lists of collectors that free
+        /// versions and not blocks.
+        waiting_versions,
+        /// DRAM of everything that waits, in bytes.
+        queue_bytes,
+        /// Deleted tuples whose tombstones wait now until nothing is left to hide.
+        waiting_tombstones,
+    }
+}
+
+/// Adds to one of the counters.
+pub fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
 impl Counters {
+    /// Adds block headers that were written to the medium.
     pub fn headers_written(&self, by: u64) {
         add(&self.headers_written, by);
     }
 
+    /// Adds a step that took this long.
     pub fn step(&self, took: Duration) {
         add(&self.steps, 1);
         self.pause_us_max.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
     }
+}
 
-    pub fn snapshot(&self) -> CollectorStats {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        CollectorStats {
-            blocks_reclaimed: get(&self.blocks_reclaimed),
-            blocks_passed_over: get(&self.blocks_passed_over),
-            blocks_compacted: get(&self.blocks_compacted),
-            versions_reclaimed: get(&self.versions_reclaimed),
-            survivors_relocated: get(&self.survivors_relocated),
-            versions_traversed: get(&self.versions_traversed),
-            tombstones_dropped: get(&self.tombstones_dropped),
-            tiles_dropped: get(&self.tiles_dropped),
-            headers_written: get(&self.headers_written),
-            steps: get(&self.steps),
-            pause_us_max: get(&self.pause_us_max),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_differences_and_gauges_are_not() {
+        let before = CollectorStats {
+            blocks_reclaimed: 5,
+            pause_us_max: 7,
+            queued_blocks: 9,
             ..CollectorStats::default()
-        }
+        };
+        let after = CollectorStats { blocks_reclaimed: 8, queued_blocks: 4, ..before };
+        let between = after.since(&before);
+        assert_eq!((between.blocks_reclaimed, between.pause_us_max, between.queued_blocks), (3, 7, 4));
     }
 }

@@ -4,18 +4,21 @@ use pantile_store::{RetiredChunk, StoreError};
 
 use crate::Context;
 
-/// Chunks that nothing is in any more, on their way to serving other tables
-/// and size classes, or back to the system.
+/// Chunks that hold nothing any more, on their way to other tables and size
+/// classes, or back to the system.
 #[derive(Default)]
-pub(crate) struct EmptyChunks {
-    /// Taken apart; threads may be looking at their descriptions.
+pub struct EmptyChunks {
+    /// Taken apart; threads may still be looking at their descriptions.
     retired: Vec<(Grace, RetiredChunk)>,
 }
 
 impl EmptyChunks {
-    /// Takes apart one more if it is time, all that there are if `all`, and
-    /// sends on those that nobody is looking at. `is_over` tells of a time
-    /// whether all that ran then has ended.
+    /// Takes apart one more chunk if it is time, or every empty one if `all`,
+    /// and sends on those that no thread is looking at. `is_over` returns
+    /// whether everything that ran at a time has ended.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed.
     pub fn advance(
         &mut self,
         cx: &Context<'_>,

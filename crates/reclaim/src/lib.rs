@@ -1,42 +1,41 @@
 //! Reclamation: what happens to versions that nobody can see any more.
 //!
-//! Collectors stand behind one seam, [`Reclaimer`]. The engine tells them
-//! what has been superseded and lets them work a little after each commit;
-//! they decide what to free. They cannot lose data: the store frees a block
-//! only where everything in it has a successor or a copy that is durable.
+//! Every collector implements one trait, [`Reclaimer`]. The engine tells the
+//! collector what a commit has superseded and calls it after each commit; the
+//! collector decides what to free. No collector can lose data: the store
+//! frees a block only if everything in it has a durable successor or copy.
+//!
+//! Here are TB-Collect, which is the default, and no collector at all. Others
+//! come from other crates as constants of the type [`Collector`];
+//! `docs/collectors.md` shows how to add one.
 
 mod collector;
 mod counters;
-mod deuteronomy;
 mod empty_chunks;
-mod ermia;
-mod freeing;
-mod hana;
-mod hekaton;
-mod hyper;
-mod lists;
-mod n2db;
 mod none;
-mod one_shot;
 mod options;
-mod removing;
-mod stats;
-mod steam;
 mod tb_collect;
 mod tombstones;
-mod zen;
 
-pub use collector::Collector;
+pub use collector::{Collector, Description};
+pub use counters::CollectorStats;
 pub use none::NoGc;
 pub use options::{GcOptions, Pacing};
-pub use stats::CollectorStats;
 pub use tb_collect::TbCollect;
 
+/// Parts of collectors, for those in other crates.
+pub mod parts {
+    pub use crate::counters::{Counters, add};
+    pub use crate::empty_chunks::EmptyChunks;
+    pub use crate::tombstones::Sweep;
+}
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::{Registry, Slot};
-use pantile_store::{Store, StoreError};
+use pantile_store::{SlotReuse, Store, StoreError};
 
 /// A version that a committed transaction has superseded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,17 +48,23 @@ pub struct OldVersion {
     pub address: Address,
     /// When it began.
     pub begin_ts: Timestamp,
-    /// When its successor began: who reads from here on does not see it.
+    /// When its successor began: no reader at or above this sees it.
     pub end_ts: Timestamp,
-    /// Where a copy of it is, in [`pantile_store::Layout::Delta`], which its
-    /// successor is linked to; else none.
-    pub copy: Address,
     /// Whether its successor is linked to it. The tombstone that is
-    /// remembered under the id of a new tuple is in nobody's chain.
+    /// remembered under the id of a new tuple is in no chain.
     pub linked: bool,
 }
 
-/// What became of a visit to a tuple's chain.
+/// A chain that a commit has made longer by one version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongerChain {
+    /// The new version, which nobody finds yet.
+    pub newest: Address,
+    /// The version that it supersedes, and is linked to.
+    pub old: OldVersion,
+}
+
+/// The outcome of a visit to a tuple's chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Visit {
     /// It took place.
@@ -72,29 +77,31 @@ pub enum Visit {
 
 /// The engine's tuples, as far as collectors must know them.
 pub trait Tuples {
-    /// Whether the table is there; dropped tables are seen to elsewhere.
+    /// Whether the table exists. The engine frees the blocks of dropped tables.
     fn exists(&self, table: TableId) -> bool;
 
     /// Asks the CPU to fetch what the calls below look at.
     fn prefetch(&self, table: TableId, tuple: TupleId);
 
-    /// Whether the tuple's newest version is the one at `address` and nobody
-    /// has locked it.
+    /// Whether the tuple's newest version is the one at `address` and the
+    /// tuple is not locked.
     fn is_newest(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
 
-    /// Has everybody find the copy at `to` instead of the version at `from`,
-    /// if that is still the newest and not locked; tells whether.
+    /// Makes the copy at `to` the tuple's newest version in place of the one
+    /// at `from`, if that is still the newest and not locked. Returns whether
+    /// it did.
     fn relocate(&self, table: TableId, tuple: TupleId, from: Address, to: Address) -> bool;
 
-    /// Shows the tuple's newest version, from which its chain can be walked,
-    /// while nobody else changes the chain. The caller has pinned its slot.
+    /// Calls `visit` with the tuple's newest version, from which its chain can
+    /// be walked, while nobody else changes the chain. The caller has pinned
+    /// its slot.
     fn visit_chain(&self, table: TableId, tuple: TupleId, visit: &mut dyn FnMut(Address)) -> Visit;
 
-    /// Forgets where the tombstone of a tuple is whose id is free; tells
+    /// Forgets where the tombstone of a tuple with a free id is. Returns
     /// whether it was at `address`.
     fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
 
-    /// Tuples whose ids are free and that have a tombstone.
+    /// How many tuples have a free id and a tombstone.
     fn waiting_tombstones(&self) -> u64;
 
     /// Bytes of the newest versions of all tuples.
@@ -105,30 +112,33 @@ pub trait Tuples {
 /// the calling thread.
 #[derive(Clone, Copy)]
 pub struct Context<'c> {
-    /// Where versions are.
+    /// The versions.
     pub store: &'c Store,
-    /// Who runs.
+    /// The running transactions.
     pub registry: &'c Registry,
-    /// Who is found where.
+    /// The tuples.
     pub tuples: &'c dyn Tuples,
-    /// The caller's.
+    /// The caller's slot.
     pub slot: Slot,
 }
 
 /// A collector.
 pub trait Reclaimer: Send + Sync {
-    /// The name by which commands and records know it.
-    fn name(&self) -> &'static str;
+    /// Where the store finds slots to write again, if the collector frees
+    /// versions one by one. Asked once, before the store is opened.
+    fn slot_reuse(&self) -> Option<Arc<dyn SlotReuse>> {
+        None
+    }
 
-    /// Whether it wants to be told by [`Reclaimer::extended`].
-    fn prunes(&self) -> bool {
+    /// Whether the engine is to call [`Reclaimer::extended`].
+    fn wants_chains(&self) -> bool {
         false
     }
 
-    /// The version at `newest` has been linked to the one that it supersedes.
-    /// The committing transaction holds the tuple, and nobody finds the
-    /// version yet.
-    fn extended(&self, _context: &Context<'_>, _newest: Address, _old: &OldVersion) {}
+    /// A commit has linked its new versions to those that they supersede. The
+    /// committing transaction holds the tuples, and nobody finds the new
+    /// versions yet.
+    fn extended(&self, _context: &Context<'_>, _chains: &[LongerChain]) {}
 
     /// A committed transaction has superseded a version. It did so at `at`,
     /// as durability counts, which is not before the version's end.
@@ -138,12 +148,12 @@ pub trait Reclaimer: Send + Sync {
     fn superseded(&self, context: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError>;
 
     /// How often a thread of its own is to call [`Reclaimer::run_background`],
-    /// if it wants one.
+    /// if the collector wants one.
     fn background(&self) -> Option<Duration> {
         None
     }
 
-    /// One round of what is done in the background.
+    /// Does one round of background work.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
@@ -151,24 +161,23 @@ pub trait Reclaimer: Send + Sync {
         Ok(())
     }
 
-    /// Does a little of what there is to do; called after each commit.
+    /// Does a bounded part of the work; called after each commit.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
     fn step(&self, context: &Context<'_>) -> Result<(), StoreError>;
 
-    /// Does all it can to free space, since there is none left.
+    /// Frees all it can, since there is no space left.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
     fn make_room(&self, context: &Context<'_>) -> Result<(), StoreError>;
 
-    /// The database has been opened: goes on where work was interrupted
-    /// (TB-Collect 4.5, Algorithm 3). Nothing runs yet.
+    /// Goes on where the last run was interrupted (TB-Collect 4.5, Algorithm
+    /// 3). Called when the database has been opened and nothing runs yet.
     fn resume(&self, store: &Store);
 
-    /// The table has been dropped and nobody uses it; its blocks are not the
-    /// collector's any more.
+    /// Forgets a dropped table, which nobody uses. The engine frees its blocks.
     fn forget(&self, store: &Store, table: TableId);
 
     /// What it has done and what waits.

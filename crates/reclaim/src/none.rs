@@ -8,10 +8,6 @@ use crate::{CollectorStats, Context, OldVersion, Reclaimer};
 pub struct NoGc;
 
 impl Reclaimer for NoGc {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
     fn superseded(&self, _: &Context<'_>, _: &OldVersion, _: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How a collector goes about its work. The defaults are the published ones.
+/// How a collector works. The defaults are the published values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GcOptions {
     /// Share of a block's contents, from 0 to 1, that must be superseded
@@ -15,16 +15,16 @@ pub struct GcOptions {
     pub space_target: f64,
     /// Length of an epoch (TB-Collect 4.2: 40 ms).
     pub epoch: Duration,
-    /// When the queues are worked off.
+    /// When the queues are processed.
     pub pacing: Pacing,
-    /// Whether blocks that a long transaction has been passed over by are
-    /// reclaimed while it runs (TB-Collect 4.4, second case).
-    pub pass_over: bool,
-    /// How often a collector with a thread of its own is called (Steam, Table
-    /// 4: 1 ms).
+    /// Whether blocks that a long transaction bypasses are reclaimed while it
+    /// runs (TB-Collect 4.4, second case).
+    pub bypass: bool,
+    /// How often the background thread of a collector that has one runs
+    /// (Steam, Table 4: 1 ms).
     pub interval: Duration,
-    /// Commits after which collectors that count them may begin an epoch; none
-    /// for the published numbers (Steam, Table 4: 100, or 1 for ERMIA).
+    /// Commits after which a collector that counts them may begin an epoch;
+    /// `None` for the published number (Steam, Table 4: 100, or 1 for ERMIA).
     pub epoch_commits: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Default for GcOptions {
             space_target: 1.25,
             epoch: Duration::from_millis(40),
             pacing: Pacing::Adaptive,
-            pass_over: true,
+            bypass: true,
             interval: Duration::from_millis(1),
             epoch_commits: None,
         }
@@ -71,7 +71,7 @@ impl GcOptions {
     }
 }
 
-/// When a collector works off its queues.
+/// When a collector processes its queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Pacing {
     /// When they hold their share of the data (TB-Collect 4.3).

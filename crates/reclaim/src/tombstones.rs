@@ -1,12 +1,12 @@
 //! Tombstones: they stay until no older version of their tuple can be read
 //! back from the medium (T3).
 //!
-//! Which tombstones hide something is found without a chain: a sweep notes
-//! the tombstones of free tuple ids, then goes over everything superseded
-//! that is still on the medium, and whatever it meets keeps its tombstone.
-//! What is left is dropped. A sweep costs one look at each superseded content,
-//! so it is worth its while only once there are many tombstones; as long as
-//! there are few they take little beside what they hide.
+//! No chain is needed to find out which tombstones hide something. A sweep
+//! notes the tombstones of free tuple ids, then looks at every superseded
+//! version that is still on the medium; the tombstones of those tuples stay,
+//! and the others are dropped. A sweep costs one look at each superseded
+//! content, so it pays only when there are many tombstones; a few take little
+//! space beside what they hide.
 
 use std::collections::HashMap;
 
@@ -18,45 +18,49 @@ use pantile_store::HEADER_BYTES;
 
 use crate::Context;
 
-/// Fewest tombstones worth a sweep, and most that one deals with.
+/// The fewest tombstones that are worth a sweep, and the most that one handles.
 const LEAST: u64 = 256;
 const MOST: usize = 1 << 18;
-/// Tombstones take at least this share of what they may hide.
+/// Tombstones are worth a sweep if they take this share of what they may hide.
 const WORTHWHILE: u64 = 16;
 /// Contents looked at in one step.
 const STEP: usize = 256;
 
 type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
 
+/// A sweep, done in bounded parts.
+#[derive(Default)]
+pub struct Sweep(Stage);
+
 /// How far a sweep is.
 #[derive(Default)]
-pub(crate) enum Sweep {
+enum Stage {
     #[default]
     None,
     /// Noting tombstones; where to go on.
     Gather { waiting: Waiting, at: (u32, u32) },
     /// Waiting for threads that were copying survivors.
     Settle { waiting: Waiting, grace: Grace },
-    /// Meeting what is superseded; where to go on.
+    /// Looking at superseded versions; where to go on.
     Meet { waiting: Waiting, at: (u32, u32), slot: u32 },
-    /// Dropping what was not met.
+    /// Dropping the tombstones that hide none of them.
     Drop { waiting: Vec<((TableId, TupleId), Address)> },
 }
 
 impl Sweep {
-    /// A bounded part of a sweep, if there is one or one is worth beginning.
-    /// `dropped` is told where the tombstones are that are not needed any more.
+    /// Does a bounded part of a sweep, if one is under way or worth beginning.
+    /// Calls `dropped` with each tombstone that is not needed any more.
     pub fn advance(&mut self, cx: &Context<'_>, space_is_short: bool, dropped: impl FnMut(TableId, Address)) {
-        *self = match std::mem::take(self) {
-            Sweep::None if !is_worthwhile(cx, space_is_short) => Sweep::None,
-            Sweep::None => Sweep::Gather { waiting: Waiting::default(), at: FIRST },
-            Sweep::Gather { waiting, at } => gather(cx, waiting, at),
-            Sweep::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
-                true => Sweep::Meet { waiting, at: FIRST, slot: 0 },
-                false => Sweep::Settle { waiting, grace },
+        self.0 = match std::mem::take(&mut self.0) {
+            Stage::None if !is_worthwhile(cx, space_is_short) => Stage::None,
+            Stage::None => Stage::Gather { waiting: Waiting::default(), at: FIRST },
+            Stage::Gather { waiting, at } => gather(cx, waiting, at),
+            Stage::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
+                true => Stage::Meet { waiting, at: FIRST, slot: 0 },
+                false => Stage::Settle { waiting, grace },
             },
-            Sweep::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
-            Sweep::Drop { waiting } => drop_tombstones(cx, waiting, dropped),
+            Stage::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
+            Stage::Drop { waiting } => drop_tombstones(cx, waiting, dropped),
         };
     }
 }
@@ -72,13 +76,13 @@ fn drop_tombstones(
     cx: &Context<'_>,
     mut waiting: Vec<((TableId, TupleId), Address)>,
     mut dropped: impl FnMut(TableId, Address),
-) -> Sweep {
+) -> Stage {
     for ((table, tuple), address) in waiting.split_off(waiting.len().saturating_sub(STEP)) {
         if cx.tuples.drop_tombstone(table, tuple, address) {
             dropped(table, address);
         }
     }
-    if waiting.is_empty() { Sweep::None } else { Sweep::Drop { waiting } }
+    if waiting.is_empty() { Stage::None } else { Stage::Drop { waiting } }
 }
 
 /// The first block there can be.
@@ -90,7 +94,7 @@ fn after(cx: &Context<'_>, (chunk, index): (u32, u32)) -> Option<(u32, u32)> {
     (next.0 < cx.store.chunks_end()).then_some(next)
 }
 
-fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Sweep {
+fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Stage {
     let watermark = cx.registry.watermark();
     let mut left = STEP;
     loop {
@@ -106,16 +110,16 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Sweep {
         }
         left = left.saturating_sub(1);
         match after(cx, at).filter(|_| waiting.len() < MOST) {
-            Some(next) if left == 0 => return Sweep::Gather { waiting, at: next },
+            Some(next) if left == 0 => return Stage::Gather { waiting, at: next },
             Some(next) => at = next,
-            // A copy of a version that has been superseded meanwhile is not
-            // marked as such before the thread that made it is done.
-            None => return Sweep::Settle { waiting, grace: cx.registry.grace() },
+            // The copy of a version that has been superseded meanwhile is not
+            // marked as superseded until the thread that made it is done.
+            None => return Stage::Settle { waiting, grace: cx.registry.grace() },
         }
     }
 }
 
-fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u32) -> Sweep {
+fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u32) -> Stage {
     let mut left = STEP;
     while !waiting.is_empty() && !is_removed(Control::TombstonesStay) {
         let block = cx.store.block_at(at.0, at.1);
@@ -127,13 +131,13 @@ fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u3
             })
         });
         match (next, after(cx, at)) {
-            (Some(next), _) => return Sweep::Meet { waiting, at, slot: next },
+            (Some(next), _) => return Stage::Meet { waiting, at, slot: next },
             (None, Some(next)) => (at, slot, left) = (next, 0, left.saturating_sub(1)),
             (None, None) => break,
         }
         if left == 0 {
-            return Sweep::Meet { waiting, at, slot };
+            return Stage::Meet { waiting, at, slot };
         }
     }
-    Sweep::Drop { waiting: waiting.into_iter().collect() }
+    Stage::Drop { waiting: waiting.into_iter().collect() }
 }

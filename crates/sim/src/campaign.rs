@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pantile::Collector;
+use pantile_testkit::cut::{Broken, CutKind};
 
 use crate::case::{Case, Failure, Totals};
-use crate::medium::{Broken, SimMediumKind};
 
 /// When a campaign ends.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct Campaign {
     /// The seed of the first case; the others follow from it.
     pub seed: u64,
     /// The media, in rotation.
-    pub kinds: Vec<SimMediumKind>,
+    pub kinds: Vec<CutKind>,
     /// The collectors, in rotation.
     pub collectors: Vec<Collector>,
     /// When to end.

@@ -9,14 +9,12 @@ use std::str::FromStr;
 
 use pantile::Collector;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
-use crate::cut::{Keep, Replay};
-use crate::image::Image;
 use crate::life::{Life, Plan, found};
-use crate::medium::{Broken, Log, SimMediumKind};
-use crate::random::{Random, mix};
 use crate::state::{State, apply};
+use pantile_testkit::{Random, mix};
 
 /// Boundaries to try in each life of a large case.
 const SAMPLED: usize = 150;
@@ -92,7 +90,7 @@ pub struct Case {
     /// Determines everything except the other fields.
     pub seed: u64,
     /// The medium.
-    pub kind: SimMediumKind,
+    pub kind: CutKind,
     /// The collector.
     pub collector: Collector,
     /// A promise that the medium breaks.
@@ -117,7 +115,7 @@ pub struct Totals {
     /// Blocks that collectors reclaimed.
     pub blocks_reclaimed: u64,
     /// How many of these were bypassed by a transaction that began before them.
-    pub blocks_passed_over: u64,
+    pub blocks_bypassed: u64,
     /// Versions whose space collectors freed, with their blocks or one by one.
     pub versions_reclaimed: u64,
     /// Versions that collectors relocated.
@@ -140,7 +138,7 @@ impl Totals {
         self.cuts += other.cuts;
         self.cuts_of_recovery += other.cuts_of_recovery;
         self.blocks_reclaimed += other.blocks_reclaimed;
-        self.blocks_passed_over += other.blocks_passed_over;
+        self.blocks_bypassed += other.blocks_bypassed;
         self.versions_reclaimed += other.versions_reclaimed;
         self.survivors_relocated += other.survivors_relocated;
         self.tombstones_dropped += other.tombstones_dropped;
@@ -177,8 +175,8 @@ impl Failure {
         let Case { seed, kind, collector, .. } = self.case;
         let cut = self.cut.map(|cut| format!(" --cut {cut}")).unwrap_or_default();
         let medium = match kind {
-            SimMediumKind::Memory => "dax",
-            SimMediumKind::File => "file",
+            CutKind::Memory => "dax",
+            CutKind::File => "file",
         };
         format!("--simulate --seed {seed} --medium {medium} --gc {}{cut}", collector.name())
     }
@@ -205,14 +203,14 @@ impl Case {
     /// # Errors
     /// A description, if the database answered wrongly.
     pub fn log(self) -> Result<Log, String> {
-        let mut random = Random::new(mix(self.seed));
+        let mut random = Random::new(mix(self.seed), 0);
         let plan = self.plan(&mut random, Size::Busy);
         plan.live_alone(&Image::default(), &State::new(), 0).map(|life| life.log)
     }
 
     fn plan(self, random: &mut Random, size: Size) -> Plan {
         let Case { kind, collector, broken, .. } = self;
-        let seed = random.draw();
+        let seed = random.word();
         let clients = 1 + random.below(if size == Size::Busy { 4 } else { 5 }) as u8;
         let calls = match size {
             Size::Small => 30 + random.below(30),
@@ -257,7 +255,7 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn run(&mut self) -> Result<(), String> {
-        let mut random = Random::new(mix(self.case.seed));
+        let mut random = Random::new(mix(self.case.seed), 0);
         let size = *random.pick(&[Size::Small, Size::Varied, Size::Busy, Size::Busy]);
         let lives = 1 + random.below(3) as u32;
         self.totals.cases += 1;
@@ -270,7 +268,7 @@ impl Run<'_> {
             self.totals.commits += life.steps.len() as u64;
             self.totals.events += life.log.boundaries() as u64;
             self.totals.blocks_reclaimed += life.collected.blocks_reclaimed;
-            self.totals.blocks_passed_over += life.collected.blocks_passed_over;
+            self.totals.blocks_bypassed += life.collected.blocks_bypassed;
             self.totals.versions_reclaimed += life.collected.versions_reclaimed;
             self.totals.survivors_relocated += life.collected.survivors_relocated;
             self.totals.tombstones_dropped += life.collected.tombstones_dropped;
@@ -298,7 +296,7 @@ impl Run<'_> {
     }
 
     fn choose(&self, boundary: usize, random: &mut Random) -> Cut {
-        Cut { boundary, keep: *random.pick(Keep::of(self.case.kind)), choice: random.draw() >> 32 }
+        Cut { boundary, keep: *random.pick(Keep::of(self.case.kind)), choice: random.word() >> 32 }
     }
 
     /// Every boundary; after a fence or sync, everything that can remain.
@@ -308,7 +306,7 @@ impl Run<'_> {
             let keeps = Keep::of(self.case.kind);
             let is_persist = |n: usize| life.log.is_persist(n);
             if boundary == 0 || is_persist(boundary - 1) || is_persist(boundary) {
-                cuts.extend(keeps.iter().map(|&keep| Cut { boundary, keep, choice: random.draw() >> 32 }));
+                cuts.extend(keeps.iter().map(|&keep| Cut { boundary, keep, choice: random.word() >> 32 }));
             } else if !life.log.is_long_run(boundary) || random.one_in(40) {
                 cuts.push(self.choose(boundary, random));
             }
@@ -379,7 +377,7 @@ impl Run<'_> {
     /// Flips bits of a closed database. Each flip must be reported or do no
     /// harm.
     fn flip_bits(&mut self, image: &Image, expected: &State, choice: u64) -> Result<(), String> {
-        let mut random = Random::new(mix(choice));
+        let mut random = Random::new(mix(choice), 0);
         for _ in 0..FLIPS {
             let mut image = image.clone();
             let bit = image.flip(&mut random);
@@ -405,7 +403,7 @@ impl Run<'_> {
         floor: u64,
         first: Cut,
     ) -> Result<(), String> {
-        let mut random = Random::new(mix(first.choice) ^ first.boundary as u64);
+        let mut random = Random::new(mix(first.choice) ^ first.boundary as u64, 0);
         let is_due = random.one_in(AGAIN);
         let boundary = random.below(log.boundaries() as u64) as usize;
         let drawn = self.choose(boundary, &mut random);

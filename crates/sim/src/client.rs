@@ -7,8 +7,8 @@ use pantile::{
     ConflictPolicy, Database, Error, Isolation, Range, Savepoint, Transaction, TransactionOptions, Value,
 };
 
-use crate::random::Random;
 use crate::state::{Change, Row, Versions};
+use pantile_testkit::Random;
 
 /// Keys are below this.
 pub(crate) const KEYS: u64 = 24;

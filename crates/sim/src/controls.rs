@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use pantile::Collector;
 #[cfg(feature = "controls")]
 use pantile_base::control::{self, Control};
+use pantile_testkit::cut::{Broken, CutKind};
 
 use crate::campaign::{Campaign, Until};
 use crate::case::Failure;
-use crate::medium::{Broken, SimMediumKind};
 
 /// What is removed.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct NegativeControl {
     /// What is removed.
     pub removed: Removed,
     /// The media on which it must be noticed.
-    pub kinds: &'static [SimMediumKind],
+    pub kinds: &'static [CutKind],
     /// The collectors with which it must be noticed.
     pub collectors: &'static [Collector],
 }
@@ -52,7 +52,7 @@ const fn promise(
     name: &'static str,
     what: &'static str,
     broken: Broken,
-    kinds: &'static [SimMediumKind],
+    kinds: &'static [CutKind],
 ) -> NegativeControl {
     NegativeControl { name, what, removed: Removed::Promise(broken), kinds, collectors: OF_BLOCKS }
 }
@@ -63,7 +63,7 @@ const fn answer(name: &'static str, what: &'static str, control: Control) -> Neg
         name,
         what,
         removed: Removed::Answer(control),
-        kinds: &SimMediumKind::ALL,
+        kinds: &CutKind::ALL,
         collectors: OF_BLOCKS,
     }
 }
@@ -75,11 +75,12 @@ const fn of_versions(name: &'static str, what: &'static str, control: Control) -
     NegativeControl { collectors: OF_VERSIONS, ..answer(name, what, control) }
 }
 
-const OF_BLOCKS: &[Collector] = &[Collector::TbCollect, Collector::TbCollectEager];
+const OF_BLOCKS: &[Collector] = &[Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER];
 #[cfg(feature = "controls")]
-const OF_VERSIONS: &[Collector] = &[Collector::Hyper, Collector::Steam, Collector::N2db, Collector::Zen];
-const MEMORY: &[SimMediumKind] = &[SimMediumKind::Memory];
-const FILE: &[SimMediumKind] = &[SimMediumKind::File];
+const OF_VERSIONS: &[Collector] =
+    &[pantile_rivals::HYPER, pantile_rivals::STEAM, pantile_rivals::N2DB, pantile_rivals::ZEN];
+const MEMORY: &[CutKind] = &[CutKind::Memory];
+const FILE: &[CutKind] = &[CutKind::File];
 
 /// Those of the medium, which are always available.
 const PROMISES: &[NegativeControl] = &[

@@ -13,17 +13,9 @@ mod campaign;
 mod case;
 mod client;
 mod controls;
-mod cut;
-mod image;
 mod life;
-mod medium;
-mod random;
 mod state;
 
 pub use campaign::{Campaign, Outcome, Until};
 pub use case::{Case, Cut, CutOfCase, Failure, Totals};
 pub use controls::{Caught, NegativeControl, Removed};
-pub use cut::{Keep, Replay};
-pub use image::Image;
-pub use medium::{Broken, Log, SimMedium, SimMediumKind};
-pub use random::{Random, mix};

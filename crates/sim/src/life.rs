@@ -7,12 +7,11 @@ use pantile::{
     Collector, CollectorStats, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range,
     SimulatedTime, TableDef, Type,
 };
+use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
 use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
-use crate::image::Image;
-use crate::medium::{Broken, Log, SimMedium, SimMediumKind};
-use crate::random::{Random, mix};
 use crate::state::{Change, State, TableState, Versions};
+use pantile_testkit::{Random, mix};
 
 /// Most tables at a time.
 const TABLES: usize = 3;
@@ -21,7 +20,7 @@ const TABLES: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub seed: u64,
-    pub kind: SimMediumKind,
+    pub kind: CutKind,
     pub collector: Collector,
     pub broken: Option<Broken>,
     pub clients: u8,
@@ -58,14 +57,14 @@ pub(crate) struct Life {
 }
 
 impl Plan {
-    fn options(&self, medium: Arc<SimMedium>, time: SimulatedTime) -> Options {
-        let mut random = Random::new(self.seed ^ 0xEA6E);
+    fn options(&self, medium: Arc<CutMedium>, time: SimulatedTime) -> Options {
+        let mut random = Random::new(self.seed ^ 0xEA6E, 0);
         let gc = GcOptions {
             theta: *random.pick(&[0.5, 0.75]),
             queue_share: *random.pick(&[0.0, 0.0, 0.15]),
             epoch: Duration::from_micros(*random.pick(&[100, 300, 1_000])),
             pacing: *random.pick(Pacing::ALL),
-            pass_over: !random.one_in(4),
+            bypass: !random.one_in(4),
             space_target: *random.pick(&[1.0, 1.25]),
             ..GcOptions::default()
         };
@@ -92,13 +91,13 @@ impl Plan {
 
     fn live(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
         let limit = self.limit.map(|limit| limit.max(start.len()));
-        let medium = SimMedium::with_limit(start, self.kind, self.broken, limit);
+        let medium = CutMedium::with_limit(start, self.kind, self.broken, limit);
         let time = SimulatedTime::default();
         time.advance(Duration::from_nanos(mix(self.seed) >> 20));
         let options = self.options(Arc::clone(&medium), time.clone());
         let db = options.open("simulated").map_err(|error| format!("open: {error}"))?;
         let mut world = World {
-            random: Random::new(self.seed),
+            random: Random::new(self.seed, 0),
             versions: Versions::new(state),
             state: state.clone(),
             steps: Vec::new(),
@@ -137,7 +136,7 @@ struct World<'w> {
     tables_made: u64,
     mood: Mood,
     hot: u64,
-    medium: &'w SimMedium,
+    medium: &'w CutMedium,
     db: &'w Database,
 }
 
@@ -219,8 +218,8 @@ impl World<'_> {
 ///
 /// # Errors
 /// A description, if it cannot be opened or contradicts itself.
-pub(crate) fn found(image: &Image, kind: SimMediumKind, floor: u64) -> Result<(State, Log), String> {
-    let medium = SimMedium::new(image, kind, None);
+pub(crate) fn found(image: &Image, kind: CutKind, floor: u64) -> Result<(State, Log), String> {
+    let medium = CutMedium::new(image, kind, None);
     let time = SimulatedTime::default();
     let options = Options::new()
         .on_medium(Arc::clone(&medium) as Arc<dyn Medium>)

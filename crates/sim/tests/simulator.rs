@@ -6,15 +6,15 @@
 
 use std::time::Duration;
 
-use pantile::Collector;
-use pantile_sim::{Broken, Campaign, Case, CutOfCase, NegativeControl, SimMediumKind, Totals, Until};
+use pantile_sim::{Campaign, Case, CutOfCase, NegativeControl, Totals, Until};
+use pantile_testkit::cut::{Broken, CutKind};
 
 fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("the environment variable is a number"))
 }
 
 fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
-    let (kinds, collectors) = (SimMediumKind::ALL.to_vec(), Collector::ALL.to_vec());
+    let (kinds, collectors) = (CutKind::ALL.to_vec(), pantile_rivals::all().to_vec());
     Campaign { seed, kinds, collectors, until, threads: 2, broken }
 }
 

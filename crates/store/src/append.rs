@@ -1,190 +1,33 @@
-//! Appending: the only way in which contents reach the medium.
+//! Appending: how contents reach the medium.
 //!
-//! A stream holds one open block per table and size class. Threads take any
-//! stream that is free for the moment of their append, so nothing grows with
-//! the number of threads ever seen (T19), and contents of concurrent commits
-//! lie densely.
+//! A stream holds one open block per table and size class. A thread takes any
+//! free stream for the moment of its append, so nothing grows with the number
+//! of threads ever seen (T19), and the contents of concurrent commits lie
+//! densely.
 
-use std::collections::HashMap;
 use std::ops::DerefMut;
 
-use foldhash::fast::FixedState;
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
-use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_base::{Address, Timestamp};
 use pantile_media::{MediumError, SyncPoint};
 
 use crate::block::{BlockId, BlockRef, BlockState};
-use crate::content::{ContentFlags, HEADER_BYTES, Header, encode};
+use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{Descriptor, ENTRY_BYTES};
 use crate::geometry::stride_for;
-use crate::recycle::Layout;
 use crate::store::Store;
-
-/// A content to append.
-#[derive(Clone, Copy, Debug)]
-pub struct NewContent<'a> {
-    /// Its table.
-    pub table: TableId,
-    /// The tuple that it is a version of.
-    pub tuple: TupleId,
-    /// What it is.
-    pub flags: ContentFlags,
-    /// How long it is likely to live.
-    pub age: Age,
-    /// The transaction that writes or wrote it.
-    pub txn_id: Timestamp,
-    /// How many contents that transaction writes or wrote.
-    pub transaction_contents: u64,
-    /// The row.
-    pub row: &'a [u8],
-}
-
-/// Versions that are likely to die together go to blocks of their own (T23): a
-/// row that is written twice, like an order line that is delivered, would
-/// otherwise keep what it was and what it is in one block for ever.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Age {
-    /// The first version of a tuple.
-    First,
-    /// A version that has superseded another.
-    Later,
-    /// A copy of a version that is being superseded ([`Layout::Delta`]).
-    Superseded,
-}
-
-/// Who appends, when there is hardly any space left (T14).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Urgency {
-    /// A writer.
-    Write,
-    /// A transaction that only deletes.
-    Delete,
-    /// A collector.
-    Collect,
-}
-
-/// The blocks that one stream appends to.
-#[derive(Debug, Default)]
-pub(crate) struct Stream {
-    by_key: HashMap<(u64, Age), usize, FixedState>,
-    lanes: Vec<Lane>,
-    /// The lane of each content of the append in progress.
-    plan: Vec<u32>,
-    pub payload_bytes: u64,
-    pub contents: u64,
-}
-
-/// The contents of one table and size class.
-#[derive(Debug)]
-struct Lane {
-    table: TableId,
-    stride: u32,
-    age: Age,
-    open: Option<OpenBlock>,
-    /// Opened for the append in progress, to be filled after `open`.
-    spare: Vec<BlockId>,
-    /// Slots that the append in progress needs.
-    wanted: u32,
-    /// Free slots for the append in progress, the first last.
-    vacant: Vec<Address>,
-    /// How often idle lanes have been looked for since something was appended.
-    idle: u32,
-    staging: Vec<u8>,
-    /// A content that goes to a slot of its own.
-    patch: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct OpenBlock {
-    id: BlockId,
-    first: Address,
-    seed: u64,
-    next: u32,
-    slots: u32,
-    /// First slot that is staged and not yet on the medium.
-    staged_from: u32,
-    /// The first and last `begin_ts` of what is staged.
-    staged_begins: (u64, u64),
-}
-
-/// The first and last `begin_ts` of nothing.
-const NO_BEGINS: (u64, u64) = (u64::MAX, 0);
-
-/// Names a table's size class.
-pub(crate) fn class_key(table: TableId, stride: u32) -> u64 {
-    (u64::from(table.0) << 32) | u64::from(stride)
-}
-
-impl Stream {
-    #[inline]
-    fn lane(&mut self, table: TableId, stride: u32, age: Age) -> usize {
-        let lanes = &mut self.lanes;
-        *self.by_key.entry((class_key(table, stride), age)).or_insert_with(|| {
-            lanes.push(Lane {
-                table,
-                stride,
-                age,
-                open: None,
-                spare: Vec::new(),
-                wanted: 0,
-                vacant: Vec::new(),
-                idle: 0,
-                staging: Vec::new(),
-                patch: Vec::new(),
-            });
-            lanes.len() - 1
-        })
-    }
-
-    pub fn partly_filled(&self) -> Vec<(BlockId, u32)> {
-        let open = self.lanes.iter().filter_map(|lane| lane.open.as_ref());
-        open.map(|b| (b.id, b.next)).collect()
-    }
-
-    /// Takes the blocks of lanes that have not been appended to for some rounds.
-    fn take_idle(&mut self, rounds: u32) -> Vec<(u64, BlockId)> {
-        let mut idle = Vec::new();
-        for lane in self.lanes.iter_mut().filter(|lane| lane.open.is_some()) {
-            lane.idle += 1;
-            if lane.idle > rounds {
-                let class = lane.class();
-                idle.extend(lane.open.take().map(|open| (class, open.id)));
-            }
-        }
-        idle
-    }
-
-    /// Stops appending to a table's blocks.
-    pub fn forget(&mut self, table: TableId) {
-        let lanes = std::mem::take(&mut self.lanes);
-        self.by_key.clear();
-        for lane in lanes.into_iter().filter(|lane| lane.table != table) {
-            self.by_key.insert((lane.class(), lane.age), self.lanes.len());
-            self.lanes.push(lane);
-        }
-    }
-}
-
-impl Lane {
-    fn class(&self) -> u64 {
-        class_key(self.table, self.stride)
-    }
-
-    fn room(&self) -> u32 {
-        self.open.as_ref().map_or(0, |b| b.slots - b.next)
-    }
-}
+use crate::stream::{Company, Lane, NO_BEGINS, NewContent, OpenBlock, Spare, Stream, Urgency};
 
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]
 #[derive(Debug)]
 pub struct Appended<'s> {
     store: &'s Store,
-    /// Held where the append opened a block: another commit must not rely on
-    /// the block's descriptor before our fence has made it durable (I-7).
+    /// Held if the append opened a block: another commit must not rely on the
+    /// block's descriptor before our fence has made it durable (I-7).
     stream: Option<MutexGuard<'s, Stream>>,
     carved: Vec<BlockId>,
 }
@@ -207,8 +50,8 @@ impl Appended<'_> {
         Ok(())
     }
 
-    /// Leaves it to somebody's later sync to make the contents durable.
-    fn persist_later(self) -> SyncPoint {
+    /// Leaves the contents to become durable with somebody else's sync.
+    pub(crate) fn persist_later(self) -> SyncPoint {
         let point = self.store.medium.sync_point();
         if !self.carved.is_empty() {
             let mut allocator = self.store.allocator.lock();
@@ -237,7 +80,11 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
-        self.append_to(&self.streams, hint, urgency, contents, now, addresses)
+        let reservation = Reservation::new(urgency, Company::Any);
+        let (appended, payload) =
+            self.append_to(&self.streams, hint, reservation, contents, now, addresses)?;
+        self.appended.fetch_add(payload, Ordering::Relaxed);
+        Ok(appended)
     }
 
     /// Appends copies to blocks that only copies go to.
@@ -248,32 +95,32 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
-        let appended =
-            self.append_to(&self.survivor_streams, hint, Urgency::Collect, contents, now, addresses)?;
+        let reservation = Reservation::new(Urgency::Collect, Company::Any);
+        let (appended, payload) =
+            self.append_to(&self.survivor_streams, hint, reservation, contents, now, addresses)?;
+        self.appended.fetch_add(payload, Ordering::Relaxed);
         Ok(appended.persist_later())
     }
 
-    fn append_to<'s, 'c>(
+    /// Appends to any of some streams; returns the bytes of the contents, too.
+    pub(crate) fn append_to<'s, 'c>(
         &'s self,
         streams: &'s [Mutex<Stream>],
         hint: usize,
-        urgency: Urgency,
+        mut reservation: Reservation,
         contents: impl Iterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
-    ) -> Result<Appended<'s>, StoreError> {
+    ) -> Result<(Appended<'s>, u64), StoreError> {
         let mut guard = take_stream(streams, hint);
-        // With the stream's lock held: a sample is of before or of after all this.
+        // Under the stream's lock: a sample is taken before or after all of this.
         let at = now();
         let stream = guard.deref_mut();
-        let mut opened = Opened { urgency, any: false, carved: Vec::new() };
-        self.reserve(stream, hint, contents.clone(), &now, &mut opened)?;
+        self.reserve(stream, hint, contents.clone(), &now, &mut reservation)?;
         let (mut count, mut payload) = (0, 0);
         for (n, content) in contents.enumerate() {
-            if content.age != Age::Superseded {
-                payload += (content.row.len() + HEADER_BYTES) as u64;
-                count += 1;
-            }
+            payload += (content.row.len() + HEADER_BYTES) as u64;
+            count += 1;
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             let header = Header {
                 txn_id: content.txn_id,
@@ -291,18 +138,18 @@ impl Store {
         }
         stream.payload_bytes += payload;
         stream.contents += count;
-        self.appended.fetch_add(payload, Ordering::Relaxed);
-        Ok(Appended { store: self, stream: opened.any.then_some(guard), carved: opened.carved })
+        let stream = reservation.opened.then_some(guard);
+        Ok((Appended { store: self, stream, carved: reservation.carved }, payload))
     }
 
-    /// Makes sure that the stream has room for all contents, before any is written.
+    /// Finds room for all contents before any is written.
     fn reserve<'c>(
         &self,
         stream: &mut Stream,
         hint: usize,
         contents: impl Iterator<Item = NewContent<'c>>,
         now: &impl Fn() -> Timestamp,
-        opened: &mut Opened,
+        reservation: &mut Reservation,
     ) -> Result<(), StoreError> {
         stream.plan.clear();
         for content in contents {
@@ -313,55 +160,52 @@ impl Store {
         let mut outcome = Ok(());
         for n in 0..stream.plan.len() {
             let lane = &mut stream.lanes[stream.plan[n] as usize];
-            let mut wanted = std::mem::take(&mut lane.wanted);
-            if outcome.is_ok() && wanted > 0 && self.may_overwrite(lane.age) {
-                self.take_vacant(lane.class(), hint, wanted, &mut lane.vacant);
-                wanted -= lane.vacant.len() as u32;
-                lane.vacant.reverse();
-            }
+            let wanted = std::mem::take(&mut lane.wanted);
             if outcome.is_ok() && wanted > lane.room() {
-                outcome = self.open_blocks(lane, wanted, now, opened);
+                outcome = self.find_room(lane, hint, wanted, now, reservation);
             }
         }
         if outcome.is_err() {
-            self.give_back(stream, std::mem::take(&mut opened.carved));
+            self.give_back(stream, std::mem::take(&mut reservation.carved));
         }
         outcome.map_err(StoreError::Medium)
     }
 
-    /// Whether contents go to slots that have become free.
-    fn may_overwrite(&self, age: Age) -> bool {
-        match self.options.layout {
-            Layout::Append => false,
-            Layout::Recycle => true,
-            Layout::Delta => age != Age::Superseded,
-        }
-    }
-
-    fn open_blocks(
+    /// Finds what a lane is to fill after its open block: free slots, where a
+    /// collector reuses them, then blocks that are partly filled, then free ones.
+    #[cold]
+    fn find_room(
         &self,
         lane: &mut Lane,
+        hint: usize,
         wanted: u32,
         now: &impl Fn() -> Timestamp,
-        opened: &mut Opened,
+        reservation: &mut Reservation,
     ) -> Result<(), MediumError> {
         let mut room = lane.room();
+        if let Some(reuse) = self.options.reuse.as_ref().filter(|_| reservation.company == Company::Any) {
+            let mut slots = Vec::new();
+            reuse.take((lane.table, lane.stride), hint, (wanted - room) as usize, &mut slots);
+            room += slots.len() as u32;
+            lane.spare.extend(slots.into_iter().map(Spare::Slot));
+        }
         while room < wanted {
-            let id = match self.resume(lane) {
+            let resumed = if reservation.company == Company::Any { self.resume(lane) } else { None };
+            let id = match resumed {
                 Some(id) => id,
-                None => self.open_block(lane, now(), opened)?,
+                None => self.open_block(lane, now(), reservation)?,
             };
             let (chunk, block) = self.block(id);
             room += chunk.geometry.slots - block.fill();
-            lane.spare.push(id);
+            lane.spare.push(Spare::Block(id));
         }
         // Filled in order, the one that is part full first.
         lane.spare.reverse();
         Ok(())
     }
 
-    /// Lets every lane of the class have the blocks of lanes that have been
-    /// idle for so many calls, so that they become full and can be collected.
+    /// Gives the blocks of lanes that have been idle for this many calls to any
+    /// lane of their class, so that they become full and can be collected.
     pub fn give_up_idle(&self, rounds: u32) {
         for stream in self.streams.iter().chain(&self.survivor_streams) {
             let Some(mut stream) = stream.try_lock() else { continue };
@@ -373,40 +217,43 @@ impl Store {
     }
 
     /// A partly filled block of an idle lane, or from before the database was
-    /// opened. Its versions may be of another age; it is one block.
+    /// opened. Its versions may be of another age, which costs one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
-        if lane.age == Age::Superseded {
-            // What lies beside old versions must go when they do.
-            return None;
-        }
         self.resumable.lock().get_mut(&lane.class())?.pop()
     }
 
-    fn open_block(&self, lane: &Lane, now: Timestamp, opened: &mut Opened) -> Result<BlockId, MediumError> {
+    fn open_block(
+        &self,
+        lane: &Lane,
+        now: Timestamp,
+        reservation: &mut Reservation,
+    ) -> Result<BlockId, MediumError> {
         let id = {
             let mut allocator = self.allocator.lock();
             allocator.settle(|point| self.medium.is_durable(point));
             match allocator.take(lane.stride) {
                 Some(id) => id,
                 None => {
-                    let at =
-                        opened.carved.iter().position(|id| self.block(*id).0.geometry.stride == lane.stride);
+                    let at = reservation
+                        .carved
+                        .iter()
+                        .position(|id| self.block(*id).0.geometry.stride == lane.stride);
                     match at {
-                        Some(at) => opened.carved.swap_remove(at),
+                        Some(at) => reservation.carved.swap_remove(at),
                         None => {
-                            opened.any = true;
-                            let mut blocks = self.carve(&mut allocator, lane.stride, opened.urgency)?;
+                            reservation.opened = true;
+                            let mut blocks = self.carve(&mut allocator, lane.stride, reservation.urgency)?;
                             let first = blocks.remove(0);
-                            opened.carved.append(&mut blocks);
+                            reservation.carved.append(&mut blocks);
                             first
                         }
                     }
                 }
             }
         };
-        opened.any = true;
+        reservation.opened = true;
         let (chunk, block) = self.block(id);
-        let recycles = self.options.layout.recycles();
+        let recycles = self.options.reuse.is_some();
         block.open(lane.table, now.get(), recycles);
         self.used_bytes.fetch_add(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles };
@@ -417,16 +264,25 @@ impl Store {
         Ok(id)
     }
 
-    /// After a reservation that failed: blocks that were opened stay with
-    /// their table, to be filled later.
+    /// Undoes a reservation that failed: blocks that were opened stay with their
+    /// table, to be filled later.
     fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>) {
-        // Who takes them up next relies on their descriptors (I-7). If this
-        // fails the medium has latched, and nobody takes them up.
+        // The next append relies on their descriptors (I-7). If the fence fails
+        // the medium has latched, and nothing is appended any more.
         let _ = self.medium.fence();
         let mut resumable = self.resumable.lock();
+        let mut slots = Vec::new();
         for lane in &mut stream.lanes {
-            resumable.entry(lane.class()).or_default().append(&mut lane.spare);
-            self.return_vacant(lane.class(), &mut lane.vacant);
+            let class = lane.class();
+            for spare in lane.spare.drain(..) {
+                match spare {
+                    Spare::Block(id) => resumable.entry(class).or_default().push(id),
+                    Spare::Slot(slot) => slots.push(slot),
+                }
+            }
+        }
+        if let Some(reuse) = &self.options.reuse {
+            reuse.give_back(&mut slots.into_iter());
         }
         let mut allocator = self.allocator.lock();
         for id in carved {
@@ -443,12 +299,10 @@ impl Store {
         row: &[u8],
         at: Timestamp,
     ) -> Result<Address, MediumError> {
-        if let Some(address) = lane.vacant.pop() {
-            self.overwrite(lane, address, header, row, at)?;
+        if lane.room() == 0
+            && let Some(address) = self.go_on(lane, header, row, at)?
+        {
             return Ok(address);
-        }
-        if lane.room() == 0 {
-            self.next_block(lane, at)?;
         }
         let stride = lane.stride as usize;
         let open = lane.open.as_mut().expect("the reservation made room");
@@ -463,36 +317,23 @@ impl Store {
         Ok(address)
     }
 
-    /// Writes a content to a slot that has become free.
-    fn overwrite(
+    /// The open block is full: takes the next one, or writes the content to a
+    /// free slot and returns its address.
+    #[cold]
+    fn go_on(
         &self,
         lane: &mut Lane,
-        address: Address,
         header: Header,
         row: &[u8],
         at: Timestamp,
-    ) -> Result<(), MediumError> {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        let block = &chunk.blocks[index as usize];
-        block.tile.replace_link(slot, None);
-        lane.patch.clear();
-        encode(header, row, self.content_seed(block.opened_at()), address, &mut lane.patch);
-        self.medium.write(address.offset(), &lane.patch)?;
-        self.medium.flush(address.offset(), lane.patch.len() as u64);
-        let begin = header.txn_id.get();
-        block.note_begins(begin, begin, at.get());
-        // Who finds the slot in use finds what is written there.
-        block.map.unset(slot);
-        Ok(())
-    }
-
-    #[cold]
-    fn next_block(&self, lane: &mut Lane, at: Timestamp) -> Result<(), MediumError> {
+    ) -> Result<Option<Address>, MediumError> {
         if lane.open.is_some() {
             self.write_staged(lane, at)?;
         }
-        let id = lane.spare.pop().expect("the reservation made room");
+        let id = match lane.spare.pop().expect("the reservation made room") {
+            Spare::Block(id) => id,
+            Spare::Slot(slot) => return self.overwrite(slot, header, row, at, &mut lane.staging).map(Some),
+        };
         let (chunk, block) = self.block(id);
         lane.open = Some(OpenBlock {
             id,
@@ -503,7 +344,7 @@ impl Store {
             staged_from: block.fill(),
             staged_begins: NO_BEGINS,
         });
-        Ok(())
+        Ok(None)
     }
 
     /// Writes what is staged: one write for contents that lie side by side.
@@ -527,18 +368,26 @@ impl Store {
     }
 }
 
-/// Any stream that is free, or else the caller's own.
+/// Any free stream, or else the caller's own.
 fn take_stream(streams: &[Mutex<Stream>], hint: usize) -> MutexGuard<'_, Stream> {
     let own = hint % streams.len();
     let mut each = (0..streams.len()).map(|n| (own + n) % streams.len());
     each.find_map(|n| streams[n].try_lock()).unwrap_or_else(|| streams[own].lock())
 }
 
-/// What a reservation opened.
+/// Room for the contents of one append.
 #[derive(Debug)]
-struct Opened {
+pub(crate) struct Reservation {
     urgency: Urgency,
-    any: bool,
-    /// Blocks of freshly carved chunks that nobody took.
+    company: Company,
+    /// It has opened a block.
+    opened: bool,
+    /// Blocks of freshly carved chunks that it did not need.
     carved: Vec<BlockId>,
+}
+
+impl Reservation {
+    pub fn new(urgency: Urgency, company: Company) -> Self {
+        Self { urgency, company, opened: false, carved: Vec::new() }
+    }
 }

@@ -1,7 +1,7 @@
 //! Blocks and chunks as DRAM knows them, and the life cycle of a block.
 
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use pantile_base::{Address, TableId, Timestamp};
 
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES};
@@ -18,13 +18,13 @@ use crate::update_map::UpdateMap;
 pub enum BlockState {
     /// Belongs to no table; its bytes mean nothing.
     Free = 0,
-    /// A stream appends to it, or will when it finds it again after a restart.
+    /// A stream appends to it, or will do so after a restart.
     Open = 1,
     /// Full: every slot has been written.
     Sealed = 2,
-    /// A collector moves out what lives; this is known on the medium.
+    /// A collector moves its live versions out; the medium says so.
     Frozen = 3,
-    /// No transaction can see into it; it becomes free once that is durable.
+    /// No transaction can see into it; it becomes free when that is durable.
     Released = 4,
 }
 
@@ -68,23 +68,27 @@ pub struct BlockRef {
 }
 
 impl BlockRef {
-    /// A number that spreads blocks over a few places.
-    pub(crate) fn spread(self) -> usize {
+    /// A number that spreads blocks over a few places; the same in every life.
+    pub fn spread(self) -> usize {
         self.id.chunk.wrapping_mul(61).wrapping_add(self.id.index) as usize
     }
 }
 
-/// What each update of one of its versions needs comes first, on few lines.
+/// In `Block::on_medium`: the block is frozen.
+const FROZEN: u8 = 1;
+/// In `Block::on_medium`: its slots may be written again one by one.
+const RECYCLES: u8 = 2;
+
+/// The fields that every update of one of its versions needs come first, on
+/// few cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    /// Rises when a life ends: links to versions of earlier lives are told by it.
+    /// Rises when a life ends, so that links to earlier lives can be recognised.
     life: AtomicU16,
     state: AtomicU8,
-    /// The medium says that the block is frozen.
-    frozen_on_medium: AtomicBool,
-    /// Its slots may be written again one by one.
-    recycles: AtomicBool,
+    /// What the block's descriptor says on the medium: `FROZEN`, `RECYCLES`.
+    on_medium: AtomicU8,
     table: AtomicU32,
     opened_at: AtomicU64,
     pub tile: TileCell,
@@ -102,8 +106,6 @@ pub(crate) struct Block {
     half_since: AtomicU64,
     /// Slots written in this life.
     fill: AtomicU32,
-    /// Slots that may be written again now (`recycle.rs`).
-    pub vacant: UpdateMap,
 }
 
 impl Block {
@@ -114,8 +116,7 @@ impl Block {
             opened_at: AtomicU64::new(0),
             fill: AtomicU32::new(0),
             life: AtomicU16::new(0),
-            frozen_on_medium: AtomicBool::new(false),
-            recycles: AtomicBool::new(false),
+            on_medium: AtomicU8::new(0),
             min_txnid: AtomicU64::new(u64::MAX),
             last_begin: AtomicU64::new(0),
             last_append: AtomicU64::new(0),
@@ -123,7 +124,6 @@ impl Block {
             left_at: AtomicU64::new(0),
             half_since: AtomicU64::new(0),
             map: UpdateMap::default(),
-            vacant: UpdateMap::default(),
             tile: TileCell::new(slots as usize),
         }
     }
@@ -132,7 +132,7 @@ impl Block {
         BlockState::from_raw(self.state.load(Ordering::Acquire))
     }
 
-    /// Moves the block on in its life.
+    /// Changes the state of the block.
     ///
     /// # Panics
     /// If the life cycle does not allow it: a block freed twice would be
@@ -144,18 +144,17 @@ impl Block {
     }
 
     pub fn open(&self, table: TableId, opened_at: u64, recycles: bool) {
-        self.recycles.store(recycles, Ordering::Relaxed);
+        self.on_medium.store(if recycles { RECYCLES } else { 0 }, Ordering::Relaxed);
         self.table.store(table.0, Ordering::Relaxed);
         self.opened_at.store(opened_at, Ordering::Relaxed);
         self.fill.store(0, Ordering::Relaxed);
         self.become_(BlockState::Open);
     }
 
-    /// Nothing of the life that ends is left; the caller has seen to the tile.
+    /// Clears what belongs to the life that ends. The caller has taken the tile.
     pub fn free(&self) {
         self.map.clear();
-        self.vacant.clear();
-        self.frozen_on_medium.store(false, Ordering::Relaxed);
+        self.on_medium.store(0, Ordering::Relaxed);
         self.min_txnid.store(u64::MAX, Ordering::Relaxed);
         self.last_begin.store(0, Ordering::Relaxed);
         self.last_append.store(0, Ordering::Relaxed);
@@ -191,15 +190,15 @@ impl Block {
     }
 
     pub fn recycles(&self) -> bool {
-        self.recycles.load(Ordering::Relaxed)
+        self.on_medium.load(Ordering::Relaxed) & RECYCLES != 0
     }
 
     pub fn is_frozen_on_medium(&self) -> bool {
-        self.frozen_on_medium.load(Ordering::Relaxed)
+        self.on_medium.load(Ordering::Relaxed) & FROZEN != 0
     }
 
     pub fn set_frozen_on_medium(&self) {
-        self.frozen_on_medium.store(true, Ordering::Relaxed);
+        self.on_medium.fetch_or(FROZEN, Ordering::Relaxed);
     }
 
     /// Versions with `begin_ts` between these have been appended at this time.
@@ -221,9 +220,9 @@ impl Block {
         self.last_append.load(Ordering::Acquire)
     }
 
-    /// What was done to it up to here must be durable before it goes (T1). That
-    /// the copies of its survivors are durable is not enough: a state record
-    /// must expect them, or nobody would miss one that rots (I-9).
+    /// Everything done to it up to this time must be durable before it goes
+    /// (T1). Durable copies of its survivors are not enough: a state record must
+    /// expect them, or a copy that rots would not be missed (I-9).
     pub fn evidence(&self) -> u64 {
         self.max_txnid().max(self.last_append()).max(self.left_at())
     }
@@ -245,16 +244,17 @@ impl Block {
         self.half_since.store(now.get(), Ordering::Relaxed);
     }
 
-    /// The version in a slot has a successor from `at` on. Gives the number
-    /// of superseded versions, or `None` if it was known to be one.
+    /// The version in a slot has a successor from `at` on. Returns the number of
+    /// superseded versions, or `None` if this one had been superseded before.
     #[inline]
     pub fn supersede(&self, slot: u32, at: u64) -> Option<u32> {
-        // Before the bit: who finds the bit finds the time.
+        // Before the bit: a thread that finds the bit finds the time.
         self.max_txnid.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)
     }
 
-    /// The version in a slot has a copy elsewhere, found since `at` at the latest.
+    /// The version in a slot has a copy elsewhere, which readers find since `at`
+    /// at the latest.
     pub fn leave(&self, slot: u32, at: u64) -> Option<u32> {
         self.left_at.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)

@@ -10,15 +10,15 @@ use pantile_base::sync::atomic::Ordering;
 use pantile_media::{MediumError, SyncPoint};
 
 use crate::allocator::Allocator;
-use crate::append::Urgency;
 use crate::block::{BlockId, Chunk};
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
 use crate::geometry::Geometry;
 use crate::store::Store;
+use crate::stream::Urgency;
 
-/// Chunks held in reserve: one in so many, but at least (unless the medium is
-/// tiny) and at most so many.
+/// Chunks held in reserve: a share of all, within these bounds (but less on a
+/// tiny medium).
 const RESERVE_SHARE: usize = 128;
 const LEAST_RESERVE: usize = 3;
 const MOST_RESERVE: usize = 8;
@@ -99,7 +99,7 @@ impl Store {
     }
 
     fn wanted_reserve(&self, allocator: &Allocator) -> usize {
-        let limit = (self.medium.limit() / CHUNK_BYTES) as usize;
+        let limit = (self.medium.facts().limit / CHUNK_BYTES) as usize;
         let least = LEAST_RESERVE.min(limit / 8);
         (allocator.carved / RESERVE_SHARE).clamp(least, MOST_RESERVE)
     }
@@ -127,8 +127,8 @@ impl Store {
     }
 
     /// Takes apart a chunk that has been empty since before everything that
-    /// runs, if there are more than a few or `all` are to go; `is_over` tells
-    /// of a time whether all that ran then has ended.
+    /// runs, if there are more than a few or `all` are to go. `is_over` returns
+    /// whether everything that ran at a time has ended.
     pub fn retire_chunk(
         &self,
         all: bool,
@@ -156,8 +156,8 @@ impl Store {
         Some(RetiredChunk { chunk, at: now(), forgotten: None })
     }
 
-    /// Has the medium forget how the chunk was divided; tells whether it
-    /// durably has. First a state record must say that there is one chunk
+    /// Erases from the medium how the chunk was divided; returns whether that
+    /// is durable. First a state record must say that there is one chunk
     /// less, or the next recovery would miss it.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ impl Store {
     /// Bytes that writers can still take, in whole chunks, and the most that
     /// there can be.
     pub fn room(&self) -> (u64, u64) {
-        let limit = self.medium.limit() / CHUNK_BYTES;
+        let limit = self.medium.facts().limit / CHUNK_BYTES;
         let allocator = self.allocator.lock();
         let is_empty = |&&(number, _): &&(u32, Timestamp)| {
             self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)

@@ -1,6 +1,6 @@
-//! What collectors do to blocks. They say which; what may be done is decided
-//! here, against the contents themselves and what is durable, so that a bad
-//! policy costs space and never a row.
+//! What collectors do to blocks. They choose the blocks. What may be done is
+//! decided here, by the contents and by what is durable, so that a bad policy
+//! costs space and never a row.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
@@ -8,15 +8,14 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::SyncPoint;
 use smallvec::SmallVec;
 
-use crate::append::{Age, NewContent};
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
 use crate::kept_tiles::KeepLinks;
-use crate::recycle::Layout;
 use crate::store::Store;
+use crate::stream::{Age, NewContent};
 use crate::tile::Tile;
 
 /// A version has been superseded.
@@ -24,8 +23,8 @@ use crate::tile::Tile;
 pub struct Superseded {
     /// The block that it is in.
     pub block: BlockRef,
-    /// How many of the block's versions have been superseded by now; `None`
-    /// if this one had been before.
+    /// How many of the block's versions have been superseded; `None` if this
+    /// one had been before.
     pub count: Option<u32>,
     /// Slots of the block.
     pub slots: u32,
@@ -54,14 +53,14 @@ pub struct BlockInfo {
     pub last_append: Timestamp,
     /// When a version of it was last superseded (`max_txnid`).
     pub max_txnid: Timestamp,
-    /// Until when something in it could be found: `max_txnid`, or when the
+    /// Until when readers could find something in it: `max_txnid`, or when the
     /// last survivor left.
     pub seen_until: Timestamp,
     /// Whether all its contents are tombstones.
     pub is_of_tombstones: bool,
     /// Since when it has been known to be obsolete for the most part.
     pub half_since: Option<Timestamp>,
-    /// What was done to it up to here must be durable before it goes (T1).
+    /// Everything done to it up to this time must be durable before it goes (T1).
     pub evidence: Timestamp,
 }
 
@@ -81,10 +80,13 @@ pub enum Refused {
     NotFrozen,
     /// Versions in it have no successor and no copy.
     Alive(u32),
-    /// What would go is not known to be durable elsewhere.
+    /// What would be lost is not known to be durable elsewhere.
     NotDurable,
     /// Tiles of too many lives of the block are kept.
     LivesUsedUp,
+    /// The slot belongs to another table by now, or its block is not one whose
+    /// slots are written again one by one.
+    NotReusable,
 }
 
 impl Store {
@@ -94,15 +96,15 @@ impl Store {
         (chunk, index, slot)
     }
 
-    /// The block in the life that is meant, or `None` if that is over.
+    /// The block, or `None` if the life that is meant is over.
     pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
         let chunk = self.chunk(block.id.chunk)?;
         let found = chunk.blocks.get(block.id.index as usize)?;
         (found.opened_at() == block.opened_at && found.state() != BlockState::Free).then_some((chunk, found))
     }
 
-    /// A committed transaction has superseded the version at `old`, which
-    /// nobody sees who reads at `at` or later. `at` is not before the present.
+    /// A committed transaction has superseded the version at `old`, which no
+    /// reader at or above `at` sees. `at` is not before the present.
     #[inline]
     pub fn supersede(&self, old: Address, at: Timestamp) -> Superseded {
         let (chunk, index, slot) = self.locate(old);
@@ -116,14 +118,8 @@ impl Store {
         }
     }
 
-    /// The block that a version lies in.
-    pub fn block_of(&self, address: Address) -> BlockRef {
-        let (chunk, index, _) = self.locate(address);
-        let id = BlockId { chunk: chunk.number, index };
-        BlockRef { id, opened_at: chunk.blocks[index as usize].opened_at() }
-    }
-
-    /// The version at `old` has a copy, and since `at` at the latest only that is found.
+    /// The version at `old` has a copy, and readers find only that since `at` at
+    /// the latest.
     pub fn leave(&self, old: Address, at: Timestamp) {
         let (chunk, index, slot) = self.locate(old);
         chunk.blocks[index as usize].leave(slot, at.get());
@@ -158,9 +154,10 @@ impl Store {
         }
     }
 
-    /// Decides that a block will be emptied, and lets the medium know: after a
-    /// crash the work goes on (TB-Collect 4.5). The block's header with its
-    /// `update_map` is written for the first and last time.
+    /// Decides that a block will be emptied, and writes that to the medium: after
+    /// a crash the work goes on (TB-Collect 4.5). The block's header with its
+    /// `update_map` is written for the first and last time. Returns whether the
+    /// block was full and not yet frozen.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -201,8 +198,9 @@ impl Store {
         Ok(())
     }
 
-    /// Versions of a frozen block that have not been superseded, from a slot
-    /// on, at most so many; gives the slot to go on with, or `None` at the end.
+    /// Adds to `out` at most `most` versions of a frozen block that have not been
+    /// superseded, from a slot on. Returns the slot to go on with, or `None` at
+    /// the end.
     pub fn survivors<'s>(
         &'s self,
         block: BlockRef,
@@ -225,8 +223,8 @@ impl Store {
         more
     }
 
-    /// Copies survivors to other blocks, apart from newcomers (T23). The
-    /// copies are not yet found by anyone, and nobody waits for them.
+    /// Copies survivors to other blocks, apart from new versions (T23). No reader
+    /// finds the copies yet, and nobody waits until they are durable.
     ///
     /// # Errors
     /// [`StoreError::Medium`]; if it is `Full`, nothing was written.
@@ -252,15 +250,15 @@ impl Store {
         self.append_survivors(hint, contents, now, addresses)
     }
 
-    /// Ends the life of a frozen block that nobody can see into any more. The
-    /// medium forgets it with the caller's next sync point, after which
-    /// [`Store::free`] gives the space to others.
+    /// Ends the life of a frozen block that nobody can see into any more (I-10).
+    /// The medium forgets it with the caller's next sync point, after which
+    /// [`Store::free`] makes the space available.
     ///
-    /// Its links are kept for walks that may pass through it, if they are to
-    /// be; a tile that is given back is to be dropped when no thread is looking.
+    /// With `keep`, its links are kept for walks that may pass through it. The
+    /// caller drops a tile that is returned when no thread is looking at it.
     ///
-    /// Blocks of [`Layout::Delta`] that hold old versions need not be frozen:
-    /// nothing is moved out of them.
+    /// A full block whose slots may be written again one by one need not be
+    /// frozen: nothing is moved out of it.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -270,11 +268,12 @@ impl Store {
         copies: Option<SyncPoint>,
         keep: Option<KeepLinks>,
     ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
-        let may_go = |state| match self.layout() {
-            Layout::Append | Layout::Recycle => state == BlockState::Frozen,
-            Layout::Delta => state == BlockState::Sealed,
+        let may_go = |block: &Block| match block.state() {
+            BlockState::Frozen => true,
+            BlockState::Sealed => block.recycles(),
+            _ => false,
         };
-        let Some((chunk, found)) = self.alive(block).filter(|(_, b)| may_go(b.state())) else {
+        let Some((chunk, found)) = self.alive(block).filter(|(_, block)| may_go(block)) else {
             return Ok(Err(Refused::NotFrozen));
         };
         let alive = chunk.geometry.slots - found.map.count();
@@ -318,37 +317,37 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the space of a released block to whoever needs it: **this is
-    /// where space is reclaimed**. The medium must durably have forgotten it.
+    /// Makes the space of a released block available: **this is where space is
+    /// reclaimed**. The medium must durably have forgotten the block.
     pub fn free(&self, block: BlockRef, now: Timestamp) {
         let (chunk, found) = self.block(block.id);
         emit(BlockEvent::Freed, block, found.table());
         self.free_block(chunk, block.id, now);
     }
 
-    /// Names the tiles' blocks, oldest first, that have come into being since
-    /// this was last asked, at most so many.
+    /// Returns at most `most` blocks whose tiles have been made since the last
+    /// call, oldest first.
     pub fn take_tiled(&self, most: usize) -> Vec<BlockRef> {
         let mut tiled = self.tiled.lock();
         let len = tiled.len().min(most);
         tiled.drain(..len).collect()
     }
 
-    /// Puts blocks back among those that have tiles; tells how many there are.
+    /// Puts blocks back among those that have tiles; returns how many there are.
     pub fn put_tiled(&self, blocks: impl IntoIterator<Item = BlockRef>) -> usize {
         let mut tiled = self.tiled.lock();
         tiled.extend(blocks);
         tiled.len()
     }
 
-    /// Takes the tile of a block all of whose versions are visible to all who
-    /// read or will. To be dropped when no thread is looking.
+    /// Takes the tile of a block whose versions are all visible to every reader,
+    /// now and later. The caller drops it when no thread is looking at it.
     pub fn take_tile(&self, block: BlockRef) -> Option<Tile> {
         self.alive(block)?.1.tile.take()
     }
 
-    /// Takes the tiles kept without their blocks that nobody needs who reads
-    /// at `watermark` or later. To be dropped when no thread is looking.
+    /// Takes the orphaned tiles that no reader at or above `watermark` needs. The
+    /// caller drops them when no thread is looking at them.
     pub fn take_kept_tiles(&self, watermark: Timestamp) -> Vec<Tile> {
         let gone = self.kept.take_below(watermark);
         for (id, _) in &gone {
@@ -359,7 +358,7 @@ impl Store {
         gone.into_iter().filter_map(|(_, tile)| tile).collect()
     }
 
-    /// Tiles kept without their blocks.
+    /// How many tiles are kept without their blocks.
     pub fn kept_tiles(&self) -> u64 {
         self.kept.count()
     }
@@ -383,7 +382,7 @@ impl Store {
         self.allocator.lock().next_chunk
     }
 
-    /// Blocks that were being emptied when the database was last used.
+    /// Whether the block was being emptied when the database was last used.
     pub fn frozen_on_medium(&self, block: BlockRef) -> bool {
         self.alive(block).is_some_and(|(_, found)| found.is_frozen_on_medium())
     }
@@ -400,8 +399,8 @@ impl Store {
         }
     }
 
-    /// The contents of a block that have been superseded: their tuples, from a
-    /// slot on, at most so many; gives the slot to go on with.
+    /// Calls `each` with the tuples of at most `most` superseded contents of a
+    /// block, from a slot on. Returns the slot to go on with.
     pub fn superseded_tuples(
         &self,
         block: BlockRef,

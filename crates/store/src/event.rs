@@ -1,4 +1,4 @@
-//! Trace events: the life of every block, as it happens.
+//! Trace events: the life of every block.
 
 use pantile_base::TableId;
 
@@ -13,15 +13,15 @@ pub enum BlockEvent {
     Sealed,
     /// Theta of it has been superseded: it waits in a `gc_pending_queue`.
     Pending,
-    /// Nobody can see what has been superseded: it waits in a `local_gc_queue`.
+    /// Nobody can see its superseded versions: it waits in a `local_gc_queue`.
     Queued,
-    /// As queued, while a transaction runs that has been passed over by it.
-    PassedOver,
+    /// As queued, while a long transaction bypasses it.
+    Bypassed,
     /// It is being emptied, and the medium knows.
     Frozen,
-    /// Its survivors are elsewhere.
+    /// Its survivors have been moved.
     Relocated,
-    /// The medium is told that it is gone.
+    /// It is being erased from the medium.
     Released,
     /// Its space can be used.
     Freed,

@@ -1,11 +1,12 @@
 //! Tiles that outlive their blocks, for the chains of long transactions
 //! (TB-Collect 4.4).
 //!
-//! A block that a long transaction has been passed over by is given away, and
-//! its versions' links must still be found. They are found by the block's
-//! name and the number of the life that they belong to.
+//! A block that is bypassed by a long transaction is given away, but walks
+//! still need the links of its versions. They are found by the block's name
+//! and the number of the life that they belong to.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 
 use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
@@ -13,51 +14,51 @@ use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::{Block, BlockId};
-use crate::tile::{Link, Tile, tile_bytes};
+use crate::tile::{Link, Tile};
 
 const SHARDS: usize = 16;
 
-/// How the links of a block that is given away are kept, for whom.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeepLinks {
-    /// In its tile, for walks of transactions that began before this time.
-    InTile(Timestamp),
-    /// In a hash index, one by one (the chain consolidation of OneShotGC,
-    /// which TB-Collect 5.5 compares with).
-    InIndex(Timestamp),
+/// The links of a block that has been given away.
+pub trait KeptLinks: Send + Sync + Debug {
+    /// The link of the version that was in a slot.
+    fn link(&self, slot: u32) -> Option<Link>;
+
+    /// DRAM that the links take, in bytes.
+    fn bytes(&self) -> u64;
+}
+
+/// How to keep the links of a block that is given away.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepLinks {
+    /// For walks of transactions that began before this time.
+    pub until: Timestamp,
+    /// Makes something else to keep in place of the block's tile.
+    pub instead: Option<fn(&Tile) -> Box<dyn KeptLinks>>,
 }
 
 #[derive(Debug)]
 struct Kept {
     links: Links,
-    /// Whoever began later does not walk through it.
+    /// A transaction that began later does not walk through it.
     until: Timestamp,
 }
 
 #[derive(Debug)]
 enum Links {
     Tile(Tile),
-    /// The slots of the versions in the index.
-    Index(Box<[u32]>),
+    Other(Box<dyn KeptLinks>),
 }
 
 impl Links {
-    fn bytes(&self) -> u64 {
+    fn get(&self) -> &dyn KeptLinks {
         match self {
-            Links::Tile(tile) => tile_bytes(tile.0.len()),
-            Links::Index(slots) => (slots.len() * (size_of::<(Version, Link)>() + size_of::<u32>())) as u64,
+            Links::Tile(tile) => tile,
+            Links::Other(links) => &**links,
         }
     }
 }
 
-/// A version by the life of the block that it lay in.
-type Version = (BlockId, u16, u32);
-
-#[derive(Debug, Default)]
-struct Shard {
-    lives: HashMap<(BlockId, u16), Kept, FixedState>,
-    index: HashMap<Version, Link, FixedState>,
-}
+type Shard = HashMap<(BlockId, u16), Kept, FixedState>;
 
 /// The tiles kept.
 #[derive(Debug, Default)]
@@ -77,37 +78,29 @@ impl KeptTiles {
     /// Whether the links of this life are kept: then the life's number cannot
     /// be given again.
     pub fn has(&self, id: BlockId, life: u16) -> bool {
-        self.shard(id).read().lives.contains_key(&(id, life))
+        self.shard(id).read().contains_key(&(id, life))
     }
 
-    /// Ends the life of a block and keeps its links, if it has a tile; tells
-    /// whether, and gives the tile back if it is not needed for that. Who
-    /// looks for a link meanwhile waits at the shard.
+    /// Ends the life of a block and keeps its links, if it has a tile. Returns
+    /// whether it does, and the tile if something else is kept in its place.
+    /// A thread that looks for a link meanwhile waits at the shard.
     pub fn take_over(&self, id: BlockId, block: &Block, keep: KeepLinks) -> (bool, Option<Tile>) {
         let mut shard = self.shard(id).write();
         let life = block.life();
         let tile = block.tile.take();
         block.end_life();
         let Some(tile) = tile else { return (false, None) };
-        let (links, until, left) = match keep {
-            KeepLinks::InTile(until) => (Links::Tile(tile), until, None),
-            KeepLinks::InIndex(until) => {
-                let linked = (0u32..).zip(&tile.0).filter_map(|(slot, header)| Some((slot, header.link()?)));
-                let mut slots = Vec::new();
-                for (slot, link) in linked {
-                    shard.index.insert((id, life, slot), link);
-                    slots.push(slot);
-                }
-                (Links::Index(slots.into()), until, Some(tile))
-            }
+        let (links, left) = match keep.instead {
+            None => (Links::Tile(tile), None),
+            Some(instead) => (Links::Other(instead(&tile)), Some(tile)),
         };
-        self.bytes.fetch_add(links.bytes(), Ordering::Relaxed);
-        let old = shard.lives.insert((id, life), Kept { links, until });
+        self.bytes.fetch_add(links.get().bytes(), Ordering::Relaxed);
+        let old = shard.insert((id, life), Kept { links, until: keep.until });
         assert!(old.is_none(), "the links of a life are kept once");
         if self.count.fetch_add(1, Ordering::AcqRel) == 0 {
             self.first.store(u64::MAX, Ordering::Release);
         }
-        self.first.fetch_min(until.get(), Ordering::AcqRel);
+        self.first.fetch_min(keep.until.get(), Ordering::AcqRel);
         (true, left)
     }
 
@@ -117,14 +110,11 @@ impl KeptTiles {
         if block.life() == life {
             return block.tile.link(slot);
         }
-        match &shard.lives.get(&(id, life))?.links {
-            Links::Tile(tile) => tile.0.get(slot as usize)?.link(),
-            Links::Index(_) => shard.index.get(&(id, life, slot)).copied(),
-        }
+        shard.get(&(id, life))?.links.get().link(slot)
     }
 
-    /// Takes out what nobody needs who reads at `watermark` or later: the
-    /// blocks that it belonged to, and their tiles if they were kept whole.
+    /// Removes the links that no reader at or above `watermark` needs. Returns
+    /// the blocks that they belonged to, and the tiles.
     pub fn take_below(&self, watermark: Timestamp) -> Vec<(BlockId, Option<Tile>)> {
         let mut gone = Vec::new();
         if self.count() == 0 || self.first.load(Ordering::Acquire) >= watermark.get() {
@@ -133,22 +123,16 @@ impl KeptTiles {
         let mut first = u64::MAX;
         for shard in &self.shards {
             let mut shard = shard.write();
-            let Shard { lives, index } = &mut *shard;
-            for ((id, life), kept) in lives.extract_if(|_, kept| kept.until < watermark) {
-                self.bytes.fetch_sub(kept.links.bytes(), Ordering::Relaxed);
+            for ((id, _), kept) in shard.extract_if(|_, kept| kept.until < watermark) {
+                self.bytes.fetch_sub(kept.links.get().bytes(), Ordering::Relaxed);
                 gone.push(match kept.links {
                     Links::Tile(tile) => (id, Some(tile)),
-                    Links::Index(slots) => {
-                        for slot in slots {
-                            index.remove(&(id, life, slot));
-                        }
-                        (id, None)
-                    }
+                    Links::Other(_) => (id, None),
                 });
             }
-            first = lives.values().map(|kept| kept.until.get()).fold(first, u64::min);
+            first = shard.values().map(|kept| kept.until.get()).fold(first, u64::min);
         }
-        // What has been kept meanwhile may be missed, and is found next time.
+        // Links that were kept meanwhile may be missed; the next call finds them.
         self.first.store(first.min(watermark.get()), Ordering::Release);
         self.count.fetch_sub(gone.len() as u64, Ordering::AcqRel);
         gone

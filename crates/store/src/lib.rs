@@ -16,16 +16,17 @@ mod event;
 mod format;
 mod geometry;
 mod kept_tiles;
-mod recover;
-mod recycle;
+mod scan;
+mod slots;
 mod space;
 mod state_record;
 mod store;
+mod stream;
 mod survey;
 mod tile;
 mod update_map;
 
-pub use append::{Age, Appended, NewContent, Urgency};
+pub use append::Appended;
 pub use block::{BlockRef, BlockState};
 pub use chunks::RetiredChunk;
 pub use collect::{BlockInfo, Refused, Superseded, Survivor};
@@ -33,11 +34,12 @@ pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
-pub use kept_tiles::KeepLinks;
-pub use recover::{Found, Scan, ScanProgress, ScanSummary};
-pub use recycle::Layout;
+pub use kept_tiles::{KeepLinks, KeptLinks};
+pub use scan::{Found, Scan, ScanProgress, ScanSummary};
+pub use slots::{FreeSlot, SlotReuse};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
+pub use stream::{Age, NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,

@@ -8,10 +8,9 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Segments, TableId, Timestamp};
-use pantile_media::{Medium, MediumError};
+use pantile_media::{Medium, MediumError, MediumExt, ReadCost};
 
 use crate::allocator::Allocator;
-use crate::append::{Stream, class_key};
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
@@ -20,12 +19,13 @@ use crate::format::{
     STATE_RECORDS, Superblock, Unreadable,
 };
 use crate::kept_tiles::KeptTiles;
-use crate::recycle::{FreeSlots, Layout};
+use crate::slots::SlotReuse;
 use crate::state_record::{PartlyFilled, StateRecord};
+use crate::stream::{Stream, class_key};
 use crate::tile::Link;
 
 /// How to open a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Append streams: commits that can append at the same time.
     pub streams: usize,
@@ -35,8 +35,8 @@ pub struct StoreOptions {
     pub boot: u64,
     /// Commits will be acknowledged before they are durable.
     pub relaxed: bool,
-    /// How versions lie.
-    pub layout: Layout,
+    /// Free slots to write again, if the collector frees versions one by one.
+    pub reuse: Option<Arc<dyn SlotReuse>>,
 }
 
 /// Contents in blocks on a medium.
@@ -45,18 +45,19 @@ pub struct Store {
     pub(crate) medium: Arc<dyn Medium>,
     /// Start of the mapping, as a number so that the store can be shared.
     base: usize,
+    /// What readers are charged, on media that charge for reads.
+    read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
     pub(crate) options: StoreOptions,
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
     pub(crate) streams: Box<[Mutex<Stream>]>,
-    /// For copies that collectors make: fewer, since each has blocks of its
-    /// own that are not full.
+    /// For copies that collectors make. Usually fewer, since each has partly
+    /// filled blocks of its own.
     pub(crate) survivor_streams: Box<[Mutex<Stream>]>,
     /// Partly filled blocks that no lane appends to, by class; lanes take them
     /// up before they open others.
     pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
-    pub(crate) free_slots: FreeSlots,
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
     durable: AtomicU64,
@@ -66,17 +67,17 @@ pub struct Store {
     pub(crate) used_bytes: AtomicU64,
     /// Tiles of blocks that are gone.
     pub(crate) kept: KeptTiles,
-    /// Blocks whose tiles have come into being.
+    /// Blocks whose tiles have been made and not yet been dropped.
     pub(crate) tiled: Mutex<VecDeque<BlockRef>>,
     /// Taken, by block, to write a header.
     pub(crate) header_locks: [Mutex<()>; 64],
-    /// Held by who goes over all chunks: none goes away meanwhile.
+    /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
 }
 
 impl Store {
-    /// Makes a store on a medium that is empty, or opens the one that is
-    /// there; [`Store::recover`] must follow.
+    /// Makes a store on an empty medium, or opens the one that is there;
+    /// [`Store::recover`] must follow.
     ///
     /// # Errors
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
@@ -104,17 +105,19 @@ impl Store {
                     .into(),
             });
         }
+        // A collector that reuses slots makes copies in every commit, if any.
+        let survivor_streams =
+            if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
         Ok(Self {
             base: medium.base() as usize,
+            read_cost: medium.facts().read_cost.clone(),
             medium,
             identity: superblock.identity,
-            options,
             chunks: Segments::default(),
             allocator: Mutex::default(),
             streams: (0..options.streams.max(1)).map(|_| Mutex::default()).collect(),
-            survivor_streams: (0..options.streams.div_ceil(4).max(1)).map(|_| Mutex::default()).collect(),
+            survivor_streams: (0..survivor_streams).map(|_| Mutex::default()).collect(),
             resumable: Mutex::default(),
-            free_slots: FreeSlots::new(options.streams.max(1)),
             durable: AtomicU64::new(state.watermark),
             state: Mutex::new(state),
             appended: AtomicU64::new(0),
@@ -123,6 +126,7 @@ impl Store {
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
+            options,
         })
     }
 
@@ -133,8 +137,8 @@ impl Store {
 
     /// The content at an address that a version's anchor or link gave.
     ///
-    /// The bytes stay as they are while a transaction that can see the
-    /// version runs (I-3), which the caller must outlive the content by.
+    /// The bytes stay as they are while a transaction that can see the version
+    /// runs (I-3). That transaction must outlive the content.
     #[inline]
     pub fn content(&self, address: Address) -> Content<'_> {
         plain_access();
@@ -145,19 +149,19 @@ impl Store {
         unsafe {
             let len = u32::from_le(start.add(16).cast::<u32>().read()) & 0x00ff_ffff;
             let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len as usize);
-            if self.medium.charges_reads() {
-                self.medium.charge_read(address.offset(), bytes.len() as u64);
+            if let Some(cost) = &self.read_cost {
+                cost.charge(address.offset(), bytes.len() as u64);
             }
             Content::new(bytes)
         }
     }
 
-    /// As [`Store::content`] for who needs only the header: the content has no row.
+    /// As [`Store::content`], but only the header: the content has no row.
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
-        if self.medium.charges_reads() {
-            self.medium.charge_read(address.offset(), HEADER_BYTES as u64);
+        if let Some(cost) = &self.read_cost {
+            cost.charge(address.offset(), HEADER_BYTES as u64);
         }
         // SAFETY: as for `content`.
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
@@ -205,8 +209,8 @@ impl Store {
 
     /// How many versions can be reached from the one at `newest`, which an
     /// anchor has named just now, by links that are still there. Unlike a
-    /// transaction it goes on to versions that nobody sees; what has become
-    /// of them it must not rely on.
+    /// transaction it walks on to versions that nobody sees, and must not rely
+    /// on their state.
     pub fn chain_length(&self, newest: Address) -> u64 {
         let mut length = 1;
         let mut next = self.link(newest);
@@ -216,7 +220,7 @@ impl Store {
             }
             length += 1;
             next = self.older(link);
-            // A place that is used again leads anywhere but back in time.
+            // The link of a slot that is used again does not lead back in time.
             next = next.filter(|older| older.begin_ts < link.begin_ts);
         }
         length
@@ -224,7 +228,7 @@ impl Store {
 
     /// Whether the slot that a link leads to has been written again.
     fn has_gone(&self, link: Link) -> bool {
-        self.options.layout.recycles() && self.content_header(link.address).txn_id() != link.begin_ts
+        self.options.reuse.is_some() && self.content_header(link.address).txn_id() != link.begin_ts
     }
 
     /// Whether the chunk is divided so that a content can lie there.
@@ -243,7 +247,7 @@ impl Store {
     }
 
     /// Links a version that has been appended but not published to the one
-    /// before it, which the caller keeps from going away.
+    /// before it, which the caller keeps from being freed.
     #[inline]
     pub fn set_link(&self, address: Address, older: Address, begin_ts: Timestamp) {
         let chunk = self.chunk_of(older);
@@ -254,7 +258,7 @@ impl Store {
         self.copy_link(address, Link { address: older, begin_ts, life: block.life() });
     }
 
-    /// Gives the copy of a version, not yet found by anyone, the version's link.
+    /// Gives the version's link to a copy of it that no reader finds yet.
     #[inline]
     pub fn copy_link(&self, address: Address, link: Link) {
         let chunk = self.chunk_of(address);
@@ -291,8 +295,8 @@ impl Store {
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 
-    /// Keeps chunks from being taken apart, for who looks at blocks and has
-    /// not pinned a slot.
+    /// Keeps chunks from being taken apart while a thread looks at blocks that
+    /// has not pinned a slot.
     pub fn hold_chunks(&self) -> impl Drop + '_ {
         self.chunks_lock.read()
     }
@@ -342,7 +346,9 @@ impl Store {
                 }
             }
         }
-        self.forget_vacant(table);
+        if let Some(reuse) = &self.options.reuse {
+            reuse.forget(table);
+        }
         self.medium.fence()?;
         self.medium.sync_all()?;
         for (chunk, id) in released {
@@ -400,7 +406,7 @@ impl Store {
             boot: self.options.boot,
             closed,
             relaxed: self.options.relaxed,
-            emulated: self.medium.is_emulated(),
+            emulated: self.medium.facts().emulated,
             carved: sample.carved,
             used: if closed { self.used_blocks() } else { 0 },
             partly_filled: sample.partly_filled,

@@ -11,7 +11,9 @@ use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
 
-/// The way to an older version.
+use crate::kept_tiles::KeptLinks;
+
+/// A link to an older version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// Where the older version's content lies, or lay.
@@ -38,7 +40,7 @@ pub(crate) struct Header {
 const LIFE_SHIFT: u32 = Address::BITS;
 /// No link.
 const NONE: u64 = 0;
-/// One link is taking the place of another. No content lies so far up.
+/// A link is being replaced. No content lies so far up.
 const CHANGING: u64 = u64::MAX;
 const _: () = assert!(LIFE_SHIFT + u16::BITS == u64::BITS);
 
@@ -53,7 +55,7 @@ impl Header {
             let word = self.address.load(Ordering::Acquire);
             let address = Address::from_word(word & ((1 << LIFE_SHIFT) - 1));
             let begin_ts = Timestamp::from_raw(self.begin_ts.load(Ordering::Relaxed));
-            // Another link may be taking its place: both words or none.
+            // The link may be being replaced: both words or none.
             fence(Ordering::Acquire);
             if word != CHANGING && self.address.load(Ordering::Relaxed) == word {
                 let life = (word >> LIFE_SHIFT) as u16;
@@ -63,13 +65,12 @@ impl Header {
         }
     }
 
-    /// Takes the link out if it is still this one; tells whether.
+    /// Removes the link if it is still this one, and returns whether it did.
     fn take(&self, link: Link) -> bool {
         self.address.compare_exchange(link.word(), NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Puts another link in the place of the one that is there, for walks that
-    /// may be passing.
+    /// Replaces the link while walks may be reading it.
     fn replace(&self, link: Link) {
         self.address.store(CHANGING, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -79,9 +80,26 @@ impl Header {
 
 /// The headers of a block, apart from it.
 #[derive(Debug)]
-pub struct Tile(pub(crate) Box<[Header]>);
+pub struct Tile(Box<[Header]>);
 
-/// A tile that comes into being with its first link.
+impl Tile {
+    /// Its links, with the slots of the versions that have them.
+    pub fn links(&self) -> impl Iterator<Item = (u32, Link)> {
+        (0u32..).zip(&self.0).filter_map(|(slot, header)| Some((slot, header.link()?)))
+    }
+}
+
+impl KeptLinks for Tile {
+    fn link(&self, slot: u32) -> Option<Link> {
+        self.0.get(slot as usize)?.link()
+    }
+
+    fn bytes(&self) -> u64 {
+        tile_bytes(self.0.len())
+    }
+}
+
+/// A tile that is made with its first link.
 #[derive(Debug)]
 pub(crate) struct TileCell {
     headers: AtomicPtr<Header>,
@@ -101,13 +119,13 @@ impl TileCell {
     #[inline]
     fn get(&self) -> Option<&[Header]> {
         let start = self.headers.load(Ordering::Acquire);
-        // SAFETY: published whole with this length; who takes it out of the
-        // cell drops it only when nobody can be looking any more (T6).
+        // SAFETY: published whole with this length; the thread that takes it out
+        // of the cell drops it only when no other can be looking at it (T6).
         (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, self.slots) })
     }
 
-    /// Sets the link of a version that is not published yet; tells whether
-    /// the tile had to be made for it.
+    /// Sets the link of a version that is not published yet. Returns whether the
+    /// tile had to be made for it.
     pub fn set(&self, slot: u32, link: Link) -> bool {
         if let Some(headers) = self.get() {
             headers[slot as usize].set(link);
@@ -135,12 +153,12 @@ impl TileCell {
         self.get()?.get(slot as usize)
     }
 
-    /// Takes a version's link out if it is still this one; tells whether.
+    /// Removes a version's link if it is still this one, and returns whether it did.
     pub fn take_link(&self, slot: u32, link: Link) -> bool {
         self.header(slot).is_some_and(|header| header.take(link))
     }
 
-    /// Has walks that come by a version go on with another link.
+    /// Replaces a version's link while walks may be reading it.
     pub fn replace_link(&self, slot: u32, link: Option<Link>) {
         let Some(header) = self.header(slot) else { return };
         match link {

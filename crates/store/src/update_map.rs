@@ -21,7 +21,7 @@ impl Default for UpdateMap {
 }
 
 impl UpdateMap {
-    /// Sets the bit of a slot; gives the number of bits that are set now, or
+    /// Sets the bit of a slot. Returns the number of bits that are set now, or
     /// `None` if it was set before.
     #[inline]
     pub fn set(&self, slot: u32) -> Option<u32> {
@@ -30,7 +30,7 @@ impl UpdateMap {
         (before & bit == 0).then(|| self.set.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// Clears the bit of a slot; tells whether it was set.
+    /// Clears the bit of a slot; returns whether it was set.
     pub fn unset(&self, slot: u32) -> bool {
         let bit = 1u64 << (slot % 64);
         let was_set = self.words[slot as usize / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0;

@@ -5,8 +5,8 @@ use pantile::Database;
 
 use super::schema::Tables;
 use crate::error::Result;
-use crate::random::Random;
 use crate::tpcc::random::Text;
+use pantile_testkit::Random;
 
 /// Suppliers; their keys are the numbers below.
 pub const SUPPLIERS: u16 = 10_000;

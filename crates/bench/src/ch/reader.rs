@@ -9,8 +9,8 @@ use super::queries::QUERIES;
 use super::schema;
 use super::snapshot::Snapshot;
 use crate::error::Result;
-use crate::random::Random;
 use crate::tpcc;
+use pantile_testkit::Random;
 
 /// An analytical client.
 pub struct Reader {

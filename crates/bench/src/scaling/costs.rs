@@ -49,9 +49,12 @@ impl Run {
     /// What a record tells.
     pub fn of(record: &Record) -> Self {
         let per_txn = |total: f64| total / record.transactions as f64;
-        let (io, clients) = (&record.medium_io, record.cpu.client_seconds());
-        let waited = io.write_wait_seconds + io.read_wait_seconds;
-        let unit_bytes = io.unit_bytes.unwrap_or(0) as f64;
+        let (io, clients) = (&record.medium_io.counted, record.cpu.client_seconds());
+        let seconds = |picoseconds: u64| picoseconds as f64 / 1e12;
+        let [device_write, write_wait, read_wait] =
+            [io.device_write_ps, io.write_wait_ps, io.read_wait_ps].map(seconds);
+        let waited = write_wait + read_wait;
+        let unit_bytes = record.medium_io.unit_bytes.unwrap_or(0) as f64;
         Self {
             threads: record.threads,
             txn_per_s: record.txn_per_s,
@@ -61,11 +64,11 @@ impl Run {
             aborts: record.aborts_per_txn,
             io: Io {
                 written_bytes: per_txn(io.units_written as f64) * unit_bytes,
-                device_write: per_txn(io.device_write_seconds),
-                write_wait: per_txn(io.write_wait_seconds),
+                device_write: per_txn(device_write),
+                write_wait: per_txn(write_wait),
                 units_read: per_txn(io.units_read as f64),
                 unit_bytes,
-                read_wait: per_txn(io.read_wait_seconds),
+                read_wait: per_txn(read_wait),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Machines that throughput is predicted for.
 
-use pantile::NvmConfig;
+use pantile_nvm::NvmConfig;
 
 use crate::machine;
 

@@ -1,7 +1,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation, NvmConfig};
+use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile_nvm::NvmConfig;
 
 use super::*;
 use crate::experiment::run_all;
@@ -205,7 +206,7 @@ fn records(medium: Medium, threads: usize) -> Vec<Record> {
     let mix = Mix { updates: 50, ..Mix::default() };
     let workload = Ycsb { tuples: 2000, tuple_bytes: 100, ops: 10, mix, seed: 1, ..Ycsb::default() };
     let settings = Settings {
-        variants: vec![Variant { medium, gc: Collector::TbCollect }],
+        variants: vec![Variant { medium, gc: Collector::TB_COLLECT }],
         runs: 1,
         gc: GcOptions::default(),
         threads,

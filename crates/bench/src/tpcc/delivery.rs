@@ -8,8 +8,8 @@ use super::scale::DISTRICTS;
 use super::schema::{customer, new_order, order, order_line};
 use super::session::{Session, expect_changed};
 use crate::error::Result;
-use crate::random::Random;
 use crate::runner::Outcome;
+use pantile_testkit::Random;
 
 /// Who delivers, for which warehouse.
 pub(super) struct Input {

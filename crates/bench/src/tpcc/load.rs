@@ -8,7 +8,7 @@ use super::random::{Text, last_name, non_uniform, zip};
 use super::scale::{DISTRICTS, FIRST_PAYMENT, Scale};
 use super::schema::{self, Tables};
 use crate::load::Context;
-use crate::random::Random;
+use pantile_testkit::Random;
 
 /// Rows inserted by one transaction.
 const BATCH: u32 = 500;

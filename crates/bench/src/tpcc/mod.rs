@@ -30,10 +30,10 @@ pub use session::Session;
 use crate::error::Result;
 use crate::load::Context;
 use crate::long_readers::LoadedRow;
-use crate::random::Random;
 use crate::record::Consistency;
 use crate::runner::{self, Outcome};
 use crate::workload::{Found, Workload, remove_unfinished};
+use pantile_testkit::Random;
 use random::{Constants, Deck, KINDS};
 use schema::{Tables, loaded};
 

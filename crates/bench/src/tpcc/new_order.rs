@@ -10,8 +10,8 @@ use super::scale::{DISTRICTS, Scale};
 use super::schema::{customer, district, item, stock, warehouse};
 use super::session::{Session, expect, expect_changed};
 use crate::error::Result;
-use crate::random::Random;
 use crate::runner::Outcome;
+use pantile_testkit::Random;
 
 /// Most lines of an order.
 const MAX_LINES: usize = 15;

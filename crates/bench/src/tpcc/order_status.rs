@@ -10,8 +10,8 @@ use super::scale::{DISTRICTS, Scale};
 use super::schema::{order, order_line};
 use super::session::{Session, Who, expect};
 use crate::error::Result;
-use crate::random::Random;
 use crate::runner::Outcome;
+use pantile_testkit::Random;
 
 /// Who asks.
 pub(super) struct Input {

@@ -11,8 +11,8 @@ use super::scale::{DISTRICTS, Scale};
 use super::schema::{customer, district, warehouse};
 use super::session::{Session, Who, expect_changed};
 use crate::error::Result;
-use crate::random::Random;
 use crate::runner::Outcome;
+use pantile_testkit::Random;
 
 /// Who pays what, where.
 pub(super) struct Input {

@@ -1,6 +1,6 @@
 //! The random data of TPC-C, clauses 2.1.6, 4.3.2 and 5.2.4.
 
-use crate::random::Random;
+use pantile_testkit::Random;
 
 /// The constants `C` of clause 2.1.6.1, one per field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

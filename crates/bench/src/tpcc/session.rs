@@ -6,7 +6,7 @@ use super::random::{Constants, Text, last_name, non_uniform};
 use super::scale::Scale;
 use super::schema::{Tables, customer};
 use crate::error::{Error, Result};
-use crate::random::Random;
+use pantile_testkit::Random;
 
 /// A client's connection: handles, options, buffers.
 pub struct Session {

@@ -9,8 +9,8 @@ use super::scale::DISTRICTS;
 use super::schema::{district, order_line, stock};
 use super::session::{Session, expect};
 use crate::error::Result;
-use crate::random::Random;
 use crate::runner::Outcome;
+use pantile_testkit::Random;
 
 /// Orders looked at.
 const RECENT: u32 = 20;

@@ -10,8 +10,8 @@ use pantile::{Database, Isolation, Range, Row, Table, Transaction, TransactionOp
 use super::keys::Keys;
 use super::{Data, FIELD, KEY_BYTES, Mix, Ycsb};
 use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::runner::{self, Outcome};
+use pantile_testkit::Random;
 
 /// Most tuples of a scan that is an operation.
 const MAX_SCAN: u32 = 100;

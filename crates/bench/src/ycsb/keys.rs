@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::random::Random;
+use pantile_testkit::Random;
 
 /// Zipf-distributed ranks from 0 to `n - 1` by rejection-inversion: exact,
 /// for any skew, 1 included, and without a sum over the ranks (W. Hörmann and

@@ -33,11 +33,11 @@ pub use client::Client;
 use crate::error::{Error, Result};
 use crate::load::Context;
 use crate::long_readers::LoadedRow;
-use crate::random::Random;
 use crate::record::Consistency;
 use crate::workload::{Found, Workload, remove_unfinished};
 use client::KINDS;
 use keys::{Keys, Scatter, THETA};
+use pantile_testkit::Random;
 
 /// Skew of the standard workloads.
 pub const STANDARD_THETA: f64 = 0.99;

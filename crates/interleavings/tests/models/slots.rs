@@ -22,7 +22,7 @@ const ENOUGH: u32 = 4;
 /// I-11, pins (T6): versions are removed from the middle of a chain while an
 /// old reader walks it, and their slots are reused.
 fn skip_against_walk() {
-    let small = Small::beside(Collector::Steam, 2);
+    let small = Small::beside(pantile_rivals::STEAM, 2);
     small.put_later(&[1], 1);
     // A reader that strays into the other row's chain finds a different number.
     small.put_later(&[2], 100);
@@ -48,7 +48,7 @@ fn skip_against_walk() {
 /// The same at the end of chains: readers begin and end while the versions
 /// below the watermark are cut off.
 fn cut_against_walk() {
-    let small = Small::beside(Collector::N2db, 2);
+    let small = Small::beside(pantile_rivals::N2DB, 2);
     (1..4).for_each(|n| small.put_later(&[1, 2], n));
     explore(|| {
         let reading = small.spawn(move |small| {
@@ -76,7 +76,7 @@ fn cut_against_walk() {
 /// versions in their lists. A version must be retired once, or its slot would
 /// be freed twice.
 fn cut_against_prune() {
-    let small = Small::beside(Collector::Steam, 2);
+    let small = Small::beside(pantile_rivals::STEAM, 2);
     (1..4).for_each(|n| small.put_later(&[1, 2], n));
     explore(|| {
         let collecting = small.spawn(|small| small.collect(ENOUGH));
@@ -93,7 +93,7 @@ fn cut_against_prune() {
 /// I-3, I-11: a borrowed row keeps its bytes for as long as the transaction
 /// that borrowed it runs, at every isolation level.
 fn recycle_against_borrowed_row() {
-    let small = Small::beside(Collector::Hyper, 2);
+    let small = Small::beside(pantile_rivals::HYPER, 2);
     small.put_later(&[1, 2], 1);
     let kinds =
         [at(Isolation::Serializable).read_only(true), at(Isolation::Snapshot), at(Isolation::ReadCommitted)];

@@ -29,7 +29,7 @@ pub struct Small {
 
 impl Small {
     pub fn new(block_slots: u32) -> Self {
-        Self::beside(Collector::TbCollect, block_slots)
+        Self::beside(Collector::TB_COLLECT, block_slots)
     }
 
     /// The same with another collector.
@@ -112,7 +112,7 @@ fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32) -> Dat
         space_target: 1.0,
         epoch: EPOCH,
         pacing: Pacing::Fixed,
-        pass_over: true,
+        bypass: true,
         ..GcOptions::default()
     };
     let options = Options::new().on_medium(Arc::clone(medium)).gc(gc).block_slots(block_slots).streams(1);

@@ -2,14 +2,14 @@
 //!
 //! Blocks that stay between half and theta for long hold space that will not
 //! come back by itself. They are emptied too, the best bargain first, but
-//! only when space is short (the hybrid of TB-Collect 6.2). What a bargain is
-//! follows the cost-benefit rule of log-structured file systems (Rosenblum
-//! and Ousterhout 1992, section 3.6): free space won, times how long the block
-//! has been left alone, by what it costs to move the rest.
+//! only when space is short (the hybrid of TB-Collect 6.2). Bargains follow
+//! the cost-benefit rule of log-structured file systems (Rosenblum and
+//! Ousterhout 1992, section 3.6): the space won, times how long the block has
+//! been left alone, divided by the cost of moving the rest.
 //!
-//! Waiting "for long" keeps this from getting in the way: where much is
-//! written, blocks pass from half to theta before it is over, and when it is
-//! over there is time for it.
+//! Waiting "for long" keeps compaction out of the way: under heavy writes
+//! blocks pass from half to theta before the wait is over, and otherwise there
+//! is time for it.
 
 use pantile_base::Timestamp;
 use pantile_cc::Clock;

@@ -1,10 +1,10 @@
 //! Emptying blocks and freeing them (TB-Collect 4.3, Algorithm 2).
 //!
 //! A survivor is copied, the copy gets its link, and one compare-and-swap of
-//! the tuple's anchor has everybody find the copy from then on; if a writer
-//! was faster the copy is garbage at once. No step needs another to have
-//! become durable: the block stays as it is until the copies are durable, and
-//! two contents of one version are as good as one for recovery (T12).
+//! the tuple's anchor makes all readers find the copy from then on; if a writer
+//! was faster the copy is garbage at once. No step waits until another is
+//! durable: the block stays as it is until the copies are durable, and two
+//! contents of one version are as good as one for recovery (T12).
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
@@ -12,8 +12,8 @@ use pantile_cc::{Grace, RunningEpochs, Sight};
 use pantile_media::SyncPoint;
 use pantile_store::{BlockEvent, BlockRef, KeepLinks, Refused, StoreError, Survivor, emit};
 
+use super::TbCollect;
 use super::queues::Queues;
-use super::{PassedOver, TbCollect};
 use crate::Context;
 use crate::counters::add;
 
@@ -53,7 +53,7 @@ pub(super) struct Parting {
     sight: Sight,
 }
 
-/// A block that the medium is about to have forgotten.
+/// A released block; the medium will have forgotten it at a sync point.
 pub(super) struct Released {
     block: BlockRef,
     forgotten: SyncPoint,
@@ -97,7 +97,7 @@ impl TbCollect {
         Ok(())
     }
 
-    /// Freezes a block that is next; false if it is not ours to empty.
+    /// Freezes the next block. Returns false if another thread empties it.
     fn begin_pass(&self, cx: &Context<'_>, emptying: &mut Emptying) -> Result<bool, StoreError> {
         if !emptying.is_frozen {
             // One that is frozen already has been queued twice.
@@ -157,7 +157,7 @@ impl TbCollect {
         emptying.copies = Some(copies);
         let watermark = cx.registry.watermark();
         for (survivor, &to) in survivors.iter().zip(&addresses) {
-            // Older versions are needed only by who does not see this one.
+            // Only readers that do not see this version need older ones.
             if survivor.content.txn_id() >= watermark
                 && let Some(link) = cx.store.link(survivor.address)
             {
@@ -174,13 +174,13 @@ impl TbCollect {
         Ok(())
     }
 
-    /// A time that nobody has read at who may have found what is no longer found.
+    /// A time above that of every reader that may have found the original.
     fn after_now(&self, cx: &Context<'_>) -> Timestamp {
         let now = cx.registry.now();
         Timestamp::new(now.tick() + cx.registry.clock().skew() + 1, 0)
     }
 
-    /// Empty blocks that nobody can see into begin to wait for the threads
+    /// Empty blocks that no transaction can see into begin to wait for threads
     /// that may be looking.
     pub(super) fn let_leave(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
         /// Blocks looked at in an epoch.
@@ -189,7 +189,7 @@ impl TbCollect {
             let Some(leaving) = queues.leaving.pop_front() else { return };
             let Some(info) = cx.store.block_info(leaving.block) else { continue };
             let sight = running.sight(self.epochs.of(info.min_txnid), self.epochs.of(info.seen_until));
-            if sight == Sight::Obsolete || sight == Sight::PassedOver && self.options.pass_over {
+            if sight == Sight::Obsolete || sight == Sight::Bypassed && self.options.bypass {
                 queues.parting.push_back(Parting { leaving, grace: cx.registry.grace(), sight });
             } else {
                 queues.leaving.push_back(leaving);
@@ -197,7 +197,7 @@ impl TbCollect {
         }
     }
 
-    /// Releases blocks that nobody is looking into any more.
+    /// Releases blocks that no thread is looking into any more.
     pub(super) fn release_parting(&self, cx: &Context<'_>, queues: &mut Queues) -> Result<(), StoreError> {
         /// Blocks released in one step.
         const MOST: usize = 4;
@@ -228,10 +228,8 @@ impl TbCollect {
         sight: Sight,
     ) -> Result<Result<(), Refused>, StoreError> {
         let Some(info) = cx.store.block_info(leaving.block) else { return Ok(Err(Refused::NotFrozen)) };
-        let keep = (sight == Sight::PassedOver).then_some(match self.passed_over {
-            PassedOver::InTile => KeepLinks::InTile(info.seen_until),
-            PassedOver::InIndex => KeepLinks::InIndex(info.seen_until),
-        });
+        let keep = (sight == Sight::Bypassed)
+            .then_some(KeepLinks { until: info.seen_until, instead: self.kept_instead });
         match cx.store.release(leaving.block, leaving.copies, keep)? {
             Err(refused) => return Ok(Err(refused)),
             Ok(tile) if keep.is_some() => self.retired_tiles.lock().extend(tile),
@@ -239,7 +237,7 @@ impl TbCollect {
             Ok(tile) => drop(tile),
         }
         add(&self.counters.blocks_reclaimed, 1);
-        add(&self.counters.blocks_passed_over, u64::from(sight == Sight::PassedOver));
+        add(&self.counters.blocks_bypassed, u64::from(sight == Sight::Bypassed));
         let threshold = self.threshold(info.slots);
         add(&self.counters.blocks_compacted, u64::from(info.slots - leaving.moved < threshold));
         add(&self.counters.versions_reclaimed, u64::from(info.slots - leaving.moved));
@@ -247,7 +245,7 @@ impl TbCollect {
         Ok(Ok(()))
     }
 
-    /// Frees what the medium durably has forgotten.
+    /// Frees the blocks that the medium has durably forgotten.
     pub(super) fn free_released(&self, cx: &Context<'_>, queues: &mut Queues, now: Timestamp) {
         let is_forgotten = |released: &Released| {
             cx.store.medium().is_durable(released.forgotten) || is_removed(Control::ForgottenDurable)

@@ -1,5 +1,5 @@
-//! What is done for the whole database, about once an epoch, by one thread at
-//! a time: tiles, kept tiles, tombstones, empty chunks, pacing.
+//! Work for the whole database, done about once an epoch by one thread at a
+//! time: tiles, kept tiles, tombstones, empty chunks, pacing.
 
 use pantile_base::Timestamp;
 use pantile_cc::{Epoch, Grace, RunningEpochs};
@@ -15,8 +15,8 @@ use crate::tombstones::Sweep;
 /// Tiles looked at in one turn, at least.
 const TILES: usize = 64;
 
-/// Lanes are idle that nothing has been appended to for so many looks, each
-/// so many epochs after the last: some seconds.
+/// A lane is idle if nothing has been appended to it for this many looks, each
+/// this many epochs after the last: some seconds.
 const IDLE_ROUNDS: u32 = 4;
 const IDLE_EPOCHS: u64 = 25;
 
@@ -35,7 +35,7 @@ pub(super) struct Janitor {
 }
 
 impl TbCollect {
-    /// A bounded part of the janitor's work, if it is due and nobody is at it.
+    /// Does a bounded part of the work, if it is due and no other thread does it.
     pub(super) fn tidy(&self, cx: &Context<'_>, urgent: bool) -> Result<(), StoreError> {
         let Some(mut janitor) = self.janitor.try_lock() else { return Ok(()) };
         let _pin = cx.registry.pin(cx.slot);
@@ -78,8 +78,8 @@ impl TbCollect {
         });
     }
 
-    /// Tiles go when every version of their block is visible to all: then no
-    /// walk begins there (T7: what was read is remembered elsewhere).
+    /// Drops tiles of blocks whose versions are all visible to everybody: no walk
+    /// begins there (T7: reads are remembered elsewhere).
     fn drop_tiles(&self, cx: &Context<'_>, janitor: &mut Janitor, running: &RunningEpochs) {
         janitor.tiles.retain_mut(|(grace, _)| !grace.is_over(cx.registry));
         let (mut stay, mut gone) = (Vec::new(), Vec::new());

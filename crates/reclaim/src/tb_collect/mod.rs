@@ -3,15 +3,15 @@
 //! After Wei et al., "TB-Collect: Efficient Garbage Collection for
 //! Non-Volatile Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections
 //! 4.1 to 4.5, Algorithms 1 to 3. A block of which theta has been superseded
-//! waits in a `gc_pending_queue` until nobody can see what has been
-//! superseded, then in a `local_gc_queue`, or in a `long_tx_gc_queue` if a
-//! long transaction runs that has been passed over by it, until that is full;
-//! then it is frozen, its survivors move, and it is freed whole. Committing
-//! threads do the work, a little after each commit.
+//! waits in a `gc_pending_queue` until nobody can see the superseded versions,
+//! then in a `local_gc_queue`, or in a `long_tx_gc_queue` if a long
+//! transaction runs that bypasses it. When that queue is full the block is
+//! frozen, its survivors move, and it is freed whole. Committing threads do
+//! the work, a little after each commit.
 //!
-//! Queues belong to shards of the database and not to threads: who commits
-//! works on the shard of its transaction slot and now and then on the others,
-//! so nothing is left behind by threads that stop (T18, T19).
+//! Queues belong to shards of the database and not to threads: a committing
+//! thread works on the shard of its transaction slot and now and then on the
+//! others, so a thread that stops leaves nothing behind (T18, T19).
 
 mod compaction;
 mod emptying;
@@ -24,11 +24,11 @@ use std::cell::Cell;
 use pantile_base::sync::Mutex;
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
-use pantile_store::{BlockEvent, BlockRef, BlockState, Store, StoreError, Tile, emit};
+use pantile_store::{BlockEvent, BlockRef, BlockState, KeptLinks, Store, StoreError, Tile, emit};
 
+use crate::CollectorStats;
 use crate::counters::Counters;
 use crate::options::GcOptions;
-use crate::stats::CollectorStats;
 use crate::{Context, OldVersion, Reclaimer};
 
 use janitor::Janitor;
@@ -49,21 +49,16 @@ enum Headers {
     Eagerly,
 }
 
-/// Where the links of a block go that long transactions have been passed over by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PassedOver {
-    /// They stay in its tile (TB-Collect 4.4).
-    InTile,
-    /// To a hash index, as in OneShotGC (TB-Collect 5.5, "TB-Collect-hash").
-    InIndex,
-}
+/// Makes something to keep in place of a tile.
+type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 /// The collector.
 pub struct TbCollect {
     options: GcOptions,
     headers: Headers,
-    passed_over: PassedOver,
-    /// Whose links are in the index; threads may be looking at them.
+    /// What keeps the links of bypassed blocks, if their tiles do not.
+    kept_instead: Option<KeepInstead>,
+    /// Tiles whose links are kept elsewhere; threads may be looking at them.
     retired_tiles: Mutex<Vec<Tile>>,
     epochs: EpochManager,
     shards: Box<[Shard]>,
@@ -78,7 +73,7 @@ impl TbCollect {
         Self {
             options,
             headers: Headers::Lazily,
-            passed_over: PassedOver::InTile,
+            kept_instead: None,
             retired_tiles: Mutex::default(),
             epochs: EpochManager::new(options.epoch),
             shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
@@ -94,9 +89,10 @@ impl TbCollect {
         Self { headers: Headers::Eagerly, ..Self::new(options, shards) }
     }
 
-    /// With a hash index for the chains of long transactions.
-    pub fn with_hash_index(options: GcOptions, shards: usize) -> Self {
-        Self { passed_over: PassedOver::InIndex, ..Self::new(options, shards) }
+    /// As [`TbCollect::new`], but the links of blocks that a long transaction
+    /// bypasses are kept in what `instead` makes of their tiles.
+    pub fn keeping_links(options: GcOptions, shards: usize, instead: KeepInstead) -> Self {
+        Self { kept_instead: Some(instead), ..Self::new(options, shards) }
     }
 
     /// How many versions of a block must have been superseded.
@@ -108,7 +104,7 @@ impl TbCollect {
         &self.shards[of % self.shards.len()]
     }
 
-    /// Some of a shard's work, if it is due and nobody else is at it.
+    /// Does some of a shard's work, if it is due and no other thread is doing it.
     fn work(&self, cx: &Context<'_>, shard: &Shard) -> Result<(), StoreError> {
         let now = cx.registry.now();
         if !shard.is_due(now) {
@@ -151,14 +147,6 @@ fn all_blocks(store: &Store) -> impl Iterator<Item = BlockRef> + '_ {
 }
 
 impl Reclaimer for TbCollect {
-    fn name(&self) -> &'static str {
-        match (self.headers, self.passed_over) {
-            (Headers::Eagerly, _) => "tb-collect-eager",
-            (Headers::Lazily, PassedOver::InTile) => "tb-collect",
-            (Headers::Lazily, PassedOver::InIndex) => "tb-collect-hash",
-        }
-    }
-
     #[inline]
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         let block = self.note_superseded(cx.store, cx.slot.index(), old.address, at);

@@ -1,10 +1,10 @@
 //! How much may wait in the queues.
 //!
-//! Waiting is worth something: more of a block dies meanwhile, and less has
-//! to be moved. It costs space, and chains grow. The published collector lets
-//! a fixed share of the data wait (TB-Collect 4.3); this one, following
-//! section 6.2, lets less and less wait the more there is stored of each
-//! tuple, the sooner space will be used up and the less of it there is.
+//! Waiting pays: more versions of a block die meanwhile, and fewer have to be
+//! moved. It costs space, and chains grow. The published collector lets a
+//! fixed share of the data wait (TB-Collect 4.3). This one follows section
+//! 6.2: the more versions of each tuple are stored, the sooner space will be
+//! used up and the less of it is left, the smaller the share.
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
@@ -14,17 +14,17 @@ use pantile_store::Store;
 
 use crate::options::{GcOptions, Pacing};
 
-/// Share of the medium that is left at which there is no hurry, and at which
+/// The share of the medium left at which there is no hurry, and at which
 /// nothing may wait.
 const ROOM: (f64, f64) = (0.3, 0.1);
-/// Seconds in which what is left will be used up, likewise.
+/// The same for the seconds in which the rest will be used up.
 const TIME: (f64, f64) = (20.0, 2.0);
 /// Space is short below this share of the medium.
 const SHORT: f64 = 0.1;
 /// Bytes beyond the target that do not matter.
 const SLACK: u64 = 16 << 20;
 
-/// Decides.
+/// Decides how much may wait.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
     capacity_bytes: AtomicU64,
@@ -36,7 +36,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Bytes that one of so many queues may hold.
+    /// Bytes that each of this many queues may hold.
     pub fn capacity(&self, queues: usize) -> u64 {
         self.capacity_bytes.load(Ordering::Relaxed) / queues as u64
     }
@@ -46,17 +46,17 @@ impl Pacer {
         self.capacity_bytes.load(Ordering::Relaxed) / self.block_bytes.load(Ordering::Relaxed).max(1)
     }
 
-    /// Whether there is hardly any space left.
+    /// Whether little space is left.
     pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Whether there is, or the data takes more than it should.
+    /// Whether little space is left, or the data takes more than it should.
     pub fn is_compaction_due(&self) -> bool {
         self.is_short() || self.is_over_target.load(Ordering::Relaxed)
     }
 
-    /// Looks at how things are.
+    /// Takes a look at the store.
     pub fn look(&self, options: &GcOptions, store: &Store, live_bytes: u64, now: Timestamp) {
         let used = store.used_bytes();
         let (room, limit) = store.room();
@@ -70,7 +70,7 @@ impl Pacer {
             Pacing::Adaptive => {
                 let growth = used as f64 / live_bytes.max(1) as f64;
                 let time_left = room as f64 / self.bytes_per_second(used, now).max(1.0);
-                // Half way to the target what is stored begins to count.
+                // Growth begins to count half way to the target.
                 let target = options.space_target;
                 let pressure = between(((1.0 + target) / 2.0, target), growth)
                     .max(between(ROOM, room_share))
@@ -81,7 +81,7 @@ impl Pacer {
         self.capacity_bytes.store((used as f64 * share) as u64, Ordering::Relaxed);
     }
 
-    /// How fast the use of space has been growing, on average of late.
+    /// How fast the use of space has been growing lately.
     fn bytes_per_second(&self, used: u64, now: Timestamp) -> f64 {
         let mut last = self.last.lock();
         let seconds = Clock::duration(now.tick().saturating_sub(last.1.tick())).as_secs_f64();
@@ -93,7 +93,7 @@ impl Pacer {
     }
 }
 
-/// 0 on the calm side of a range, 1 on the other, and in between between.
+/// 0 on the calm side of a range, 1 on the side of alarm, linear between them.
 fn between((calm, alarm): (f64, f64), value: f64) -> f64 {
     ((value - calm) / (alarm - calm)).clamp(0.0, 1.0)
 }

@@ -11,8 +11,8 @@ use pantile_store::{BlockEvent, BlockInfo, BlockRef, BlockState, StoreError, emi
 
 use super::TbCollect;
 use super::emptying::{Emptying, Leaving, Parting, Released};
+use crate::CollectorStats;
 use crate::Context;
-use crate::stats::CollectorStats;
 
 /// Blocks of a queue that one turn looks at.
 const MOST_LOOKED_AT: usize = 256;
@@ -40,7 +40,7 @@ impl Shard {
 struct Waiting {
     blocks: VecDeque<(BlockRef, u64)>,
     bytes: u64,
-    /// It was full when it had so many blocks, and these are being handed on.
+    /// When the queue was last full it had this many blocks, which are being handed on.
     full: usize,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Queues {
     pub pending: VecDeque<(BlockRef, Timestamp)>,
     /// `local_gc_queue`: nobody can see what has been superseded.
     local: Waiting,
-    /// `long_tx_gc_queue`: nobody can, and a long transaction has been passed over.
+    /// `long_tx_gc_queue`: the same, while a long transaction bypasses the block.
     long_tx: Waiting,
     /// `local_gc_queue_frozen`: being emptied.
     pub frozen: VecDeque<Emptying>,
@@ -79,9 +79,9 @@ pub(super) struct Queues {
     pub held_up: VecDeque<Emptying>,
     /// Empty; waiting until nobody can see into them.
     pub leaving: VecDeque<Leaving>,
-    /// Nobody can; waiting until nobody is looking.
+    /// The same; waiting until no thread is looking.
     pub parting: VecDeque<Parting>,
-    /// Gone but for the medium's knowing it durably.
+    /// Released; waiting until that is durable.
     pub released: VecDeque<Released>,
     /// When blocks were last judged.
     judged: Epoch,
@@ -110,7 +110,7 @@ impl Queues {
 
     fn queue(&mut self, block: BlockRef, info: &BlockInfo, sight: Sight) {
         let (queue, event) = match sight {
-            Sight::PassedOver => (&mut self.long_tx, BlockEvent::PassedOver),
+            Sight::Bypassed => (&mut self.long_tx, BlockEvent::Bypassed),
             Sight::Obsolete | Sight::InUse => (&mut self.local, BlockEvent::Queued),
         };
         queue.push(block, info.bytes);
@@ -122,13 +122,13 @@ impl Queues {
     }
 
     fn of(&mut self, sight: Sight) -> &mut Waiting {
-        if sight == Sight::PassedOver { &mut self.long_tx } else { &mut self.local }
+        if sight == Sight::Bypassed { &mut self.long_tx } else { &mut self.local }
     }
 }
 
 impl TbCollect {
-    /// A bounded part of a shard's work; tells when there will be more. If it
-    /// is `urgent`, queues need not be full.
+    /// Does a bounded part of a shard's work; returns when there will be more. If
+    /// it is `urgent`, queues need not be full.
     pub(super) fn turn(
         &self,
         cx: &Context<'_>,
@@ -136,7 +136,7 @@ impl TbCollect {
         now: Timestamp,
         urgent: bool,
     ) -> Result<Timestamp, StoreError> {
-        // Blocks and chunks that queues name may go while we look at them.
+        // Keeps blocks and chunks that the queues name while we look at them.
         let _pin = cx.registry.pin(cx.slot);
         self.free_released(cx, queues, now);
         let epoch = self.epochs.of(now);
@@ -154,7 +154,7 @@ impl TbCollect {
                 self.let_leave(cx, queues, &running);
             }
             self.freeze_full(cx, queues, &running, Sight::Obsolete, urgent);
-            self.freeze_full(cx, queues, &running, Sight::PassedOver, urgent);
+            self.freeze_full(cx, queues, &running, Sight::Bypassed, urgent);
         }
         self.release_parting(cx, queues)?;
         self.empty_frozen(cx, queues, urgent)?;
@@ -164,9 +164,9 @@ impl TbCollect {
         Ok(if more { Timestamp::ZERO } else { self.epochs.end(now) })
     }
 
-    /// `gc_pending_queue`: on to the next queue once nobody can see the theta
-    /// that had been superseded. What has been superseded since need not be
-    /// waited for here: the block leaves only when nobody can see any of it.
+    /// `gc_pending_queue`: a block goes on to the next queue once nobody can see
+    /// the theta that had been superseded. Versions superseded since then do not
+    /// delay it: the block leaves only when nobody can see any of it.
     fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
         for _ in 0..queues.pending.len().min(MOST_LOOKED_AT) {
             let Some((block, at)) = queues.pending.pop_front() else { return };
@@ -176,7 +176,7 @@ impl TbCollect {
                 BlockState::Open => queues.pending.push_back((block, at)),
                 BlockState::Sealed => match sight {
                     Sight::InUse => queues.pending.push_back((block, at)),
-                    Sight::PassedOver if !self.options.pass_over => queues.pending.push_back((block, at)),
+                    Sight::Bypassed if !self.options.bypass => queues.pending.push_back((block, at)),
                     sight => queues.queue(block, &info, sight),
                 },
                 BlockState::Free | BlockState::Frozen | BlockState::Released => {}
@@ -190,7 +190,7 @@ impl TbCollect {
         for _ in 0..queues.long_tx.blocks.len().min(MOST_LOOKED_AT) {
             let Some(block) = queues.long_tx.pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
-            // Whoever has been passed over has ended, or not.
+            // The transaction that bypasses it has ended, or not.
             if self.epochs.of(info.min_txnid) > running.min() {
                 queues.long_tx.push(block, info.bytes);
             } else {
@@ -199,8 +199,8 @@ impl TbCollect {
         }
     }
 
-    /// A queue that is full is worked off, some blocks at a time (Algorithm 2,
-    /// lines 8 to 12). Blocks that cannot be emptied now stay.
+    /// Hands on the blocks of a full queue, some at a time (Algorithm 2, lines 8
+    /// to 12). Blocks that cannot be emptied now stay.
     fn freeze_full(
         &self,
         cx: &Context<'_>,
@@ -218,8 +218,8 @@ impl TbCollect {
         for _ in 0..queue.full.min(MOST_LOOKED_AT) {
             let Some(block) = queues.of(sight).pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
-            // Survivors must not be needed as evidence (T1), and the copies must
-            // not stand beside a block that some long reader of survivors keeps.
+            // Survivors must not be needed as evidence (T1), and a long reader of
+            // survivors must not keep the block beside its copies.
             if info.last_append <= durable && self.can_be_left(running, &info) {
                 queues.frozen.push_back(block.into());
             } else {
@@ -228,8 +228,8 @@ impl TbCollect {
         }
     }
 
-    /// Whether the block can go soon after its survivors have left: nobody
-    /// who may be looking at one of them has been running for long.
+    /// Whether the block can go soon after its survivors have left: no
+    /// transaction that may be looking at one of them has been running for long.
     pub(super) fn can_be_left(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
         const LONG: u64 = 2;
         if info.obsolete == info.slots {

@@ -10,10 +10,11 @@ use crate::format::{
     CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
 };
 use crate::geometry::Geometry;
-use crate::recover::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
+use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
-use crate::survey::{Finding, MediumLocation, SurveyCalls, Surveyed};
+use crate::survey::calls::{SurveyCalls, Surveyed};
+use crate::survey::finding::{Finding, MediumLocation};
 
 /// What a chunk is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]

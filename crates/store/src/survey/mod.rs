@@ -3,6 +3,7 @@
 //!
 //! Nothing is written and nothing is believed: any bytes can be surveyed.
 
+mod calls;
 mod chunk;
 mod finding;
 mod records;
@@ -10,45 +11,22 @@ mod recount;
 
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::thread;
-use pantile_base::{Address, TableId, Timestamp};
-use pantile_media::Medium;
+use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
-use crate::content::Content;
 use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, Superblock, Unreadable};
-use crate::recover::{Expectation, LOST_BLOCK};
+use crate::scan::{Expectation, LOST_BLOCK};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
 
+pub use calls::{SurveyCalls, Surveyed};
 pub use chunk::{BlockUse, ChunkUse, SurveyedBlock, SurveyedChunk};
 pub use finding::{Finding, MediumLocation, Severity};
 pub use records::{RecordFacts, SurveyedRecord};
 pub use recount::FilledSlot;
-
-/// A content that is valid where it lies, committed or not.
-#[derive(Clone, Copy, Debug)]
-pub struct Surveyed<'a> {
-    /// Where it lies.
-    pub address: Address,
-    /// The content.
-    pub content: Content<'a>,
-    /// Whether its transaction is known to have committed by this content alone.
-    pub is_decided: bool,
-}
-
-/// What a survey is to do with what it finds. Called from several threads.
-pub struct SurveyCalls<'a> {
-    /// Threads to read with, at least 1.
-    pub threads: usize,
-    /// Called with the valid contents of a block, void ones excepted.
-    pub contents: &'a (dyn Fn(TableId, &[Surveyed<'_>]) + Sync),
-    /// Called with each finding.
-    pub finding: &'a (dyn Fn(Finding) + Sync),
-    /// Called now and then with bytes done and to be done.
-    pub progress: &'a (dyn Fn(u64, u64) + Sync),
-}
 
 /// What is on a medium.
 #[derive(Clone, Debug)]
@@ -109,7 +87,10 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
         return found;
     }
     check_unused(medium, calls);
-    let state = records::read(medium, &mut found, calls);
+    let records = records::read(medium, found.identity, calls);
+    found.records = records.copies;
+    found.chosen = records.newest.as_ref().map(|(n, _)| *n);
+    let state = records.newest.map(|(_, record)| record);
     if found.superblock_problem.is_some() && state.is_none() {
         // Without the identity that seeds them no checksum can be told to fit.
         return found;

@@ -6,7 +6,8 @@ use pantile_media::Medium;
 use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
-use crate::survey::{Finding, MediumLocation, Survey, SurveyCalls};
+use crate::survey::calls::SurveyCalls;
+use crate::survey::finding::{Finding, MediumLocation};
 
 /// One copy of a state record.
 #[derive(Clone, Debug)]
@@ -58,36 +59,43 @@ impl RecordFacts {
     }
 }
 
-/// Reads the copies into `found` and gives the record that counts.
-pub(super) fn read(medium: &dyn Medium, found: &mut Survey, calls: &SurveyCalls<'_>) -> Option<StateRecord> {
+/// All copies of state records.
+#[derive(Default)]
+pub(super) struct Records {
+    pub copies: Vec<SurveyedRecord>,
+    /// The record that counts, and the number of its copy.
+    pub newest: Option<(usize, StateRecord)>,
+}
+
+/// Reads all copies, whose checksums are seeded with `identity`.
+pub(super) fn read(medium: &dyn Medium, identity: u64, calls: &SurveyCalls<'_>) -> Records {
+    let mut found = Records::default();
     let offsets = STATE_RECORDS.into_iter().flat_map(|at| [at, at + STATE_COPY_BYTES]);
-    let mut newest: Option<StateRecord> = None;
     for offset in offsets {
         let bytes = mapped(medium, offset, STATE_COPY_BYTES as usize);
-        let record = StateRecord::decode(bytes, found.identity);
+        let record = StateRecord::decode(bytes, identity);
         let facts = record.as_ref().map(RecordFacts::new);
         let is_blank = record.is_none() && bytes.iter().all(|&b| b == 0);
-        found.records.push(SurveyedRecord { offset, facts, is_blank });
+        found.copies.push(SurveyedRecord { offset, facts, is_blank });
         if let Some(record) = record
-            && newest.as_ref().is_none_or(|newest| newest.sequence < record.sequence)
+            && found.newest.as_ref().is_none_or(|(_, newest)| newest.sequence < record.sequence)
         {
-            found.chosen = Some(found.records.len() - 1);
-            newest = Some(record);
+            found.newest = Some((found.copies.len() - 1, record));
         }
     }
-    for (n, record) in found.records.iter().enumerate().filter(|(_, r)| r.facts.is_none()) {
-        let twin = &found.records[n ^ 1];
+    for (n, record) in found.copies.iter().enumerate().filter(|(_, r)| r.facts.is_none()) {
+        let twin = &found.copies[n ^ 1];
         let what = "a copy of the state record was cut off or is damaged";
-        if newest.is_some() && !(record.is_blank && twin.is_blank) {
+        if found.newest.is_some() && !(record.is_blank && twin.is_blank) {
             (calls.finding)(Finding::notice(
                 MediumLocation::at(record.offset),
                 format!("{what}; another is used"),
             ));
         }
     }
-    if newest.is_none() {
+    if found.newest.is_none() {
         let what = "no checksum of any state record fits";
         (calls.finding)(Finding::damage(MediumLocation::at(STATE_RECORDS[0]), what));
     }
-    newest
+    found
 }

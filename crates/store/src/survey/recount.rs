@@ -10,7 +10,7 @@ use pantile_base::{Address, TableId};
 use crate::block::{BlockId, BlockState};
 use crate::content::Content;
 use crate::store::Store;
-use crate::survey::MediumLocation;
+use crate::survey::finding::MediumLocation;
 
 /// A filled slot of a block that is in use.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,325 @@
+//! The command as scripts use it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const QUICK: &[&str] =
+    &["bench", "ycsb", "--tuples", "2000", "--seconds", "0.2", "--warmup", "0.05", "--threads", "2"];
+
+fn pantile(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pantile")).args(args).output().expect("the command runs")
+}
+
+fn quick(more: &[&str]) -> Output {
+    pantile(&[QUICK, more].concat())
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// What is said on stderr, but for the warning of a debug build.
+fn complaint(output: &Output) -> String {
+    let lines = text(&output.stderr).lines();
+    lines.filter(|line| !line.starts_with("warning: this is a debug build")).collect::<Vec<_>>().join("\n")
+}
+
+fn left_over(dir: &Path) -> usize {
+    let entries = dir.read_dir().expect("a directory").flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("pantile-bench-")).count()
+}
+
+#[test]
+fn a_record_on_stdout_is_json_and_nothing_else() {
+    let output = quick(&["--medium", "dram", "--json", "-"]);
+    assert!(output.status.success());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&record["workload"], &record["engine"]), (&"ycsb".into(), &"pantile".into()));
+    assert!(record["txn_per_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(record["debug_build"].as_bool().unwrap_or(false), cfg!(debug_assertions));
+    let told = text(&output.stderr);
+    assert!(told.contains("running dram, tb-collect\n") && told.contains("reclaimed/s"), "{told}");
+}
+
+#[test]
+fn the_life_of_blocks_can_be_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace");
+    let output = quick(&["--medium", "dram", "--quiet", "--trace", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let trace = std::fs::read_to_string(file).unwrap();
+    assert!(trace.lines().all(|line| line.contains("pantile::block")), "{trace}");
+    for event in ["Opened", "Sealed"] {
+        assert!(trace.contains(&format!("event={event} chunk=")), "{trace}");
+    }
+}
+
+#[test]
+fn a_quiet_run_tells_no_seconds() {
+    let output = quick(&["--medium", "dram", "--quiet"]);
+    assert!(output.status.success());
+    assert_eq!(complaint(&output), "");
+    assert!(text(&output.stdout).contains("txn/s"));
+}
+
+#[test]
+fn collectors_are_compared_with_the_one_named_first() {
+    let output =
+        quick(&["--medium", "dram", "--gc", "tb-collect,none", "--long-readers", "2", "--json", "-"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let table = text(&output.stderr);
+    let line = |gc: &str| {
+        let mut lines = table.lines().skip_while(|line| !line.contains("mean and p99 of transaction"));
+        lines.find(|line| line.starts_with(&format!("dram    {gc} "))).expect(table)
+    };
+    assert_eq!(line("tb-collect").matches("100.0 %").count(), 3, "{table}");
+    assert_eq!(line("none").matches(" %").count(), 3, "{table}");
+    let records: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for record in records.as_array().unwrap() {
+        assert_eq!(record["config"]["long_readers"], 2);
+        assert_eq!(record["per_second"][0]["transactions"], record["transactions"]);
+        assert!(record["chains"]["accesses_per_tuple"].is_number());
+    }
+}
+
+#[test]
+fn queries_run_beside_transactions_and_are_counted_apart() {
+    let args = ["bench", "ch", "--olap", "2", "--medium", "dram", "--seconds", "1", "--warmup", "0"];
+    let output = pantile(&[&args[..], &["--rate", "100", "--json", "-"]].concat());
+    assert!(output.status.success(), "{}", complaint(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&record["workload"], &record["threads"]), (&"ch".into(), &3.into()));
+    assert_eq!((&record["config"]["oltp"], &record["config"]["olap"]), (&1.into(), &2.into()));
+    assert_eq!(record["consistency"], serde_json::json!({ "checked": 12, "failed": 0 }));
+    assert!(record["queries_per_s"].is_number() && record["per_second"][0]["queries"].is_u64());
+    assert_eq!(record["per_second"][0]["transactions"], record["transactions"]);
+    assert!(text(&output.stderr).contains("queries/s"));
+}
+
+#[test]
+fn long_transactions_and_table_scans_have_latencies_of_their_own() {
+    let more = ["--medium", "dram", "--ops", "1", "--updates", "100", "--theta", "1", "--long-share", "30"];
+    let output = quick(&[&more[..], &["--long-ops", "5", "--scan-share", "30", "--json", "-"]].concat());
+    assert!(output.status.success(), "{}", complaint(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = ["transaction", "long", "table_scan"]
+        .map(|kind| record["latency_us"][kind]["count"].as_u64().expect(kind));
+    assert_eq!(record["transactions"], counts.iter().sum::<u64>());
+    assert_eq!((&record["config"]["long_ops"], &record["config"]["theta"]), (&5.into(), &1.0.into()));
+    assert!(record.get("queries_per_s").is_none() && record["per_second"][0].get("queries").is_none());
+}
+
+#[test]
+fn several_runs_make_an_array_in_the_file_and_one_line_of_medians() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("records.json");
+    let output = quick(&["--medium", "dram,nvm:E", "--runs", "2", "--json", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let records: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let media: Vec<_> = records.as_array().unwrap().iter().map(|record| record["medium"].clone()).collect();
+    assert_eq!(media, ["dram", "nvm:E", "nvm:E", "dram"]);
+    let table = text(&output.stdout);
+    assert!(table.contains("medians of 2 runs"), "{table}");
+    assert_eq!(table.matches("transaction").count(), 2, "{table}");
+}
+
+#[test]
+fn temporary_directories_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+        command.args(QUICK).args(more).env("TMPDIR", dir.path()).output().unwrap()
+    };
+    assert!(run(&["--medium", "file"]).status.success());
+    assert_eq!(left_over(dir.path()), 0);
+}
+
+#[test]
+fn a_directory_of_other_data_is_a_failure_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert!(quick(&["--dir", path]).status.success());
+    let other = quick(&["--dir", path, "--tuple-bytes", "200"]);
+    assert_eq!(other.status.code(), Some(1));
+    let complaint = complaint(&other);
+    assert!(complaint.contains("--tuple-bytes 100") && complaint.contains(path), "{complaint}");
+    let again = quick(&["--dir", path]);
+    assert!(again.status.success());
+    assert!(text(&again.stderr).contains("going on with the database"));
+}
+
+#[test]
+fn wrong_arguments_are_one_line_and_status_2() {
+    for wrong in [
+        &["bench", "ycsb", "--medium", "dram:8"][..],
+        &["bench", "ycsb", "--inserts", "80"],
+        &["bench", "tpcc", "--gc-theta", "0.1"],
+        &["bench", "tpcc", "--threads", "600", "--long-readers", "600"],
+        &["bench", "ch", "--oltp", "600", "--olap", "600"],
+        &["bench", "ch", "--threads", "2"],
+        &["bunch"],
+        &[],
+    ] {
+        let output = pantile(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(output.stdout.is_empty());
+        let complaint = complaint(&output);
+        assert!(complaint.starts_with("pantile: ") && complaint.lines().count() == 1, "{complaint}");
+    }
+}
+
+#[test]
+fn a_failure_is_one_line_and_status_1() {
+    let output = quick(&["--medium", "dram", "--json", "/nowhere/record.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        complaint(&output),
+        "pantile: cannot write /nowhere/record.json: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn a_place_without_persistent_memory_is_named_with_the_way_out() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    for medium in ["dax", "dax:eadr"] {
+        let output = quick(&["--medium", medium, "--dir", dir.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = complaint(&output);
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        for part in [dir.path().to_str().unwrap(), "dax=always", "or use the medium \"file\""] {
+            assert!(complaint.contains(part), "{complaint}");
+        }
+    }
+}
+
+#[test]
+fn help_goes_to_stdout_and_has_an_example() {
+    for verb in [
+        &["--help"][..],
+        &["check", "--help"],
+        &["inspect", "--help"],
+        &["paper", "--help"],
+        &["crashtest", "--help"],
+        &["bench", "--help"],
+        &["bench", "ycsb", "--help"],
+        &["bench", "tpcc", "--help"],
+        &["bench", "ch", "--help"],
+    ] {
+        let output = pantile(verb);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).contains("Example"), "{verb:?}");
+    }
+}
+
+/// A line for each verb, under its heading, and the exit statuses.
+#[test]
+fn help_groups_the_verbs() {
+    let output = pantile(&["--help"]);
+    let help = text(&output.stdout);
+    let parts =
+        ["\nLooking after a database:\n  check ", "\n  inspect ", "\nLaboratory:\n  bench ", "\n  paper "];
+    let rest =
+        ["\n  crashtest ", "\nOptions:\n", "\nExamples:\n", "\nExit status:\n  0  ", "\n  1  ", "\n  2  "];
+    let mut from = 0;
+    for part in parts.iter().chain(&rest) {
+        from += help[from..].find(part).unwrap_or_else(|| panic!("{part:?} is missing or misplaced: {help}"));
+    }
+    assert!(!help.contains("crashtest-work"), "{help}");
+    assert_eq!((output.status.code(), complaint(&output)), (Some(0), String::new()));
+}
+
+/// What reads the help or a table may have seen enough.
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    for args in [&["--help"][..], &["paper", "--list"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command.args(args).stdout(writer).stderr(std::process::Stdio::piped()).output().unwrap();
+        assert_eq!((output.status.code(), complaint(&output)), (Some(0), String::new()), "{args:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_prints_what_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+    let args = ["bench", "ycsb", "--tuples", "2000", "--seconds", "60", "--warmup", "0", "--json", "-"];
+    command.args(args).env("TMPDIR", dir.path()).stdout(std::process::Stdio::piped());
+    let child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["interrupted"], true);
+    assert!(record["transactions"].as_u64().unwrap() > 0);
+    assert_eq!(left_over(dir.path()), 0);
+}
+
+#[test]
+fn a_sound_database_is_checked_and_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert!(quick(&["--dir", path]).status.success());
+    let output = pantile(&["check", path, "--json", "-"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["damaged"], &report["was_closed"]), (&0.into(), &true.into()));
+    assert!(report["rows"].as_u64().unwrap() > 100);
+    assert!(text(&pantile(&["check", path]).stdout).contains("\nsound; "));
+    let output = pantile(&["inspect", path]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let shown = text(&output.stdout);
+    for wanted in ["format version 1", "used, closed", "primary (", "slots of 128 bytes", "frozen blocks"] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    let output = pantile(&["inspect", path, "--json", "-", "--no-map"]);
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["format_version"], 1);
+}
+
+#[test]
+fn damage_is_status_1_with_a_line_for_each_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert!(quick(&["--dir", path]).status.success());
+    let data = dir.path().join("pantile.data");
+    let mut bytes = std::fs::read(&data).unwrap();
+    let seen: Value = serde_json::from_slice(&pantile(&["inspect", path, "--json", "-"]).stdout).unwrap();
+    let is_used = |chunk: &&Value| chunk["blocks"][0]["fill"].as_u64() > Some(0);
+    let mut used = seen["chunks"].as_array().unwrap().iter().filter(is_used).map(|c| &c["number"]);
+    let [header, other] = [used.next().unwrap(), used.next().unwrap()].map(|n| n.as_u64().unwrap());
+    // A chunk's header and a block's descriptor.
+    bytes[(header << 21) as usize + 5] ^= 1;
+    bytes[(other << 21) as usize + 64 + 5] ^= 1;
+    let places = [
+        format!("offset {}, chunk {header}", header << 21),
+        format!("offset {}, block {other}.0", (other << 21) + 64),
+    ];
+    std::fs::write(&data, &bytes).unwrap();
+    let output = pantile(&["check", path]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = text(&output.stdout);
+    for place in &places {
+        assert_eq!(
+            lines.lines().filter(|l| l.starts_with("damage: ") && l.contains(place)).count(),
+            1,
+            "{lines}"
+        );
+    }
+    assert_eq!(complaint(&output), format!("pantile: 2 places are damaged in {path}"));
+    let output = pantile(&["inspect", path]);
+    assert!(output.status.success() && text(&output.stdout).contains('!'));
+    assert_eq!(std::fs::read(&data).unwrap(), bytes);
+    let none = pantile(&["check", "/nowhere"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert_eq!(complaint(&none), "pantile: there is no database in /nowhere");
+    for wrong in [&["check"][..], &["inspect", path, "more"], &["check", path, "--threads", "0"]] {
+        assert_eq!(pantile(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}

@@ -1,0 +1,5 @@
+//! The command, as people and scripts call it.
+
+mod command;
+mod crashtest;
+mod paper;

@@ -1,0 +1,164 @@
+//! Random operations against a `BTreeMap`.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::common::{Key, Model, check, expected, new_index, scan_all, steps};
+use pantile_index::{Direction, Index, Insert, NodeArena};
+use pantile_testkit::{Random, mix};
+
+/// A source of keys. Many keys are drawn more than once.
+type KeySource = fn(&mut Random) -> Key;
+
+fn dense(rng: &mut Random) -> Key {
+    vec![rng.below(4000)]
+}
+
+fn sparse(rng: &mut Random) -> Key {
+    let few = rng.below(2000);
+    vec![if few == 0 { u64::MAX } else { mix(few) }]
+}
+
+fn composite(rng: &mut Random) -> Key {
+    vec![rng.below(3) << 32 | rng.below(3), rng.below(200), rng.below(4)]
+}
+
+fn strings(rng: &mut Random) -> Key {
+    let len = 1 + rng.below(6);
+    (0..len).map(|_| 1 + rng.below(4)).collect()
+}
+
+fn long(rng: &mut Random) -> Key {
+    let mut seed = Random::new(rng.below(600), 0);
+    let (len, shared) = (1 + seed.below(384) as usize, seed.below(380) as usize);
+    (0..len).map(|i| if i < shared { 7 } else { seed.word() }).collect()
+}
+
+const SOURCES: [(&str, usize, KeySource); 5] = [
+    ("dense", 1, dense),
+    ("sparse", 1, sparse),
+    ("composite", 3, composite),
+    ("strings", 6, strings),
+    ("long", 384, long),
+];
+
+fn bound(rng: &mut Random, source: KeySource) -> Bound<Key> {
+    let mut key = source(rng);
+    match rng.below(6) {
+        0 => return Bound::Unbounded,
+        1 => key.truncate(rng.below(key.len() as u64 + 1) as usize),
+        2 => key.push(rng.below(3)),
+        _ => {}
+    }
+    if rng.below(2) == 0 { Bound::Included(key) } else { Bound::Excluded(key) }
+}
+
+fn check_scan(index: &Index, model: &Model, rng: &mut Random, source: KeySource) {
+    let (lower, upper) = (bound(rng, source), bound(rng, source));
+    let limit = if rng.below(2) == 0 { usize::MAX } else { 1 + rng.below(40) as usize };
+    for direction in [Direction::Forward, Direction::Backward] {
+        let found = scan_all(index, &lower, &upper, direction, limit, None);
+        let expected = expected(model, &lower, &upper, direction);
+        assert!(found == expected, "{lower:?}..{upper:?} {direction:?} by {limit}");
+    }
+}
+
+fn step(index: &Index, model: &mut Model, rng: &mut Random, source: KeySource, inserts: u64) {
+    let (key, value) = (source(rng), rng.word());
+    if rng.below(10) < inserts {
+        let result = index.insert(&key, value, 0);
+        match model.get(&key) {
+            Some(present) => assert_eq!(result, Insert::Exists(*present)),
+            None => assert_eq!(result, Insert::Inserted),
+        }
+        model.entry(key).or_insert(value);
+    } else {
+        let present = model.get(&key).copied();
+        assert_eq!(index.get(&key, None), present);
+        assert!(!index.remove(&key, value, 0));
+        if let Some(present) = present {
+            assert!(index.remove(&key, present, 0));
+            model.remove(&key);
+        }
+    }
+}
+
+/// Grows, churns, shrinks to nothing, and grows again.
+fn run(max_key_words: usize, source: KeySource, seed: u64) {
+    let (index, mut model, mut rng) = (new_index(max_key_words), Model::new(), Random::new(seed, 0));
+    for inserts in [9, 5, 1, 0, 7] {
+        for i in 0..steps(8000) {
+            step(&index, &mut model, &mut rng, source, inserts);
+            if i % steps(200) == 0 {
+                check_scan(&index, &model, &mut rng, source);
+            }
+        }
+        check(&index, &model);
+    }
+}
+
+#[test]
+fn random_operations_match_a_map() {
+    for (name, max_key_words, source) in SOURCES {
+        println!("{name}");
+        (0..3).for_each(|seed| run(max_key_words, source, seed));
+    }
+}
+
+#[test]
+fn ordered_inserts_match_a_map() {
+    for (max_key_words, key) in [
+        (1, (|i| vec![i]) as fn(u64) -> Key),
+        (2, |i| vec![i / 50, i]),
+        (3, |i| vec![i % 10, 5, i]),
+        (384, |i| vec![i; 1 + (i as usize * 37) % 384]),
+    ] {
+        let n = steps(5000) as u64;
+        for order in [|i, _| i, |i, n| n - i] as [fn(u64, u64) -> u64; 2] {
+            let (index, mut model) = (new_index(max_key_words), Model::new());
+            for i in 0..n {
+                let key = key(order(i, n));
+                assert_eq!(index.insert(&key, i, 0), Insert::Inserted);
+                model.insert(key, i);
+            }
+            check(&index, &model);
+            while let Some((key, value)) = model.pop_first() {
+                assert!(index.remove(&key, value, 0));
+            }
+            check(&index, &model);
+        }
+    }
+}
+
+#[test]
+fn bulk_load_equals_inserts() {
+    for (_, max_key_words, source) in SOURCES {
+        let (arena, mut rng) = (Arc::new(NodeArena::new()), Random::new(1, 0));
+        let mut model = Model::new();
+        for size in [0, 1, 2, 100, steps(20_000)] {
+            (0..size).for_each(|_| _ = model.insert(source(&mut rng), rng.word()));
+            for fill in [0.5, 0.9, 1.0] {
+                let entries = model.iter().map(|(key, value)| (key, *value));
+                let index = Index::bulk_load(max_key_words, &arena, entries, fill).unwrap();
+                check(&index, &model);
+                let mut model = model.clone();
+                for _ in 0..steps(500) {
+                    step(&index, &mut model, &mut rng, source, 5);
+                }
+                check(&index, &model);
+            }
+        }
+        assert_eq!(arena.used_bytes(), 0);
+    }
+}
+
+#[test]
+fn bulk_load_refuses_disorder() {
+    let arena = Arc::new(NodeArena::new());
+    for max_key_words in [1, 2] {
+        let keys = (0..1000).chain([999]).map(|i| ([i], i));
+        let error = Index::bulk_load(max_key_words, &arena, keys, 1.0).unwrap_err();
+        assert_eq!(error.position, 1000);
+        assert_eq!(arena.used_bytes(), 0);
+    }
+}

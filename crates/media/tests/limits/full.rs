@@ -1,0 +1,49 @@
+//! A device without room: growth fails, everything stays as it was.
+
+use crate::limit::FileLimit;
+use pantile_media::{
+    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+const CHUNK: u64 = 2 << 20;
+
+type Open = dyn Fn(&Path) -> Result<Arc<dyn Medium>, MediumError>;
+
+#[test]
+fn a_full_device_changes_nothing_and_is_no_failure() {
+    let limit = FileLimit::take();
+    limit.set(5 * CHUNK);
+    let file = |durability| {
+        let options = FileOptions { durability, ..FileOptions::default() };
+        move |path: &Path| Ok(FileMedium::open(path, options)? as Arc<dyn Medium>)
+    };
+    let dax = |path: &Path| {
+        Ok(DaxMedium::open_without_persistence(path, DaxOptions::default())? as Arc<dyn Medium>)
+    };
+    let files = [Durability::Sync, Durability::Group, Durability::None].map(file);
+    for open in files.iter().map(|open| open as &Open).chain([&dax as &Open]) {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = open(place.path()).expect("open");
+        medium.grow(2 * CHUNK).expect("grow");
+        medium.write(0, b"kept").expect("write");
+        let error = medium.grow(9 * CHUNK).expect_err("full");
+        let reason = FullReason::Device;
+        let needed = 9 * CHUNK;
+        assert!(
+            matches!(error, MediumError::Full { needed: n, reason: r } if (n, r) == (needed, reason)),
+            "{error}"
+        );
+        assert_eq!(medium.len(), 2 * CHUNK);
+        medium.write(4, b"more").expect("writes go on");
+        medium.fence().expect("fences go on");
+        medium.grow(5 * CHUNK).expect("what there is room for");
+        drop(medium);
+        let medium = open(place.path()).expect("open again");
+        assert_eq!(medium.len(), 5 * CHUNK);
+        let mut out = [0; 8];
+        medium.read(0, &mut out).expect("read");
+        assert_eq!(&out, b"keptmore");
+    }
+}

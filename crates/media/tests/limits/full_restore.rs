@@ -1,0 +1,37 @@
+//! A device without room for chunks that are to come back: they stay away,
+//! and nothing else happens.
+
+use crate::limit::FileLimit;
+use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt};
+use std::os::unix::fs::MetadataExt;
+
+const CHUNK: u64 = 2 << 20;
+
+#[test]
+fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
+    let limit = FileLimit::take();
+    // Without syncs nothing is written, and the limit concerns nothing else.
+    for durability in [Durability::Sync, Durability::Group] {
+        let place = tempfile::tempdir().expect("directory");
+        let options = FileOptions { durability, max_bytes: Some(3 * CHUNK), ..FileOptions::default() };
+        let medium = FileMedium::open(place.path(), options).expect("open");
+        medium.grow(3 * CHUNK).expect("grow");
+        medium.write(0, &vec![7; 3 * CHUNK as usize]).expect("write");
+        medium.discard(CHUNK, 2 * CHUNK).expect("discard");
+        medium.fence().expect("fence");
+        let taken = || std::fs::metadata(medium.data_path()).expect("file").blocks();
+        let before = taken();
+        limit.set(2 * CHUNK);
+        let error = medium.restore(CHUNK, 2 * CHUNK).expect_err("full");
+        assert!(matches!(error, MediumError::Full { reason: FullReason::Device, .. }), "{error}");
+        assert_eq!(taken(), before, "what was found already is given back");
+        assert_eq!(medium.stats().bytes_restored, 0);
+        medium.write(0, b"goes on").expect("write");
+        medium.fence().expect("fence");
+        medium.restore(CHUNK, CHUNK).expect("what there is room for");
+        limit.lift();
+        medium.restore(2 * CHUNK, CHUNK).expect("room again");
+        medium.write(3 * CHUNK - 4, b"back").expect("write");
+        medium.fence().expect("fence");
+    }
+}

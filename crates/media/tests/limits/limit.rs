@@ -1,0 +1,43 @@
+//! A limit on file sizes, which stands in for a full device.
+
+// Only system calls can set such a limit.
+#![allow(unsafe_code)]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The limit of this process, held by one test at a time. There is none when
+/// it is taken and when it is dropped.
+pub struct FileLimit {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl FileLimit {
+    /// Waits until no other test uses the limit.
+    pub fn take() -> Self {
+        // A test that failed has dropped its limit.
+        Self { _turn: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// Lets no file of this process grow beyond `bytes`.
+    pub fn set(&self, bytes: u64) {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: both calls get valid arguments; ignoring the signal makes the
+        // system return an error instead.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+        }
+    }
+
+    pub fn lift(&self) {
+        self.set(libc::RLIM_INFINITY);
+    }
+}
+
+impl Drop for FileLimit {
+    fn drop(&mut self) {
+        self.lift();
+    }
+}

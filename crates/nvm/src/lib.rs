@@ -1,0 +1,79 @@
+//! Emulated persistent memory, a medium for the laboratory.
+//!
+//! Contents are in DRAM, or in a file mapped into it, and the emulator makes
+//! writers and readers wait as a slower device would. A file keeps its
+//! contents when the process is killed, as persistent memory would. It loses
+//! them if the machine stops.
+//!
+//! ```
+//! use pantile_media::{Medium, MediumExt};
+//! use pantile_nvm::{NvmConfig, NvmMedium};
+//! let medium = NvmMedium::anonymous(NvmConfig::OPTANE)?;
+//! medium.grow(4096)?;
+//! medium.write(0, &[1; 1000])?;
+//! medium.flush(0, 1000);
+//! medium.fence()?;
+//! assert_eq!(medium.stats().units_written, 4);
+//! # Ok::<(), pantile_media::MediumError>(())
+//! ```
+//!
+//! An [`NvmConfig`] is a factory of media: `pantile`'s `Options::custom_medium`
+//! takes one and keeps a database on the memory that it describes.
+//!
+//! # The model
+//! B is this machine's DRAM bandwidth for sequential stores, or loads, of one
+//! core on huge pages over more than its caches. It is measured once in a
+//! process, when the first emulated memory is made.
+//!
+//! **Writes.** `write` stores through the CPU's cache and costs what that
+//! costs. `flush` writes the lines back with the best instruction the CPU has
+//! and hands them to the device. A device would take writes of 2 KiB or more
+//! past the cache; for those `flush` only does the accounting, since the DRAM
+//! that stands in for the device would be the limit otherwise.
+//!
+//! Lines flushed near each other merge into one write unit in a
+//! write-combining buffer of 16 KB (64 units of 256 B), in sets of eight of
+//! which the least recent is replaced first. Each flushing thread has a
+//! buffer of its own, so that it needs no lock; only threads beyond the 64th
+//! share one and lock it. Threads gain a little over real modules, which
+//! share theirs. A unit counts as written when it *enters* the buffer: the
+//! total is right at every moment, and the transaction that caused the write
+//! pays for it, not the one that pushes the unit out. What joins a unit that
+//! is still there is free, so that appends that fill a unit in several
+//! transactions cost one unit. Real modules read a unit before they write a
+//! part of it; that is not charged.
+//!
+//! A unit takes the device `unit_bytes / (write_share * B)` seconds. All
+//! threads share one device: a time until which it is busy, advanced by every
+//! flush. Device and CPU work in parallel: flushing does not wait. `fence`
+//! waits for the CPU's own stores and then until the device has done the last
+//! unit that this thread gave it. A device as fast as DRAM thus costs nothing
+//! beyond what the CPU takes anyway, unless threads together exceed it.
+//!
+//! **Reads.** Each thread has a direct-mapped array of tags for 8 MiB of
+//! units, an estimate of what it finds in the CPU's caches. A unit that is
+//! not there counts as read and owes
+//! `unit_bytes * (1 / (read_share * B) - 1 / B)` seconds beyond what the load
+//! itself took. Debts are paid once they reach 300 ns. A thread's own short
+//! writes stay cached; those of other threads and long writes do not, which
+//! charges too much rather than too little. Readers do not share the device:
+//! loads of two cores hardly share DRAM's bandwidth either.
+//!
+//! Latency is modelled only as far as it follows from bandwidth.
+
+// Storing through a mapping, and a place for each thread without a lock, need
+// `unsafe`. Every block names what makes it sound.
+#![allow(unsafe_code)]
+
+mod cache;
+mod calibrate;
+mod clock;
+mod combine;
+mod config;
+mod medium;
+mod model;
+mod per_thread;
+
+pub use calibrate::{DEVIATION_BOUND, Measured, Reached, measure};
+pub use config::NvmConfig;
+pub use medium::NvmMedium;

@@ -1,0 +1,148 @@
+use super::*;
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_media::{MediumExt, MediumStats};
+
+fn grown(config: NvmConfig) -> Arc<NvmMedium> {
+    let medium = NvmMedium::anonymous(config).expect("open");
+    medium.grow(CHUNK_BYTES).expect("grow");
+    medium
+}
+
+fn content(medium: &NvmMedium, offset: u64, len: usize) -> Vec<u8> {
+    let mut out = vec![0; len];
+    medium.read(offset, &mut out).expect("read");
+    out
+}
+
+#[test]
+fn every_length_and_alignment_is_stored_exactly() {
+    let medium = grown(NvmConfig::E);
+    for len in [1, 63, 64, 100, 2047, 2048, 2100, 4096 + 13] {
+        for shift in [0, 1, 17, 63, 64] {
+            medium.write(0, &[0; 8192]).expect("clear");
+            let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
+            medium.write(shift, &bytes).expect("write");
+            medium.flush(shift, len as u64);
+            medium.fence().expect("fence");
+            let found = content(&medium, 0, 8192);
+            let (before, rest) = found.split_at(shift as usize);
+            assert!(before.iter().all(|&byte| byte == 0));
+            assert_eq!(rest[..len], bytes[..], "{len} at {shift}");
+            assert!(rest[len..].iter().all(|&byte| byte == 0));
+        }
+    }
+}
+
+#[test]
+fn statistics_count_bytes_lines_and_units() {
+    let medium = grown(NvmConfig::OPTANE);
+    let before = medium.stats();
+    medium.write(60, &[1; 8]).expect("write");
+    medium.flush(60, 8);
+    medium.flush(0, 0);
+    medium.fence().expect("fence");
+    let cost = medium.facts().read_cost.as_ref().expect("reads cost");
+    cost.charge(1 << 20, 300);
+    cost.charge(0, 0);
+    let delta = medium.stats() - before;
+    assert!(delta.device_write_ps > 0);
+    let expected = MediumStats {
+        bytes_written: 8,
+        units_written: 1,
+        flushes: 2,
+        fences: 1,
+        syncs: 0,
+        bytes_read: 300,
+        units_read: 2,
+        bytes_discarded: 0,
+        bytes_restored: 0,
+        ..delta
+    };
+    assert_eq!(delta, expected);
+}
+
+#[test]
+fn what_was_streamed_is_flushed_only_where_it_was_changed_since() {
+    let medium = grown(NvmConfig::E);
+    let streamed = || medium.device.model.with_lane(|lane| lane.streamed.clone());
+    medium.write(10, &[1; 4096]).expect("write");
+    assert_eq!(streamed(), 64..4096);
+    medium.write(4096, &[2; 4096]).expect("write");
+    assert_eq!(streamed(), 64..8192);
+    medium.write(8192, &[3; 10]).expect("write beside it");
+    assert_eq!(streamed(), 64..8192);
+    medium.write(4000, &[3; 10]).expect("write into it");
+    assert!(streamed().is_empty());
+}
+
+#[test]
+fn ranges_beyond_the_end_are_refused_or_ignored() {
+    let medium = grown(NvmConfig::A);
+    medium.write(CHUNK_BYTES - 1, &[0; 2]).expect_err("beyond the end");
+    medium.flush(CHUNK_BYTES - 64, 1 << 40);
+    medium.flush(u64::MAX, 1);
+    assert_eq!(medium.stats().flushes, 1);
+    assert_eq!(medium.stats().bytes_written, 0);
+}
+
+#[test]
+fn a_directory_keeps_contents_and_a_limit_holds() {
+    let place = tempfile::tempdir().expect("directory");
+    let options = DirectoryOptions {
+        map: MapOptions { max_bytes: Some(2 * CHUNK_BYTES), ..MapOptions::default() },
+        ..DirectoryOptions::default()
+    };
+    let medium = NvmMedium::open(place.path(), NvmConfig::C, options).expect("open");
+    assert_eq!((medium.facts().name.as_str(), medium.facts().survives_exit), ("nvm:C", true));
+    medium.grow(CHUNK_BYTES + 1).expect("grow");
+    assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
+    medium.write(CHUNK_BYTES, b"kept").expect("write");
+    medium.sync_all().expect("sync");
+    let second = NvmMedium::open(place.path(), NvmConfig::C, options);
+    assert!(matches!(second, Err(MediumError::Locked { .. })));
+    drop(medium);
+    let medium = NvmMedium::open(place.path(), NvmConfig::E, options).expect("open again");
+    assert_eq!(medium.len(), 2 * CHUNK_BYTES);
+    assert_eq!(content(&medium, CHUNK_BYTES, 4), b"kept");
+}
+
+#[test]
+fn the_best_flush_of_this_cpu_can_be_executed() {
+    let medium = grown(NvmConfig::E);
+    println!("{:?}", medium.line_flush);
+    medium.flush(0, 4096);
+    assert_eq!(medium.stats().flushes, 64);
+}
+
+#[test]
+fn a_discarded_chunk_in_a_directory_reads_as_zero_until_it_is_written_again() {
+    let place = tempfile::tempdir().expect("directory");
+    let open = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("open");
+    let medium = open();
+    medium.grow(2 * CHUNK_BYTES).expect("grow");
+    medium.write(0, &vec![7; 2 * CHUNK_BYTES as usize]).expect("write");
+    medium.discard(0, CHUNK_BYTES).expect("discard");
+    assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
+    drop(medium);
+    let medium = open();
+    assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
+    medium.restore(0, CHUNK_BYTES).expect("restore");
+    medium.write(CHUNK_BYTES - 2, &[9; 2]).expect("write");
+    drop(medium);
+    assert_eq!(content(&open(), CHUNK_BYTES - 3, 4), [0, 9, 9, 7]);
+}
+
+#[test]
+fn a_point_is_a_fence_and_durable_unless_that_failed() {
+    let medium = grown(NvmConfig::OPTANE);
+    medium.write(0, &[1; 4096]).expect("write");
+    medium.flush(0, 4096);
+    let good = medium.sync_point();
+    assert_eq!(medium.stats().fences, 1);
+    medium.contents.failure.latch("the device is gone");
+    let lost = medium.sync_point();
+    assert!(medium.is_durable(good) && !medium.is_durable(lost));
+    medium.discard(0, CHUNK_BYTES).expect_err("failed");
+    medium.restore(0, CHUNK_BYTES).expect_err("failed");
+    assert_eq!(content(&medium, 0, 1), [1]);
+}

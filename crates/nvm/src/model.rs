@@ -1,0 +1,184 @@
+//! How long the emulated device takes. The model is described at the top of the crate.
+
+use super::cache::CacheEstimate;
+use super::clock::Clock;
+use super::combine::CombiningBuffer;
+use super::config::NvmConfig;
+use super::per_thread::PerThread;
+use pantile_media::parts::Padded;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PS_PER_SECOND: f64 = 1e12;
+
+/// Delay owed for reads is paid once it reaches this: 300 ns, in
+/// picoseconds. Shorter waits cannot be told from reading the clock, and
+/// every pause stops the CPU's prefetching.
+const READ_DEBT_PS: u64 = 300_000;
+
+/// Sequential bandwidth of DRAM as one core sees it, in bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bandwidth {
+    pub(crate) read: f64,
+    pub(crate) write: f64,
+}
+
+/// What the device and the CPU keep for one thread.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    buffer: CombiningBuffer,
+    cache: CacheEstimate,
+    /// When the device ends the last unit flushed since the last fence.
+    done_at: Option<u64>,
+    /// Delay owed for reads and not yet paid, in picoseconds.
+    read_debt: u64,
+    /// Bytes last stored past the cache, so that flushing them is accounting only.
+    pub(crate) streamed: Range<u64>,
+}
+
+impl Lane {
+    fn new(config: &NvmConfig) -> Self {
+        Self {
+            buffer: CombiningBuffer::new(config.unit_bytes),
+            cache: CacheEstimate::new(config.unit_bytes),
+            done_at: None,
+            read_debt: 0,
+            streamed: 0..0,
+        }
+    }
+
+    /// Adds to the debt for reads; returns what is to be paid now.
+    fn owe(&mut self, debt: u64) -> u64 {
+        self.read_debt += debt;
+        match self.read_debt {
+            READ_DEBT_PS.. => std::mem::take(&mut self.read_debt),
+            _ => 0,
+        }
+    }
+}
+
+/// What a read took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ReadCost {
+    /// Units that were not cached.
+    pub(crate) missed: u64,
+    /// Picoseconds waited for the device, debts of earlier reads included.
+    pub(crate) waited: u64,
+}
+
+/// The device: one queue that all threads share, and a lane for each thread.
+#[derive(Debug)]
+pub(crate) struct Model<C> {
+    unit_shift: u32,
+    /// Picoseconds of device time that writing a unit takes.
+    write_cost: u64,
+    /// Picoseconds that reading a unit takes longer than from DRAM.
+    read_extra: u64,
+    /// When the device will have done all it was given.
+    busy_until: Padded<AtomicU64>,
+    lanes: PerThread<Lane>,
+    clock: C,
+}
+
+impl<C: Clock> Model<C> {
+    /// A device of this configuration beside DRAM of this bandwidth.
+    pub(crate) fn new(config: &NvmConfig, dram: Bandwidth, clock: C) -> Self {
+        let unit = config.unit_bytes as f64 * PS_PER_SECOND;
+        let extra = unit / (config.read_share * dram.read) - unit / dram.read;
+        Self {
+            unit_shift: config.unit_bytes.trailing_zeros(),
+            write_cost: (unit / (config.write_share * dram.write)).round() as u64,
+            read_extra: extra.round() as u64,
+            busy_until: Padded(AtomicU64::new(0)),
+            lanes: PerThread::new(|| Lane::new(config)),
+            clock,
+        }
+    }
+
+    /// The same device, of whose extra time for reading a unit this much, in
+    /// picoseconds, already goes into the accounting.
+    pub(crate) fn with_bookkeeping(mut self, per_unit: u64) -> Self {
+        self.read_extra = self.read_extra.saturating_sub(per_unit);
+        self
+    }
+
+    /// Calls `with` on the calling thread's lane; `with` must not come here again.
+    #[inline]
+    pub(crate) fn with_lane<R>(&self, with: impl FnOnce(&mut Lane) -> R) -> R {
+        // SAFETY: `with` is a few lines of this crate that call nothing back.
+        unsafe { self.lanes.with(with) }
+    }
+
+    /// The time, to be given to [`Model::flush`].
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Units `first..=last` that bytes `offset..offset + len` lie in; `len > 0`.
+    #[inline]
+    fn units(&self, offset: u64, len: u64) -> (u64, u64) {
+        let last = offset + len - 1;
+        (offset >> self.unit_shift, last >> self.unit_shift)
+    }
+
+    /// Notes that a store left these bytes in the CPU's cache.
+    pub(crate) fn cached(&self, lane: &mut Lane, offset: u64, len: u64) {
+        let (first, last) = self.units(offset, len);
+        lane.cache.touch(first, last);
+    }
+
+    /// Gives flushed bytes to the device at time `now`; returns the units written.
+    pub(crate) fn flush(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
+        let (first, last) = self.units(offset, len);
+        let written = lane.buffer.insert(first, last);
+        if written > 0 {
+            let done_at = self.occupy(now, self.write_time(written));
+            lane.done_at = lane.done_at.max(Some(done_at));
+        }
+        written
+    }
+
+    /// Queues work for the device and returns when it will be done.
+    fn occupy(&self, now: u64, work: u64) -> u64 {
+        let end = |busy_until: u64| busy_until.max(now) + work;
+        let queued =
+            self.busy_until.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| Some(end(busy)));
+        match queued {
+            Ok(before) | Err(before) => end(before),
+        }
+    }
+
+    /// Picoseconds of device time that writing this many units takes.
+    pub(crate) fn write_time(&self, units: u64) -> u64 {
+        units * self.write_cost
+    }
+
+    /// Waits until the device has done what this thread flushed; gives the
+    /// picoseconds that this took.
+    pub(crate) fn fence(&self) -> u64 {
+        let done_at = self.with_lane(|lane| lane.done_at.take());
+        done_at.map_or(0, |done_at| self.clock.wait_until(done_at))
+    }
+
+    /// Waits until the device has done what every thread flushed; gives the
+    /// picoseconds that this took.
+    pub(crate) fn drain(&self) -> u64 {
+        self.clock.wait_until(self.busy_until.0.load(Ordering::Relaxed))
+    }
+
+    /// Accounts for a read.
+    pub(crate) fn read(&self, offset: u64, len: u64) -> ReadCost {
+        let (first, last) = self.units(offset, len);
+        let (missed, due) = self.with_lane(|lane| {
+            let missed = lane.cache.touch(first, last);
+            (missed, lane.owe(missed * self.read_extra))
+        });
+        let waited = if due > 0 { self.clock.wait_until(self.clock.now() + due) } else { 0 };
+        ReadCost { missed, waited }
+    }
+}
+
+#[cfg(test)]
+#[path = "model_test.rs"]
+mod tests;

@@ -1,0 +1,223 @@
+//! The database as callers hold it: beginning transactions, closing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile_cc::ClockSource;
+use pantile_media::Medium;
+
+use crate::api::opening;
+use crate::engine::background::Background;
+use crate::engine::core::Core;
+use crate::engine::table::Table;
+use crate::transactions::retry::Retry;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::options::{Options, TransactionOptions};
+use crate::types::stats::Recovery;
+
+/// Tries that [`Database::run`] makes before it gives up.
+const RUN_TRIES: u32 = 1000;
+
+/// Tries after a transaction found no space.
+const FULL_TRIES: u32 = 8;
+
+/// An open database. Handles are cheap to clone; the last one closes it.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("shop");
+/// use pantile::{Database, TableDef, Type};
+/// let db = Database::open(&path)?;
+/// let stock = db.create_table(
+///     TableDef::new("stock").column("item", Type::U32).column("pieces", Type::I64).primary_key(["item"]),
+/// )?;
+/// db.run(|txn| txn.insert(&stock, &[7u32.into(), 100i64.into()]))?;
+/// let pieces: i64 = db.run(|txn| txn.get(&stock, &[7u32.into()])?.expect("just inserted").get(1))?;
+/// assert_eq!(pieces, 100);
+/// db.close()?;
+/// # Ok::<(), pantile::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    // Fields are dropped in this order: the last handle ends the background
+    // thread, which uses the core, before it lets go of the core.
+    pub(crate) background: Option<Arc<Background>>,
+    pub(crate) core: Arc<Core>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("options", &self.core.options)
+            .field("background", &self.background.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Opens the database in the directory `path` with default options, or
+    /// creates it.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    /// Begins a serializable read-write transaction.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTransactions`], [`Error::Closed`].
+    pub fn begin(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
+        Transaction::begin(Arc::clone(&self.core), options)
+    }
+
+    /// Begins a serializable read-only transaction that sees every commit
+    /// acknowledged before this call. It leaves marks that can make older
+    /// writers fail. Where an older writer has locked what it reads, the read
+    /// waits as long as the [`ConflictPolicy`](crate::ConflictPolicy) says and then fails with
+    /// [`Error::Conflict`]. With [`Abort`](crate::ConflictPolicy::Abort) it fails at once.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_read(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default().read_only(true))
+    }
+
+    /// Begins a read-only transaction at the newest safe snapshot, which is
+    /// older than every running writer. Its reads never wait, never fail because
+    /// of other transactions, and leave no marks. [`Transaction::age`] returns
+    /// how old its state is.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let writer = db.begin()?;
+    /// let report = db.begin_safe_snapshot()?;
+    /// assert!(report.timestamp() < writer.timestamp());
+    /// println!("the report is {:?} old", report.age());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn begin_safe_snapshot(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default().safe_snapshot())
+    }
+
+    /// Counts the attempts of a transaction that is about to be run.
+    pub fn retry(&self) -> Retry<'_> {
+        Retry::new(&self.core)
+    }
+
+    /// Runs a transaction and commits it. If it conflicts with others, it is
+    /// rolled back and run again from the beginning.
+    ///
+    /// # Errors
+    /// What `body` or the commit returns, unless [`Error::is_retryable`]; after
+    /// a thousand tries that too.
+    pub fn run<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.run_with(TransactionOptions::default(), body)
+    }
+
+    /// Like [`Database::run`], with options.
+    ///
+    /// # Errors
+    /// As [`Database::run`].
+    pub fn run_with<T>(
+        &self,
+        options: TransactionOptions,
+        mut body: impl FnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut retry = self.retry();
+        let mut full_tries = 0;
+        loop {
+            let outcome = self.begin_with(options).and_then(|mut txn| {
+                let value = body(&mut txn)?;
+                txn.commit().map(|_| value)
+            });
+            match outcome {
+                Err(error) if retry.tries() < RUN_TRIES && retry.again(&error) => {}
+                // The transaction has made the collector free space when it ended.
+                Err(Error::StorageFull { .. }) if full_tries < FULL_TRIES => full_tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// A table by name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`].
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.core.check_open()?;
+        self.core.tables.by_name(name)
+    }
+
+    /// The names of all tables, in order.
+    pub fn tables(&self) -> Vec<String> {
+        self.core.tables.names()
+    }
+
+    /// The medium. A database in DRAM can be opened on it again.
+    pub fn medium(&self) -> Arc<dyn Medium> {
+        Arc::clone(self.core.store.medium())
+    }
+
+    /// What opening the database took.
+    pub fn recovery(&self) -> Recovery {
+        self.core.recovery
+    }
+
+    /// Where timestamps come from.
+    pub fn clock_source(&self) -> ClockSource {
+        self.core.registry.clock().source()
+    }
+
+    /// Closes the database: later calls on any handle fail with
+    /// [`Error::Closed`]. Waits for running transactions to end, at most ten
+    /// seconds.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if some are still running: the database stays open
+    /// then. [`Error::MediumFailed`] and similar if the last state cannot be
+    /// recorded: no acknowledged commit is lost, but the next opening takes
+    /// longer.
+    pub fn close(self) -> Result<()> {
+        self.core.close(Duration::from_secs(10))
+    }
+}
+
+impl Options {
+    /// Opens the database in the directory `path`, or creates it. Media in
+    /// DRAM ignore the path.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
+    /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
+    /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is
+    /// stored is untouched then.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
+        self.check()?;
+        let core = opening::open(path.as_ref(), self)?;
+        Ok(Database { background: Background::start(&core)?.map(Arc::new), core })
+    }
+}
+
+#[cfg(pantile_shuttle)]
+impl Database {
+    /// For models: what a thread that has found no space does, once.
+    pub fn collect_hard(&self) {
+        self.core.collect_hard();
+    }
+}

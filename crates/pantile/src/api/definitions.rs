@@ -1,0 +1,118 @@
+//! Changing definitions beside running transactions.
+
+use std::sync::Arc;
+
+use crate::api::database::Database;
+use crate::engine::catalog;
+use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::schema::{IndexDef, Schema, TableDef};
+use crate::types::value::Value;
+
+impl Database {
+    /// Creates a table. It is durable when the call returns.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`], [`Error::InvalidDefinition`], and errors of the
+    /// commit. No table has been created then.
+    pub fn create_table(&self, def: TableDef) -> Result<Table> {
+        let core = &self.core;
+        let _change = core.tables.change();
+        core.check_open()?;
+        if core.tables.exists(&def.name) {
+            return Err(Error::TableExists(def.name));
+        }
+        let stored = catalog::encode(&def)?;
+        let id = core.tables.next_id();
+        let table = core.tables.make_empty(id, def)?;
+        self.change_catalog(|txn, catalog| {
+            txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
+        })?;
+        core.tables.id_is_used(id);
+        core.tables.add(table.clone());
+        Ok(table)
+    }
+
+    /// Drops a table. Transactions that have written to it fail to commit, and
+    /// others get [`Error::TableDropped`] when they next use it. Its space is
+    /// given back once none of them runs.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], and errors of the commit. The table stays then.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let core = &self.core;
+        let _change = core.tables.change();
+        let table = core.tables.by_name(name)?;
+        let visitor = core.visitor()?;
+        self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.0.id)))?;
+        core.tables.drop_table(&table.0, || core.registry.now());
+        visitor.forget_rows(&table.0);
+        core.idle.forget();
+        Ok(())
+    }
+
+    /// Creates a secondary index of a table that may be filled and in use.
+    ///
+    /// # Errors
+    /// [`Error::IndexExists`], [`Error::InvalidDefinition`];
+    /// [`Error::DuplicateKey`] if the index is to be unique and two rows have
+    /// the same key; [`Error::Timeout`] if another transaction took very long
+    /// to commit; errors of the commit. There is no index then.
+    pub fn create_index(&self, table: &Table, def: IndexDef) -> Result<Index> {
+        let core = &self.core;
+        let _change = core.tables.change();
+        core.check_open()?;
+        let inner = &table.0;
+        core.tables.check_own(inner)?;
+        if inner.indexes().iter().any(|i| i.def.name == def.name) {
+            return Err(Error::IndexExists { table: inner.schema.name.clone(), index: def.name });
+        }
+        let mut whole = table.definition();
+        whole.indexes.push(def.clone());
+        Schema::new(&whole)?;
+        let stored = catalog::encode(&whole)?;
+        let number = inner.next_index_number();
+        let index = Arc::new(IndexInner::new(def, number, &inner.schema, &core.tables.arena)?);
+        // From here on writers enter their keys. The build adds those of older rows.
+        inner.change_indexes(|list| list.push(Arc::clone(&index)));
+        let made = core.fill_index(inner, &index).and_then(|()| self.store_definition(inner, &stored));
+        if let Err(error) = made {
+            inner.change_indexes(|list| list.retain(|i| i.number != number));
+            return Err(error);
+        }
+        index.set_ready();
+        Ok(Index { table: Arc::clone(inner), inner: index })
+    }
+
+    /// Drops a secondary index. Scans that have begun go on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownIndex`], and errors of the commit. The index stays then.
+    pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
+        let _change = self.core.tables.change();
+        self.core.check_open()?;
+        self.core.tables.check_own(&table.0)?;
+        let index = table.index(name)?;
+        let mut whole = table.definition();
+        whole.indexes.retain(|i| i.name != name);
+        self.store_definition(&table.0, &catalog::encode(&whole)?)?;
+        // No scan of it begins once writers no longer maintain it.
+        index.inner.set_dropped();
+        table.0.change_indexes(|list| list.retain(|i| i.number != index.inner.number));
+        Ok(())
+    }
+
+    fn store_definition(&self, table: &TableInner, stored: &[u8]) -> Result<()> {
+        self.change_catalog(|txn, catalog| {
+            txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
+        })
+    }
+
+    /// Commits one change of the catalog.
+    fn change_catalog<T>(&self, change: impl FnOnce(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
+        let mut txn = self.begin()?;
+        change(&mut txn, &self.core.tables.catalog()?)?;
+        txn.commit().map(|_| ())
+    }
+}

@@ -1,0 +1,75 @@
+//! What a database has done, and what it takes.
+
+use pantile_media::MediumExt;
+use pantile_store::TableBlocks;
+
+use crate::api::database::Database;
+use crate::types::stats::{Chains, Stats, TableSpace};
+
+impl Database {
+    /// Counters and gauges. The call visits all tables and blocks, so do not
+    /// make it for every transaction.
+    pub fn stats(&self) -> Stats {
+        let core = &self.core;
+        let space = core.store.space();
+        let tables = core.tables.all();
+        let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
+        let anchor_bytes = tables.iter().map(|t| t.tuples_end() * 8).sum::<u64>();
+        let collector = core.reclaimer.stats(&core.store);
+        let mut stats = Stats {
+            running: core.registry.running() as u64,
+            contents_written: space.contents_appended,
+            payload_bytes: space.payload_bytes,
+            medium: core.store.medium().stats(),
+            medium_bytes: space.medium_bytes,
+            obsolete_bytes: space.obsolete_bytes,
+            unfilled_bytes: space.unfilled_bytes,
+            free_bytes: space.free_block_bytes + space.free_chunk_bytes,
+            dram_bytes: index_bytes
+                + anchor_bytes
+                + space.tile_bytes
+                + core.marks.bytes()
+                + collector.queue_bytes,
+            index_bytes,
+            anchor_bytes,
+            tile_bytes: space.tile_bytes,
+            stale_entries: core.stale.len() as u64,
+            collector,
+            ..Stats::default()
+        };
+        core.counters.add_to(&mut stats);
+        stats
+    }
+
+    /// What each table takes on the medium, hidden ones included. The call
+    /// visits every block.
+    pub fn space_by_table(&self) -> Vec<TableSpace> {
+        let tables = self.core.store.space_by_table();
+        let named = tables.into_iter().filter_map(|(id, blocks)| {
+            let table = self.core.tables.by_id(id)?.schema.name.clone();
+            let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
+            Some(TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes })
+        });
+        named.collect()
+    }
+
+    /// How long the chains of versions are, measured on about `samples` tuples
+    /// of each table.
+    pub fn chains(&self, samples: u64) -> Chains {
+        let core = &self.core;
+        let space = core.store.space();
+        let mut stats = Stats::default();
+        core.counters.add_to(&mut stats);
+        let mut chains = Chains {
+            stored_mean: space.contents_stored as f64 / stats.tuples.max(1) as f64,
+            ..Chains::default()
+        };
+        if let Ok(visitor) = core.visitor() {
+            for table in core.tables.all() {
+                visitor.measure_chains(&table, (table.tuples_end() / samples.max(1)).max(1), &mut chains);
+            }
+        }
+        chains.mean /= chains.tuples.max(1) as f64;
+        chains
+    }
+}

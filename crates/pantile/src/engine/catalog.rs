@@ -1,0 +1,61 @@
+//! The catalog: a table of table definitions, stored like any other.
+
+use pantile_base::TableId;
+
+use crate::types::definition;
+use crate::types::error::{Error, Result};
+use crate::types::schema::{Schema, TableDef, Type};
+use crate::types::value::Value;
+
+/// The catalog's own id.
+pub(crate) const CATALOG: TableId = TableId(0);
+
+/// The first id of a user's table.
+pub(crate) const FIRST_USER_TABLE: u32 = 16;
+
+/// Most bytes of a stored definition.
+const MAX_DEFINITION: u32 = 60_000;
+
+pub(crate) fn definition() -> TableDef {
+    TableDef::new("catalog")
+        .column("id", Type::U32)
+        .column("definition", Type::Bytes(MAX_DEFINITION))
+        .primary_key(["id"])
+}
+
+/// A definition as stored.
+pub(crate) fn encode(def: &TableDef) -> Result<Vec<u8>> {
+    let text = definition::encode(def);
+    if text.len() > MAX_DEFINITION as usize {
+        return Err(Error::InvalidDefinition(format!(
+            "{:?}: the definition takes {} bytes, at most {MAX_DEFINITION} can be stored",
+            def.name,
+            text.len()
+        )));
+    }
+    Ok(text.into_bytes())
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
+    definition::decode(bytes).map_err(|at| Error::Damaged {
+        place: "the catalog".into(),
+        detail: format!("a definition cannot be read from byte {at} on"),
+    })
+}
+
+/// Checks that a stored definition is one that could have been stored.
+pub(crate) fn check(id: TableId, def: &TableDef) -> Result<()> {
+    let damaged = |detail: String| Error::Damaged { place: format!("the catalog, table {}", id.0), detail };
+    if id.0 < FIRST_USER_TABLE {
+        return Err(damaged("no table of a user has this id".into()));
+    }
+    let schema = Schema::new(def).map_err(|e| damaged(e.to_string()))?;
+    for index in &def.indexes {
+        schema.key_columns(&index.name, &index.columns).map_err(|e| damaged(e.to_string()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn key(id: TableId) -> [Value<'static>; 1] {
+    [Value::UInt(id.0.into())]
+}

@@ -1,0 +1,199 @@
+//! Cleaning indexes: removing entries that no visible version has any more (T9).
+//!
+//! This is separate from the collection of space, so that a range scan over
+//! deleted keys stays fast even if no collector reclaims blocks. Committing
+//! threads do it in bounded steps.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use pantile_base::{Address, Timestamp};
+use pantile_cc::{Clock, RunningSet, Slot};
+use smallvec::SmallVec;
+
+use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::core::Core;
+use crate::engine::stale::{SHARDS, StaleEntry, Task};
+use crate::engine::table::{PRIMARY, TableInner};
+use crate::types::key::Key;
+use crate::types::row::Encoded;
+
+/// How often the watermark is computed, at most.
+const WATERMARK_AGE: Duration = Duration::from_millis(1);
+
+/// Calls of [`Core::clean`] by one thread between two that look at all shards.
+const OFTEN: u32 = 64;
+
+pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+
+/// An entry is tried after this many epochs. Transactions that ran when it
+/// became stale have then ended, unless they are long.
+const EPOCHS: u64 = 2;
+
+/// Tasks of one call, for a short queue and for a long one.
+const LEAST_TASKS: usize = 8;
+const MOST_TASKS: usize = 128;
+
+/// What became of an entry.
+enum Outcome {
+    Done,
+    /// The tuple id is free once all transactions that run now have ended.
+    Buried,
+    /// A transaction has locked the tuple.
+    Busy,
+    /// A running transaction may see an older version with this entry.
+    Needed,
+}
+
+/// True after one in many calls of [`Core::clean`] by this thread; for work
+/// that is seldom due.
+pub(crate) fn is_tick() -> bool {
+    CALLS.get() % OFTEN == OFTEN / 2
+}
+
+impl Core {
+    /// Does some cleaning that is due: from the slot's own shard, and now and
+    /// then from the others. It does more where more waits, so that no queue
+    /// grows for ever and no call takes long.
+    pub fn clean(&self, slot: Slot) {
+        let watermark = self.registry.refresh_watermark(WATERMARK_AGE);
+        let delay = Clock::ticks(self.options.gc.epoch) * EPOCHS;
+        let soon = Timestamp::new(self.registry.now().tick().saturating_sub(delay), 0);
+        let soon = soon.max(watermark);
+        self.clean_shard(slot.index(), slot, soon, watermark);
+        CALLS.set(CALLS.get().wrapping_add(1));
+        if CALLS.get().is_multiple_of(OFTEN) {
+            for shard in 0..SHARDS {
+                self.clean_shard(shard, slot, soon, watermark);
+            }
+        }
+    }
+
+    fn clean_shard(&self, shard: usize, slot: Slot, soon: Timestamp, watermark: Timestamp) {
+        let mut most = LEAST_TASKS;
+        let mut done = 0;
+        while done < most {
+            let Some((task, waiting)) = self.stale.try_pop(shard, soon, watermark) else { return };
+            most = (waiting / 64).clamp(LEAST_TASKS, MOST_TASKS);
+            self.perform(slot, task);
+            done += 1;
+        }
+    }
+
+    fn perform(&self, slot: Slot, task: Task) {
+        match task {
+            Task::Entry(entry) => {
+                let Some(table) = self.tables.by_id(entry.table) else { return };
+                let now = || self.registry.now();
+                match self.try_clean(slot, &table, &entry) {
+                    Outcome::Done => {}
+                    Outcome::Buried => self.stale.bury(slot, now(), entry.table, entry.tuple),
+                    Outcome::Needed => self.stale.push_late(slot, now(), Task::Entry(entry)),
+                    Outcome::Busy => self.stale.push(slot, now(), entry),
+                }
+            }
+            Task::Tuple(table, tuple) => {
+                if let Some(table) = self.tables.by_id(table) {
+                    table.return_tuple(slot.index(), tuple);
+                }
+            }
+        }
+    }
+
+    /// Removes the entry unless a transaction may see a version that has its
+    /// key. The tuple is locked meanwhile, so that no writer comes to rely on
+    /// the entry.
+    fn try_clean(&self, slot: Slot, table: &TableInner, entry: &StaleEntry) -> Outcome {
+        // The cleaner reads versions that its own timestamp does not protect
+        // (T6). It pins its slot first and asks afterwards which transactions
+        // run: what they can see then stays while it looks.
+        let _pin = self.registry.pin(slot);
+        let Some(running) = self.registry.running_set() else { return Outcome::Busy };
+        let cell = table.anchor(entry.tuple);
+        let anchor = Anchor::load(cell);
+        if anchor.is_dead() {
+            if entry.index != PRIMARY {
+                self.remove_entry(table, entry);
+            }
+            return Outcome::Done;
+        }
+        if anchor.owner() != Owner::Nobody || !anchor.try_lock_for_cleaning(cell) {
+            return Outcome::Busy;
+        }
+        if let Some(version) = self.version_needing(table, entry, anchor, &running) {
+            Anchor::publish(cell, anchor.newest());
+            return if version == anchor.newest() { Outcome::Done } else { Outcome::Needed };
+        }
+        if self.remove_entry(table, entry) {
+            Anchor::bury(cell, anchor.newest());
+            self.counters.buried(slot, anchor.newest());
+            return Outcome::Buried;
+        }
+        Anchor::publish(cell, anchor.newest());
+        Outcome::Done
+    }
+
+    /// Removes an entry of a tuple that the caller has locked. Returns whether
+    /// it was the primary one: then no index leads to the tuple any more.
+    pub fn remove_entry(&self, table: &TableInner, entry: &StaleEntry) -> bool {
+        // A transaction that read the tuple as absent relies on the gap from
+        // now on (T8). So does the one that deleted the tuple or changed its
+        // key: an older writer that finds no entry could otherwise still
+        // insert the key.
+        let newest = Anchor::load(table.anchor(entry.tuple)).newest();
+        let written =
+            if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).txn_id() };
+        let floor = self.marks.highest(table.id, entry.tuple).max(written).get();
+        if entry.index == PRIMARY {
+            return table.primary.remove(&entry.key, entry.tuple.0, floor);
+        }
+        if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {
+            index.tree.remove(&entry.key, entry.tuple.0, floor);
+        }
+        false
+    }
+
+    /// The newest version with the entry's key that a transaction may see.
+    fn version_needing(
+        &self,
+        table: &TableInner,
+        entry: &StaleEntry,
+        anchor: Anchor,
+        running: &RunningSet,
+    ) -> Option<Address> {
+        let is_primary = entry.index == PRIMARY;
+        let indexes = (!is_primary).then(|| table.indexes());
+        let index = indexes.as_ref().and_then(|list| list.iter().find(|i| i.number == entry.index));
+        self.needed_versions(anchor.newest(), running).into_iter().find(|&address| {
+            let content = self.store.content(address);
+            if content.flags().is_tombstone() {
+                return false;
+            }
+            let Some(index) = index else { return is_primary };
+            let mut key = Key::default();
+            key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+            key.push_tuple(entry.tuple.0);
+            key.words() == &entry.key[..]
+        })
+    }
+
+    /// The versions that a transaction may see, from the newest on. The caller
+    /// has pinned a slot before it asked which transactions run.
+    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> SmallVec<[Address; 8]> {
+        let mut versions = SmallVec::new();
+        if newest.is_none() {
+            return versions;
+        }
+        versions.push(newest);
+        let mut end = self.store.content(newest).txn_id();
+        let mut next = self.store.link(newest);
+        while let Some(link) = next.filter(|_| running.min() < end) {
+            if running.may_see(link.begin_ts, end) {
+                versions.push(link.address);
+            }
+            end = link.begin_ts;
+            next = self.store.older(link);
+        }
+        versions
+    }
+}

@@ -1,0 +1,111 @@
+//! Counters and gauges of transactions.
+
+use pantile_base::Address;
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_cc::Slot;
+
+use crate::types::stats::Stats;
+
+/// Counters of one slot, on a line of their own.
+#[repr(align(64))]
+#[derive(Default)]
+struct SlotCounters {
+    commits: AtomicU64,
+    aborts: AtomicU64,
+    tuples: AtomicU64,
+    live_bytes: AtomicU64,
+    versions_read: AtomicU64,
+    /// Tombstones of tuples whose ids are free.
+    buried: AtomicU64,
+}
+
+/// Counters that a transaction adds to when it ends, by slot. Gauges are sums
+/// of differences and wrap around on the way.
+pub(crate) struct Counters {
+    slots: Box<[SlotCounters]>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect() }
+    }
+}
+
+/// What a commit changes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Change {
+    pub tuples: i64,
+    pub live_bytes: i64,
+}
+
+impl Counters {
+    pub fn committed(&self, slot: Slot, change: Change) {
+        let counters = &self.slots[slot.index()];
+        // The slot's holder is the only writer.
+        add(&counters.commits, 1);
+        add(&counters.tuples, change.tuples as u64);
+        add(&counters.live_bytes, change.live_bytes as u64);
+    }
+
+    /// Counts what recovery has found, and what goes with a dropped table. One
+    /// thread at a time may call it: its counters lie behind those of the slots.
+    pub fn adjust(&self, change: Change) {
+        let counters = &self.slots[TRANSACTION_SLOTS];
+        add(&counters.tuples, change.tuples as u64);
+        add(&counters.live_bytes, change.live_bytes as u64);
+    }
+
+    pub fn read(&self, slot: Slot, versions: u64) {
+        add(&self.slots[slot.index()].versions_read, versions);
+    }
+
+    /// A tuple id has been given back. Its anchor keeps this tombstone, if any.
+    pub fn buried(&self, slot: Slot, tombstone: Address) {
+        add(&self.slots[slot.index()].buried, u64::from(!tombstone.is_none()));
+    }
+
+    /// The opposite of [`Counters::buried`].
+    pub fn exhumed(&self, slot: Slot, tombstone: Address) {
+        add(&self.slots[slot.index()].buried, u64::from(!tombstone.is_none()).wrapping_neg());
+    }
+
+    /// Recovery has found this many tombstones of free ids.
+    pub fn found_buried(&self, tombstones: u64) {
+        add(&self.slots[TRANSACTION_SLOTS].buried, tombstones);
+    }
+
+    pub fn waiting_tombstones(&self) -> u64 {
+        self.sum(|c| &c.buried)
+    }
+
+    pub fn live_bytes(&self) -> u64 {
+        self.sum(|c| &c.live_bytes)
+    }
+
+    /// Slots are read one after the other, so a decrease may be seen before the
+    /// increase that came first, and the sum may be below zero for a moment.
+    fn sum(&self, of: impl Fn(&SlotCounters) -> &AtomicU64) -> u64 {
+        let sum = self.slots.iter().fold(0, |sum: u64, c| sum.wrapping_add(of(c).load(Ordering::Relaxed)));
+        sum.cast_signed().max(0).cast_unsigned()
+    }
+
+    pub fn aborted(&self, slot: Slot) {
+        add(&self.slots[slot.index()].aborts, 1);
+    }
+
+    pub fn add_to(&self, stats: &mut Stats) {
+        for counters in &self.slots {
+            stats.commits += counters.commits.load(Ordering::Relaxed);
+            stats.aborts += counters.aborts.load(Ordering::Relaxed);
+            stats.tuples = stats.tuples.wrapping_add(counters.tuples.load(Ordering::Relaxed));
+            stats.versions_read += counters.versions_read.load(Ordering::Relaxed);
+            stats.live_bytes = stats.live_bytes.wrapping_add(counters.live_bytes.load(Ordering::Relaxed));
+        }
+        stats.collector.waiting_tombstones = self.waiting_tombstones();
+    }
+}
+
+fn add(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}

@@ -1,0 +1,81 @@
+//! The newest contents of all tuples, as the store's scan finds them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use pantile_base::sync::RwLock;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::{Address, Segments, TableId};
+use pantile_store::{Found, Store};
+
+/// The tuples of one table as the scan finds them.
+#[derive(Default)]
+pub(crate) struct FoundTable {
+    pub anchors: Segments<AtomicU64>,
+    /// One more than the highest tuple id.
+    pub tuples: AtomicU64,
+}
+
+/// The tuples of all tables as the scan finds them.
+#[derive(Default)]
+pub(crate) struct FoundTables {
+    by_id: RwLock<HashMap<TableId, Arc<FoundTable>, FixedState>>,
+}
+
+impl FoundTables {
+    /// Adds contents of a table. Called from several threads.
+    pub fn add(&self, store: &Store, table: TableId, found: &[Found<'_>]) {
+        self.table(table).add(store, found);
+    }
+
+    /// The tables that have not been taken.
+    pub fn rest(self) -> Vec<TableId> {
+        self.by_id.into_inner().into_keys().collect()
+    }
+
+    fn table(&self, id: TableId) -> Arc<FoundTable> {
+        if let Some(table) = self.by_id.read().get(&id) {
+            return Arc::clone(table);
+        }
+        Arc::clone(self.by_id.write().entry(id).or_default())
+    }
+
+    /// Takes a table out; it is empty if nothing of it was found.
+    pub fn take(&self, id: TableId) -> FoundTable {
+        let found = self.by_id.write().remove(&id).unwrap_or_default();
+        Arc::try_unwrap(found).unwrap_or_default()
+    }
+}
+
+impl FoundTable {
+    /// Keeps the newest content of each tuple, and marks older ones as superseded.
+    fn add(&self, store: &Store, found: &[Found<'_>]) {
+        let Some(end) = found.iter().map(|f| f.content.tuple().0 + 1).max() else { return };
+        self.tuples.fetch_max(end, Ordering::AcqRel);
+        for one in found {
+            let cell = self.anchors.get_or_grow(one.content.tuple().0);
+            let mut known = cell.load(Ordering::Acquire);
+            let begin = one.content.txn_id();
+            loop {
+                let other = Address::from_word(known);
+                let other_begin = (known != 0).then(|| store.content(other).txn_id());
+                // Of two copies of one version, either will do (T12).
+                if let Some(newer) = other_begin.filter(|&other| other >= begin) {
+                    store.supersede(one.address, newer);
+                    break;
+                }
+                let word = one.address.word();
+                match cell.compare_exchange_weak(known, word, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) if known != 0 => drop(store.supersede(other, begin)),
+                    Ok(_) => {}
+                    Err(now) => {
+                        known = now;
+                        continue;
+                    }
+                }
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Filling an index of a table that is in use.
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use pantile_base::{Address, Timestamp, TupleId};
+use pantile_index::{Batch, Direction, Insert, Scan};
+
+use crate::engine::core::Core;
+use crate::engine::table::{IndexInner, TableInner};
+use crate::engine::visitor::{SETTLE_WAIT, Visitor};
+use crate::types::error::Result;
+use crate::types::key::Key;
+use crate::types::row::Encoded;
+
+impl Core {
+    /// Enters the keys of every version that a transaction may see.
+    pub fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
+        let visitor = self.visitor()?;
+        let deadline = self.registry.clock().elapsed() + SETTLE_WAIT;
+        for tuple in (0..table.tuples_end()).map(TupleId) {
+            visitor
+                .settled(table, tuple, deadline, |newest| self.enter_versions(table, index, tuple, newest))?;
+        }
+        if index.def.unique {
+            // Writers that have looked for duplicates in the unfinished index
+            // look again if they have not begun to commit. The check waits for
+            // the others.
+            table.change_indexes(|_| {});
+            self.check_built(&visitor, table, index, deadline)?;
+        }
+        Ok(())
+    }
+
+    /// `None` if a transaction is just beginning, so that it is not known what
+    /// it may see.
+    fn enter_versions(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        tuple: TupleId,
+        newest: Address,
+    ) -> Option<()> {
+        let running = self.registry.running_set()?;
+        for address in self.needed_versions(newest, &running) {
+            let content = self.store.content(address);
+            if content.flags().is_tombstone() {
+                continue;
+            }
+            let mut key = Key::default();
+            key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+            key.push_tuple(tuple.0);
+            let inserted = index.tree.insert(key.words(), tuple.0, Timestamp::MAX.get());
+            debug_assert!(!matches!(inserted, Insert::Forbidden(_)));
+        }
+        Some(())
+    }
+
+    /// Checks that no two rows have the same key.
+    fn check_built(
+        &self,
+        visitor: &Visitor<'_>,
+        table: &TableInner,
+        index: &IndexInner,
+        deadline: Duration,
+    ) -> Result<()> {
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
+        let mut batch = Batch::new();
+        let mut last = Key::default();
+        while scan.next_batch(&index.tree, None, &mut batch) {
+            for (entry, tuple) in batch.iter() {
+                let key = visitor.settled(table, TupleId(tuple), deadline, |newest| {
+                    Some(self.key_of(table, index, TupleId(tuple), newest, entry))
+                })?;
+                let Some(key) = key else { continue };
+                if last.words() == key.words() {
+                    return Err(table.duplicate(&index.def.name));
+                }
+                last = key;
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of a tuple's newest version, if the entry is of that version and
+    /// the key must be unique.
+    fn key_of(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        tuple: TupleId,
+        newest: Address,
+        entry: &[u64],
+    ) -> Option<Key> {
+        let content = (!newest.is_none()).then(|| self.store.content(newest))?;
+        if content.flags().is_tombstone() {
+            return None;
+        }
+        let mut key = Key::default();
+        key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+        let mut whole = key.clone();
+        whole.push_tuple(tuple.0);
+        (whole.words() == entry && !key.has_null).then_some(key)
+    }
+}

@@ -1,0 +1,27 @@
+//! What all handles of an open database share. Of the other wings it uses only
+//! `types`.
+
+pub(crate) mod anchor;
+pub(crate) mod background;
+pub(crate) mod buffers;
+pub(crate) mod catalog;
+pub(crate) mod cleanup;
+pub(crate) mod closing;
+pub(crate) mod collect;
+pub(crate) mod core;
+pub(crate) mod counters;
+pub(crate) mod failure;
+pub(crate) mod found;
+pub(crate) mod index_build;
+pub(crate) mod pieces;
+pub(crate) mod recovery;
+pub(crate) mod rounds;
+pub(crate) mod sorted_keys;
+pub(crate) mod stage;
+pub(crate) mod stale;
+pub(crate) mod state_records;
+pub(crate) mod table;
+pub(crate) mod tables;
+pub(crate) mod upkeep;
+pub(crate) mod view;
+pub(crate) mod visitor;

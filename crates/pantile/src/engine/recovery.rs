@@ -1,0 +1,260 @@
+//! Recovery: making tables from what the store's scan finds.
+//!
+//! Its stages follow each other by their types: [`Scanned`], [`Rebuilt`], and
+//! the open database. `store/src/scan.rs` decides what has been committed.
+
+use std::sync::Arc;
+
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::{Instant, thread};
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_cc::Clock;
+use pantile_index::Index as Tree;
+use pantile_media::MediumExt;
+use pantile_reclaim::Reclaimer;
+use pantile_store::{HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
+
+use crate::engine::anchor::Anchor;
+use crate::engine::core::Core;
+use crate::engine::counters::Change;
+use crate::engine::failure::from_medium;
+use crate::engine::found::FoundTables;
+use crate::engine::sorted_keys::{Merge, SortedKeys};
+use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::engine::{catalog, pieces};
+use crate::types::error::{Error, Result};
+use crate::types::key::Key;
+use crate::types::options::{Options, Progress, RecoveryStep};
+use crate::types::row::Encoded;
+use crate::types::schema::TableDef;
+use crate::types::stats::Recovery;
+
+/// The store has been scanned, which has shown what was committed.
+pub(crate) struct Scanned {
+    store: Store,
+    found: FoundTables,
+    summary: ScanSummary,
+    began: Instant,
+}
+
+impl Scanned {
+    /// Scans the store; `began` is when opening began.
+    pub fn new(store: Store, options: &Options, began: Instant) -> Result<Self, StoreError> {
+        let found = FoundTables::default();
+        let summary = store.recover(&Scan {
+            threads: options.threads_of_recovery(),
+            found: &|table, contents| found.add(&store, table, contents),
+            progress: &|ScanProgress { done, total }| {
+                options.report(Progress { step: RecoveryStep::Scan, done, total })
+            },
+        })?;
+        Ok(Self { store, found, summary, began })
+    }
+
+    /// The highest timestamp on the medium.
+    pub fn highest(&self) -> Timestamp {
+        self.summary.highest
+    }
+
+    /// Makes the tables and their indexes.
+    pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
+        let Self { store, found, summary, began } = self;
+        let scan_seconds = began.elapsed().as_secs_f64();
+        let mut core = Core::new(options, store, clock, reclaimer);
+        core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
+        core.recover_table(&found, pieces::LARGE, pieces::definition())?;
+        let definitions = core.stored_definitions()?;
+        let total = definitions.len() as u64;
+        for (done, (id, def)) in (1..).zip(definitions) {
+            core.tables.id_is_used(id);
+            core.recover_table(&found, id, def)?;
+            core.options.report(Progress { step: RecoveryStep::Index, done, total });
+        }
+        // What is left belongs to tables that were dropped.
+        for table in found.rest() {
+            core.tables.found_dropped(table);
+        }
+        core.recovery = Recovery {
+            seconds: began.elapsed().as_secs_f64(),
+            scan_seconds,
+            contents_scanned: summary.contents + summary.discarded,
+            bytes_scanned: summary.content_bytes,
+            discarded: summary.discarded,
+            tuples: core.tables.all().iter().map(|t| t.primary.len() as u64).sum(),
+            was_closed: summary.was_closed,
+        };
+        Ok(Rebuilt(core))
+    }
+}
+
+/// All tables are as they were committed, and nothing has been added to them.
+pub(crate) struct Rebuilt(Core);
+
+impl Rebuilt {
+    /// Opens the database. What recovery has decided becomes durable before
+    /// anything is added.
+    pub fn open(self) -> Result<Arc<Core>> {
+        let core = self.0;
+        core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
+        core.record_state(false)?;
+        core.release_dropped();
+        core.reclaimer.resume(&core.store);
+        core.set_open();
+        Ok(Arc::new(core))
+    }
+}
+
+impl Core {
+    fn stored_definitions(&self) -> Result<Vec<(TableId, TableDef)>> {
+        let catalog = self.tables.catalog()?.0;
+        let mut definitions = Vec::new();
+        for tuple in 0..catalog.tuples_end() {
+            if let Some(bytes) = catalog.live_row(&self.store, TupleId(tuple)) {
+                let row = Encoded { schema: &catalog.schema, bytes };
+                let mut id = [0; 4];
+                id.copy_from_slice(row.raw(&catalog.schema.columns[0]));
+                let def = catalog::decode(row.raw(&catalog.schema.columns[1]))?;
+                let id = TableId(u32::from_le_bytes(id));
+                catalog::check(id, &def)?;
+                definitions.push((id, def));
+            }
+        }
+        Ok(definitions)
+    }
+
+    fn recover_table(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
+        let found = found.take(id);
+        let tuples = found.tuples.load(Ordering::Acquire);
+        let mut table = self.tables.make(id, def)?.with_tuples(found.anchors, tuples);
+        let mut list = self.tables.make_indexes(&table)?;
+        let keys = self.gather(&table, &list)?;
+        let trees = self.build_trees(&table, &list, &keys)?;
+        let mut trees = trees.into_iter();
+        table.primary = trees.next().unwrap_or(table.primary);
+        for (index, tree) in list.iter_mut().zip(trees) {
+            index.tree = tree;
+            index.set_ready();
+        }
+        table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
+        self.tables.add(Table(Arc::new(table)));
+        Ok(())
+    }
+
+    /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
+    /// and puts the ids of deleted tuples back into stock.
+    fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Result<Vec<Gathered>> {
+        let threads = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096) as u64;
+        let part = table.tuples_end().div_ceil(threads);
+        let gather = |n: u64| {
+            let tuples = n * part..((n + 1) * part).min(table.tuples_end());
+            Gathered::from_tuples(&self.store, table, indexes, tuples)
+        };
+        let parts: Vec<Gathered> = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || gather(n))).collect();
+            let mut parts = vec![gather(0)?];
+            for other in others {
+                parts.push(other.join().expect("a gathering thread does not panic")?);
+            }
+            Ok::<_, Error>(parts)
+        })?;
+        for part in &parts {
+            self.counters.adjust(part.change);
+            self.bury(table, &part.dead);
+        }
+        Ok(parts)
+    }
+
+    /// Makes the ids of deleted tuples available.
+    fn bury(&self, table: &TableInner, dead: &[TupleId]) {
+        for &tuple in dead {
+            let cell = table.anchor(tuple);
+            let tombstone = Anchor::load(cell).newest();
+            Anchor::bury(cell, tombstone);
+            self.counters.found_buried(u64::from(!tombstone.is_none()));
+            table.return_tuple(tuple.0 as usize, tuple);
+        }
+    }
+
+    /// Builds the primary tree and those of the indexes in parallel, from sorted keys.
+    fn build_trees(
+        &self,
+        table: &TableInner,
+        indexes: &[IndexInner],
+        parts: &[Gathered],
+    ) -> Result<Vec<Tree>> {
+        let mut words = vec![TableInner::primary_words(&table.schema)];
+        words.extend(indexes.iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
+        let build = |n: usize| {
+            let runs = parts.iter().map(|part| &part.keys[n]);
+            Tree::bulk_load(words[n], &self.tables.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
+                place: format!("table {:?}", table.schema.name),
+                detail: "two live rows have the same key".into(),
+            })
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..words.len()).map(|n| scope.spawn(move || build(n))).collect();
+            let mut trees = vec![build(0)?];
+            for tree in others {
+                trees.push(tree.join().expect("a building thread does not panic")?);
+            }
+            Ok(trees)
+        })
+    }
+}
+
+/// What one thread gathers from a range of tuples.
+#[derive(Default)]
+struct Gathered {
+    change: Change,
+    /// Deleted, or never committed.
+    dead: Vec<TupleId>,
+    /// Those of the primary index, then those of the others.
+    keys: Vec<SortedKeys>,
+}
+
+/// How many tuples ahead contents are prefetched.
+const AHEAD: u64 = 8;
+
+impl Gathered {
+    fn from_tuples(
+        store: &Store,
+        table: &TableInner,
+        indexes: &[IndexInner],
+        tuples: std::ops::Range<u64>,
+    ) -> Result<Self> {
+        let mut gathered =
+            Self { keys: (0..=indexes.len()).map(|_| SortedKeys::default()).collect(), ..Self::default() };
+        let mut key = Key::default();
+        for tuple in tuples {
+            prefetch_row(store, table, TupleId(tuple + AHEAD));
+            let tuple = TupleId(tuple);
+            let Some(bytes) = table.live_row(store, tuple) else {
+                gathered.dead.push(tuple);
+                continue;
+            };
+            gathered.change.tuples += 1;
+            gathered.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
+            let row = Encoded { schema: &table.schema, bytes };
+            if let Some(problem) = row.shape_problem() {
+                let address = Anchor::load(table.anchor(tuple)).newest();
+                let place = format!("{}, tuple {}", store.place_of(address), tuple.0);
+                return Err(Error::Damaged { place, detail: problem });
+            }
+            key.set_row(&row, &table.schema.primary_key);
+            gathered.keys[0].push(&key, tuple);
+            for (keys, index) in gathered.keys[1..].iter_mut().zip(indexes) {
+                key.set_row(&row, &index.columns);
+                key.push_tuple(tuple.0);
+                keys.push(&key, tuple);
+            }
+        }
+        gathered.keys.iter_mut().for_each(SortedKeys::sort);
+        Ok(gathered)
+    }
+}
+
+fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
+    if tuple.0 < table.tuples_end() {
+        store.prefetch(Address::from_word(table.anchor(tuple).load(Ordering::Relaxed)));
+    }
+}

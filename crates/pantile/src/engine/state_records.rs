@@ -1,0 +1,79 @@
+//! When state records are written (I-9).
+
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+use pantile_base::sync::Mutex;
+use pantile_cc::{CommitsUnderWay, Registry};
+use pantile_store::{StateSample, Store, StoreError};
+
+/// A new state record is due when this share of the used bytes has been
+/// appended (within bounds in bytes), or after this many epochs (half a second).
+const STATE_SHARE: u64 = 16;
+const LEAST_STATE_BYTES: u64 = 4 << 20;
+const MOST_STATE_BYTES: u64 = 64 << 20;
+const STATE_EPOCHS: u32 = 12;
+
+/// A state record takes two steps: a sample is taken, and it is written once
+/// every transaction that was committing then has ended.
+#[derive(Default)]
+pub(crate) struct StateRecords(Mutex<Upkeep>);
+
+#[derive(Default)]
+struct Upkeep {
+    /// With the commits that were under way when it was taken.
+    sample: Option<(StateSample, CommitsUnderWay)>,
+    /// When the last sample was taken, by the clock.
+    last: Duration,
+}
+
+impl StateRecords {
+    /// Whether enough has been appended for a new record. The collector can
+    /// free nothing that is younger than the last record.
+    pub fn is_due_by_bytes(store: &Store) -> bool {
+        let bytes = (store.used_bytes() / STATE_SHARE).clamp(LEAST_STATE_BYTES, MOST_STATE_BYTES);
+        store.appended_since_sample() >= bytes
+    }
+
+    /// Whether a sample waits to be written or the last one is old.
+    pub fn is_due_by_time(&self, epoch: Duration, now: Duration) -> bool {
+        let is_due = |upkeep: &Upkeep| upkeep.sample.is_some() || now >= upkeep.last + epoch * STATE_EPOCHS;
+        self.0.try_lock().is_some_and(|upkeep| is_due(&upkeep))
+    }
+
+    /// Takes the next step. Returns whether it wrote a record, which moves the
+    /// durable watermark on.
+    pub fn advance(&self, store: &Store, registry: &Registry) -> bool {
+        let Some(mut upkeep) = self.0.try_lock() else { return false };
+        if let Some((sample, commits)) = upkeep.sample.take() {
+            // The record does not wait for a long transaction: what that has
+            // yet to write is evidence to be counted, like everything later.
+            let undecided = registry.undecided(sample.taken_at());
+            let Some(undecided) = undecided.filter(|_| registry.are_over(&commits)) else {
+                upkeep.sample = Some((sample, commits));
+                return false;
+            };
+            // A failure latches in the medium and shows at the next commit.
+            let _ = store.record_state(sample, false, &undecided);
+            return true;
+        }
+        upkeep.last = registry.clock().elapsed();
+        let sample = store.sample(sample_time(registry));
+        upkeep.sample = Some((sample, registry.commits_under_way()));
+        false
+    }
+
+    /// Writes a record now. No transaction may be running.
+    pub fn record_now(&self, store: &Store, registry: &Registry, closed: bool) -> Result<(), StoreError> {
+        let mut upkeep = self.0.lock();
+        let sample = store.sample(sample_time(registry));
+        upkeep.sample = None;
+        store.record_state(sample, closed, &[])
+    }
+}
+
+/// Below the timestamp of every block that is opened from now on.
+fn sample_time(registry: &Registry) -> Timestamp {
+    let now = registry.now();
+    Timestamp::new(now.tick().saturating_sub(registry.clock().skew() + 1), 0)
+}

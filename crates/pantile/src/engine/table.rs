@@ -1,0 +1,271 @@
+//! Tables and their indexes, as the engine holds them in DRAM.
+
+use std::sync::Arc;
+
+use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, RwLock};
+use pantile_base::{Segments, TableId, TupleId};
+use pantile_index::{Index as Tree, NodeArena};
+use pantile_store::Store;
+
+use crate::engine::anchor::Anchor;
+use crate::types::error::{Conflict, Error, Result};
+use crate::types::schema::{IndexDef, Schema, TableDef};
+
+/// Shards of the stock of tuple ids, so that inserting threads seldom meet.
+const ID_SHARDS: usize = 8;
+/// Tuple ids that a shard takes at a time.
+const ID_BATCH: u64 = 64;
+
+/// Number of the primary index among a table's indexes.
+pub(crate) const PRIMARY: u32 = 0;
+
+/// A handle of a table; cheap to clone.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let pets = db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+/// assert_eq!(pets.name(), "pets");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Table(pub(crate) Arc<TableInner>);
+
+/// A handle of a secondary index; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub(crate) table: Arc<TableInner>,
+    pub(crate) inner: Arc<IndexInner>,
+}
+
+impl Table {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.schema.name
+    }
+
+    /// Its definition, with the indexes that it has now.
+    pub fn definition(&self) -> TableDef {
+        let mut def = self.0.def.clone();
+        def.indexes = self.0.indexes().iter().filter(|i| i.is_ready()).map(|i| i.def.clone()).collect();
+        def
+    }
+
+    /// A secondary index by name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownIndex`], also while it is still being built.
+    pub fn index(&self, name: &str) -> Result<Index> {
+        let indexes = self.0.indexes();
+        let found = indexes.iter().find(|i| i.def.name == name && i.is_ready());
+        let inner = found
+            .cloned()
+            .ok_or_else(|| Error::UnknownIndex { table: self.name().to_owned(), index: name.to_owned() })?;
+        Ok(Index { table: Arc::clone(&self.0), inner })
+    }
+
+    /// The number of a column, for [`crate::Row::get`] and [`crate::Transaction::update`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownColumn`].
+    pub fn column(&self, name: &str) -> Result<usize> {
+        self.0.schema.column(name)
+    }
+}
+
+impl Index {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.def.name
+    }
+}
+
+/// A secondary index.
+pub(crate) struct IndexInner {
+    pub def: IndexDef,
+    /// No other index of the table has had it since the database was opened.
+    pub number: u32,
+    pub columns: Vec<usize>,
+    /// Whether entering a key must look for other rows that have it. A key
+    /// that contains the primary key is unique anyway.
+    pub checks_unique: bool,
+    /// Keys are the columns' values, then the tuple id: two versions of
+    /// different tuples may have the same key at different times (T9, T10).
+    pub tree: Tree,
+    ready: AtomicBool,
+}
+
+impl std::fmt::Debug for IndexInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexInner").field("def", &self.def).finish_non_exhaustive()
+    }
+}
+
+impl IndexInner {
+    pub fn new(def: IndexDef, number: u32, schema: &Schema, arena: &Arc<NodeArena>) -> Result<Self> {
+        let columns = schema.key_columns(&def.name, &def.columns)?;
+        let tree = Tree::new(Self::max_words(schema, &columns), arena);
+        let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
+        Ok(Self { def, number, columns, checks_unique, tree, ready: AtomicBool::new(false) })
+    }
+
+    /// Words of the longest key: the columns, then the tuple id.
+    pub fn max_words(schema: &Schema, columns: &[usize]) -> usize {
+        schema.max_key_bytes(columns).div_ceil(8) + 1
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    pub fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    pub fn set_dropped(&self) {
+        self.ready.store(false, Ordering::Release);
+    }
+}
+
+/// The list of a table's secondary indexes at one time.
+pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
+
+/// A table.
+pub(crate) struct TableInner {
+    pub id: TableId,
+    /// The database that it belongs to.
+    pub database: u64,
+    pub def: TableDef,
+    pub schema: Schema,
+    pub primary: Tree,
+    anchors: Segments<AtomicU64>,
+    next_tuple: AtomicU64,
+    stock: [Mutex<Vec<TupleId>>; ID_SHARDS],
+    indexes: RwLock<Indexes>,
+    /// Rises whenever the list of indexes changes.
+    indexes_version: AtomicU64,
+    next_index: AtomicU32,
+    dropped: AtomicBool,
+}
+
+impl std::fmt::Debug for TableInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableInner")
+            .field("id", &self.id)
+            .field("name", &self.schema.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableInner {
+    pub fn new(id: TableId, database: u64, def: TableDef, arena: &Arc<NodeArena>) -> Result<Self> {
+        let schema = Schema::new(&def)?;
+        let primary = Tree::new(Self::primary_words(&schema), arena);
+        Ok(Self {
+            id,
+            database,
+            def,
+            primary,
+            anchors: Segments::default(),
+            next_tuple: AtomicU64::new(0),
+            stock: Default::default(),
+            indexes: RwLock::default(),
+            indexes_version: AtomicU64::new(0),
+            next_index: AtomicU32::new(PRIMARY + 1),
+            dropped: AtomicBool::new(false),
+            schema,
+        })
+    }
+
+    /// The table with the tuples that recovery has found.
+    pub fn with_tuples(mut self, anchors: Segments<AtomicU64>, tuples: u64) -> Self {
+        self.anchors = anchors;
+        self.next_tuple = AtomicU64::new(tuples);
+        self
+    }
+
+    pub fn primary_words(schema: &Schema) -> usize {
+        schema.max_key_bytes(&schema.primary_key).div_ceil(8)
+    }
+
+    /// The anchor of a tuple, which an index entry or a content has named.
+    #[inline]
+    pub fn anchor(&self, tuple: TupleId) -> &AtomicU64 {
+        self.anchors.get_or_grow(tuple.0)
+    }
+
+    /// The newest version of a tuple, if it is a row.
+    pub fn live_row<'s>(&self, store: &'s Store, tuple: TupleId) -> Option<&'s [u8]> {
+        let address = Anchor::load(self.anchor(tuple)).newest();
+        if address.is_none() {
+            return None;
+        }
+        let content = store.content(address);
+        (!content.flags().is_tombstone()).then(|| content.row())
+    }
+
+    pub fn conflict(&self, conflict: Conflict) -> Error {
+        Error::Conflict { conflict, table: self.schema.name.clone() }
+    }
+
+    pub fn duplicate(&self, index: &str) -> Error {
+        Error::DuplicateKey { table: self.schema.name.clone(), index: index.to_owned() }
+    }
+
+    /// Tuple ids given out so far lie below this.
+    pub fn tuples_end(&self) -> u64 {
+        self.next_tuple.load(Ordering::Acquire)
+    }
+
+    /// A tuple id that nothing refers to.
+    pub fn take_tuple(&self, hint: usize) -> TupleId {
+        let mut stock = self.stock[hint % ID_SHARDS].lock();
+        if let Some(tuple) = stock.pop() {
+            return tuple;
+        }
+        let first = self.next_tuple.fetch_add(ID_BATCH, Ordering::AcqRel);
+        stock.extend((first + 1..first + ID_BATCH).rev().map(TupleId));
+        TupleId(first)
+    }
+
+    /// Takes back a tuple id that nothing refers to any more.
+    pub fn return_tuple(&self, hint: usize, tuple: TupleId) {
+        self.stock[hint % ID_SHARDS].lock().push(tuple);
+    }
+
+    pub fn indexes(&self) -> Indexes {
+        Arc::clone(&self.indexes.read())
+    }
+
+    #[inline]
+    pub fn indexes_version(&self) -> u64 {
+        self.indexes_version.load(Ordering::SeqCst)
+    }
+
+    /// Replaces the list of indexes. Writers that commit later see it.
+    pub fn change_indexes(&self, change: impl FnOnce(&mut Vec<Arc<IndexInner>>)) {
+        let mut indexes = self.indexes.write();
+        let mut list = Vec::clone(&indexes);
+        change(&mut list);
+        *indexes = Arc::new(list);
+        self.indexes_version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A number that no index of this table has had since it was opened.
+    pub fn next_index_number(&self) -> u32 {
+        self.next_index.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub fn set_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    pub fn index_bytes(&self) -> u64 {
+        self.primary.bytes() + self.indexes().iter().map(|i| i.tree.bytes()).sum::<u64>()
+    }
+}

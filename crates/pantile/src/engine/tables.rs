@@ -1,0 +1,192 @@
+//! The tables of an open database, by name and by id, and those that were dropped.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, MutexGuard, RwLock};
+use pantile_base::{TableId, Timestamp};
+use pantile_index::NodeArena;
+
+use crate::engine::catalog;
+use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::types::error::{Error, Result};
+use crate::types::schema::{IndexDef, TableDef};
+
+/// A table that has been dropped, at this time.
+pub(crate) struct Dropped {
+    pub at: Timestamp,
+    /// When all transactions that could use it were found to have ended.
+    pub unused_since: Option<Timestamp>,
+    pub table: TableId,
+    /// For transactions that began to use it before it was dropped.
+    pub in_use: Option<Arc<TableInner>>,
+}
+
+/// Every table is in `by_id`, users' tables are also in `by_name`, and a
+/// dropped one is in `dropped` until its blocks have been released. Ids are
+/// never used twice.
+pub(crate) struct Tables {
+    /// Distinguishes the handles of different databases.
+    database: u64,
+    /// The nodes of all indexes.
+    pub arena: Arc<NodeArena>,
+    by_name: RwLock<BTreeMap<String, Table>>,
+    by_id: RwLock<HashMap<TableId, Arc<TableInner>, FixedState>>,
+    /// Held while a definition changes.
+    ddl: Mutex<()>,
+    next: AtomicU64,
+    dropped: Mutex<Vec<Dropped>>,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            database: NEXT.fetch_add(1, Ordering::Relaxed),
+            arena: Arc::new(NodeArena::new()),
+            by_name: RwLock::default(),
+            by_id: RwLock::default(),
+            ddl: Mutex::default(),
+            next: AtomicU64::new(u64::from(catalog::FIRST_USER_TABLE)),
+            dropped: Mutex::default(),
+        }
+    }
+}
+
+impl Tables {
+    /// Lets one caller at a time change definitions.
+    pub fn change(&self) -> MutexGuard<'_, ()> {
+        self.ddl.lock()
+    }
+
+    /// Checks that the table is of this database and has not been dropped.
+    pub fn check_own(&self, table: &TableInner) -> Result<()> {
+        if table.database != self.database {
+            let name = &table.schema.name;
+            return Err(Error::UnknownTable(format!("{name} (the handle is of another database)")));
+        }
+        if table.is_dropped() {
+            return Err(Error::TableDropped(table.schema.name.clone()));
+        }
+        Ok(())
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.by_name.read().keys().cloned().collect()
+    }
+
+    pub fn exists(&self, name: &str) -> bool {
+        self.by_name.read().contains_key(name)
+    }
+
+    pub fn by_name(&self, name: &str) -> Result<Table> {
+        let tables = self.by_name.read();
+        tables.get(name).cloned().ok_or_else(|| Error::UnknownTable(name.to_owned()))
+    }
+
+    pub fn by_id(&self, id: TableId) -> Option<Arc<TableInner>> {
+        self.by_id.read().get(&id).cloned()
+    }
+
+    /// Like [`Tables::by_id`], for a running transaction that has found the
+    /// table. The table may have been dropped since.
+    pub fn in_use(&self, id: TableId) -> Option<Arc<TableInner>> {
+        self.by_id(id).or_else(|| {
+            let dropped = self.dropped.lock();
+            dropped.iter().find(|d| d.table == id).and_then(|d| d.in_use.clone())
+        })
+    }
+
+    /// All tables, by id. The lock is not held while the caller works on
+    /// them: a collector at work waits for it.
+    pub fn all(&self) -> Vec<Arc<TableInner>> {
+        let mut tables: Vec<_> = self.by_id.read().values().cloned().collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        tables
+    }
+
+    pub fn catalog(&self) -> Result<Table> {
+        self.by_id(catalog::CATALOG).map(Table).ok_or(Error::Closed)
+    }
+
+    /// A table with this definition, without rows and indexes.
+    pub fn make(&self, id: TableId, def: TableDef) -> Result<TableInner> {
+        TableInner::new(id, self.database, def, &self.arena)
+    }
+
+    /// The secondary indexes of a table's definition, all of them empty.
+    pub fn make_indexes(&self, table: &TableInner) -> Result<Vec<IndexInner>> {
+        let make = |def: &IndexDef| {
+            IndexInner::new(def.clone(), table.next_index_number(), &table.schema, &self.arena)
+        };
+        table.def.indexes.iter().map(make).collect()
+    }
+
+    /// A new table with its indexes, which are complete because it has no rows.
+    pub fn make_empty(&self, id: TableId, def: TableDef) -> Result<Table> {
+        let table = self.make(id, def)?;
+        let list = self.make_indexes(&table)?;
+        list.iter().for_each(IndexInner::set_ready);
+        table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
+        Ok(Table(Arc::new(table)))
+    }
+
+    /// Makes a table known, under its name if it is a user's.
+    pub fn add(&self, table: Table) {
+        self.by_id.write().insert(table.0.id, Arc::clone(&table.0));
+        if table.0.id.0 >= catalog::FIRST_USER_TABLE {
+            self.by_name.write().insert(table.name().to_owned(), table);
+        }
+    }
+
+    /// The id of the next table; the caller holds [`Tables::change`].
+    pub fn next_id(&self) -> TableId {
+        TableId(self.next.load(Ordering::Relaxed) as u32)
+    }
+
+    /// Never gives this id to a new table.
+    pub fn id_is_used(&self, id: TableId) {
+        self.next.fetch_max(u64::from(id.0) + 1, Ordering::Relaxed);
+    }
+
+    /// Takes a table away from its name and id, but not from the transactions
+    /// that use it.
+    pub fn drop_table(&self, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) {
+        self.by_name.write().remove(&table.schema.name);
+        table.set_dropped();
+        let in_use = Some(Arc::clone(table));
+        let dropped = Dropped { at: now(), unused_since: None, table: table.id, in_use };
+        self.dropped.lock().push(dropped);
+        self.by_id.write().remove(&table.id);
+    }
+
+    /// Recovery found contents of a table that was dropped. They go when all
+    /// that was found is durably known to be committed (T1).
+    pub fn found_dropped(&self, table: TableId) {
+        let at = Timestamp::ZERO;
+        self.dropped.lock().push(Dropped { at, unused_since: Some(at), table, in_use: None });
+        self.id_is_used(table);
+    }
+
+    /// Calls `release` for each dropped table that no transaction has been
+    /// able to see into since before `durable`; it returns whether the table is
+    /// gone. A transaction that wrote to the table when it was dropped may have
+    /// committed at any time until it ended.
+    pub fn release_dropped(
+        &self,
+        watermark: Timestamp,
+        durable: Timestamp,
+        now: Timestamp,
+        release: impl Fn(TableId) -> bool,
+    ) {
+        self.dropped.lock().retain_mut(|d| {
+            if d.unused_since.is_none() && d.at < watermark {
+                d.unused_since = Some(now);
+            }
+            let is_free = d.unused_since.is_some_and(|since| since < durable);
+            !(is_free && release(d.table))
+        });
+    }
+}

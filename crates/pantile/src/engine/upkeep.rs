@@ -1,0 +1,48 @@
+//! What committing threads do for the database, in bounded steps.
+
+use pantile_cc::Slot;
+
+use crate::engine::cleanup;
+use crate::engine::core::Core;
+use crate::engine::state_records::StateRecords;
+use crate::types::error::Result;
+
+impl Core {
+    /// The upkeep that comes with a commit.
+    pub fn maintain(&self, slot: Slot) {
+        self.clean(slot);
+        self.collect_step(slot);
+        if StateRecords::is_due_by_bytes(&self.store) || self.is_state_due() {
+            self.advance_state();
+        }
+    }
+
+    fn is_state_due(&self) -> bool {
+        let epoch = self.options.gc.epoch;
+        cleanup::is_tick() && self.state_records.is_due_by_time(epoch, self.registry.clock().elapsed())
+    }
+
+    /// Moves the durable watermark on, and releases what waited for it.
+    pub fn advance_state(&self) {
+        if self.state_records.advance(&self.store, &self.registry) {
+            self.release_dropped();
+        }
+    }
+
+    /// Writes a state record now. No transaction may be running.
+    pub fn record_state(&self, closed: bool) -> Result<()> {
+        let recorded = self.state_records.record_now(&self.store, &self.registry, closed);
+        recorded.map_err(|e| self.store_error(e))
+    }
+
+    /// Gives back the blocks of dropped tables that no transaction can see
+    /// into and whose contents are not needed as evidence (I-10).
+    pub fn release_dropped(&self) {
+        let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
+        let now = self.registry.now();
+        self.tables.release_dropped(watermark, durable, now, |table| {
+            self.reclaimer.forget(&self.store, table);
+            self.store.release_table(table, now).is_ok()
+        });
+    }
+}

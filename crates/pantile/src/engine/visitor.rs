@@ -1,0 +1,103 @@
+//! Reading tuples outside of a transaction, to build indexes and to measure.
+
+use std::time::Duration;
+
+use pantile_base::{Address, TupleId};
+use pantile_cc::{Begin, Slot};
+use pantile_store::HEADER_BYTES;
+
+use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::core::Core;
+use crate::engine::counters::Change;
+use crate::engine::table::TableInner;
+use crate::types::error::{Error, Result};
+use crate::types::stats::Chains;
+
+/// How long the visitor waits for commits that are under way.
+pub(crate) const SETTLE_WAIT: Duration = Duration::from_secs(10);
+
+/// Holds a slot of the registry, so that what it reads stays meanwhile.
+pub(crate) struct Visitor<'c> {
+    core: &'c Core,
+    slot: Slot,
+}
+
+impl Drop for Visitor<'_> {
+    fn drop(&mut self) {
+        self.core.registry.release(self.slot);
+    }
+}
+
+impl Core {
+    pub fn visitor(&self) -> Result<Visitor<'_>> {
+        let limit = pantile_base::limits::TRANSACTION_SLOTS;
+        let begun = self.registry.begin(Begin::ReaderOrLateWriter);
+        let (slot, _) = begun.map_err(|_| Error::TooManyTransactions { limit })?;
+        Ok(Visitor { core: self, slot })
+    }
+}
+
+impl Visitor<'_> {
+    /// Reads the newest committed version of a tuple, once no transaction that
+    /// has missed a new index can still publish one. Writers that look at the
+    /// table's definition later enter their keys themselves. Tries again while
+    /// `look` returns `None`, until `deadline`.
+    pub fn settled<R>(
+        &self,
+        table: &TableInner,
+        tuple: TupleId,
+        deadline: Duration,
+        look: impl Fn(Address) -> Option<R>,
+    ) -> Result<R> {
+        let registry = &self.core.registry;
+        let cell = table.anchor(tuple);
+        loop {
+            let pin = registry.pin(self.slot);
+            let anchor = Anchor::load(cell);
+            let blocked = match anchor.owner() {
+                Owner::Nobody => false,
+                Owner::Cleaner => !anchor.is_dead(),
+                Owner::Transaction(slot) => registry.is_committing(slot) || Anchor::load(cell) != anchor,
+            };
+            if !blocked && let Some(seen) = look(anchor.newest()) {
+                return Ok(seen);
+            }
+            drop(pin);
+            if registry.clock().elapsed() >= deadline {
+                return Err(Error::Timeout(SETTLE_WAIT));
+            }
+            registry.clock().yield_now();
+        }
+    }
+
+    /// Subtracts the rows of a dropped table from the gauges.
+    pub fn forget_rows(&self, table: &TableInner) {
+        let mut change = Change::default();
+        for tuple in (0..table.tuples_end()).map(TupleId) {
+            let _pin = self.core.registry.pin(self.slot);
+            if let Some(row) = table.live_row(&self.core.store, tuple) {
+                change.tuples -= 1;
+                change.live_bytes -= (row.len() + HEADER_BYTES) as i64;
+            }
+        }
+        self.core.counters.adjust(change);
+    }
+
+    /// Adds to `chains` the chain of every `step`th tuple of a table.
+    pub fn measure_chains(&self, table: &TableInner, step: u64, chains: &mut Chains) {
+        let store = &self.core.store;
+        let mut versions = 0;
+        for tuple in (0..table.tuples_end()).step_by(step as usize).map(TupleId) {
+            let _pin = self.core.registry.pin(self.slot);
+            let newest = Anchor::load(table.anchor(tuple)).newest();
+            if newest.is_none() || store.content_header(newest).flags().is_tombstone() {
+                continue;
+            }
+            let length = store.chain_length(newest);
+            versions += length;
+            chains.tuples += 1;
+            chains.max = chains.max.max(length);
+        }
+        chains.mean += versions as f64;
+    }
+}

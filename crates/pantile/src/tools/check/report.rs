@@ -1,0 +1,48 @@
+//! What a check reports.
+
+use crate::tools::findings::Finding;
+
+/// What a check has found.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct CheckReport {
+    /// Findings, damage first, in the order of places.
+    pub findings: Vec<Finding>,
+    /// Places that are damaged, also those not among `findings`.
+    pub damaged: u64,
+    /// Other findings, also those not among `findings`.
+    pub notices: u64,
+    /// Whether everything was checked. Where bytes are damaged, rows and indexes
+    /// cannot be checked.
+    pub is_complete: bool,
+    /// Whether the database had been closed. If not, the check shows it as
+    /// opening would recover it.
+    pub was_closed: bool,
+    /// Bytes of the data file.
+    pub file_bytes: u64,
+    /// Chunks that are divided into blocks.
+    pub chunks: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Contents in them, superseded ones included.
+    pub contents: u64,
+    /// Transactions that wrote them.
+    pub transactions: u64,
+    /// Tables of users.
+    pub tables: u64,
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Entries of all indexes, primary ones included.
+    pub index_entries: u64,
+    /// Values stored out of line.
+    pub values_out_of_line: u64,
+    /// How long the check took, in seconds.
+    pub seconds: f64,
+}
+
+impl CheckReport {
+    /// Whether there is no damage.
+    pub fn is_sound(&self) -> bool {
+        self.damaged == 0
+    }
+}

@@ -1,0 +1,215 @@
+//! Compares rows with definitions, indexes and values out of line.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use pantile_base::TupleId;
+use pantile_base::sync::{Mutex, thread};
+use pantile_index::{Batch, Direction, Index as Tree, Scan};
+
+use crate::engine::anchor::Anchor;
+use crate::engine::catalog;
+use crate::engine::core::Core;
+use crate::engine::pieces::{LARGE, PIECE};
+use crate::engine::table::{IndexInner, TableInner};
+use crate::tools::check::report::CheckReport;
+use crate::tools::findings::{Findings, Location};
+use crate::tools::options::{CheckOptions, CheckStep};
+use crate::types::key::Key;
+use crate::types::row::Encoded;
+
+pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, done: &mut CheckReport) {
+    let tables = core.tables.all();
+    check_names(&tables, findings);
+    let total = tables.len() as u64;
+    let values = OutOfLine::default();
+    for (n, table) in (1..).zip(&tables) {
+        let checker = Checker { core, table, findings, values: &values };
+        let rows = checker.rows(options.thread_count());
+        done.rows += rows;
+        done.index_entries += checker.index("primary", &table.primary, None, rows);
+        for index in &*table.indexes() {
+            done.index_entries += checker.index(&index.def.name, &index.tree, Some(index), rows);
+        }
+        options.report(CheckStep::Tables, n, total);
+    }
+    done.tables = tables.iter().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE).count() as u64;
+    done.values_out_of_line = values.check(core, findings);
+}
+
+fn check_names(tables: &[Arc<TableInner>], findings: &Findings) {
+    let mut names = BTreeMap::new();
+    for table in tables.iter().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE) {
+        if let Some(other) = names.insert(table.def.name.clone(), table.id.0) {
+            let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.def.name);
+            findings.damage(Location::default(), what);
+        }
+    }
+}
+
+struct Checker<'a> {
+    core: &'a Core,
+    table: &'a TableInner,
+    findings: &'a Findings,
+    values: &'a OutOfLine,
+}
+
+impl Checker<'_> {
+    /// Checks all rows, in parallel. Returns their number.
+    fn rows(&self, threads: usize) -> u64 {
+        let end = self.table.tuples_end();
+        let threads = threads.min(1 + end as usize / 4096) as u64;
+        let part = end.div_ceil(threads);
+        let look = |n: u64| (n * part..((n + 1) * part).min(end)).filter(|&t| self.row(TupleId(t))).count();
+        let look = &look;
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || look(n))).collect();
+            let mine = look(0);
+            let others = others.into_iter().map(|t| t.join().expect("a checking thread does not panic"));
+            (mine + others.sum::<usize>()) as u64
+        })
+    }
+
+    /// Checks a tuple. Returns whether it is a row.
+    fn row(&self, tuple: TupleId) -> bool {
+        let (table, core) = (self.table, self.core);
+        let Some(bytes) = table.live_row(&core.store, tuple) else { return false };
+        let row = Encoded { schema: &table.schema, bytes };
+        if let Some(problem) = row.value_problem() {
+            self.report(tuple, problem);
+        }
+        let mut key = Key::default();
+        key.set_row(&row, &table.schema.primary_key);
+        self.find(&table.primary, "primary", &key, tuple);
+        for index in &*table.indexes() {
+            key.set_row(&row, &index.columns);
+            key.push_tuple(tuple.0);
+            self.find(&index.tree, &index.def.name, &key, tuple);
+        }
+        if table.schema.can_move_out() {
+            for (id, len) in row.values_out_of_line() {
+                self.values.note(id, len, || {
+                    self.report(tuple, format!("value {id} out of line belongs to another row"))
+                });
+            }
+        }
+        true
+    }
+
+    fn find(&self, tree: &Tree, name: &str, key: &Key, tuple: TupleId) {
+        if tree.get(key.words(), None) != Some(tuple.0) {
+            self.report(tuple, format!("index {name:?} has no entry for the row"));
+        }
+    }
+
+    /// Checks all entries of an index, and that unique keys are unique. Returns
+    /// the number of entries.
+    fn index(&self, name: &str, tree: &Tree, index: Option<&IndexInner>, rows: u64) -> u64 {
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
+        let (mut batch, mut last, mut entries) = (Batch::new(), Key::default(), 0);
+        while scan.next_batch(tree, None, &mut batch) {
+            for (entry, tuple) in batch.iter() {
+                entries += 1;
+                let key = self.key_of(TupleId(tuple), index);
+                let mut whole = key.clone();
+                if let Some(whole) = whole.as_mut().filter(|_| index.is_some()) {
+                    whole.push_tuple(tuple);
+                }
+                if whole.is_none_or(|key| key.words() != entry) {
+                    self.report(
+                        TupleId(tuple),
+                        format!("index {name:?} has an entry that does not match its row"),
+                    );
+                }
+                let Some(key) = key else { continue };
+                let must_differ = index.is_none_or(|i| i.def.unique && !key.has_null);
+                if must_differ && entries > 1 && key.words() == last.words() {
+                    self.report(TupleId(tuple), format!("another row has the same key of index {name:?}"));
+                }
+                last = key;
+            }
+        }
+        if entries != rows {
+            let place = Location { table_id: Some(self.table.id.0), ..Location::default() };
+            self.findings.damage(place, format!("index {name:?} has {entries} entries for {rows} rows"));
+        }
+        entries
+    }
+
+    fn key_of(&self, tuple: TupleId, index: Option<&IndexInner>) -> Option<Key> {
+        let bytes = self.table.live_row(&self.core.store, tuple)?;
+        let columns = index.map_or(&self.table.schema.primary_key, |index| &index.columns);
+        let mut key = Key::default();
+        key.set_row(&Encoded { schema: &self.table.schema, bytes }, columns);
+        Some(key)
+    }
+
+    fn report(&self, tuple: TupleId, what: String) {
+        let newest = Anchor::load(self.table.anchor(tuple)).newest();
+        let mut place = match newest.is_none() {
+            true => Location { table_id: Some(self.table.id.0), ..Location::default() },
+            false => self.core.store.place_of(newest).into(),
+        };
+        place.tuple = Some(tuple.0);
+        self.findings.damage(place, what);
+    }
+}
+
+/// Compares the values that rows refer to with the stored pieces.
+#[derive(Default)]
+struct OutOfLine {
+    lengths: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl OutOfLine {
+    fn note(&self, id: u64, len: u64, is_anothers: impl FnOnce()) {
+        if self.lengths.lock().insert(id, len).is_some() {
+            is_anothers();
+        }
+    }
+
+    /// Compares them. Returns the number of values.
+    fn check(self, core: &Core, findings: &Findings) -> u64 {
+        let lengths = self.lengths.into_inner();
+        let Some(table) = core.tables.by_id(LARGE) else { return 0 };
+        let mut left: HashSet<(u64, u32), FixedState> = HashSet::default();
+        for (&id, &len) in &lengths {
+            left.extend((0..(len as usize).div_ceil(PIECE)).map(|piece| (id, piece as u32)));
+        }
+        let (mut orphans, mut orphan_bytes) = (0u64, 0u64);
+        for tuple in (0..table.tuples_end()).map(TupleId) {
+            let Some(bytes) = table.live_row(&core.store, tuple) else { continue };
+            let row = Encoded { schema: &table.schema, bytes };
+            let number = |n: usize| {
+                let raw = row.raw(&table.schema.columns[n]);
+                raw.iter().rev().fold(0, |number, &b| number << 8 | u64::from(b))
+            };
+            let (id, piece, found) = (number(0), number(1), row.raw(&table.schema.columns[2]).len());
+            if !left.remove(&(id, piece as u32)) {
+                orphans += 1;
+                orphan_bytes += found as u64;
+                continue;
+            }
+            let expected = (lengths[&id] - piece * PIECE as u64).min(PIECE as u64);
+            if found as u64 != expected {
+                let place = Location::from(core.store.place_of(Anchor::load(table.anchor(tuple)).newest()));
+                let what = format!("piece {piece} of value {id} out of line has {found} of {expected} bytes");
+                findings.damage(Location { tuple: Some(tuple.0), ..place }, what);
+            }
+        }
+        let mut left: Vec<_> = left.into_iter().collect();
+        left.sort_unstable();
+        for (id, piece) in left {
+            findings
+                .damage(Location::default(), format!("piece {piece} of value {id} out of line is missing"));
+        }
+        if orphans > 0 {
+            let what =
+                format!("{orphans} pieces of values out of line, {orphan_bytes} bytes, belong to no row");
+            findings.notice(Location { table_id: Some(LARGE.0), ..Location::default() }, what);
+        }
+        lengths.len() as u64
+    }
+}

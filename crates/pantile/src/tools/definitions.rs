@@ -1,0 +1,58 @@
+//! The table definitions in the catalog of a closed database.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+use pantile_base::sync::Mutex;
+use pantile_base::{TableId, Timestamp};
+use pantile_store::Surveyed;
+
+use crate::engine::{catalog, pieces};
+use crate::types::row::Encoded;
+use crate::types::schema::{Schema, TableDef};
+
+/// The newest version of a row of the catalog: its timestamp, and the row
+/// unless it is deleted.
+type Newest = (Timestamp, Option<Vec<u8>>);
+
+/// Collects the definitions of tables from contents of the catalog.
+#[derive(Default)]
+pub(crate) struct Definitions {
+    /// By tuple.
+    rows: Mutex<HashMap<u64, Newest, FixedState>>,
+}
+
+impl Definitions {
+    pub fn note(&self, table: TableId, found: &[Surveyed<'_>]) {
+        if table != catalog::CATALOG {
+            return;
+        }
+        let mut rows = self.rows.lock();
+        for content in found.iter().map(|one| one.content) {
+            let newest = rows.entry(content.tuple().0).or_insert((Timestamp::ZERO, None));
+            if newest.0 < content.txn_id() {
+                let row = (!content.flags().is_tombstone()).then(|| content.row().to_vec());
+                *newest = (content.txn_id(), row);
+            }
+        }
+    }
+
+    /// Those that can be read, by id, and those of the engine's own tables.
+    pub fn tables(self) -> BTreeMap<u32, TableDef> {
+        let own = [(catalog::CATALOG, catalog::definition()), (pieces::LARGE, pieces::definition())];
+        let mut tables: BTreeMap<u32, TableDef> = own.into_iter().map(|(id, def)| (id.0, def)).collect();
+        let Ok(schema) = Schema::new(&catalog::definition()) else { return tables };
+        for (_, row) in self.rows.into_inner().into_values() {
+            let Some(bytes) = row else { continue };
+            let row = Encoded { schema: &schema, bytes: &bytes };
+            if row.shape_problem().is_some() {
+                continue;
+            }
+            let id = row.raw(&schema.columns[0]).iter().rev().fold(0, |id, &b| id << 8 | u32::from(b));
+            if let Ok(def) = catalog::decode(row.raw(&schema.columns[1])) {
+                tables.insert(id, def);
+            }
+        }
+        tables
+    }
+}

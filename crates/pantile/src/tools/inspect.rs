@@ -1,0 +1,280 @@
+//! Showing the files of a closed database, whole or damaged: what is where, as
+//! far as the bytes say. Nothing is recovered.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pantile_media::ViewMedium;
+use pantile_store::{
+    BlockUse, ChunkUse, Survey, SurveyCalls, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
+};
+
+use crate::engine::failure::from_medium;
+use crate::tools::definitions::Definitions;
+use crate::tools::findings::{Finding, Findings};
+use crate::tools::options::{CheckOptions, CheckStep};
+use crate::types::error::Result;
+use crate::types::schema::{IndexDef, TableDef};
+
+/// What is in a database's files.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Inspection {
+    /// Bytes of the data file.
+    pub file_bytes: u64,
+    /// The format version in the superblock; `None` if there is none.
+    pub format_version: Option<u32>,
+    /// The seed of all checksums, in hexadecimal.
+    pub identity: Option<String>,
+    /// What is wrong with the superblock, if anything.
+    pub superblock_problem: Option<String>,
+    /// Nothing has been stored yet.
+    pub is_blank: bool,
+    /// The four copies of state records.
+    pub records: Vec<InspectedRecord>,
+    /// The tables that blocks belong to.
+    pub tables: Vec<InspectedTable>,
+    /// All chunks but the first, which holds superblock and state records.
+    pub chunks: Vec<InspectedChunk>,
+    /// The highest timestamp found.
+    pub highest_timestamp: u64,
+    /// What is wrong, as far as bytes alone show it.
+    pub findings: Vec<Finding>,
+    /// Places that are damaged, also those not among `findings`.
+    pub damaged: u64,
+}
+
+/// A copy of a state record.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct InspectedRecord {
+    /// Byte offset in the data file.
+    pub offset: u64,
+    /// Whether its checksum is right. If not, the other fields are 0 and false.
+    pub is_valid: bool,
+    /// Whether opening uses it.
+    pub is_used: bool,
+    /// Increases with each record.
+    pub sequence: u64,
+    /// Transactions up to this timestamp are durable, except `undecided` ones.
+    pub durable_watermark: u64,
+    /// Transactions that might still commit when the record was written.
+    pub undecided: Vec<u64>,
+    /// The database was closed.
+    pub closed: bool,
+    /// Commits were acknowledged before they were durable.
+    pub relaxed: bool,
+    /// Chunks that were divided into blocks.
+    pub chunks: u64,
+    /// Blocks that were not full.
+    pub partly_filled: u64,
+}
+
+/// A table and what belongs to it.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct InspectedTable {
+    /// Its id. Ids below 16 are tables of the engine.
+    pub id: u32,
+    /// Its name, if its definition can be read.
+    pub name: Option<String>,
+    /// Its columns, each with its type.
+    pub columns: Vec<String>,
+    /// Its indexes, each with its columns.
+    pub indexes: Vec<String>,
+    /// Blocks of it.
+    pub blocks: u64,
+    /// Blocks that are not full.
+    pub open: u64,
+    /// Blocks that a collector is emptying.
+    pub frozen: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Slots of the blocks.
+    pub slots: u64,
+    /// Contents, of all versions.
+    pub contents: u64,
+    /// Their bytes.
+    pub content_bytes: u64,
+    /// Contents of deleted rows.
+    pub tombstones: u64,
+    /// Copies made by a collector.
+    pub copies: u64,
+    /// Void slots.
+    pub void: u64,
+    /// Contents of transactions of which opening has to decide whether they committed.
+    pub undecided: u64,
+    /// Slots that are damaged.
+    pub damaged: u64,
+}
+
+/// A chunk of 2 MiB.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct InspectedChunk {
+    /// Its number. It begins at its number times 2 MiB.
+    pub number: u32,
+    /// Why it cannot be read, if it cannot.
+    pub problem: Option<String>,
+    /// Bytes from one slot to the next; 0 if the chunk is not divided.
+    pub stride: u32,
+    /// Its blocks. Empty if the chunk is not divided.
+    pub blocks: Vec<InspectedBlock>,
+}
+
+/// The state of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+pub enum BlockState {
+    /// It belongs to no table.
+    Free,
+    /// It is not full.
+    Open,
+    /// Every slot has been filled.
+    Sealed,
+    /// A collector is emptying it.
+    Frozen,
+    /// Its descriptor is damaged, or a content that it must hold.
+    Damaged,
+}
+
+/// A block.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct InspectedBlock {
+    /// Its state.
+    pub state: BlockState,
+    /// The id of its table.
+    pub table: u32,
+    /// Its slots.
+    pub slots: u32,
+    /// Slots that are filled.
+    pub fill: u32,
+    /// Versions that its header marks as superseded. The header may be out of date.
+    pub superseded: u32,
+    /// Slots that are damaged.
+    pub damaged: u32,
+}
+
+/// Shows the closed database in the directory `path`, damaged or not, without
+/// writing a byte.
+///
+/// # Errors
+/// [`Error::AlreadyOpen`](crate::Error::AlreadyOpen),
+/// [`Error::NoDatabase`](crate::Error::NoDatabase),
+/// [`Error::Io`](crate::Error::Io). Damage is not an error; the result shows it.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("shop");
+/// # drop(pantile::Database::open(&path)?);
+/// let seen = pantile::inspect(&path, &pantile::CheckOptions::new())?;
+/// assert_eq!((seen.format_version, seen.damaged), (Some(1), 0));
+/// # Ok::<(), pantile::Error>(())
+/// ```
+pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspection> {
+    let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
+    let view = view.map_err(from_medium)?;
+    let findings = Findings::new(options.most_findings());
+    findings.note_file(&view);
+    let definitions = Definitions::default();
+    let found = survey(
+        &*view,
+        &SurveyCalls {
+            threads: options.thread_count(),
+            contents: &|table, contents| definitions.note(table, contents),
+            finding: &|finding| findings.add(finding),
+            progress: &|done, total| options.report(CheckStep::Survey, done, total),
+        },
+    );
+    let definitions = definitions.tables();
+    let names = definitions.iter().map(|(id, def)| (*id, def.name.clone())).collect();
+    let [damaged, _] = findings.counted();
+    Ok(Inspection {
+        file_bytes: view.file_len(),
+        format_version: found.version.or(found.other_version),
+        identity: found.version.map(|_| format!("{:016x}", found.identity)),
+        superblock_problem: found.superblock_problem.clone(),
+        is_blank: found.is_blank,
+        records: (0..).zip(&found.records).map(|(n, r)| record(r, found.chosen == Some(n))).collect(),
+        tables: tables(&found, &definitions),
+        chunks: found.chunks.iter().map(chunk).collect(),
+        highest_timestamp: found.highest.get(),
+        findings: findings.into_list(&names),
+        damaged,
+    })
+}
+
+fn record(record: &SurveyedRecord, is_used: bool) -> InspectedRecord {
+    let facts = record.facts.as_ref();
+    InspectedRecord {
+        offset: record.offset,
+        is_valid: facts.is_some(),
+        is_used,
+        sequence: facts.map_or(0, |f| f.sequence),
+        durable_watermark: facts.map_or(0, |f| f.watermark.get()),
+        undecided: facts.map_or_else(Vec::new, |f| f.undecided.iter().map(|t| t.get()).collect()),
+        closed: facts.is_some_and(|f| f.closed),
+        relaxed: facts.is_some_and(|f| f.relaxed),
+        chunks: facts.map_or(0, |f| f.carved),
+        partly_filled: facts.map_or(0, |f| f.partly_filled),
+    }
+}
+
+fn chunk(chunk: &SurveyedChunk) -> InspectedChunk {
+    let (stride, problem) = match &chunk.found {
+        ChunkUse::Free => (0, None),
+        ChunkUse::Carved { stride, .. } => (*stride, None),
+        ChunkUse::Damaged(problem) => (0, Some(problem.clone())),
+    };
+    InspectedChunk { number: chunk.number, problem, stride, blocks: chunk.blocks.iter().map(block).collect() }
+}
+
+fn block(block: &SurveyedBlock) -> InspectedBlock {
+    let &SurveyedBlock { slots, table, fill, superseded, damaged, .. } = block;
+    InspectedBlock { state: state(block), table, slots, fill, superseded, damaged }
+}
+
+fn state(block: &SurveyedBlock) -> BlockState {
+    match block.found {
+        BlockUse::Free => BlockState::Free,
+        BlockUse::Damaged => BlockState::Damaged,
+        BlockUse::Used if block.damaged > 0 => BlockState::Damaged,
+        BlockUse::Used if block.frozen.is_some() => BlockState::Frozen,
+        BlockUse::Used if block.fill < block.slots => BlockState::Open,
+        BlockUse::Used => BlockState::Sealed,
+    }
+}
+
+/// Adds up the blocks of each table that is defined or has any.
+fn tables(found: &Survey, definitions: &BTreeMap<u32, TableDef>) -> Vec<InspectedTable> {
+    let mut tables = BTreeMap::<u32, InspectedTable>::new();
+    for (id, def) in definitions {
+        let table = tables.entry(*id).or_default();
+        table.name = Some(def.name.clone());
+        table.columns = def.columns.iter().map(|c| format!("{} {}", c.name, c.ty.name())).collect();
+        let index = |unique: bool| if unique { "unique " } else { "" };
+        let of = |i: &IndexDef| format!("{}{} ({})", index(i.unique), i.name, i.columns.join(", "));
+        table.indexes = vec![format!("primary ({})", def.primary_key.join(", "))];
+        table.indexes.extend(def.indexes.iter().map(of));
+    }
+    for chunk in &found.chunks {
+        let ChunkUse::Carved { block_bytes, .. } = chunk.found else { continue };
+        for block in chunk.blocks.iter().filter(|block| block.found == BlockUse::Used) {
+            let table = tables.entry(block.table).or_default();
+            table.blocks += 1;
+            table.open += u64::from(block.fill < block.slots);
+            table.frozen += u64::from(block.frozen.is_some());
+            table.bytes += u64::from(block_bytes);
+            table.slots += u64::from(block.slots);
+            table.contents += u64::from(block.contents);
+            table.content_bytes += block.content_bytes;
+            table.tombstones += u64::from(block.tombstones);
+            table.copies += u64::from(block.copies);
+            table.void += u64::from(block.void);
+            table.undecided += u64::from(block.undecided);
+            table.damaged += u64::from(block.damaged);
+        }
+    }
+    tables.into_iter().map(|(id, table)| InspectedTable { id, ..table }).collect()
+}

@@ -1,0 +1,94 @@
+//! How to look at the files of a closed database.
+
+use std::sync::Arc;
+
+use pantile_base::sync::thread;
+
+/// What a check is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckStep {
+    /// Reading the whole file once, to see whether the device can; in bytes.
+    Read,
+    /// Comparing formats, checksums and counts; in bytes.
+    Survey,
+    /// Recovering the database in memory; in bytes and tables.
+    Recover,
+    /// Comparing what recovery found with all contents; in bytes.
+    Contents,
+    /// Comparing rows and indexes; in tables.
+    Tables,
+}
+
+/// How to check.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("shop");
+/// # drop(pantile::Database::open(&path)?);
+/// use pantile::{CheckOptions, check};
+/// let report = check(&path, &CheckOptions::new().threads(2))?;
+/// assert!(report.is_sound() && report.findings.is_empty());
+/// # Ok::<(), pantile::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct CheckOptions {
+    threads: Option<usize>,
+    most_findings: usize,
+    progress: Arc<dyn Fn(CheckStep, u64, u64) + Send + Sync>,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self { threads: None, most_findings: 1000, progress: Arc::new(|_, _, _| {}) }
+    }
+}
+
+impl std::fmt::Debug for CheckOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("CheckOptions");
+        out.field("threads", &self.threads)
+            .field("most_findings", &self.most_findings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CheckOptions {
+    /// As many threads as cores, and a thousand findings of each severity.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Threads to work with, at least 1.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Most findings of each severity to report; the others are counted.
+    #[must_use]
+    pub fn limit_findings(mut self, most: usize) -> Self {
+        self.most_findings = most;
+        self
+    }
+
+    /// Sets what is called now and then, from several threads, with how much of
+    /// a step is done and how much there is to do.
+    #[must_use]
+    pub fn progress(mut self, call: impl Fn(CheckStep, u64, u64) + Send + Sync + 'static) -> Self {
+        self.progress = Arc::new(call);
+        self
+    }
+
+    pub(crate) fn report(&self, step: CheckStep, done: u64, total: u64) {
+        (self.progress)(step, done, total);
+    }
+
+    pub(crate) fn most_findings(&self) -> usize {
+        self.most_findings
+    }
+
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
+    }
+}

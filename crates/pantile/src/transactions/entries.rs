@@ -1,0 +1,242 @@
+//! Entries of secondary indexes: entering keys, and unique keys (T10).
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pantile_base::{Timestamp, TupleId};
+use pantile_index::{Batch, Direction, Insert, Scan as Cursor};
+
+use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::buffers::{Buffers, Pending, Undo, Write};
+use crate::engine::stale::StaleEntry;
+use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::transactions::hold::Held;
+use crate::transactions::read::Seen;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Conflict, Result};
+use crate::types::key::Key;
+use crate::types::options::Isolation;
+use crate::types::row::Encoded;
+
+impl Transaction {
+    /// Enters the keys of a new row into the secondary indexes, and notes the
+    /// entries of the old row for the cleaner.
+    pub(super) fn change_entries(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
+        let write = self.buffers.writes[held.write as usize];
+        let indexes = &self.buffers.tables[write.table as usize].indexes;
+        if indexes.is_empty() && !matches!(pending, Pending::Tombstone) {
+            return Ok(());
+        }
+        let indexes = Arc::clone(indexes);
+        let (mut old, mut new) = (Key::default(), Key::default());
+        for index in indexes.iter() {
+            let had = match self.current(table, held) {
+                Seen::Row(bytes) => {
+                    old.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+                    old.push_tuple(write.tuple.0);
+                    true
+                }
+                Seen::Absent | Seen::Gone => false,
+            };
+            let has = if let Pending::Row { start, len } = pending {
+                let bytes = &self.buffers.rows[start..start + len];
+                new.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+                true
+            } else {
+                false
+            };
+            let mut entry = new.clone();
+            entry.push_tuple(write.tuple.0);
+            if had && has && old.words() == entry.words() {
+                continue;
+            }
+            if had {
+                self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &old));
+            }
+            if has {
+                self.enter(table, index, write.tuple, &new, &entry)?;
+            }
+        }
+        if let (Pending::Tombstone, Seen::Row(bytes)) = (pending, self.current(table, held)) {
+            old.set_row(&Encoded { schema: &table.schema, bytes }, &table.schema.primary_key);
+            let entry = StaleEntry::new(table, PRIMARY, write.tuple, &old);
+            self.buffers.stale.push(entry);
+        }
+        Ok(())
+    }
+
+    /// Enters a key into a secondary index, and only then looks for other rows
+    /// that have it: of two transactions that do so at once, one sees the other
+    /// (T10).
+    pub(super) fn enter(
+        &mut self,
+        table: &TableInner,
+        index: &IndexInner,
+        tuple: TupleId,
+        key: &Key,
+        entry: &Key,
+    ) -> Result<()> {
+        match index.tree.insert(entry.words(), tuple.0, self.insert_ts()) {
+            Insert::Inserted => self.entry_inserted(StaleEntry::new(table, index.number, tuple, entry)),
+            Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
+                return Err(table.conflict(Conflict::ReadByLater));
+            }
+            Insert::Exists(_) => {}
+            Insert::Forbidden(_) => return Err(table.conflict(Conflict::ReadByLater)),
+        }
+        if index.checks_unique && !key.has_null {
+            self.check_unique(table, index, tuple, key)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a later transaction had found a new tuple's id, without a
+    /// version, before the tuple was made.
+    fn is_found_by_later(&self, table: &TableInner, tuple: TupleId) -> bool {
+        let write = self.buffers.by_tuple.get(&(table.id, tuple));
+        write.is_some_and(|write| self.buffers.writes[*write as usize].found_by_later)
+    }
+
+    pub(super) fn entry_inserted(&mut self, entry: StaleEntry) {
+        self.buffers.undo.push(Undo::Entry(entry));
+    }
+
+    /// Enters a row into indexes that were made after the row was written.
+    #[cold]
+    pub(super) fn enter_new_indexes(&mut self, write: Write) -> Result<()> {
+        let Pending::Row { start, len } = write.pending else { return Ok(()) };
+        let used = &self.buffers.tables[write.table as usize];
+        let (table, known) = (used.table.clone(), used.indexes.clone());
+        // A unique index may have been incomplete when the write was made.
+        let is_new = |i: &IndexInner| i.def.unique || known.iter().all(|k| k.number != i.number);
+        for index in table.indexes().iter().filter(|i| is_new(i)) {
+            let (mut key, mut entry) = (Key::default(), Key::default());
+            let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
+            key.set_row(&row, &index.columns);
+            entry.clone_from(&key);
+            entry.push_tuple(write.tuple.0);
+            self.enter(&table, index, write.tuple, &key, &entry)?;
+        }
+        Ok(())
+    }
+
+    /// Enters rows of this transaction into an index that is newer than they
+    /// are. The transaction must find them before its commit enters them.
+    pub(super) fn enter_own_rows(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
+        let Buffers { tables, writes, rows, .. } = &*self.buffers;
+        let Some(at) = tables.iter().position(|used| used.table.id == table.id) else { return Ok(()) };
+        if tables[at].indexes.iter().any(|known| known.number == index.number) {
+            return Ok(());
+        }
+        for write in writes.iter().filter(|w| w.table as usize == at) {
+            let Pending::Row { start, len } = write.pending else { continue };
+            let mut entry = Key::default();
+            let row = Encoded { schema: &table.schema, bytes: &rows[start..start + len] };
+            entry.set_row(&row, &index.columns);
+            entry.push_tuple(write.tuple.0);
+            match index.tree.insert(entry.words(), write.tuple.0, self.insert_ts()) {
+                // Kept if the row commits with this key.
+                Insert::Inserted => {
+                    let entry = StaleEntry::new(table, index.number, write.tuple, &entry);
+                    self.core.stale.push(self.slot, self.core.registry.now(), entry);
+                }
+                Insert::Exists(_) => {}
+                Insert::Forbidden(_) => return Err(table.conflict(Conflict::ReadByLater)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if another tuple has the key in a unique index, or may get it from
+    /// a transaction that this one cannot see yet.
+    pub(super) fn check_unique(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        own: TupleId,
+        key: &Key,
+    ) -> Result<()> {
+        let late = self.isolation != Isolation::Serializable;
+        // A late writer commits after this moment. A transaction that enters
+        // the key from here on is later still or is refused.
+        let at = if late { self.core.registry.now() } else { self.ts };
+        let upper = key.prefix_end();
+        let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut cursor = Cursor::new(Bound::Included(key.words()), upper, Direction::Forward);
+        let mut batch = Batch::new();
+        while cursor.next_batch(&index.tree, Some(at.get()), &mut batch) {
+            for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
+                if self.holds_key(table, index, TupleId(tuple), key, at)? {
+                    return Err(table.duplicate(&index.def.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a tuple has a key that this transaction wants for another tuple.
+    /// The mark keeps writers below `at` from giving it the key afterwards.
+    fn holds_key(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        tuple: TupleId,
+        key: &Key,
+        at: Timestamp,
+    ) -> Result<bool> {
+        let serializable = self.isolation == Isolation::Serializable;
+        let cell = table.anchor(tuple);
+        self.core.marks.raise(table.id, tuple, at);
+        loop {
+            // The newest version may be too new for our timestamp to protect it.
+            let pin = self.core.registry.pin(self.slot);
+            let anchor = Anchor::load(cell);
+            if anchor.is_dead() {
+                return Ok(false);
+            }
+            if anchor.is_owned_by(self.slot) {
+                let own = self.own_version(table, tuple);
+                let own = own.unwrap_or_else(|| self.version_at(anchor.newest(), Timestamp::MAX));
+                return Ok(matches!(own, Seen::Row(bytes) if has_key(table, index, bytes, key)));
+            }
+            match anchor.owner() {
+                Owner::Transaction(holder) if holder != self.slot => {
+                    let bound = self.core.registry.pending(holder);
+                    let late = self.core.registry.writes_late(holder);
+                    if Anchor::load(cell) != anchor {
+                        continue;
+                    }
+                    // A later serializable writer finds the entry of this
+                    // transaction. A late writer may have looked before the entry
+                    // was there, so this transaction must wait for it, as for an
+                    // older one.
+                    if !serializable || bound < self.ts || late {
+                        drop(pin);
+                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                        continue;
+                    }
+                }
+                Owner::Cleaner => continue,
+                Owner::Transaction(_) => return Ok(false),
+                Owner::Nobody => {}
+            }
+            let newest = anchor.newest();
+            if serializable && !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
+                return Err(table.conflict(Conflict::WrittenByLater));
+            }
+            let has = |seen| matches!(seen, Seen::Row(bytes) if has_key(table, index, bytes, key));
+            let holds = has(self.version_at(newest, Timestamp::MAX));
+            if !holds && self.isolation == Isolation::Snapshot && has(self.version_at(newest, self.ts)) {
+                // The snapshot would show two rows with the key.
+                return Err(table.conflict(Conflict::ChangedSinceSnapshot));
+            }
+            return Ok(holds);
+        }
+    }
+}
+
+fn has_key(table: &TableInner, index: &IndexInner, bytes: &[u8], key: &Key) -> bool {
+    let mut has = Key::default();
+    has.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+    has.words() == key.words()
+}

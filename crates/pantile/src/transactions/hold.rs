@@ -1,0 +1,215 @@
+//! Locking tuples, and validating that a write is allowed.
+
+use pantile_base::sync::hint;
+use pantile_base::{Address, Timestamp, TupleId};
+use pantile_index::Insert;
+
+use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::buffers::{Buffers, Pending, TableUse, Undo, Write};
+use crate::engine::stale::StaleEntry;
+use crate::engine::table::{PRIMARY, TableInner};
+use crate::transactions::read::Seen;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Conflict, Result};
+use crate::types::key::Key;
+use crate::types::options::Isolation;
+
+/// A tuple that the transaction has locked.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub write: u32,
+    /// This statement has locked it.
+    pub fresh: bool,
+}
+
+impl Transaction {
+    /// Locks the tuple of a key, and enters the key into the index if it is not
+    /// there. `None` if a row with the key is visible and must not be replaced.
+    pub(super) fn hold_key(
+        &mut self,
+        table: &TableInner,
+        key: &Key,
+        at: Timestamp,
+        replace: bool,
+    ) -> Result<Option<Held>> {
+        loop {
+            if let Some(tuple) = table.primary.get(key.words(), None) {
+                let tuple = TupleId(tuple);
+                // To refuse a duplicate is to say that the row is there: a read.
+                if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
+                    return Ok(None);
+                }
+                match self.hold(table, tuple)? {
+                    Some(held) => return Ok(Some(held)),
+                    None => continue,
+                }
+            }
+            if let Some(held) = self.hold_new(table, key)? {
+                return Ok(Some(held));
+            }
+        }
+    }
+
+    /// Makes a tuple for a key that has none. `None` if the key has one by now.
+    fn hold_new(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+        let tuple = table.take_tuple(self.slot.index());
+        let buried = self.create_locked(table, tuple);
+        match table.primary.insert(key.words(), tuple.0, self.insert_ts()) {
+            Insert::Inserted => {
+                let held = self.add_write(table, tuple, buried);
+                // The id may have been used before, and an entry of that time may
+                // still be there. The mark of a reader that followed it is on
+                // the tuple and not in the gap (T8). A reader that comes from
+                // here on finds the lock.
+                let write = &mut self.buffers.writes[held.write as usize];
+                write.is_new = true;
+                write.found_by_later = self.isolation == Isolation::Serializable
+                    && self.core.marks.highest(table.id, tuple) > self.ts;
+                self.entry_inserted(StaleEntry::new(table, PRIMARY, tuple, key));
+                Ok(Some(held))
+            }
+            other => {
+                Anchor::bury(table.anchor(tuple), buried);
+                self.core.counters.buried(self.slot, buried);
+                table.return_tuple(self.slot.index(), tuple);
+                match other {
+                    Insert::Forbidden(_) => Err(table.conflict(Conflict::ReadByLater)),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// Locks a new tuple. Returns the tombstone that its anchor kept.
+    fn create_locked(&self, table: &TableInner, tuple: TupleId) -> Address {
+        let cell = table.anchor(tuple);
+        let mut anchor = Anchor::load(cell);
+        while !anchor.try_create(cell, self.slot) {
+            anchor = Anchor::load(cell);
+        }
+        let buried = anchor.newest();
+        self.core.counters.exhumed(self.slot, buried);
+        buried
+    }
+
+    /// The timestamp against which the marks of gaps are checked. Writers that
+    /// draw theirs at commit publish above every mark.
+    pub(super) fn insert_ts(&self) -> u64 {
+        if self.isolation == Isolation::Serializable { self.ts.get() } else { u64::MAX }
+    }
+
+    /// Locks the tuple of a key that exists in the index.
+    pub(super) fn hold_existing(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+        loop {
+            let at = self.statement();
+            let Some(tuple) = table.primary.get(key.words(), self.mark(at)) else {
+                return Ok(None);
+            };
+            if let Some(held) = self.hold(table, TupleId(tuple))? {
+                return Ok(Some(held));
+            }
+        }
+    }
+
+    /// Locks a tuple unless this transaction has locked it already. `None` if
+    /// the index no longer leads to it. **This is where writes are validated.**
+    fn hold(&mut self, table: &TableInner, tuple: TupleId) -> Result<Option<Held>> {
+        let cell = table.anchor(tuple);
+        self.core.marks.prefetch(table.id, tuple);
+        loop {
+            let anchor = Anchor::load(cell);
+            self.core.store.prefetch(anchor.newest());
+            if anchor.is_owned_by(self.slot) {
+                let write = self.buffers.by_tuple[&(table.id, tuple)];
+                return Ok(Some(Held { write, fresh: false }));
+            }
+            if anchor.is_dead() {
+                return Ok(None);
+            }
+            match anchor.owner() {
+                Owner::Nobody if anchor.try_lock(cell, self.slot) => {
+                    if let Err(why) = self.validate(table, tuple, anchor.newest()) {
+                        Anchor::publish(cell, anchor.newest());
+                        self.core.registry.wake(self.slot);
+                        return Err(table.conflict(why));
+                    }
+                    return Ok(Some(self.add_write(table, tuple, anchor.newest())));
+                }
+                Owner::Transaction(holder) => {
+                    let bound = self.core.registry.pending(holder);
+                    if Anchor::load(cell) == anchor {
+                        if self.isolation == Isolation::Serializable && bound > self.ts {
+                            // It will publish above this transaction, so waiting
+                            // cannot help.
+                            return Err(table.conflict(Conflict::Locked));
+                        }
+                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                    }
+                }
+                Owner::Nobody | Owner::Cleaner => hint::spin_loop(),
+            }
+        }
+    }
+
+    /// Timestamp ordering: no later transaction has written or read the tuple.
+    /// At snapshot level: none has committed it since the snapshot.
+    fn validate(&self, table: &TableInner, tuple: TupleId, newest: Address) -> Result<(), Conflict> {
+        if self.isolation == Isolation::ReadCommitted {
+            return Ok(());
+        }
+        let serializable = self.isolation == Isolation::Serializable;
+        if !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
+            return Err(if serializable { Conflict::WrittenByLater } else { Conflict::ChangedSinceSnapshot });
+        }
+        if serializable && self.core.marks.highest(table.id, tuple) > self.ts {
+            return Err(Conflict::ReadByLater);
+        }
+        Ok(())
+    }
+
+    fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address) -> Held {
+        let used = self.use_table(table);
+        let write = self.buffers.writes.len() as u32;
+        self.buffers.writes.push(Write {
+            table: used,
+            tuple,
+            base,
+            is_new: false,
+            pending: Pending::Nothing,
+            gone: false,
+            found_by_later: false,
+        });
+        self.buffers.by_tuple.insert((table.id, tuple), write);
+        self.buffers.undo.push(Undo::Unlock);
+        Held { write, fresh: true }
+    }
+
+    /// The table's place in the buffers, with its current list of indexes.
+    fn use_table(&mut self, table: &TableInner) -> u32 {
+        let version = table.indexes_version();
+        let Buffers { tables, writes, .. } = &mut *self.buffers;
+        if let Some(at) = tables.iter().position(|used| used.table.id == table.id) {
+            // The commit enters older writes into new indexes.
+            if tables[at].indexes_version != version && !writes.iter().any(|w| w.table as usize == at) {
+                tables[at].indexes_version = version;
+                tables[at].indexes = table.indexes();
+            }
+            return at as u32;
+        }
+        let table = self.core.tables.in_use(table.id).expect("a table stays while a transaction uses it");
+        tables.push(TableUse { indexes: table.indexes(), indexes_version: version, table });
+        tables.len() as u32 - 1
+    }
+
+    /// The row as it is now: as this transaction has written it, or else the
+    /// newest committed version, which validation has found to be visible.
+    pub(super) fn current<'t>(&'t self, table: &'t TableInner, held: Held) -> Seen<'t> {
+        let write = &self.buffers.writes[held.write as usize];
+        debug_assert!(write.tuple.0 < table.tuples_end());
+        match write.pending {
+            Pending::Nothing => self.version_at(write.base, Timestamp::MAX),
+            Pending::Row { start, len } => Seen::Row(&self.buffers.rows[start..start + len]),
+            Pending::Tombstone => Seen::Absent,
+        }
+    }
+}

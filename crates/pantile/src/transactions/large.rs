@@ -1,0 +1,103 @@
+//! Values out of line, stored as pieces in a hidden table. They commit, roll
+//! back, recover and are reclaimed like all rows (the idea is PostgreSQL's
+//! TOAST).
+
+use pantile_base::Timestamp;
+
+use crate::engine::buffers::Pending;
+use crate::engine::pieces::{LARGE, PIECE};
+use crate::engine::table::{Table, TableInner};
+use crate::transactions::hold::Held;
+use crate::transactions::read::Seen;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::key::Key;
+use crate::types::row::{Encoded, OutOfLine};
+use crate::types::value::Value;
+
+/// Most bytes that are allocated for a value before any of it has been read.
+const MOST_AT_ONCE: u64 = 1 << 20;
+
+fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
+    [Value::UInt(id), Value::UInt(piece as u64)]
+}
+
+impl Transaction {
+    /// A new id for a value.
+    pub(super) fn new_large_id(&self) -> u64 {
+        self.core.registry.draw(self.slot).get()
+    }
+
+    fn large_table(&self) -> Table {
+        Table(self.core.tables.by_id(LARGE).expect("the table of large values always exists"))
+    }
+
+    pub(super) fn put_large(&mut self, id: u64, bytes: &[u8]) -> Result<()> {
+        let table = self.large_table();
+        for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
+            let [id, piece] = key(id, piece);
+            self.insert(&table, &[id, piece, Value::Bytes(bytes)])?;
+        }
+        Ok(())
+    }
+
+    fn delete_large(&mut self, id: u64, len: u64) -> Result<()> {
+        let table = self.large_table();
+        for piece in 0..(len as usize).div_ceil(PIECE) {
+            self.delete(&table, &key(id, piece))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the values out of line to which a tuple's new row no longer refers.
+    pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
+        if !table.schema.can_move_out() {
+            return Ok(());
+        }
+        let of = |bytes| Encoded { schema: &table.schema, bytes }.values_out_of_line();
+        let old = match self.current(table, held) {
+            Seen::Row(bytes) => of(bytes),
+            Seen::Absent | Seen::Gone => return Ok(()),
+        };
+        let new = match pending {
+            Pending::Row { start, len } => of(&self.buffers.rows[start..start + len]),
+            Pending::Nothing | Pending::Tombstone => Vec::new(),
+        };
+        old.into_iter().filter(|v| !new.contains(v)).try_for_each(|(id, len)| self.delete_large(id, len))
+    }
+}
+
+impl OutOfLine for Transaction {
+    fn read_out_of_line(&self, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
+        let table = self.large_table();
+        let table = &*table.0;
+        let mut value = Vec::with_capacity(len.min(MOST_AT_ONCE) as usize);
+        for piece in 0..(len as usize).div_ceil(PIECE) {
+            let mut words = Key::default();
+            words.set_values(&table.schema, &table.schema.primary_key, &key(id, piece))?;
+            let (_, bytes) = self.find(table, words.words(), at)?.ok_or_else(|| missing(id, piece))?;
+            let row = Encoded { schema: &table.schema, bytes };
+            value.extend_from_slice(row.raw(&table.schema.columns[2]));
+        }
+        if value.len() as u64 != len {
+            return Err(wrong_length(id, len, value.len()));
+        }
+        Ok(value)
+    }
+}
+
+#[cold]
+fn wrong_length(id: u64, len: u64, found: usize) -> Error {
+    Error::Damaged {
+        place: format!("value {id} out of line"),
+        detail: format!("it has {found} of {len} bytes"),
+    }
+}
+
+#[cold]
+fn missing(id: u64, piece: usize) -> Error {
+    Error::Damaged {
+        place: format!("value {id} out of line"),
+        detail: format!("its piece {piece} is missing"),
+    }
+}

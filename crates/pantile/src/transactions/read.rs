@@ -1,0 +1,243 @@
+//! Reading rows by primary key, and which version a reader sees.
+
+use pantile_base::sync::atomic::AtomicU64;
+use pantile_base::sync::{Instant, hint};
+use pantile_base::{Address, Timestamp, TupleId, prefetch};
+use pantile_cc::Slot;
+use pantile_store::Content;
+
+use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::buffers::Pending;
+use crate::engine::table::{Table, TableInner};
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Conflict, Error, Result};
+use crate::types::key::Key;
+use crate::types::options::{ConflictPolicy, Isolation};
+use crate::types::row::{Encoded, Row};
+use crate::types::value::Value;
+
+/// A version that a transaction sees.
+#[derive(Clone, Copy)]
+pub(super) enum Seen<'t> {
+    Absent,
+    /// The tuple's primary entry is being or has been removed.
+    Gone,
+    Row(&'t [u8]),
+}
+
+/// Whether an anchor lets a reader pass.
+enum Passage {
+    Free,
+    /// The anchor is about to change: load it again.
+    Changing,
+    /// Locked by a transaction that may publish at this timestamp or above.
+    Held(Slot, Timestamp),
+}
+
+impl Transaction {
+    /// The timestamp at which a statement that begins now reads.
+    #[inline]
+    pub(super) fn statement(&self) -> Timestamp {
+        match self.isolation {
+            Isolation::ReadCommitted if !self.safe => self.core.registry.draw(self.slot),
+            _ => self.ts,
+        }
+    }
+
+    /// The mark that a read leaves in the gaps of an index and on tuples, if
+    /// any. A lock of the transaction protects what it reads at the end of time.
+    /// A mark there would keep writers out for ever.
+    #[inline]
+    pub(super) fn mark(&self, at: Timestamp) -> Option<u64> {
+        (!self.safe && at < Timestamp::MAX).then_some(at.get())
+    }
+
+    pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
+        self.core.tables.check_own(table)
+    }
+
+    /// The row with this primary key, or `None`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if an older running transaction has locked the row
+    /// and does not end within the time that the conflict policy allows;
+    /// [`Error::WrongType`] and similar if the key does not fit the table;
+    /// [`Error::TableDropped`].
+    pub fn get<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
+        let table = &*table.0;
+        let key = self.point_key(table, key)?;
+        let at = self.statement();
+        let found = self.find(table, key.words(), at)?;
+        Ok(found.map(|(_, bytes)| self.row(table, bytes, at)))
+    }
+
+    pub(super) fn point_key(&self, table: &TableInner, values: &[Value<'_>]) -> Result<Key> {
+        self.check_table(table)?;
+        let columns = &table.schema.primary_key;
+        if values.len() != columns.len() {
+            return Err(Error::WrongArity {
+                table: table.schema.name.clone(),
+                expected: columns.len(),
+                got: values.len(),
+            });
+        }
+        let mut key = Key::default();
+        key.set_values(&table.schema, columns, values)?;
+        Ok(key)
+    }
+
+    pub(super) fn row<'t>(&'t self, table: &'t TableInner, bytes: &'t [u8], at: Timestamp) -> Row<'t> {
+        Row { encoded: Encoded { schema: &table.schema, bytes }, out_of_line: self, at }
+    }
+
+    /// The visible row with this primary key.
+    pub(super) fn find<'t>(
+        &'t self,
+        table: &'t TableInner,
+        key: &[u64],
+        at: Timestamp,
+    ) -> Result<Option<(TupleId, &'t [u8])>> {
+        loop {
+            let Some(tuple) = table.primary.get(key, self.mark(at)) else {
+                return Ok(None);
+            };
+            let tuple = TupleId(tuple);
+            match self.read_tuple(table, tuple, at)? {
+                Seen::Row(bytes) => return Ok(Some((tuple, bytes))),
+                Seen::Absent => return Ok(None),
+                Seen::Gone => hint::spin_loop(),
+            }
+        }
+    }
+
+    /// The version of a tuple that is visible at `at`: **this is where
+    /// visibility is decided**.
+    #[inline]
+    pub(super) fn read_tuple<'t>(
+        &'t self,
+        table: &'t TableInner,
+        tuple: TupleId,
+        at: Timestamp,
+    ) -> Result<Seen<'t>> {
+        let cell = table.anchor(tuple);
+        if self.mark(at).is_some() {
+            // The mark must be made first. The anchor's cache line is fetched
+            // meanwhile.
+            prefetch(cell);
+            self.core.marks.raise(table.id, tuple, at);
+        }
+        loop {
+            // The timestamp protects the versions that this transaction sees.
+            // The one that the anchor names may be newer, and then only the pin
+            // protects it (T6).
+            let pin = self.core.registry.pin(self.slot);
+            let anchor = Anchor::load(cell);
+            if anchor.is_owned_by(self.slot)
+                && let Some(own) = self.own_version(table, tuple)
+            {
+                return Ok(own);
+            }
+            if anchor.is_dead() {
+                return Ok(Seen::Gone);
+            }
+            match self.passage(cell, anchor, at) {
+                Passage::Free => return Ok(self.version_at(anchor.newest(), at)),
+                Passage::Changing => hint::spin_loop(),
+                Passage::Held(holder, bound) => {
+                    drop(pin);
+                    self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                }
+            }
+        }
+    }
+
+    /// What this transaction has written to a tuple, or `None` if it has only locked it.
+    pub(super) fn own_version(&self, table: &TableInner, tuple: TupleId) -> Option<Seen<'_>> {
+        let write = self.buffers.by_tuple.get(&(table.id, tuple))?;
+        match self.buffers.writes[*write as usize].pending {
+            Pending::Nothing => None,
+            Pending::Row { start, len } => Some(Seen::Row(&self.buffers.rows[start..start + len])),
+            Pending::Tombstone => Some(Seen::Absent),
+        }
+    }
+
+    /// Whether a reader at `at` can rely on the anchor.
+    #[inline]
+    fn passage(&self, cell: &AtomicU64, anchor: Anchor, at: Timestamp) -> Passage {
+        match anchor.owner() {
+            Owner::Nobody => Passage::Free,
+            _ if self.safe => Passage::Free,
+            Owner::Cleaner => Passage::Changing,
+            Owner::Transaction(slot) if slot == self.slot => Passage::Free,
+            Owner::Transaction(slot) => {
+                // The bound belongs to the holder only if the anchor has not changed.
+                let bound = self.core.registry.pending(slot);
+                if Anchor::load(cell) != anchor {
+                    Passage::Changing
+                } else if bound > at {
+                    Passage::Free
+                } else {
+                    Passage::Held(slot, bound)
+                }
+            }
+        }
+    }
+
+    /// Waits for another transaction as the conflict policy says: until `over`,
+    /// or until the holder's slot has another transaction or another bound.
+    pub(super) fn wait_for(
+        &self,
+        table: &TableInner,
+        holder: Slot,
+        bound: Timestamp,
+        over: impl Fn() -> bool,
+    ) -> Result<()> {
+        let ConflictPolicy::Wait(limit) = self.policy else {
+            return Err(table.conflict(Conflict::Locked));
+        };
+        let registry = &self.core.registry;
+        let over = || over() || registry.pending(holder) != bound;
+        match registry.wait(self.slot, holder, Instant::now() + limit, over) {
+            Some(true) => Ok(()),
+            Some(false) => Err(table.conflict(Conflict::TimedOut)),
+            None => Err(table.conflict(Conflict::Deadlock)),
+        }
+    }
+
+    /// The version that is visible at `at`, searched from the newest on. The
+    /// caller has pinned its slot or locked the tuple.
+    #[inline]
+    pub(super) fn version_at(&self, newest: Address, at: Timestamp) -> Seen<'_> {
+        if newest.is_none() {
+            return Seen::Absent;
+        }
+        self.core.store.prefetch(newest);
+        let content = self.core.store.content(newest);
+        self.versions_read.set(self.versions_read.get() + 1);
+        if content.txn_id() <= at {
+            return seen(content);
+        }
+        self.older_version(newest, at)
+    }
+
+    /// Follows links, and reads only the content of the version that is
+    /// visible, because other contents may be gone (T13).
+    #[cold]
+    fn older_version(&self, newest: Address, at: Timestamp) -> Seen<'_> {
+        let store = &self.core.store;
+        let mut next = store.link(newest);
+        while let Some(link) = next {
+            self.versions_read.set(self.versions_read.get() + 1);
+            if link.begin_ts <= at {
+                return seen(store.content(link.address));
+            }
+            next = store.older(link);
+        }
+        Seen::Absent
+    }
+}
+
+#[inline]
+fn seen(content: Content<'_>) -> Seen<'_> {
+    if content.flags().is_tombstone() { Seen::Absent } else { Seen::Row(content.row()) }
+}

@@ -1,0 +1,94 @@
+//! Savepoints, and undoing writes.
+
+use pantile_base::Timestamp;
+
+use crate::engine::anchor::Anchor;
+use crate::engine::buffers::{Buffers, Undo};
+use crate::engine::stale::StaleEntry;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+
+/// A point in a transaction to which it can be rolled back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint {
+    transaction: Timestamp,
+    number: u64,
+    undo: usize,
+}
+
+impl Transaction {
+    /// Sets a savepoint for [`Transaction::rollback_to`].
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.savepoints_taken += 1;
+        self.savepoints.push(self.savepoints_taken);
+        Savepoint { transaction: self.ts, number: self.savepoints_taken, undo: self.buffers.undo.len() }
+    }
+
+    /// Undoes every write since the savepoint, which stays valid. Rows that
+    /// were read count as read.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSavepoint`] if it is of another transaction, or was set
+    /// after a savepoint to which the transaction has been rolled back.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let found = self.savepoints.binary_search(&savepoint.number);
+        let Some(at) = found.ok().filter(|_| savepoint.transaction == self.ts) else {
+            return Err(Error::UnknownSavepoint);
+        };
+        self.savepoints.truncate(at + 1);
+        self.undo_to(savepoint.undo);
+        Ok(())
+    }
+
+    /// Undoes changes until `len` are left.
+    pub(super) fn undo_to(&mut self, len: usize) {
+        let mut unlocked = false;
+        while self.buffers.undo.len() > len {
+            match self.buffers.undo.pop() {
+                Some(Undo::Unlock) => {
+                    unlocked = true;
+                    self.unlock_last();
+                }
+                Some(Undo::Restore { write, pending }) => {
+                    self.buffers.writes[write as usize].pending = pending
+                }
+                Some(Undo::Entry(entry)) => self.undo_entry(entry),
+                None => break,
+            }
+        }
+        if unlocked {
+            self.core.registry.wake(self.slot);
+        }
+    }
+
+    /// Undoes an index entry. No transaction needs the entry of a tuple that
+    /// never had a version, so it is removed at once, under the lock. The
+    /// cleaner looks at all others.
+    fn undo_entry(&mut self, entry: StaleEntry) {
+        let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
+        let table = self.core.tables.by_id(entry.table);
+        match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {
+            (Some(write), Some(table)) if write.is_new || write.base.is_none() => {
+                self.core.marks.raise(table.id, entry.tuple, self.ts);
+                write.gone |= self.core.remove_entry(&table, &entry);
+            }
+            _ => self.core.stale.push(self.slot, self.core.registry.now(), entry),
+        }
+    }
+
+    fn unlock_last(&mut self) {
+        let Some(write) = self.buffers.writes.pop() else { return };
+        let Buffers { tables, by_tuple, .. } = &mut *self.buffers;
+        let table = &tables[write.table as usize].table;
+        by_tuple.remove(&(table.id, write.tuple));
+        // What was read under the lock counts as read.
+        self.core.marks.raise(table.id, write.tuple, self.ts);
+        if write.gone {
+            Anchor::bury(table.anchor(write.tuple), write.base);
+            self.core.counters.buried(self.slot, write.base);
+            self.core.stale.bury(self.slot, self.core.registry.now(), table.id, write.tuple);
+        } else {
+            Anchor::publish(table.anchor(write.tuple), write.base);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Transactions: beginning and ending. What they do in between is in the
+//! other files of this wing; the commit path is in `commit.rs`.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+use pantile_cc::{Begin, Clock, Slot};
+
+use crate::engine::buffers::Buffers;
+use crate::engine::core::Core;
+use crate::types::error::{Error, Result};
+use crate::types::options::{ConflictPolicy, Isolation, TransactionOptions};
+
+/// The buffers of a transaction that has not ended.
+pub(super) struct InUse(Option<Box<Buffers>>);
+
+impl std::ops::Deref for InUse {
+    type Target = Buffers;
+
+    #[inline]
+    fn deref(&self) -> &Buffers {
+        self.0.as_ref().expect("the transaction has not ended")
+    }
+}
+
+impl std::ops::DerefMut for InUse {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Buffers {
+        self.0.as_mut().expect("the transaction has not ended")
+    }
+}
+
+/// A transaction. Dropping it rolls it back.
+///
+/// It belongs to one thread at a time. The rows that it returns borrow from it,
+/// so the compiler lets none of them outlive its next write or its end.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let table = db.create_table(
+///     TableDef::new("counters").column("id", Type::U32).column("n", Type::I64).primary_key(["id"]),
+/// )?;
+/// let mut txn = db.begin()?;
+/// txn.insert(&table, &[1u32.into(), 0i64.into()])?;
+/// txn.modify(&table, &[1u32.into()], |row| {
+///     let n: i64 = row.get(1)?;
+///     row.set(1, (n + 1).into())?;
+///     Ok(true)
+/// })?;
+/// txn.commit()?;
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Transaction {
+    pub(super) core: Arc<Core>,
+    pub(super) slot: Slot,
+    /// Where it reads (at read committed: where it began), and, if it is
+    /// serializable, where it writes.
+    pub(super) ts: Timestamp,
+    pub(super) isolation: Isolation,
+    pub(super) read_only: bool,
+    /// Its reads leave no marks and meet no locks.
+    pub(super) safe: bool,
+    pub(super) policy: ConflictPolicy,
+    pub(super) buffers: InUse,
+    pub(super) finished: bool,
+    /// Numbers of the savepoints that are still valid, in order.
+    pub(super) savepoints: Vec<u64>,
+    pub(super) savepoints_taken: u64,
+    /// A `Cell`, which also keeps two threads from using, and pinning, one slot.
+    pub(super) versions_read: Cell<u64>,
+    /// Its commit found no space.
+    pub(super) starved: bool,
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("ts", &self.ts)
+            .field("isolation", &self.isolation)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Transaction {
+    pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
+        core.check_open()?;
+        if !options.safe_snapshot {
+            core.stage.pass();
+        }
+        let how = match options {
+            TransactionOptions { safe_snapshot: true, .. } => Begin::SafeReader,
+            TransactionOptions { isolation: Isolation::Serializable, read_only: false, .. } => {
+                Begin::WriterAtBegin
+            }
+            TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
+            _ => Begin::ReaderOrLateWriter,
+        };
+        let limit = pantile_base::limits::TRANSACTION_SLOTS;
+        let (slot, ts) = core.registry.begin(how).map_err(|_| Error::TooManyTransactions { limit })?;
+        Ok(Self {
+            slot,
+            ts,
+            isolation: options.isolation,
+            read_only: options.read_only,
+            safe: options.safe_snapshot,
+            policy: options.conflict.unwrap_or(core.options.conflict),
+            buffers: InUse(Some(core.idle.take(slot))),
+            finished: false,
+            savepoints: Vec::new(),
+            savepoints_taken: 0,
+            versions_read: Cell::new(0),
+            starved: false,
+            core,
+        })
+    }
+
+    /// Its place in the serial order: it reads at this timestamp and, if it is
+    /// serializable, writes at it.
+    pub fn timestamp(&self) -> Timestamp {
+        self.ts
+    }
+
+    /// The age of the state that it reads.
+    pub fn age(&self) -> Duration {
+        Clock::duration(self.core.registry.now().tick().saturating_sub(self.ts.tick()))
+    }
+
+    /// How it is isolated from others.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Whether it rejects writes.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Undoes all writes and ends the transaction.
+    pub fn rollback(mut self) {
+        self.abort();
+    }
+
+    fn abort(&mut self) {
+        if !self.finished {
+            self.undo_to(0);
+            self.core.counters.aborted(self.slot);
+            self.core.clean(self.slot);
+            self.finish();
+            if self.starved {
+                self.core.make_room();
+            }
+        }
+    }
+
+    /// Leaves the registry; every lock has been released.
+    pub(super) fn finish(&mut self) {
+        self.finished = true;
+        if let Some(mut buffers) = self.buffers.0.take() {
+            buffers.clear();
+            self.core.idle.keep(self.slot, buffers);
+        }
+        self.core.counters.read(self.slot, self.versions_read.get());
+        self.core.registry.release(self.slot);
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}

@@ -1,0 +1,247 @@
+//! Writing: inserting, changing and deleting rows.
+//!
+//! A write locks its tuple at once, so that the statement that conflicts is the
+//! one that fails, and enters new keys into the indexes, where readers find a
+//! locked tuple without a version. Rows stay private until the commit appends
+//! them.
+
+use pantile_base::Timestamp;
+
+use crate::engine::buffers::{Buffers, Pending, Undo};
+use crate::engine::table::{Table, TableInner};
+use crate::transactions::hold::Held;
+use crate::transactions::read::Seen;
+use crate::transactions::row_edit::RowEdit;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::key::Key;
+use crate::types::row::{self, Encoded, Row};
+use crate::types::value::Value;
+
+impl Transaction {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`] if another row has its primary key or a unique
+    /// key; [`Error::Conflict`]; [`Error::ReadOnly`]; [`Error::WrongType`] and
+    /// similar if a value does not fit its column. The call has changed nothing
+    /// then.
+    pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.put(&table.0, values, false).map(|_| ())
+    }
+
+    /// Adds a row or replaces the one with its primary key. Returns whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`], except that the primary key may exist.
+    pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<bool> {
+        self.put(&table.0, values, true)
+    }
+
+    fn put(&mut self, table: &TableInner, values: &[Value<'_>], replace: bool) -> Result<bool> {
+        self.check_write(table)?;
+        let mut key = Key::default();
+        let mut large = Vec::new();
+        let start = self.buffers.rows.len();
+        let at = self.statement();
+        let encoded = {
+            let (core, slot) = (&self.core, self.slot);
+            row::encode(&table.schema, values, &mut self.buffers.rows, |bytes| {
+                let id = core.registry.draw(slot).get();
+                large.push((id, bytes));
+                id
+            })
+        };
+        if let Err(error) = encoded {
+            self.buffers.rows.truncate(start);
+            return Err(error);
+        }
+        let len = self.buffers.rows.len() - start;
+        let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..] };
+        key.set_row(&row, &table.schema.primary_key);
+        let undo = self.buffers.undo.len();
+        let outcome =
+            self.put_row(table, &key, at, replace, Pending::Row { start, len }).and_then(|existed| {
+                large.iter().try_for_each(|(id, b)| self.put_large(*id, b)).map(|()| existed)
+            });
+        if outcome.is_err() {
+            self.undo_to(undo);
+        }
+        outcome
+    }
+
+    fn put_row(
+        &mut self,
+        table: &TableInner,
+        key: &Key,
+        at: Timestamp,
+        replace: bool,
+        pending: Pending,
+    ) -> Result<bool> {
+        let held = self.hold_key(table, key, at, replace)?;
+        let Some(held) = held else {
+            return Err(table.duplicate("primary"));
+        };
+        let existed = matches!(self.current(table, held), Seen::Row(_));
+        if existed && !replace {
+            return Err(table.duplicate("primary"));
+        }
+        self.set_pending(table, held, pending)?;
+        Ok(existed)
+    }
+
+    /// Changes columns of the row with this primary key. Returns whether there
+    /// is one.
+    ///
+    /// # Errors
+    /// As [`Transaction::modify`].
+    pub fn update(
+        &mut self,
+        table: &Table,
+        key: &[Value<'_>],
+        changes: &[(usize, Value<'_>)],
+    ) -> Result<bool> {
+        self.modify(table, key, |row| {
+            for &(column, value) in changes {
+                row.set(column, value)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Locks the row with this primary key and lets `edit` read and change it.
+    /// `edit` returns whether to keep its changes. Returns whether there is such
+    /// a row and it was changed.
+    ///
+    /// # Errors
+    /// What `edit` returns; [`Error::PrimaryKeyChanged`]; [`Error::DuplicateKey`]
+    /// of a unique index; [`Error::Conflict`]; [`Error::ReadOnly`]. The row is
+    /// unchanged then.
+    pub fn modify(
+        &mut self,
+        table: &Table,
+        key: &[Value<'_>],
+        edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let table = &*table.0;
+        self.check_write(table)?;
+        let key = self.point_key(table, key)?;
+        let undo = self.buffers.undo.len();
+        let outcome = self.modify_held(table, &key, edit);
+        if !matches!(outcome, Ok(true)) {
+            self.undo_to(undo);
+        }
+        outcome
+    }
+
+    fn modify_held(
+        &mut self,
+        table: &TableInner,
+        key: &Key,
+        edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let Some(held) = self.hold_existing(table, key)? else {
+            return Ok(false);
+        };
+        let mut bytes = std::mem::take(&mut self.buffers.scratch);
+        bytes.clear();
+        match self.current(table, held) {
+            Seen::Row(row) => bytes.extend_from_slice(row),
+            Seen::Absent | Seen::Gone => {
+                self.buffers.scratch = bytes;
+                return Ok(false);
+            }
+        }
+        let mut row = RowEdit::new(self, table, bytes);
+        let keep = edit(&mut row);
+        let (bytes, large) = row.into_parts();
+        let outcome = match keep {
+            Ok(true) => self.replace_row(table, held, &bytes, large),
+            other => other,
+        };
+        self.buffers.scratch = bytes;
+        outcome
+    }
+
+    fn replace_row(
+        &mut self,
+        table: &TableInner,
+        held: Held,
+        bytes: &[u8],
+        large: Vec<(u64, Vec<u8>)>,
+    ) -> Result<bool> {
+        let start = self.buffers.rows.len();
+        self.buffers.rows.extend_from_slice(bytes);
+        self.set_pending(table, held, Pending::Row { start, len: bytes.len() })?;
+        for (id, value) in large {
+            self.put_large(id, &value)?;
+        }
+        Ok(true)
+    }
+
+    /// Reads the row with this primary key and locks it, so that no other
+    /// transaction changes it before this one ends.
+    ///
+    /// # Errors
+    /// As [`Transaction::modify`].
+    pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
+        let table = &*table.0;
+        self.check_write(table)?;
+        let key = self.point_key(table, key)?;
+        let Some(held) = self.hold_existing(table, &key)? else {
+            return Ok(None);
+        };
+        match self.current(table, held) {
+            Seen::Row(bytes) => Ok(Some(self.row(table, bytes, Timestamp::MAX))),
+            Seen::Absent | Seen::Gone => Ok(None),
+        }
+    }
+
+    /// Deletes the row with this primary key. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], [`Error::ReadOnly`], and errors of the key.
+    pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        let table = &*table.0;
+        self.check_write(table)?;
+        let key = self.point_key(table, key)?;
+        let undo = self.buffers.undo.len();
+        let outcome = self.delete_held(table, &key);
+        if !matches!(outcome, Ok(true)) {
+            self.undo_to(undo);
+        }
+        outcome
+    }
+
+    fn delete_held(&mut self, table: &TableInner, key: &Key) -> Result<bool> {
+        let Some(held) = self.hold_existing(table, key)? else {
+            return Ok(false);
+        };
+        if !matches!(self.current(table, held), Seen::Row(_)) {
+            return Ok(false);
+        }
+        self.set_pending(table, held, Pending::Tombstone)?;
+        Ok(true)
+    }
+
+    fn check_write(&self, table: &TableInner) -> Result<()> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.core.check_open()?;
+        self.check_table(table)
+    }
+
+    fn set_pending(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
+        self.change_entries(table, held, pending)?;
+        self.delete_large_of(table, held, pending)?;
+        let Buffers { writes, undo, .. } = &mut *self.buffers;
+        let write = &mut writes[held.write as usize];
+        if !held.fresh || write.pending != Pending::Nothing {
+            undo.push(Undo::Restore { write: held.write, pending: write.pending });
+        }
+        write.pending = pending;
+        Ok(())
+    }
+}

@@ -1,0 +1,363 @@
+//! The one error type of the engine.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A result whose error is [`Error`] by default.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What keeps a transaction from reading or writing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conflict {
+    /// A transaction with a later timestamp has already written the tuple.
+    WrittenByLater,
+    /// A transaction with a later timestamp has already read the tuple, or the
+    /// gap into which a key was to go.
+    ReadByLater,
+    /// Another running transaction has locked the tuple, by a write or by
+    /// [`get_for_update`](crate::Transaction::get_for_update). The call did not
+    /// wait, because the conflict policy is [`Abort`](crate::ConflictPolicy::Abort)
+    /// or because waiting could not have helped.
+    Locked,
+    /// Another running transaction has locked the tuple. The call waited for it
+    /// as long as the conflict policy allows, and it has not ended.
+    TimedOut,
+    /// Waiting would have closed a cycle of transactions that wait for each other.
+    Deadlock,
+    /// Snapshot isolation: another transaction has committed the tuple since
+    /// this one began (first committer wins).
+    ChangedSinceSnapshot,
+}
+
+/// Everything that can go wrong.
+///
+/// The message of each says what happened, what is still true and what to do.
+/// Unless a message says otherwise, the failed call has changed nothing and its
+/// transaction can go on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A concurrent transaction is in the way. Run the transaction again.
+    Conflict {
+        /// What is in the way.
+        conflict: Conflict,
+        /// The table in which it is.
+        table: String,
+    },
+    /// A row with this key exists, or a unique index has an entry of this key.
+    DuplicateKey {
+        /// The table.
+        table: String,
+        /// The unique index; `primary` for the primary key.
+        index: String,
+    },
+    /// No table of this name.
+    UnknownTable(String),
+    /// A table of this name exists.
+    TableExists(String),
+    /// The table was dropped while a handle or a transaction still used it.
+    TableDropped(String),
+    /// The table has no index of this name.
+    UnknownIndex {
+        /// The table.
+        table: String,
+        /// The name asked for.
+        index: String,
+    },
+    /// An index of this name exists.
+    IndexExists {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+    /// The table has no such column.
+    UnknownColumn {
+        /// The table.
+        table: String,
+        /// Name or number asked for.
+        column: String,
+    },
+    /// A value that is not of the column's type.
+    WrongType {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The column's type.
+        expected: String,
+        /// What was given or asked for.
+        got: String,
+    },
+    /// A number that the column's type cannot hold.
+    OutOfRange {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The value.
+        value: String,
+    },
+    /// A string or byte string longer than the column allows.
+    TooLong {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// Most bytes allowed.
+        max: u64,
+        /// Bytes given.
+        len: u64,
+    },
+    /// NULL for a column that does not take it.
+    NotNull {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// A row or key with the wrong number of values.
+    WrongArity {
+        /// The table.
+        table: String,
+        /// Values expected (for a key prefix: at most).
+        expected: usize,
+        /// Values given.
+        got: usize,
+    },
+    /// A row that is too large even with its long values stored out of line.
+    RowTooLarge {
+        /// The table.
+        table: String,
+        /// Bytes it would take in line.
+        len: usize,
+    },
+    /// The value is stored out of line and cannot be borrowed. Use [`crate::Row::read`].
+    OutOfLine {
+        /// The column.
+        column: String,
+    },
+    /// An update would change the primary key. Delete the row and insert it again.
+    PrimaryKeyChanged {
+        /// The table.
+        table: String,
+    },
+    /// An invalid table or index definition, with the reason.
+    InvalidDefinition(String),
+    /// An invalid option, with the reason.
+    InvalidOption(String),
+    /// A write in a read-only transaction.
+    ReadOnly,
+    /// All transaction slots are taken.
+    TooManyTransactions {
+        /// How many can be open at once.
+        limit: usize,
+    },
+    /// More than 16,777,215 contents in one transaction.
+    TransactionTooLarge,
+    /// A savepoint of another transaction, or one that is no longer valid.
+    UnknownSavepoint,
+    /// The medium has no room for the commit.
+    StorageFull {
+        /// What the medium says.
+        detail: String,
+    },
+    /// The medium cannot be used at this path.
+    UnfitMedium {
+        /// What is missing, and what to do.
+        detail: String,
+    },
+    /// A write or sync of the medium failed earlier.
+    MediumFailed {
+        /// The first failure.
+        cause: String,
+    },
+    /// Another process, or this one, has the database open.
+    AlreadyOpen(PathBuf),
+    /// There is no database at this path, and the options forbid creating one.
+    NoDatabase(PathBuf),
+    /// The files here are not a Pantile database.
+    NotADatabase {
+        /// Where.
+        path: PathBuf,
+        /// What does not fit.
+        detail: String,
+    },
+    /// The database has a format version that this build cannot read.
+    FormatVersion {
+        /// The version found.
+        found: u32,
+        /// The version that this build reads and writes.
+        supported: u32,
+    },
+    /// Committed data on the medium is damaged.
+    Damaged {
+        /// Where: byte offset on the medium, block, slot and table, as far as known.
+        place: String,
+        /// What is wrong there.
+        detail: String,
+    },
+    /// An operating-system call failed before anything was changed.
+    Io {
+        /// What the engine tried to do.
+        operation: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The database has been closed.
+    Closed,
+    /// Another transaction did not end within this time:
+    /// [`Database::close`](crate::Database::close) waits for every running one,
+    /// and [`Database::create_index`](crate::Database::create_index) for commits
+    /// that are under way. The call has changed nothing, and the database stays
+    /// open. End the transaction and call again.
+    Timeout(Duration),
+}
+
+impl Error {
+    /// Whether running the whole transaction again can succeed.
+    ///
+    /// ```
+    /// use pantile::{Conflict, Error};
+    /// let error = Error::Conflict { conflict: Conflict::Locked, table: "t".into() };
+    /// assert!(error.is_retryable());
+    /// assert!(!Error::ReadOnly.is_retryable());
+    /// ```
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Conflict { .. } | Error::TooManyTransactions { .. })
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Conflict::WrittenByLater => "a transaction with a later timestamp has already written the tuple",
+            Conflict::ReadByLater => {
+                "a transaction with a later timestamp has already read the tuple or the key range"
+            }
+            Conflict::Locked => "another running transaction has locked the tuple",
+            Conflict::TimedOut => {
+                "another running transaction has locked the tuple and did not end while this one waited"
+            }
+            Conflict::Deadlock => {
+                "waiting would have closed a cycle of transactions that wait for each other"
+            }
+            Conflict::ChangedSinceSnapshot => {
+                "another transaction has committed the tuple since this one took its snapshot"
+            }
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Conflict { conflict, table } => write!(
+                f,
+                "conflict in table {table:?}: {conflict}; this call changed nothing; roll the transaction back and run it again"
+            ),
+            Error::DuplicateKey { table, index } => {
+                write!(
+                    f,
+                    "table {table:?} already has a row with this key of index {index:?}; nothing was changed"
+                )
+            }
+            Error::UnknownTable(name) => write!(f, "there is no table {name:?}"),
+            Error::TableExists(name) => write!(f, "there is already a table {name:?}; nothing was changed"),
+            Error::TableDropped(name) => {
+                write!(f, "table {name:?} has been dropped; roll the transaction back")
+            }
+            Error::UnknownIndex { table, index } => write!(f, "table {table:?} has no index {index:?}"),
+            Error::IndexExists { table, index } => {
+                write!(f, "table {table:?} already has an index {index:?}; nothing was changed")
+            }
+            Error::UnknownColumn { table, column } => write!(f, "table {table:?} has no column {column}"),
+            Error::WrongType { table, column, expected, got } => {
+                write!(
+                    f,
+                    "column {column:?} of table {table:?} holds {expected}, not {got}; nothing was changed"
+                )
+            }
+            Error::OutOfRange { table, column, value } => {
+                write!(f, "{value} does not fit column {column:?} of table {table:?}; nothing was changed")
+            }
+            Error::TooLong { table, column, max, len } => write!(
+                f,
+                "a value of {len} bytes is too long for column {column:?} of table {table:?}, which takes at most {max}; nothing was changed"
+            ),
+            Error::NotNull { table, column } => {
+                write!(f, "column {column:?} of table {table:?} does not take NULL; nothing was changed")
+            }
+            Error::WrongArity { table, expected, got } => {
+                write!(f, "{got} values given where table {table:?} takes {expected}; nothing was changed")
+            }
+            Error::RowTooLarge { table, len } => write!(
+                f,
+                "a row of {len} bytes is too large for table {table:?}: at most 65535 remain in line after long values have moved out; nothing was changed"
+            ),
+            Error::OutOfLine { column } => {
+                write!(f, "the value of column {column:?} is stored out of line; read it with Row::read")
+            }
+            Error::PrimaryKeyChanged { table } => write!(
+                f,
+                "an update of table {table:?} may not change the primary key; delete the row and insert it again; nothing was changed"
+            ),
+            Error::InvalidDefinition(reason) => {
+                write!(f, "invalid definition: {reason}; nothing was changed")
+            }
+            Error::InvalidOption(reason) => write!(f, "invalid option: {reason}"),
+            Error::ReadOnly => f.write_str("the transaction is read-only; begin one that writes"),
+            Error::TooManyTransactions { limit } => {
+                write!(f, "all {limit} transaction slots are taken; end a transaction and try again")
+            }
+            Error::TransactionTooLarge => {
+                f.write_str("more than 16777215 rows written in one transaction; commit in smaller steps")
+            }
+            Error::UnknownSavepoint => f.write_str(
+                "the savepoint is not of this transaction or has been rolled back; nothing was changed",
+            ),
+            Error::StorageFull { detail } => write!(
+                f,
+                "no room for the commit ({detail}); the transaction has left no trace, and reads go on; free space or raise the limit"
+            ),
+            Error::UnfitMedium { detail } => f.write_str(detail),
+            Error::MediumFailed { cause } => write!(
+                f,
+                "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
+            ),
+            Error::AlreadyOpen(path) => {
+                write!(f, "the database in {} is already open; close it there first", path.display())
+            }
+            Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
+            Error::NotADatabase { path, detail } => {
+                write!(f, "{} is not a Pantile database ({detail}); it was left as it is", path.display())
+            }
+            Error::FormatVersion { found, supported } => write!(
+                f,
+                "the database has format version {found}, and this build reads version {supported}; it was left as it is"
+            ),
+            Error::Damaged { place, detail } => {
+                write!(
+                    f,
+                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or inspect the database"
+                )
+            }
+            Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),
+            Error::Closed => f.write_str("the database has been closed; open it again"),
+            Error::Timeout(limit) => write!(
+                f,
+                "another transaction did not end within {limit:?}; nothing was changed, and the database is still open; end the transaction and call again"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Keys: byte strings whose order is the order of the values, packed into
+//! big-endian words for the index.
+//!
+//! Integers are stored big-endian with the sign flipped, floats by IEEE total
+//! order, strings with zero bytes escaped and ended by `00 01`, nullable
+//! columns behind a byte that marks NULL (which sorts first). No key is the
+//! prefix of another that continues with zero bytes, so padding to whole words
+//! keeps keys distinct.
+
+use smallvec::SmallVec;
+
+use crate::types::error::{Error, Result};
+use crate::types::row::{self, Encoded, Stored};
+use crate::types::schema::{Schema, Type};
+use crate::types::value::Value;
+
+/// A key being built; reusable.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct Key {
+    words: SmallVec<[u64; 8]>,
+    /// Bytes written into the last word.
+    fill: u32,
+    pub has_null: bool,
+}
+
+impl Key {
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.fill = 0;
+        self.has_null = false;
+    }
+
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Appends the low `len` (at most 8) bytes of `value`, most significant first.
+    #[inline]
+    fn push(&mut self, value: u64, len: u32) {
+        let value = if len == 8 { value } else { value & ((1 << (8 * len)) - 1) };
+        if self.words.is_empty() || self.fill == 8 {
+            self.words.push(0);
+            self.fill = 0;
+        }
+        let room = 8 - self.fill;
+        let Some(last) = self.words.last_mut() else { return };
+        if len <= room {
+            *last |= value << (8 * (room - len));
+            self.fill += len;
+        } else {
+            let over = len - room;
+            *last |= value >> (8 * over);
+            self.words.push(value << (64 - 8 * over));
+            self.fill = over;
+        }
+    }
+
+    /// Appends a tuple id as a word of its own.
+    pub fn push_tuple(&mut self, tuple: u64) {
+        self.words.push(tuple);
+        self.fill = 8;
+    }
+
+    fn push_escaped(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.push(u64::from(byte), 1);
+            if byte == 0 {
+                self.push(0xff, 1);
+            }
+        }
+        self.push(1, 2);
+    }
+
+    fn push_fixed(&mut self, bytes: &[u8], len: usize) {
+        for &byte in bytes {
+            self.push(u64::from(byte), 1);
+        }
+        for _ in bytes.len()..len {
+            self.push(0, 1);
+        }
+    }
+
+    #[inline]
+    fn push_value(&mut self, ty: Type, value: &Value<'_>) {
+        match (ty, value) {
+            (Type::Bool | Type::U8, v) => self.push(row::int_bits(v), 1),
+            (Type::U16, v) => self.push(row::int_bits(v), 2),
+            (Type::U32, v) => self.push(row::int_bits(v), 4),
+            (Type::U64, v) => self.push(row::int_bits(v), 8),
+            (Type::I8, v) => self.push(row::int_bits(v) ^ (1 << 7), 1),
+            (Type::I16, v) => self.push(row::int_bits(v) ^ (1 << 15), 2),
+            (Type::I32, v) => self.push(row::int_bits(v) ^ (1 << 31), 4),
+            (Type::I64 | Type::Timestamp, v) => self.push(row::int_bits(v) ^ (1 << 63), 8),
+            (Type::F32, Value::Float(v)) => self.push(u64::from(total_order_32(*v as f32)), 4),
+            (Type::F64, Value::Float(v)) => self.push(total_order_64(*v), 8),
+            (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
+                let units = d.rescale(scale).map_or(0, |d| d.units) as u128 ^ (1 << 127);
+                self.push((units >> 64) as u64, 8);
+                self.push(units as u64, 8);
+            }
+            (Type::FixedBytes(len), Value::Bytes(b)) => self.push_fixed(b, usize::from(len)),
+            (Type::FixedString(len), Value::Str(s)) => self.push_fixed(s.as_bytes(), usize::from(len)),
+            (Type::Bytes(_), Value::Bytes(b)) => self.push_escaped(b),
+            (Type::String(_), Value::Str(s)) => self.push_escaped(s.as_bytes()),
+            // `row::check` rejects all other pairs.
+            (ty, value) => unreachable!("{} in a {} column", value.kind(), ty.name()),
+        }
+    }
+
+    /// Builds the key, or its first values, from values in the order of `columns`.
+    pub fn set_values(&mut self, schema: &Schema, columns: &[usize], values: &[Value<'_>]) -> Result<()> {
+        if values.len() > columns.len() {
+            return Err(Error::WrongArity {
+                table: schema.name.clone(),
+                expected: columns.len(),
+                got: values.len(),
+            });
+        }
+        self.clear();
+        for (&n, value) in columns.iter().zip(values) {
+            let column = &schema.columns[n];
+            row::check(schema, column, value)?;
+            self.push_column(column.ty, column.null_bit.is_some(), value);
+        }
+        Ok(())
+    }
+
+    /// Builds the key of a stored row.
+    pub fn set_row(&mut self, row: &Encoded<'_>, columns: &[usize]) {
+        self.clear();
+        for &n in columns {
+            let column = &row.schema.columns[n];
+            let value = match row.stored(n) {
+                Stored::Value(value) => value,
+                // Columns of an index are too short to be stored out of line.
+                Stored::Null | Stored::OutOfLine { .. } => Value::Null,
+            };
+            self.push_column(column.ty, column.null_bit.is_some(), &value);
+        }
+    }
+
+    #[inline]
+    fn push_column(&mut self, ty: Type, nullable: bool, value: &Value<'_>) {
+        let is_null = matches!(value, Value::Null);
+        if nullable {
+            self.push(u64::from(!is_null), 1);
+        }
+        if is_null {
+            self.has_null = true;
+        } else {
+            self.push_value(ty, value);
+        }
+    }
+
+    /// The smallest key above every key that starts with this one, or `None`
+    /// if there is none.
+    pub fn prefix_end(&self) -> Option<SmallVec<[u64; 8]>> {
+        let mut words = self.words.clone();
+        let last = words.last_mut()?;
+        // One more in the last byte written; a carry runs into earlier bytes.
+        let unit = 1u64 << (8 * (8 - self.fill));
+        let (sum, overflow) = last.overflowing_add(unit);
+        *last = sum;
+        if !overflow {
+            return Some(words);
+        }
+        words.pop();
+        while let Some(last) = words.last_mut() {
+            if let Some(sum) = last.checked_add(1) {
+                *last = sum;
+                return Some(words);
+            }
+            words.pop();
+        }
+        None
+    }
+}
+
+fn total_order_64(v: f64) -> u64 {
+    let bits = v.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | (1 << 63) }
+}
+
+fn total_order_32(v: f32) -> u32 {
+    let bits = v.to_bits();
+    if bits >> 31 == 1 { !bits } else { bits | (1 << 31) }
+}

@@ -1,0 +1,11 @@
+//! What callers and the engine both speak: values, rows, keys, definitions, options, errors, statistics.
+
+pub(crate) mod definition;
+pub(crate) mod error;
+pub(crate) mod key;
+pub(crate) mod options;
+pub(crate) mod row;
+pub(crate) mod row_shape;
+pub(crate) mod schema;
+pub(crate) mod stats;
+pub(crate) mod value;

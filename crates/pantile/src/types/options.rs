@@ -1,0 +1,366 @@
+//! Options of databases and transactions.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile_base::limits::BLOCK_SLOTS;
+use pantile_base::sync::thread;
+use pantile_cc::SimulatedTime;
+use pantile_media::{Durability, Medium, MediumFactory};
+use pantile_reclaim::{Collector, GcOptions};
+
+use crate::types::error::{Error, Result};
+
+/// Where a database is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MediumKind {
+    /// A file in the database's directory.
+    #[default]
+    File,
+    /// Memory, which is freed with the last handle.
+    Dram,
+    /// Persistent memory: a file in the database's directory, on a file system
+    /// that is mounted with `dax=always`. Every acknowledged commit is
+    /// durable, whatever [`Options::durability`] says.
+    Dax,
+}
+
+/// What a call does when another running transaction has locked what it needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConflictPolicy {
+    /// The call fails at once with [`Error::Conflict`].
+    Abort,
+    /// The call waits at most this long, if waiting can help, and then fails. To
+    /// a serializable transaction it helps only if the other one is older.
+    Wait(Duration),
+}
+
+impl Default for ConflictPolicy {
+    /// Waits up to one second.
+    fn default() -> Self {
+        ConflictPolicy::Wait(Duration::from_secs(1))
+    }
+}
+
+/// The progress of a long step of opening.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The step.
+    pub step: RecoveryStep,
+    /// How much is done: bytes while scanning, tables while indexing.
+    pub done: u64,
+    /// How much there is to do in all.
+    pub total: u64,
+}
+
+/// The steps of recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryStep {
+    /// Reading the medium.
+    Scan,
+    /// Building the indexes.
+    Index,
+}
+
+type ProgressCall = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How to open a database.
+///
+/// ```
+/// use pantile::{Durability, MediumKind, Options};
+/// let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # Ok::<(), pantile::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Options {
+    pub(crate) medium: MediumKind,
+    pub(crate) custom_medium: Option<Arc<dyn MediumFactory>>,
+    pub(crate) on_medium: Option<Arc<dyn Medium>>,
+    pub(crate) durability: Durability,
+    pub(crate) persistent_caches: bool,
+    pub(crate) silent_bus_errors: bool,
+    pub(crate) collector: Collector,
+    pub(crate) gc: GcOptions,
+    pub(crate) conflict: ConflictPolicy,
+    pub(crate) must_exist: bool,
+    pub(crate) recovery_threads: Option<usize>,
+    pub(crate) streams: Option<usize>,
+    pub(crate) block_slots: Option<u32>,
+    pub(crate) max_bytes: Option<u64>,
+    pub(crate) preallocate: u64,
+    pub(crate) progress: Option<ProgressCall>,
+    pub(crate) simulated_time: Option<SimulatedTime>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("medium", &self.medium)
+            .field("custom_medium", &self.custom_medium)
+            .field("durability", &self.durability)
+            .field("collector", &self.collector)
+            .field("conflict", &self.conflict)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The defaults: a file, durable commits, and up to a second of waiting on
+    /// conflicts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets where the database is stored.
+    #[must_use]
+    pub fn medium(mut self, medium: MediumKind) -> Self {
+        (self.medium, self.custom_medium) = (medium, None);
+        self
+    }
+
+    /// The database is on a medium of another crate, kept in its directory.
+    /// This replaces [`Options::medium`]; the last call of the two counts.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use pantile::Options;
+    /// use pantile_nvm::NvmConfig;
+    /// let db = Options::new().custom_medium(NvmConfig::OPTANE).open(dir.path())?;
+    /// assert_eq!(db.medium().facts().name, "nvm:optane");
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn custom_medium(mut self, factory: impl MediumFactory + 'static) -> Self {
+        self.medium = MediumKind::default();
+        self.custom_medium = Some(Arc::new(factory));
+        self
+    }
+
+    /// Opens the database on a medium that is already open, for example one in
+    /// DRAM that an earlier handle used
+    /// ([`Database::medium`](crate::Database::medium)).
+    #[must_use]
+    pub fn on_medium(mut self, medium: Arc<dyn Medium>) -> Self {
+        self.on_medium = Some(medium);
+        self
+    }
+
+    /// Sets when a commit is acknowledged; see [`Durability`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether the platform saves the CPU's caches when power fails (eADR).
+    /// Commits on [`MediumKind::Dax`] then write no cache lines back. **On a
+    /// platform that does not, a power failure takes acknowledged commits.**
+    #[must_use]
+    pub fn persistent_caches(mut self, persistent: bool) -> Self {
+        self.persistent_caches = persistent;
+        self
+    }
+
+    /// Whether a failed read of the data file is explained on stderr before
+    /// SIGBUS ends the process (the default). This installs a handler of that
+    /// signal for the whole process. Signals that do not concern data files go
+    /// on to the handler that was there before.
+    #[must_use]
+    pub fn explain_bus_errors(mut self, explain: bool) -> Self {
+        self.silent_bus_errors = !explain;
+        self
+    }
+
+    /// Sets the collector that frees space.
+    #[must_use]
+    pub fn collector(mut self, collector: Collector) -> Self {
+        self.collector = collector;
+        self
+    }
+
+    /// Sets how the collector works.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pantile::{GcOptions, MediumKind, Options};
+    /// let gc = GcOptions { epoch: Duration::from_millis(10), ..GcOptions::default() };
+    /// let db = Options::new().medium(MediumKind::Dram).gc(gc).open("unused")?;
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn gc(mut self, gc: GcOptions) -> Self {
+        self.gc = gc;
+        self
+    }
+
+    /// Sets what transactions do on conflicts, unless their own options say
+    /// otherwise.
+    #[must_use]
+    pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
+        self.conflict = conflict;
+        self
+    }
+
+    /// Whether to create a database where there is none (the default).
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.must_exist = !create;
+        self
+    }
+
+    /// Sets the number of threads of recovery; by default one per core.
+    #[must_use]
+    pub fn recovery_threads(mut self, threads: usize) -> Self {
+        self.recovery_threads = Some(threads);
+        self
+    }
+
+    /// Sets how many commits can append at the same time; by default one per core.
+    #[must_use]
+    pub fn streams(mut self, streams: usize) -> Self {
+        self.streams = Some(streams);
+        self
+    }
+
+    /// Sets the contents of a block: from 1 to 1,920, which is the default.
+    /// Small blocks are reclaimed sooner and waste more space. Tests use them to
+    /// reclaim much in a short time.
+    #[must_use]
+    pub fn block_slots(mut self, contents: u32) -> Self {
+        self.block_slots = Some(contents);
+        self
+    }
+
+    /// Limits the bytes that the medium may take. Commits beyond the limit fail
+    /// with [`Error::StorageFull`].
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Makes the medium take at least this many bytes when the database is
+    /// opened, so that commits do not wait for the system to allocate them.
+    #[must_use]
+    pub fn preallocate(mut self, bytes: u64) -> Self {
+        self.preallocate = bytes;
+        self
+    }
+
+    /// Sets what is called now and then, from several threads, while opening
+    /// recovers a database.
+    #[must_use]
+    pub fn progress(mut self, call: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(call));
+        self
+    }
+
+    /// Replaces the machine's clocks by a time that the caller advances. A
+    /// program that uses the database from one thread, on a deterministic
+    /// medium, can then be repeated exactly.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pantile::{MediumKind, Options, SimulatedTime};
+    /// let time = SimulatedTime::default();
+    /// let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+    /// let db = options.open("unused")?;
+    /// let first = db.begin()?.timestamp();
+    /// time.advance(Duration::from_secs(3600));
+    /// assert!(db.begin()?.timestamp() > first);
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    #[must_use]
+    pub fn simulated_time(mut self, time: SimulatedTime) -> Self {
+        self.simulated_time = Some(time);
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.recovery_threads == Some(0) || self.streams == Some(0) {
+            return Err(Error::InvalidOption("recovery_threads and streams must be at least 1".into()));
+        }
+        if self.block_slots.is_some_and(|slots| !(1..=BLOCK_SLOTS as u32).contains(&slots)) {
+            return Err(Error::InvalidOption(format!("block_slots must be from 1 to {BLOCK_SLOTS}")));
+        }
+        self.gc.check().map_err(Error::InvalidOption)
+    }
+
+    pub(crate) fn threads_of_recovery(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        self.recovery_threads.unwrap_or_else(cores)
+    }
+
+    pub(crate) fn report(&self, progress: Progress) {
+        if let Some(call) = &self.progress {
+            call(progress);
+        }
+    }
+}
+
+/// How transactions are isolated from each other; `docs/isolation.md` lists the
+/// anomalies that each level permits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Isolation {
+    /// As if transactions ran one after the other, in the order of their
+    /// timestamps, which respects real time.
+    #[default]
+    Serializable,
+    /// All reads are of one moment. Of two transactions that write the same
+    /// tuple, the first to commit wins. Permits write skew.
+    Snapshot,
+    /// Each statement reads what has been committed when it begins.
+    ReadCommitted,
+}
+
+/// How one transaction runs.
+///
+/// ```
+/// use pantile::{Isolation, TransactionOptions};
+/// let options = TransactionOptions::new().isolation(Isolation::Snapshot).read_only(true);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransactionOptions {
+    pub(crate) isolation: Isolation,
+    pub(crate) read_only: bool,
+    pub(crate) safe_snapshot: bool,
+    pub(crate) conflict: Option<ConflictPolicy>,
+}
+
+impl TransactionOptions {
+    /// Serializable, read-write, with the database's conflict policy.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How it is isolated from others.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Whether writes are rejected.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Makes it read-only, at the newest safe snapshot; see
+    /// [`Database::begin_safe_snapshot`](crate::Database::begin_safe_snapshot).
+    #[must_use]
+    pub fn safe_snapshot(mut self) -> Self {
+        self.safe_snapshot = true;
+        self.read_only = true;
+        self
+    }
+
+    /// Sets what it does on conflicts.
+    #[must_use]
+    pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
+        self.conflict = Some(conflict);
+        self
+    }
+}

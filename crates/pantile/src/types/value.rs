@@ -1,0 +1,135 @@
+//! Values of rows and keys.
+
+use std::fmt;
+
+/// A decimal number: `units` divided by ten to the power of `scale`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Decimal {
+    /// The digits, as a whole number of `10^-scale`.
+    pub units: i128,
+    /// Digits after the decimal point, at most 38.
+    pub scale: u8,
+}
+
+impl Decimal {
+    /// The number `units` times `10^-scale`.
+    ///
+    /// ```
+    /// assert_eq!(pantile::Decimal::new(-105, 2).to_string(), "-1.05");
+    /// ```
+    pub const fn new(units: i128, scale: u8) -> Self {
+        Self { units, scale }
+    }
+
+    /// The same number with `scale` digits after the point, or `None` if it
+    /// would lose digits or overflow.
+    pub fn rescale(self, scale: u8) -> Option<Self> {
+        let factor = 10i128.checked_pow(u32::from(scale.abs_diff(self.scale)))?;
+        let units = if scale >= self.scale {
+            self.units.checked_mul(factor)?
+        } else if self.units % factor == 0 {
+            self.units / factor
+        } else {
+            return None;
+        };
+        Some(Self { units, scale })
+    }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:0>1$}", self.units.unsigned_abs(), usize::from(self.scale) + 1);
+        let (whole, part) = digits.split_at(digits.len() - usize::from(self.scale));
+        let sign = if self.units < 0 { "-" } else { "" };
+        if part.is_empty() { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{part}") }
+    }
+}
+
+/// One value of a row or a key.
+///
+/// Integers of any width convert with `into()`; whether they fit the column
+/// is checked when the row is written.
+///
+/// ```
+/// use pantile::Value;
+/// let row: [Value; 3] = [7u64.into(), "seven".into(), Value::Null];
+/// assert_eq!(row[0], Value::UInt(7));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value<'a> {
+    /// No value. Only nullable columns hold it.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A signed integer, for integer columns of any width that holds it.
+    Int(i64),
+    /// An unsigned integer, for integer columns of any width that holds it.
+    UInt(u64),
+    /// A floating-point number, for `F32` and `F64` columns.
+    Float(f64),
+    /// A decimal number.
+    Decimal(Decimal),
+    /// A string.
+    Str(&'a str),
+    /// A string of bytes.
+    Bytes(&'a [u8]),
+    /// Microseconds since 1970-01-01 00:00:00 UTC.
+    Timestamp(i64),
+}
+
+impl Value<'_> {
+    /// The kind of value, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "NULL",
+            Value::Bool(_) => "a bool",
+            Value::Int(_) => "a signed integer",
+            Value::UInt(_) => "an unsigned integer",
+            Value::Float(_) => "a float",
+            Value::Decimal(_) => "a decimal",
+            Value::Str(_) => "a string",
+            Value::Bytes(_) => "bytes",
+            Value::Timestamp(_) => "a timestamp",
+        }
+    }
+}
+
+macro_rules! value_from {
+    ($($source:ty => $variant:ident as $target:ty),* $(,)?) => {
+        $(impl From<$source> for Value<'_> {
+            #[inline]
+            fn from(value: $source) -> Self {
+                Value::$variant(<$target>::from(value))
+            }
+        })*
+    };
+}
+
+value_from! {
+    bool => Bool as bool,
+    i8 => Int as i64, i16 => Int as i64, i32 => Int as i64, i64 => Int as i64,
+    u8 => UInt as u64, u16 => UInt as u64, u32 => UInt as u64, u64 => UInt as u64,
+    f32 => Float as f64, f64 => Float as f64,
+    Decimal => Decimal as Decimal,
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    #[inline]
+    fn from(value: &'a str) -> Self {
+        Value::Str(value)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    #[inline]
+    fn from(value: &'a [u8]) -> Self {
+        Value::Bytes(value)
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    #[inline]
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
+    }
+}

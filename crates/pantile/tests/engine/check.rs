@@ -1,0 +1,265 @@
+//! `check` and `inspect` say what is true of a database and leave it alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::format::fixture;
+use crate::support::{PULSE, let_collect};
+use pantile::{
+    BlockState, CheckOptions, CheckReport, Database, Error, IndexDef, Options, Severity, TableDef, Type,
+    Value, check, inspect,
+};
+use pantile_testkit::{Random, ScratchDir, SeedNote, eager, seeds};
+
+fn options() -> CheckOptions {
+    CheckOptions::new().threads(2)
+}
+
+fn checked(path: &Path) -> CheckReport {
+    check(path, &options()).expect("it can be checked")
+}
+
+fn sound(path: &Path) -> CheckReport {
+    let report = checked(path);
+    assert!(report.is_sound() && report.is_complete, "{report:#?}");
+    report
+}
+
+/// A closed database with everything that the format has.
+fn made() -> (ScratchDir, PathBuf) {
+    let dir = ScratchDir::new();
+    let path = dir.path().join("db");
+    fixture::make(&path).expect("make");
+    (dir, path)
+}
+
+fn patch(path: &Path, at: u64, mask: u8) {
+    use std::os::unix::fs::FileExt;
+    let file = fs::OpenOptions::new().read(true).write(true).open(path.join("pantile.data")).expect("open");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("read");
+    file.write_all_at(&[byte[0] ^ mask], at).expect("write");
+}
+
+/// The first content of a block of a table: its place in the file.
+fn content_of(path: &Path, table: &str) -> u64 {
+    let seen = inspect(path, &options()).expect("inspect");
+    let id = seen.tables.iter().find(|t| t.name.as_deref() == Some(table)).expect("the table").id;
+    // Those of 24 bytes are for tombstones.
+    for chunk in seen.chunks.iter().filter(|chunk| chunk.stride > 24) {
+        if let Some(n) = chunk.blocks.iter().position(|b| b.table == id && b.fill > 0) {
+            let bytes = (256 + 1920 * u64::from(chunk.stride)).next_multiple_of(64);
+            return u64::from(chunk.number) * (2 << 20) + 4096 + n as u64 * bytes + 256;
+        }
+    }
+    panic!("{table} has no contents");
+}
+
+#[test]
+fn a_sound_database_is_sound_and_not_touched() {
+    let (_dir, path) = made();
+    let data = path.join("pantile.data");
+    let state = || {
+        let meta = data.metadata().expect("the file");
+        let names: Vec<_> = fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
+        (fs::read(&data).unwrap(), meta.modified().unwrap(), names)
+    };
+    let before = state();
+    let report = sound(&path);
+    assert!(report.was_closed && report.findings.is_empty(), "{report:#?}");
+    // 4 rows, 3 counters, 2 definitions, 2 pieces; by primary key and 3 indexes.
+    assert_eq!((report.tables, report.rows, report.values_out_of_line), (2, 11, 1));
+    assert_eq!(report.index_entries, 11 + 2 * 4 + 3);
+    let seen = inspect(&path, &options()).expect("inspect");
+    assert_eq!((seen.damaged, seen.findings.len()), (0, 0));
+    assert!(state() == before, "something was changed");
+}
+
+#[test]
+fn a_database_without_lock_file_is_checked_and_gets_none() {
+    let (_dir, path) = made();
+    fs::remove_file(path.join("LOCK")).expect("remove");
+    sound(&path);
+    assert!(!path.join("LOCK").exists());
+}
+
+#[test]
+fn an_open_database_is_refused() {
+    let (_dir, path) = made();
+    let db = Options::new().create(false).open(&path).expect("open");
+    assert!(matches!(check(&path, &options()), Err(Error::AlreadyOpen(_))));
+    assert!(matches!(inspect(&path, &options()), Err(Error::AlreadyOpen(_))));
+    drop(db);
+    sound(&path);
+}
+
+#[test]
+fn what_is_no_database_is_told() {
+    let dir = ScratchDir::new();
+    assert!(matches!(check(dir.path(), &options()), Err(Error::NoDatabase(_))));
+    assert!(matches!(check(dir.path().join("none"), &options()), Err(Error::NoDatabase(_))));
+    let data = dir.path().join("pantile.data");
+    fs::write(&data, b"a poem, and not a database. ".repeat(1000)).expect("write");
+    assert!(matches!(check(dir.path(), &options()), Err(Error::NotADatabase { .. })));
+    let seen = inspect(dir.path(), &options()).expect("inspect");
+    assert!(seen.format_version.is_none() && seen.superblock_problem.is_some());
+    fs::write(&data, b"").expect("write");
+    assert_eq!(sound(dir.path()).notices, 1);
+}
+
+#[test]
+fn another_version_and_a_damaged_number_are_told_apart() {
+    let (_dir, path) = made();
+    // A bit of the version: the checksum tells that it was version 1.
+    patch(&path, 8, 4);
+    let report = checked(&path);
+    assert_eq!((report.damaged, report.findings[0].place.offset), (1, Some(0)), "{report:#?}");
+    // A bit of the checksum as well: any version may have it.
+    patch(&path, 60, 4);
+    assert!(matches!(check(&path, &options()), Err(Error::FormatVersion { found: 5, .. })));
+    assert_eq!(inspect(&path, &options()).expect("inspect").format_version, Some(5));
+}
+
+#[test]
+fn damage_is_listed_with_every_place() {
+    let (_dir, path) = made();
+    let counter = content_of(&path, "counters");
+    for at in [counter + 30, counter + 90, counter + 2000] {
+        patch(&path, at, 1);
+    }
+    let report = checked(&path);
+    assert!(!report.is_complete && report.damaged >= 2, "{report:#?}");
+    let first = &report.findings[0];
+    assert_eq!(
+        (first.severity, first.place.offset, first.place.slot),
+        (Severity::Damage, Some(counter), Some(0))
+    );
+    assert_eq!(first.place.table.as_deref(), Some("counters"));
+    assert!(first.to_string().contains("\"counters\"") && first.what.contains("checksum"), "{first}");
+    let one = check(&path, &options().limit_findings(1)).expect("check");
+    assert_eq!((one.findings.len(), one.damaged), (1, report.damaged));
+    assert_eq!(&one.findings[0], first);
+    let seen = inspect(&path, &options()).expect("inspect");
+    assert_eq!(seen.damaged, report.damaged);
+    let damaged = |b: &pantile::InspectedBlock| b.state == BlockState::Damaged;
+    assert!(seen.chunks.iter().flat_map(|c| &c.blocks).any(damaged));
+}
+
+#[test]
+fn a_truncated_file_is_told_and_read_as_far_as_it_goes() {
+    let (_dir, path) = made();
+    let data = fs::OpenOptions::new().write(true).open(path.join("pantile.data")).expect("open");
+    let used = inspect(&path, &options()).expect("inspect").records[0].chunks;
+    data.set_len((used + 1) * (2 << 20) - 5000).expect("truncate");
+    let report = checked(&path);
+    assert!(report.findings.iter().any(|f| f.what.contains("not whole chunks")), "{report:#?}");
+    data.set_len(used * (2 << 20)).expect("truncate");
+    let report = checked(&path);
+    assert!(report.findings.iter().any(|f| f.what.contains("chunks are left")), "{report:#?}");
+    for len in [2 << 20, (1 << 20) + 5, 70_000, 4096, 64, 63, 1, 0] {
+        data.set_len(len).expect("truncate");
+        let checked = check(&path, &options());
+        let is_told = match checked {
+            Ok(report) => !report.is_sound() || len == 0,
+            Err(error) => matches!(error, Error::NotADatabase { .. }) && len < 8,
+        };
+        assert!(is_told, "{len}");
+        inspect(&path, &options()).expect("inspect");
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_gone_is_missed_after_closing() {
+    let (_dir, path) = made();
+    let seen = inspect(&path, &options()).expect("inspect");
+    let chunk = seen.chunks.iter().find(|c| !c.blocks.is_empty()).expect("a chunk");
+    let n = chunk.blocks.iter().position(|b| b.state == BlockState::Open).expect("an open block");
+    let at = u64::from(chunk.number) * (2 << 20) + 64 * (n as u64 + 1);
+    let data = path.join("pantile.data");
+    let whole = fs::read(&data).expect("read");
+    // A word of the line, and all of it.
+    for len in [8, 64] {
+        let mut bytes = whole.clone();
+        bytes[at as usize..][..len].fill(0);
+        fs::write(&data, bytes).expect("write");
+        let report = checked(&path);
+        assert!(report.findings.iter().any(|f| f.place.offset == Some(at)), "{len}: {report:#?}");
+        assert!(matches!(Options::new().create(false).open(&path), Err(Error::Damaged { .. })));
+    }
+}
+
+#[test]
+fn pieces_that_nobody_needs_are_noticed() {
+    let (_dir, path) = made();
+    let db = Options::new().create(false).open(&path).expect("open");
+    db.drop_table("everything").expect("drop");
+    db.close().expect("close");
+    let report = sound(&path);
+    assert_eq!(report.notices, 1, "{report:#?}");
+    assert!(report.findings[0].what.contains("2 pieces"), "{report:#?}");
+}
+
+fn tables(db: &Database) -> [pantile::Table; 2] {
+    let wide = TableDef::new("wide")
+        .column("id", Type::U64)
+        .column("group", Type::U32)
+        .nullable("name", Type::String(50))
+        .nullable("blob", Type::Bytes(200_000));
+    let wide = wide.primary_key(["id"]).index(IndexDef::new("by_group", ["group"]));
+    let pulse = TableDef::new(PULSE).column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+    [wide.index(IndexDef::unique("by_name", ["name"])), pulse]
+        .map(|def| db.create_table(def).expect("a table"))
+}
+
+fn write(db: &Database, table: &pantile::Table, rng: &mut Random) {
+    let id = rng.below(60);
+    let name = format!("{id}-{}", rng.below(1 << 40));
+    let blob = vec![id as u8; if rng.percent(10) { 70_000 + rng.index(60_000) } else { rng.index(300) }];
+    let blob = if rng.percent(20) { Value::Null } else { Value::Bytes(&blob) };
+    db.run(|txn| {
+        if id.is_multiple_of(4) {
+            txn.delete(table, &[id.into()]).map(drop)
+        } else {
+            txn.upsert(table, &[id.into(), (id % 7).into(), name.as_str().into(), blob]).map(drop)
+        }
+    })
+    .expect("nobody is in the way");
+}
+
+/// Whatever a collector is doing, and however it ends, what is left is sound.
+#[test]
+fn databases_are_sound_at_any_time() {
+    let mut freed = 0;
+    for seed in seeds(1, 6) {
+        let _note = SeedNote(seed);
+        let mut rng = Random::new(seed, 0);
+        let dir = ScratchDir::new();
+        let path = dir.path().join("db");
+        let open =
+            || eager(Options::new(), seed).durability(pantile::Durability::None).open(&path).expect("open");
+        let mut db = open();
+        let [mut wide, mut pulse] = tables(&db);
+        for round in 0..8 {
+            for _ in 0..rng.below(120) {
+                write(&db, &wide, &mut rng);
+            }
+            let_collect(&db, &pulse, Duration::from_millis(rng.below(30)));
+            let long = (round % 3 == 0).then(|| db.begin_read().expect("begin"));
+            if rng.percent(50) {
+                let copy = dir.path().join(format!("killed {round}"));
+                fs::create_dir(&copy).expect("directory");
+                fs::copy(path.join("pantile.data"), copy.join("pantile.data")).expect("copy");
+                assert!(!sound(&copy).was_closed);
+            }
+            drop(long);
+            freed += db.stats().collector.blocks_reclaimed;
+            drop((wide, pulse));
+            db.close().expect("close");
+            assert!(sound(&path).was_closed);
+            db = open();
+            (wide, pulse) = (db.table("wide").expect("table"), db.table(PULSE).expect("table"));
+        }
+    }
+    assert!(freed > 0, "nothing was collected");
+}

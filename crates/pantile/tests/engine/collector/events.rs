@@ -1,0 +1,138 @@
+//! The life of every block can be followed as trace events.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Once;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+use super::rows::{Rows, let_epochs_pass, open, options, settle};
+
+/// A block in one life: chunk, index, when it was opened, table.
+type Life = (u64, u64, u64, u64);
+
+/// What has happened to each.
+type Lives = BTreeMap<Life, Vec<String>>;
+
+thread_local!(static RECORDED: RefCell<Option<Lives>> = const { RefCell::new(None) });
+
+/// Collects events of the target that blocks have, by thread. It is there for
+/// good: one that came and went beside other tests' threads would miss some.
+struct Recorder;
+
+#[derive(Default)]
+struct Fields {
+    event: String,
+    numbers: BTreeMap<&'static str, u64>,
+}
+
+impl Visit for Fields {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.numbers.insert(field.name(), value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "event" {
+            self.event = format!("{value:?}");
+        }
+    }
+}
+
+impl Subscriber for Recorder {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "pantile::block" && RECORDED.with_borrow(Option::is_some)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let life = ["chunk", "index", "opened_at", "table"].map(|name| fields.numbers[name]);
+        RECORDED.with_borrow_mut(|lives| {
+            lives
+                .iter_mut()
+                .for_each(|lives| lives.entry(life.into()).or_default().push(fields.event.clone()));
+        });
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Records what this thread does.
+fn recorded(work: impl FnOnce()) -> Lives {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder).expect("the only one"));
+    // An event that other threads met as the recorder came would stay off.
+    drop(open(options()));
+    tracing::callsite::rebuild_interest_cache();
+    RECORDED.set(Some(Lives::new()));
+    work();
+    RECORDED.take().expect("recorded")
+}
+
+/// A block that is full already when it becomes obsolete enough; one that is
+/// still open then is pending before it is sealed.
+fn is_whole_life(events: &[String], waited: &str) -> bool {
+    let rest = ["Frozen", "Relocated", "Released", "Freed"];
+    [["Opened", "Sealed", "Pending"], ["Opened", "Pending", "Sealed"]]
+        .iter()
+        .any(|first| events.iter().map(String::as_str).eq(first.iter().copied().chain([waited]).chain(rest)))
+}
+
+#[test]
+fn the_life_of_a_block_is_told_in_order() {
+    let lives = recorded(|| {
+        let db = open(options());
+        let mut rows = Rows::filled(&db, 0..320);
+        for _ in 0..5 {
+            rows.put((0..320).filter(|key| key % 9 != 0));
+            settle(&db);
+        }
+    });
+    let whole = lives.values().filter(|events| is_whole_life(events, "Queued")).count();
+    assert!(whole > 50, "{lives:#?}");
+    for (life, events) in &lives {
+        assert_eq!(events[0], "Opened", "{life:?} {events:?}");
+        let freed = events.iter().position(|event| event == "Freed");
+        assert!(freed.is_none_or(|at| at + 1 == events.len()), "{life:?} {events:?}");
+        assert!(freed.is_none() || is_whole_life(events, "Queued"), "{life:?} {events:?}");
+    }
+    // No block was in two lives at a time.
+    let mut places: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    for (chunk, index, opened_at, _) in lives.keys() {
+        places.entry((*chunk, *index)).or_default().push(*opened_at);
+    }
+    assert!(places.values().any(|lives| lives.len() > 1), "no block was used again");
+}
+
+#[test]
+fn blocks_that_are_bypassed_say_so() {
+    let lives = recorded(|| {
+        let db = open(options());
+        let mut rows = Rows::filled(&db, 0..160);
+        let reader = db.begin_read().expect("begin");
+        while db.stats().collector.blocks_bypassed < 10 {
+            rows.put(0..160);
+            let_epochs_pass(&db);
+        }
+        drop(reader);
+    });
+    assert!(lives.values().filter(|events| is_whole_life(events, "Bypassed")).count() >= 8, "{lives:#?}");
+}

@@ -1,0 +1,92 @@
+//! T23: hot and cold rows of one table part company.
+
+use super::rows::{Rows, gc, let_epochs_pass, open, options, settle};
+use pantile::GcOptions;
+use pantile_testkit::Random;
+
+const ROWS: u64 = 3200;
+
+/// Survivors moved and blocks reclaimed while the hot tenth is rewritten.
+fn rewrite_hot(rows: &mut Rows, random: &mut Random, rounds: u64) -> (u64, u64) {
+    let before = rows.db.stats().collector;
+    for _ in 0..rounds {
+        // Hot rows lie among cold ones.
+        rows.put((0..ROWS / 10).map(|_| random.below(ROWS / 10) * 10));
+        let_epochs_pass(&rows.db);
+    }
+    let after = settle(&rows.db).collector;
+    (after.survivors_relocated - before.survivors_relocated, after.blocks_reclaimed - before.blocks_reclaimed)
+}
+
+/// With rows rewritten in random order each block has a few survivors, which
+/// are hot as well. The cold nine tenths stay where they are.
+#[test]
+fn t23_cold_rows_are_not_copied_again_and_again() {
+    let db = open(options().block_slots(64).gc(GcOptions { theta: 0.75, ..gc() }));
+    let mut random = Random::new(23, 0);
+    let mut rows = Rows::new(&db);
+    // All are written together, in no order, so that each block has all kinds.
+    let mut keys: Vec<u64> = (0..ROWS).collect();
+    keys.sort_by_key(|key| pantile_testkit::mix(*key));
+    rows.put(keys.iter().copied());
+    // Twice over, so that blocks of first versions do not do the trick alone.
+    rows.put(keys);
+    settle(&db);
+    rewrite_hot(&mut rows, &mut random, 10);
+    let (moved, reclaimed) = rewrite_hot(&mut rows, &mut random, 40);
+    assert!(reclaimed > 100, "{reclaimed} blocks");
+    // A quarter of a block at most, by theta; and the cold would be nine in ten of it.
+    assert!(moved < reclaimed * 16, "{moved} survivors of {reclaimed} blocks");
+    let writes = 40 * ROWS / 10;
+    assert!(moved < writes / 4, "{moved} survivors moved for {writes} writes");
+    rows.check();
+}
+
+/// A block half of whose rows are hot is reclaimed once; its cold rows go to
+/// blocks of their own, and then there is nothing to move.
+#[test]
+fn t23_survivors_lie_apart_from_newcomers() {
+    let db = open(options().block_slots(64));
+    let mut rows = Rows::filled(&db, 0..ROWS);
+    // The same keys die in each block, more than theta of it.
+    let hot = |key: &u64| key % 8 < 5;
+    for keys in (0..ROWS).filter(hot).collect::<Vec<_>>().chunks(10) {
+        // Survivors move while newcomers come: some epochs pass.
+        rows.put(keys.iter().copied());
+        std::thread::sleep(gc().epoch * 2);
+        let_epochs_pass(&db);
+    }
+    let first = settle(&db).collector;
+    assert!(first.survivors_relocated >= ROWS / 5, "{first:#?}");
+    for _ in 0..12 {
+        rows.put((0..ROWS).filter(hot));
+        let_epochs_pass(&db);
+    }
+    let last = settle(&db).collector;
+    let moved = last.survivors_relocated - first.survivors_relocated;
+    let reclaimed = last.blocks_reclaimed - first.blocks_reclaimed;
+    assert!(reclaimed > 200, "{reclaimed} blocks");
+    println!("{moved} survivors of {reclaimed} blocks moved after {first:?}");
+    // Survivors among the newcomers would be three in eight of every block.
+    assert!(moved < reclaimed, "{moved} survivors of {reclaimed} blocks moved after the first time");
+    rows.check();
+}
+
+/// Order lines are inserted, and updated once, when they are delivered.
+#[test]
+fn t23_rows_that_are_updated_once_leave_whole_blocks_behind() {
+    let db = open(options().block_slots(64).gc(GcOptions { theta: 0.9, ..gc() }));
+    let mut rows = Rows::new(&db);
+    for order in 0..600u64 {
+        rows.put((0..10).map(|line| order * 10 + line));
+        if order >= 40 {
+            rows.put((0..10).map(|line| (order - 40) * 10 + line));
+        }
+    }
+    let stats = settle(&db).collector;
+    assert!(stats.blocks_reclaimed >= 80, "{stats:#?}");
+    assert!(stats.survivors_relocated < stats.blocks_reclaimed * 2, "{stats:#?}");
+    // One version of each and what is not full.
+    assert!(rows.blocks() < 6000 / 64 + 20, "{} blocks", rows.blocks());
+    rows.check();
+}

@@ -1,0 +1,131 @@
+//! T6: what a transaction has borrowed keeps its bytes while the blocks around
+//! it are relocated and used again.
+
+use pantile::{Database, Isolation, Row, Transaction, TransactionOptions};
+
+use super::rows::{Rows, check_row, collect_until, let_epochs_pass, open, options, settle};
+
+type Begin = fn(&Database) -> pantile::Result<Transaction>;
+
+fn at(isolation: Isolation) -> TransactionOptions {
+    TransactionOptions::new().isolation(isolation)
+}
+
+const READERS: [(&str, Begin); 6] = [
+    ("serializable", |db| db.begin()),
+    ("fresh", |db| db.begin_read()),
+    ("safe snapshot", |db| db.begin_safe_snapshot()),
+    ("snapshot", |db| db.begin_with(at(Isolation::Snapshot))),
+    ("read committed", |db| db.begin_with(at(Isolation::ReadCommitted))),
+    ("read-only snapshot", |db| db.begin_with(at(Isolation::Snapshot).read_only(true))),
+];
+
+fn borrow<'t>(txn: &'t Transaction, rows: &'t Rows, key: u64) -> Row<'t> {
+    txn.get(&rows.table, &[key.into()]).expect("get").expect("a row")
+}
+
+/// Rewrites all rows but some, which survive where others die.
+fn churn(rows: &mut Rows, rounds: u64, keep: impl Fn(u64) -> bool) {
+    for _ in 0..rounds {
+        rows.put((0..160).filter(|&key| !keep(key)));
+        let_epochs_pass(&rows.db);
+    }
+}
+
+#[test]
+fn t6_borrowed_rows_keep_their_bytes() {
+    for (kind, begin) in READERS {
+        let db = open(options());
+        let mut rows = Rows::filled(&db, 0..160);
+        settle(&db);
+        // For a snapshot that is older than every running writer to show them.
+        let mut watch = Rows::named(&db, "watch");
+        watch.put(0..1);
+        let reader = begin(&db).expect("begin");
+        let held: Vec<Row<'_>> = (0..160).step_by(3).map(|key| borrow(&reader, &rows, key)).collect();
+        let was: Vec<_> = held.iter().map(|row| check_row(row).expect("a row")).collect();
+        // Fourths survive and move, all others are superseded.
+        let mut others = Rows::new(&db);
+        let reclaimed = db.stats().collector.blocks_reclaimed;
+        churn(&mut others, 20, |key| key % 4 == 0);
+        // One that reads by statement may see anything that is newer.
+        if kind != "read committed" {
+            collect_until(&db, "blocks go", |s| s.collector.blocks_reclaimed > reclaimed + 60);
+            churn(&mut others, 5, |key| key % 4 == 0);
+        }
+        let now: Vec<_> = held.iter().map(|row| check_row(row).expect("a row")).collect();
+        assert_eq!(now, was, "{kind}");
+        if kind != "read committed" {
+            let again: Vec<_> = (0..160)
+                .step_by(3)
+                .map(|key| check_row(&borrow(&reader, &rows, key)).expect("a row"))
+                .collect();
+            assert_eq!(again, was, "{kind}");
+        }
+        drop(held);
+        reader.rollback();
+        rows.expected.clone_from(&others.expected);
+        rows.check();
+        // What the reader kept goes now.
+        rows.put(0..160);
+        collect_until(&db, "what was kept is gone", |_| rows.blocks() <= 2 * 160 / 16 + 4);
+    }
+}
+
+/// Each statement of a read-committed transaction reads anew; what earlier
+/// ones have borrowed stays.
+#[test]
+fn t6_rows_of_several_statements_are_held_at_once() {
+    let db = open(options());
+    let rows = Rows::filled(&db, 0..160);
+    let mut writer = Rows::new(&db);
+    let reader = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    let mut held = Vec::new();
+    for round in 0..12u64 {
+        let keys = [7, 40, 100 + round];
+        for key in keys {
+            let row = borrow(&reader, &rows, key);
+            let seen = check_row(&row).expect("a row");
+            assert_eq!(seen, (key, writer.expected[&key]), "each statement reads what is committed");
+            held.push((row, seen));
+        }
+        churn(&mut writer, 3, |key| key % 5 == round % 5);
+    }
+    for (row, seen) in &held {
+        assert_eq!(check_row(row).expect("a row"), *seen);
+    }
+    drop(held);
+    drop(reader);
+    settle(&db);
+    writer.check();
+}
+
+/// A scan on its way holds one row after the other.
+#[test]
+fn t6_a_scan_goes_on_over_blocks_that_come_and_go() {
+    let db = open(options());
+    let rows = Rows::filled(&db, 0..160);
+    let mut writer = Rows::new(&db);
+    for (kind, begin) in READERS {
+        settle(&db);
+        let before = writer.expected.clone();
+        let reader = begin(&db).expect("begin");
+        let mut scan = reader.scan(&rows.table, pantile::Range::all()).expect("scan");
+        let mut found = Vec::new();
+        for row in scan.by_ref() {
+            let row = row.expect("a row");
+            let seen = check_row(&row).expect("a row");
+            if seen.0.is_multiple_of(20) {
+                churn(&mut writer, 2, |key| key % 3 == 1);
+            }
+            assert_eq!(check_row(&row).expect("a row"), seen, "{kind}");
+            found.push(seen);
+        }
+        if kind != "safe snapshot" {
+            assert_eq!(found.into_iter().collect::<std::collections::BTreeMap<_, _>>(), before, "{kind}");
+        }
+        drop(scan);
+        drop(reader);
+    }
+    writer.check();
+}

@@ -1,0 +1,48 @@
+//! Tables are dropped while old versions of them wait.
+
+use super::beside::{collectors, options, settle};
+use crate::collector::rows::{Rows, open};
+
+#[test]
+fn what_waits_of_a_dropped_table_is_forgotten() {
+    for collector in collectors() {
+        let db = open(options(collector));
+        let mut kept = Rows::named(&db, "kept");
+        kept.put(0..100);
+        for round in 0..6u64 {
+            // A reader lets versions wait, of both.
+            let reader = (round % 2 == 0).then(|| db.begin_read().expect("begin"));
+            let name = format!("dropped {round}");
+            let mut rows = Rows::named(&db, &name);
+            for _ in 0..5 {
+                rows.put(0..100);
+                kept.put(0..50);
+                rows.delete((0..100).filter(|key| key % 3 == round % 3));
+            }
+            if round % 3 == 0 {
+                drop(reader);
+                db.drop_table(&name).expect("drop");
+            } else {
+                db.drop_table(&name).expect("drop");
+                kept.put(0..50);
+                drop(reader);
+            }
+            assert!(db.table(&name).is_err());
+            // Another takes its blocks.
+            let mut rows = Rows::named(&db, &format!("other {round}"));
+            for _ in 0..3 {
+                rows.put(0..100);
+                kept.put(0..100);
+            }
+            rows.check();
+            kept.check();
+        }
+        settle(&db);
+        kept.check_after_crash(options(collector));
+        for round in 0..6 {
+            let rows = Rows::named(&db, &format!("other {round}"));
+            assert_eq!(rows.expected.len(), 100);
+            rows.check_after_crash(options(collector));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Definitions change beside running transactions.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pantile::{Error, IndexDef, Isolation, TableDef, Type};
+use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+
+use super::table::Things;
+use crate::support::{LEVELS, in_memory, is_conflict, is_duplicate};
+
+fn by_name() -> IndexDef {
+    IndexDef::new("by_name", ["name"])
+}
+
+#[test]
+fn indexes_come_and_go_beside_writers() {
+    for seed in seeds(1, 2) {
+        let _note = SeedNote(seed);
+        let db = Home::new(Bed::Dram).collect_by_seed(seed).open();
+        let things = Things::new(&db, &[]);
+        things.fill((0..2_000).map(|n| (n, n % 7, 0)));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for n in 0..3 {
+                let (things, done) = (&things, &done);
+                let mut rng = Random::new(seed << 8 | n, 0);
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        let mut txn = things.begin(*rng.pick(&LEVELS));
+                        let changed = (0..4).try_for_each(|_| {
+                            let id = rng.below(2_200);
+                            let name = rng.below(7);
+                            match rng.below(3) {
+                                0 => things.delete(&mut txn, id).map(|_| ()),
+                                1 => things.rename(&mut txn, id, name).map(|_| ()),
+                                _ => txn
+                                    .upsert(&things.table, &[id.into(), name.into(), 0i64.into()])
+                                    .map(|_| ()),
+                            }
+                        });
+                        let ended = changed.and_then(|()| txn.commit().map(|_| ()));
+                        ended.unwrap_or_else(|error| assert!(is_conflict(&error), "{error}"));
+                    }
+                });
+            }
+            for _ in 0..12 {
+                let old = db.begin_safe_snapshot().expect("a snapshot");
+                let index = db.create_index(&things.table, by_name()).expect("an index");
+                // Complete at once, for those who began before as well.
+                assert_eq!(things.indexed(&old, &index).unwrap(), things.all(&old).unwrap(), "older");
+                for _ in 0..5 {
+                    let txn = db.begin_read().expect("a transaction");
+                    match things.all(&txn).and_then(|all| Ok((all, things.indexed(&txn, &index)?))) {
+                        Ok((all, indexed)) => assert_eq!(indexed, all),
+                        Err(error) => assert!(is_conflict(&error), "{error}"),
+                    }
+                }
+                db.drop_index(&things.table, "by_name").expect("it is there");
+                assert!(matches!(things.table.index("by_name"), Err(Error::UnknownIndex { .. })));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let index = db.create_index(&things.table, by_name()).expect("an index");
+        let txn = db.begin().expect("a transaction");
+        assert_eq!(things.indexed(&txn, &index).unwrap(), things.all(&txn).unwrap());
+    }
+}
+
+#[test]
+fn writers_from_before_an_index_enter_their_keys() {
+    for level in LEVELS {
+        let db = in_memory();
+        let things = Things::new(&db, &[]);
+        things.fill((0..10).map(|n| (n, n, 0)));
+        let mut before = things.begin(level);
+        things.rename(&mut before, 3, 33).unwrap();
+        things.delete(&mut before, 4).unwrap();
+        things.insert(&mut before, 20, 20, 0).unwrap();
+        let index = db.create_index(&things.table, by_name()).unwrap();
+        let find = |txn: &pantile::Transaction, name: u64| {
+            let row = txn.get_by_index(&index, &[name.into()]).unwrap();
+            row.map(|row| row.get::<u64>(0).unwrap())
+        };
+        assert_eq!((find(&before, 33), find(&before, 20)), (Some(3), Some(20)), "its own rows, {level:?}");
+        assert_eq!((find(&before, 3), find(&before, 4)), (None, None));
+        things.rename(&mut before, 5, 55).unwrap();
+        assert_eq!((find(&before, 5), find(&before, 55)), (None, Some(5)));
+        before.commit().unwrap();
+        let txn = db.begin().unwrap();
+        assert_eq!(things.indexed(&txn, &index).unwrap(), things.all(&txn).unwrap(), "{level:?}");
+    }
+}
+
+#[test]
+fn a_unique_index_is_not_built_over_duplicates() {
+    let db = in_memory();
+    let things = Things::new(&db, &[]);
+    things.fill((0..500).map(|n| (n, n % 499, 0)));
+    let unique = || IndexDef::unique("by_name", ["name"]);
+    assert!(is_duplicate(&db.create_index(&things.table, unique()).unwrap_err()));
+    assert!(things.table.definition().indexes.is_empty());
+    db.run(|t| things.insert(t, 1_000, 0, 0)).expect("there is no such index");
+    db.run(|t| things.delete(t, 499).and_then(|_| things.delete(t, 1_000))).unwrap();
+
+    // One that began before, and would be the second with its name.
+    let mut before = db.begin().unwrap();
+    things.insert(&mut before, 2_000, 7, 0).unwrap();
+    db.create_index(&things.table, unique()).unwrap();
+    let refused = before.commit().unwrap_err();
+    assert!(is_duplicate(&refused), "{refused}");
+    assert!(is_duplicate(&db.run(|t| things.insert(t, 3_000, 7, 0)).unwrap_err()));
+}
+
+/// A writer adds a name that is taken while the unique index is being built:
+/// either the index or the writer must fail, at whatever moment they meet.
+#[test]
+fn a_unique_index_is_built_beside_a_duplicate() {
+    let db = in_memory();
+    for round in 0..60u64 {
+        let def = TableDef::new(format!("names{round}"))
+            .column("id", Type::U64)
+            .column("name", Type::U64)
+            .column("size", Type::I64)
+            .primary_key(["id"]);
+        let things = Things { table: db.create_table(def).unwrap(), db: db.clone() };
+        things.fill((0..3_000).map(|n| (n, n, 0)));
+        let level = LEVELS[round as usize % 3];
+        let (built, committed) = std::thread::scope(|scope| {
+            let things = &things;
+            let (begun, go) = std::sync::mpsc::channel();
+            let (ended, end) = std::sync::mpsc::channel::<()>();
+            let writer = scope.spawn(move || {
+                go.recv().unwrap();
+                std::thread::sleep(Duration::from_micros(round * 15));
+                let mut txn = things.begin(level);
+                let inserted = things.insert(&mut txn, 9_999, 2_999, 0);
+                // It commits only after the index is there.
+                end.recv().unwrap();
+                inserted.and_then(|()| txn.commit())
+            });
+            begun.send(()).unwrap();
+            let built = things.db.create_index(&things.table, IndexDef::unique("unique", ["name"]));
+            ended.send(()).unwrap();
+            (built, writer.join().unwrap())
+        });
+        assert!(built.is_err() || committed.is_err(), "two rows have the name, round {round}");
+        for error in built.err().into_iter().chain(committed.err()) {
+            assert!(is_duplicate(&error) || is_conflict(&error), "{error}");
+        }
+    }
+}
+
+#[test]
+fn tables_come_and_go_beside_writers() {
+    let db = in_memory();
+    let def = |n: u64| {
+        TableDef::new("things")
+            .column("id", Type::U64)
+            .column("name", Type::U64)
+            .column("size", Type::I64)
+            .primary_key(["id"])
+            .index(IndexDef::new(format!("index{n}"), ["name"]))
+    };
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for n in 0..3 {
+            let (db, done) = (&db, &done);
+            let mut rng = Random::new(n, 0);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    let Ok(table) = db.table("things") else { continue };
+                    let things = Things { db: db.clone(), table };
+                    let mut txn = things.begin(*rng.pick(&LEVELS));
+                    let ended = (0..5)
+                        .try_for_each(|_| {
+                            let id = rng.below(50);
+                            txn.upsert(&things.table, &[id.into(), id.into(), 0i64.into()]).map(|_| ())
+                        })
+                        .and_then(|()| txn.commit().map(|_| ()));
+                    if let Err(error) = ended {
+                        assert!(is_conflict(&error) || matches!(error, Error::TableDropped(_)), "{error}");
+                    }
+                }
+            });
+        }
+        for n in 0..100 {
+            let table = db.create_table(def(n)).expect("a table");
+            let mut txn =
+                db.begin_with(crate::support::abort_at(Isolation::Snapshot)).expect("a transaction");
+            let begun = txn.insert(&table, &[10_000u64.into(), 0u64.into(), 0i64.into()]);
+            std::thread::sleep(Duration::from_micros(200));
+            db.drop_table("things").expect("it is there");
+            begun.expect("nobody else has this key");
+            assert!(matches!(txn.commit(), Err(Error::TableDropped(_))), "it has written to it");
+            let txn = db.begin().expect("a transaction");
+            assert!(matches!(txn.get(&table, &[0u64.into()]), Err(Error::TableDropped(_))));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(db.tables().is_empty());
+}

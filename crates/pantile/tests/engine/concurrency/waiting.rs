@@ -1,0 +1,129 @@
+//! Waiting for others, not for ever, and what conflicts are called.
+
+use std::sync::Barrier;
+use std::time::Duration;
+
+use pantile::{Conflict, Error, IndexDef, Isolation, Result};
+
+use super::table::Things;
+use crate::support::{abort_at, in_memory, wait_at};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn two_things() -> Things {
+    let things = Things::new(&in_memory(), &[IndexDef::unique("by_name", ["name"])]);
+    things.fill((0..2).map(|n| (n, n, 0)));
+    things
+}
+
+#[track_caller]
+fn conflict<T: std::fmt::Debug>(result: Result<T>) -> Conflict {
+    match result {
+        Err(Error::Conflict { conflict, table }) => {
+            assert_eq!(table, "things");
+            conflict
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn conflicts_say_which() {
+    let things = two_things();
+    let db = &things.db;
+    for level in [Isolation::Snapshot, Isolation::ReadCommitted] {
+        let mut holder = db.begin().unwrap();
+        things.resize(&mut holder, 0, 1).unwrap();
+        let mut other = db.begin_with(abort_at(level)).unwrap();
+        assert_eq!(conflict(things.resize(&mut other, 0, 2)), Conflict::Locked);
+        let mut other = db.begin_with(wait_at(level, Duration::from_millis(20))).unwrap();
+        assert_eq!(conflict(things.resize(&mut other, 0, 2)), Conflict::TimedOut);
+    }
+    // A reader waits only for those older than itself.
+    let old = db.begin_with(wait_at(Isolation::Serializable, LONG)).unwrap();
+    let mut holder = db.begin().unwrap();
+    things.resize(&mut holder, 1, 1).unwrap();
+    assert_eq!(things.size(&old, 1).unwrap(), Some(0));
+    let young = db.begin_with(wait_at(Isolation::Serializable, Duration::from_millis(20))).unwrap();
+    assert_eq!(conflict(things.size(&young, 1)), Conflict::TimedOut);
+    drop((old, young, holder));
+
+    let mut old = db.begin_with(wait_at(Isolation::Serializable, LONG)).unwrap();
+    let mut young = db.begin().unwrap();
+    things.resize(&mut young, 0, 5).unwrap();
+    assert_eq!(conflict(things.resize(&mut old, 0, 6)), Conflict::Locked, "waiting cannot help");
+    young.commit().unwrap();
+    assert_eq!(conflict(things.resize(&mut old, 0, 6)), Conflict::WrittenByLater);
+    let young = db.begin().unwrap();
+    assert_eq!(things.size(&young, 1).unwrap(), Some(0));
+    assert_eq!(things.size(&young, 77).unwrap(), None);
+    drop(young);
+    assert_eq!(conflict(things.resize(&mut old, 1, 6)), Conflict::ReadByLater);
+    assert_eq!(conflict(things.insert(&mut old, 77, 77, 0)), Conflict::ReadByLater);
+
+    let mut snapshot = db.begin_with(abort_at(Isolation::Snapshot)).unwrap();
+    db.run(|t| things.resize(t, 0, 7)).unwrap();
+    assert_eq!(conflict(things.resize(&mut snapshot, 0, 8)), Conflict::ChangedSinceSnapshot);
+    db.run(|t| things.rename(t, 0, 50)).unwrap();
+    let taken = things.insert(&mut snapshot, 60, 0, 0);
+    assert_eq!(conflict(taken), Conflict::ChangedSinceSnapshot, "the snapshot shows a row with this name");
+}
+
+#[test]
+fn waiting_ends_with_the_other() {
+    let things = two_things();
+    for level in [Isolation::Serializable, Isolation::ReadCommitted] {
+        for commits in [true, false] {
+            let before = things.db.run(|t| things.size(t, 0)).unwrap().unwrap();
+            let mut holder = things.begin(level);
+            things.resize(&mut holder, 0, before + 10).unwrap();
+            std::thread::scope(|scope| {
+                let waiter = scope.spawn(|| {
+                    let mut txn = things.db.begin_with(wait_at(level, LONG)).unwrap();
+                    txn.modify(&things.table, &[0u64.into()], |row| {
+                        let size: i64 = row.get(2)?;
+                        row.set(2, (size + 1).into()).map(|()| true)
+                    })?;
+                    txn.commit()
+                });
+                std::thread::sleep(Duration::from_millis(5));
+                if commits {
+                    holder.commit().unwrap();
+                } else {
+                    holder.rollback();
+                }
+                waiter.join().unwrap().expect("nobody is in the way any more");
+            });
+            let after = things.db.run(|t| things.size(t, 0)).unwrap().unwrap();
+            assert_eq!(after, before + if commits { 11 } else { 1 });
+        }
+    }
+}
+
+#[test]
+fn deadlocks_are_found() {
+    let things = two_things();
+    let mut found = 0;
+    for _ in 0..60 {
+        let barrier = Barrier::new(2);
+        let attempt = |first: u64, second: u64| {
+            let mut txn = things.db.begin_with(wait_at(Isolation::ReadCommitted, LONG)).unwrap();
+            things.resize(&mut txn, first, 1).unwrap();
+            barrier.wait();
+            things.resize(&mut txn, second, 2)?;
+            txn.commit()
+        };
+        let outcomes = std::thread::scope(|scope| {
+            let one = scope.spawn(|| attempt(0, 1));
+            let two = scope.spawn(|| attempt(1, 0));
+            [one.join().unwrap(), two.join().unwrap()]
+        });
+        for outcome in outcomes {
+            if let Err(error) = outcome {
+                assert_eq!(conflict::<()>(Err(error)), Conflict::Deadlock);
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 60, "each time there was a circle");
+}

@@ -1,0 +1,93 @@
+//! Power cuts under relaxed durability: what is found after another boot is
+//! the state of a record, the last or the one that was being written.
+//!
+//! The boot of a machine is an option of the store, so this is about the store.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use pantile::{Medium, Timestamp};
+use pantile_base::{TableId, TupleId};
+use pantile_store::{Age, ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
+use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Keep};
+use pantile_testkit::{Random, from_env};
+
+type Found = BTreeSet<(u32, u64)>;
+
+fn open(medium: Arc<dyn Medium>, boot: u64) -> Result<(Store, Found), StoreError> {
+    let store = Store::open(
+        medium,
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: true, reuse: None },
+        99,
+    )?;
+    let tuples = Mutex::new(Found::new());
+    store.recover(&Scan {
+        threads: 1,
+        found: &|table, found| {
+            let new = found.iter().map(|one| (table.0, one.content.tuple().0));
+            tuples.lock().expect("tuples").extend(new);
+        },
+        progress: &|_| {},
+    })?;
+    Ok((store, tuples.into_inner().expect("tuples")))
+}
+
+/// Transaction `n` writes tuple `n` of some tables, in rows of some lengths.
+fn contents(n: u64) -> Vec<(u32, usize)> {
+    let mut random = Random::new(n, 0);
+    let tables = (16..20).filter(|_| random.below(2) == 0).collect::<Vec<_>>();
+    tables.into_iter().map(|table| (table, random.below(200) as usize)).collect()
+}
+
+fn append(store: &Store, n: u64) {
+    let rows: Vec<_> = contents(n).into_iter().map(|(table, len)| (table, vec![7; len])).collect();
+    let ts = Timestamp::from_raw(1000 + n);
+    let new = rows.iter().map(|(table, row)| NewContent {
+        table: TableId(*table),
+        tuple: TupleId(n),
+        flags: ContentFlags::ROW,
+        age: Age::First,
+        txn_id: ts,
+        transaction_contents: rows.len() as u64,
+        row,
+    });
+    store.append(0, Urgency::Write, new, || ts, &mut Vec::new()).and_then(|a| a.persist()).expect("append");
+}
+
+#[test]
+fn another_boot_finds_the_state_of_a_record() {
+    let seed = from_env("PANTILE_CUT_SEED", 3);
+    println!("PANTILE_CUT_SEED={seed}");
+    let medium = CutMedium::new(&Image::default(), CutKind::File, Some(Broken::Fence));
+    let (store, _) = open(medium.clone(), 1).expect("open");
+    // Opening a database ends with this; it says that commits are relaxed from here on.
+    store.record_state(store.sample(Timestamp::from_raw(1000)), false, &[]).expect("record");
+    // How many transactions each record covers, and when it began and ended.
+    let mut records = vec![(0, 0, medium.events())];
+    for n in 1..=60 {
+        append(&store, n);
+        if n % 12 == 0 {
+            let began = medium.events();
+            store.record_state(store.sample(Timestamp::from_raw(1000 + n)), false, &[]).expect("record");
+            records.push((n, began, medium.events()));
+        }
+    }
+    let expected = |covered: u64| -> Found {
+        (1..=covered).flat_map(|n| contents(n).into_iter().map(move |(table, _)| (table, n))).collect()
+    };
+    let mut tried = 0;
+    for cut in (0..=medium.events()).step_by(17) {
+        for (mode, &keep) in Keep::ALL.iter().enumerate() {
+            let image = medium.cut(cut, keep, seed ^ (cut * 5 + mode) as u64);
+            let found = open(CutMedium::new(&image, CutKind::File, None), 2).map(|(_, found)| found);
+            let found = found.unwrap_or_else(|error| panic!("cut at {cut}, {keep:?}: {error}"));
+            let last = records.iter().rposition(|(.., ended)| *ended <= cut).unwrap_or(0);
+            let next = records.get(last + 1).filter(|(_, began, _)| *began < cut);
+            let covered = [Some(&records[last]), next].into_iter().flatten().map(|(n, ..)| *n);
+            assert!(covered.clone().any(|n| expected(n) == found), "cut at {cut}, {keep:?}: {covered:?}");
+            tried += 1;
+        }
+    }
+    println!("{tried} images of {} events", medium.events());
+    assert!(tried > 300);
+}

@@ -1,0 +1,199 @@
+//! Histories of concurrent clients, recorded and searched for anomalies.
+//!
+//! What each isolation level promises must hold in every history; and a run
+//! in which nothing is kept apart must be found out, or the search is worth
+//! nothing.
+
+mod broken;
+mod client;
+mod replay;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::support::{Beside, check_worth, read_for_long};
+use client::{ITEMS, Load, NAMED, Recorded, Store, record};
+use pantile::{Durability, Isolation};
+use pantile_history::{AnomalyKind, Check, History};
+use pantile_testkit::{Bed, SeedNote, seeds};
+
+const SMALL: Load =
+    Load { threads: 4, transactions: 60, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
+const FULL: Load =
+    Load { threads: 6, transactions: 250, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
+
+const LONG: Load = Load { transactions: 500, ..FULL };
+
+/// Runs a load on a new database for each seed, and hands over what happened.
+fn runs(bed: Bed, load: Load, first_seed: u64, count: u64, judge: impl FnMut(Recorded)) {
+    runs_beside(Beside::Any, bed, load, first_seed, count, judge);
+}
+
+fn runs_beside(
+    beside: Beside,
+    bed: Bed,
+    load: Load,
+    first_seed: u64,
+    count: u64,
+    mut judge: impl FnMut(Recorded),
+) {
+    for seed in seeds(first_seed, count) {
+        let _note = SeedNote(seed);
+        let mut home = beside.home(bed, seed);
+        let db = home.open();
+        let store = Store::new(&db);
+        let done = AtomicBool::new(false);
+        let recorded = std::thread::scope(|scope| {
+            if beside.is_eager() {
+                scope.spawn(|| read_for_long(&db, &done, seed));
+            }
+            let recorded = record(&store, load, seed, Instant::now());
+            done.store(true, Ordering::Relaxed);
+            recorded
+        });
+        beside.note(&db);
+        store.check_indexes();
+        judge(recorded);
+        drop(store);
+        home.close(db);
+        let db = home.open();
+        Store::find(&db).check_indexes();
+    }
+}
+
+fn is_strictly_serializable(recorded: Recorded) {
+    let commits = recorded.commits();
+    assert!(commits > recorded.history.transactions.len() / 4, "{commits} commits are too few to tell");
+    replay::by_timestamp(&recorded);
+    let report = Check::new().run(&recorded.history);
+    assert!(report.is_strictly_serializable(), "{report}");
+    // Safe snapshots are of the past.
+    let report = Check::new().real_time(true).run(&recorded.without_safe());
+    assert!(report.is_strictly_serializable() && report.complete, "{report}");
+}
+
+#[test]
+fn serializable_on_dram() {
+    runs(Bed::Dram, FULL, 1, 6, is_strictly_serializable);
+}
+
+#[test]
+fn serializable_on_file() {
+    runs(Bed::File(Durability::None), SMALL, 101, 2, is_strictly_serializable);
+    runs(Bed::File(Durability::Sync), SMALL, 201, 1, is_strictly_serializable);
+}
+
+#[test]
+fn serializable_on_nvm() {
+    runs(Bed::Nvm, SMALL, 301, 2, is_strictly_serializable);
+}
+
+#[test]
+fn serializable_beside_an_eager_collector() {
+    let runs = |bed, load, seed, count| {
+        runs_beside(Beside::Eager, bed, load, seed, count, is_strictly_serializable);
+    };
+    runs(Bed::Dram, LONG, 1001, 6);
+    runs(Bed::File(Durability::None), FULL, 1101, 1);
+    runs(Bed::Nvm, FULL, 1201, 1);
+    check_worth();
+}
+
+#[test]
+fn serializable_beside_every_collector() {
+    for (n, &collector) in (0u64..).zip(pantile_rivals::all()) {
+        println!("{collector}");
+        let load = Load { transactions: 150, ..FULL };
+        let beside = Beside::This(collector);
+        runs_beside(beside, Bed::Dram, load, 1401 + 10 * n, 2, is_strictly_serializable);
+    }
+    check_worth();
+}
+
+#[test]
+fn mixed_levels_beside_an_eager_collector() {
+    let load = Load { levels: &crate::support::LEVELS, ..LONG };
+    runs_beside(Beside::Eager, Bed::Dram, load, 1301, 4, |recorded| {
+        replay::by_timestamp(&recorded);
+        found(&recorded.history);
+    });
+    check_worth();
+}
+
+fn found(history: &History) -> BTreeSet<AnomalyKind> {
+    let report = Check::new().run(history);
+
+    let kinds = report.kinds();
+    for anomaly in &report.anomalies {
+        let never = anomaly.kind <= AnomalyKind::Internal
+            || (AnomalyKind::G0..=AnomalyKind::G1c).contains(&anomaly.kind);
+        assert!(!never, "{anomaly}");
+    }
+    kinds
+}
+
+#[test]
+fn snapshot_gives_write_skew_at_most() {
+    // The first committer wins by row, and not by unique key: of two inserts
+    // of a name the second may find the first already deleted again.
+    let load = Load { levels: &[Isolation::Snapshot], tables: &[ITEMS], ..FULL };
+    let mut kinds = BTreeSet::new();
+    let judge = |recorded: Recorded| kinds.extend(found(&recorded.history));
+    runs(Bed::Dram, load, 401, 4, judge);
+    assert!(kinds.is_subset(&[AnomalyKind::G2Item, AnomalyKind::G2].into()), "{kinds:?}");
+    assert!(!kinds.is_empty(), "so much load shows some");
+}
+
+#[test]
+fn snapshot_keeps_names_unique() {
+    let load = Load { levels: &[Isolation::Snapshot], ..FULL };
+    runs(Bed::Dram, load, 451, 4, |recorded| {
+        found(&recorded.history);
+    });
+}
+
+#[test]
+fn read_committed_gives_no_dirty_reads_or_writes() {
+    let load = Load { levels: &[Isolation::ReadCommitted], ..FULL };
+    let mut kinds = BTreeSet::new();
+    let judge = |recorded: Recorded| kinds.extend(found(&recorded.history));
+    runs(Bed::Dram, load, 501, 4, judge);
+    assert!(kinds.contains(&AnomalyKind::GSingle), "so much load shows some: {kinds:?}");
+}
+
+#[test]
+fn mixed_levels_leave_the_serializable_ones_serializable() {
+    for (bed, seed, count) in [(Bed::Dram, 601, 6), (Bed::File(Durability::None), 701, 2)] {
+        let load = Load { levels: &crate::support::LEVELS, ..FULL };
+        runs(bed, load, seed, count, |recorded| {
+            replay::by_timestamp(&recorded);
+            found(&recorded.history);
+        });
+    }
+}
+
+#[test]
+fn transactions_in_pieces_are_found_out() {
+    let wanted: BTreeSet<AnomalyKind> = [
+        AnomalyKind::G0,
+        AnomalyKind::G1a,
+        AnomalyKind::G1b,
+        AnomalyKind::G1c,
+        AnomalyKind::LostUpdate,
+        AnomalyKind::GSingle,
+        AnomalyKind::G2Item,
+        AnomalyKind::G2,
+    ]
+    .into();
+    for bed in [Bed::Dram, Bed::File(Durability::None), Bed::Nvm] {
+        let mut kinds = BTreeSet::new();
+        for seed in seeds(801, 400) {
+            kinds.extend(broken::kinds(bed, seed));
+            if kinds.is_superset(&wanted) {
+                break;
+            }
+        }
+        assert!(kinds.is_superset(&wanted), "only {kinds:?} on {bed:?}");
+    }
+}

@@ -1,0 +1,24 @@
+//! The engine under test, through its public interface.
+//!
+//! One program, so that it is linked once. Tests that need a process of their
+//! own, or that start processes, are in `tests/processes`.
+
+mod check;
+mod collector;
+mod collectors;
+mod concurrency;
+mod damage;
+mod durability;
+mod durability_relaxed;
+mod errors;
+mod errors_ddl;
+mod errors_full;
+mod errors_open;
+mod faults;
+mod format;
+mod history;
+mod isolation;
+mod model;
+mod reopen;
+mod slow_medium;
+mod support;

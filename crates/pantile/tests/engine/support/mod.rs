@@ -1,0 +1,180 @@
+//! What the tests share: readers that stay for long, commits that let a
+//! collector work, and short names.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pantile::{
+    Collector, ConflictPolicy, Database, Error, Isolation, Range, Table, Transaction, TransactionOptions,
+    Value,
+};
+use pantile_testkit::{Bed, Home, Random};
+
+/// Which collector a test runs beside.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Beside {
+    /// One of them with its default options, a different one for each seed.
+    Any,
+    /// One that is as eager as it goes, and long readers.
+    Eager,
+    /// This one, as eager as it goes, and long readers.
+    This(Collector),
+}
+
+impl Beside {
+    /// Whether long readers run as well.
+    pub fn is_eager(self) -> bool {
+        self != Beside::Any
+    }
+
+    pub fn home(self, bed: Bed, seed: u64) -> Home {
+        match self {
+            Beside::Any => Home::new(bed).collect_by_seed(seed),
+            Beside::Eager => Home::new(bed).eager(seed),
+            Beside::This(collector) => Home::new(bed).eager_with(collector, seed),
+        }
+    }
+
+    /// Takes note of what the collector has done in a run.
+    pub fn note(self, db: &Database) {
+        if self.is_eager() {
+            let done = db.stats().collector;
+            let (freed, over) = (done.blocks_reclaimed, done.blocks_bypassed);
+            let versions = done.versions_reclaimed;
+            println!("{freed} blocks, {over} bypassed, {versions} versions");
+            FREED.set(FREED.get() + versions);
+        }
+    }
+}
+
+thread_local! {
+    /// Versions freed in the runs of this test, which all begin in its thread.
+    static FREED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Asserts that the eager collector freed something in the runs of this test.
+/// It need not in each of them: a reader that stays for a whole run keeps
+/// everything.
+pub fn check_worth() {
+    assert!(FREED.take() > 0 || std::env::var("PANTILE_SEED").is_ok(), "nothing was collected");
+}
+
+/// Everything in a database, by every index.
+type Everything = Vec<Vec<String>>;
+
+fn everything(db: &Database, txn: &Transaction) -> pantile::Result<Everything> {
+    let text = |row: pantile::Result<pantile::Row<'_>>| {
+        row.and_then(|row| {
+            let column = |n: usize| match row.get::<Value<'_>>(n) {
+                Err(Error::OutOfLine { .. }) => row.read(n).map(|long| format!("{long:?}")),
+                value => value.map(|value| format!("{value:?}")),
+            };
+            (0..row.len()).map(column).collect::<pantile::Result<Vec<_>>>().map(|columns| columns.join(" "))
+        })
+    };
+    let mut all = Vec::new();
+    for name in db.tables() {
+        let Ok(table) = db.table(&name) else { continue };
+        let rows: Vec<String> = txn.scan(&table, Range::all())?.map(text).collect::<pantile::Result<_>>()?;
+        let mut sorted = rows.clone();
+        sorted.sort_unstable();
+        for def in &table.definition().indexes {
+            let Ok(index) = table.index(&def.name) else { continue };
+            let mut found: Vec<String> =
+                txn.scan_index(&index, Range::all())?.map(text).collect::<pantile::Result<_>>()?;
+            found.sort_unstable();
+            let by_statement = txn.isolation() == Isolation::ReadCommitted && !txn.is_read_only();
+            assert!(
+                by_statement || found == sorted,
+                "{} of {name} for {txn:?}: {found:?} {sorted:?}",
+                def.name
+            );
+        }
+        all.push(rows);
+    }
+    Ok(all)
+}
+
+/// Opens readers of all kinds, keeps each for a while, and sees that those of
+/// one moment always read the same. Tables must not come or go meanwhile.
+pub fn read_for_long(db: &Database, done: &AtomicBool, seed: u64) {
+    let mut rng = Random::new(seed ^ 0x10_46, 0);
+    let mut readers: Vec<(Transaction, Everything)> = Vec::new();
+    let kinds = [
+        abort_at(Isolation::Serializable).read_only(true),
+        TransactionOptions::new().safe_snapshot(),
+        abort_at(Isolation::Snapshot),
+        abort_at(Isolation::ReadCommitted),
+    ];
+    while !done.load(Ordering::Relaxed) {
+        if readers.len() < 3 && rng.percent(40) {
+            let txn = db.begin_with(*rng.pick(&kinds)).expect("a transaction");
+            match everything(db, &txn) {
+                Ok(seen) => readers.push((txn, seen)),
+                Err(error) => assert!(is_conflict(&error), "{error}"),
+            }
+        }
+        for (txn, seen) in &readers {
+            match everything(db, txn) {
+                Ok(_) if txn.isolation() == Isolation::ReadCommitted => {}
+                Ok(now) => assert_eq!(&now, seen, "{txn:?}"),
+                Err(error) => assert!(is_conflict(&error), "{error}"),
+            }
+        }
+        if rng.percent(15) {
+            readers.pop();
+        } else if rng.percent(8) {
+            // Survivors leave their blocks when nobody has been reading for long.
+            readers.clear();
+            std::thread::sleep(Duration::from_millis(rng.below(8)));
+        }
+        std::thread::sleep(Duration::from_micros(rng.below(3_000)));
+    }
+}
+
+/// The table whose commits let the collector work.
+pub const PULSE: &str = "pulse";
+
+const PULSE_ROWS: u64 = 37;
+
+/// Commits that say nothing, for some epochs' time: committing threads do the
+/// collector's work.
+pub fn let_collect(db: &Database, pulse: &Table, time: Duration) {
+    let until = std::time::Instant::now() + time;
+    let mut n = 0u64;
+    // What is done for the whole database comes once in 64 commits.
+    while n < 192 || std::time::Instant::now() < until {
+        // Some rows change seldom: they survive in blocks of others that do not.
+        let id = if n.is_multiple_of(5) { 3 + n / 5 % PULSE_ROWS } else { n % 3 };
+        let row = [Value::UInt(id), Value::UInt(n)];
+        db.run(|txn| txn.upsert(pulse, &row)).expect("nobody is in the way");
+        n += 1;
+    }
+}
+
+/// A database in memory.
+pub fn in_memory() -> Database {
+    Home::new(Bed::Dram).open()
+}
+
+/// All isolation levels.
+pub const LEVELS: [Isolation; 3] = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
+
+/// Read-write at a level, failing at once on conflicts.
+pub fn abort_at(isolation: Isolation) -> TransactionOptions {
+    TransactionOptions::new().isolation(isolation).conflict(ConflictPolicy::Abort)
+}
+
+/// Read-write at a level, waiting on conflicts.
+pub fn wait_at(isolation: Isolation, limit: Duration) -> TransactionOptions {
+    TransactionOptions::new().isolation(isolation).conflict(ConflictPolicy::Wait(limit))
+}
+
+pub fn is_conflict(error: &Error) -> bool {
+    matches!(error, Error::Conflict { .. })
+}
+
+pub fn is_duplicate(error: &Error) -> bool {
+    matches!(error, Error::DuplicateKey { .. })
+}

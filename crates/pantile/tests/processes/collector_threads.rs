@@ -1,0 +1,61 @@
+//! The threads of collectors that work in the background end with their
+//! database. In a process of its own: threads are counted.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pantile::{Collector, Durability, MediumKind, Options, Range, TableDef, Type};
+
+/// Threads of this process that belong to collectors.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim_end() == "pantile-collect").count()
+}
+
+/// There are so many, or will be: a thread gives itself its name, and is shown
+/// for a moment after it has ended.
+fn await_threads(expected: usize) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while threads() != expected {
+        assert!(Instant::now() < deadline, "{} threads and not {expected}", threads());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn no_thread_outlives_its_database() {
+    for collector in [pantile_rivals::ZEN, pantile_rivals::HANA, pantile_rivals::HEKATON] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("db");
+        for n in 0..50u64 {
+            let (rows, handle) = live(&path, collector, n);
+            assert_eq!(rows, n + 1);
+            await_threads(usize::from(handle.is_some()));
+            drop(handle);
+            await_threads(0);
+        }
+    }
+}
+
+/// Opens the database, adds a row, and closes it or lets go of it, or leaves
+/// one handle; gives the number of rows.
+fn live(path: &Path, collector: Collector, n: u64) -> (u64, Option<pantile::Database>) {
+    let options = Options::new().medium(MediumKind::File).durability(Durability::None).collector(collector);
+    let db = options.open(path).unwrap_or_else(|error| panic!("{collector}, life {n}: {error}"));
+    await_threads(1);
+    let def = TableDef::new("t").column("id", Type::U64).primary_key(["id"]);
+    let table = db.table("t").or_else(|_| db.create_table(def)).expect("a table");
+    db.run(|txn| txn.insert(&table, &[n.into()]).map(|_| ())).expect("a commit");
+    let txn = db.begin_read().expect("begin");
+    let rows = txn.scan(&table, Range::all()).expect("scan").count() as u64;
+    drop(txn);
+    match n % 3 {
+        0 => {
+            db.close().expect("close");
+            (rows, None)
+        }
+        1 => (rows, None),
+        _ => (rows, Some(db.clone())),
+    }
+}

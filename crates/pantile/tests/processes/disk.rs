@@ -1,0 +1,113 @@
+//! Space that runs out, by a limit or on a disk.
+//!
+//! A limit on the sizes of files stands in for a full disk. It holds for a
+//! process, so that test starts one of its own.
+
+use std::process::Command;
+
+use pantile::{Database, Durability, Error, MediumKind, Options, Range, Table, TableDef, Type, Value};
+use pantile_nvm::NvmConfig;
+use pantile_testkit::{ScratchDir, fails, open_soon};
+
+const CHUNK: u64 = 2 << 20;
+const LIMITED: &str = "PANTILE_TEST_LIMITED";
+
+fn table(db: &Database) -> Table {
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(400_000));
+    db.create_table(def.primary_key(["id"])).expect("create")
+}
+
+fn ids(db: &Database, table: &Table) -> Vec<u64> {
+    let txn = db.begin_read().expect("begin");
+    let rows = txn.scan(table, Range::all()).expect("scan");
+    rows.map(|row| row.and_then(|row| row.get(0)).expect("row")).collect()
+}
+
+/// Fills a database until a commit is refused, and sees that nothing of it is
+/// left, that reads and small commits go on, and that all is there afterwards.
+fn fill(open: impl Fn() -> Database) {
+    let db = open();
+    let table = table(&db);
+    let small = |id: u64| db.run(|txn| txn.insert(&table, &[id.into(), Value::Bytes(b"small")]));
+    small(0).expect("room");
+    // Tombstones are a size of their own, which needs a block of its own.
+    small(1).expect("room");
+    assert!(db.run(|txn| txn.delete(&table, &[1u64.into()])).expect("room"));
+    let data = vec![7; 30_000];
+    let mut expected = vec![0];
+    let refused = (1u64..10_000).step_by(10).find_map(|first| {
+        let outcome = db.run(|txn| {
+            (first..first + 10).try_for_each(|id| txn.insert(&table, &[id.into(), Value::Bytes(&data)]))
+        });
+        match outcome {
+            Ok(()) => {
+                expected.extend(first..first + 10);
+                None
+            }
+            Err(error) => Some(error),
+        }
+    });
+    let error = refused.expect("full at last");
+    fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room", "left no trace", "reads go on");
+    let before = ids(&db, &table);
+    assert_eq!(before, expected, "the refused commit left a trace");
+    // Rows, deletions and updates of a size for which a block is open still fit.
+    for id in 20_000..20_100 {
+        small(id).expect("small commits go on");
+        expected.push(id);
+    }
+    assert!(db.run(|txn| txn.delete(&table, &[20_000u64.into()])).expect("deletions go on"));
+    expected.retain(|&id| id != 20_000);
+    let mut txn = db.begin().expect("begin");
+    let huge = vec![1; 300_000];
+    txn.insert(&table, &[50_000u64.into(), Value::Bytes(&huge)]).expect("private until the commit");
+    fails!(txn.commit(), Error::StorageFull { .. }, "left no trace");
+    assert_eq!(ids(&db, &table), expected);
+    if db.medium().facts().survives_exit {
+        db.close().expect("closing needs no room");
+        drop(table);
+        let db = open();
+        assert_eq!(ids(&db, &db.table("t").expect("table")), expected);
+    }
+}
+
+#[test]
+fn a_limit_that_is_reached() {
+    let limit = 6 * CHUNK;
+    fill(|| Options::new().medium(MediumKind::Dram).max_bytes(limit).open("unused").expect("open"));
+    for options in [
+        Options::new(),
+        Options::new().durability(Durability::None),
+        Options::new().custom_medium(NvmConfig::E),
+    ] {
+        let place = ScratchDir::new();
+        let options = options.max_bytes(limit);
+        fill(|| open_soon(&options, place.path()).expect("open"));
+    }
+}
+
+/// Does nothing unless it is started under a limit on the sizes of files.
+#[test]
+fn full_disk() {
+    if std::env::var_os(LIMITED).is_none() {
+        return;
+    }
+    for durability in [Durability::Sync, Durability::Group, Durability::None] {
+        let place = ScratchDir::new();
+        let options = Options::new().durability(durability);
+        fill(|| open_soon(&options, place.path()).expect("open"));
+    }
+}
+
+#[test]
+fn a_disk_that_is_full() {
+    // In blocks of 512 bytes; with the signal ignored the system returns an error.
+    let limited =
+        format!("ulimit -f {} && trap '' XFSZ && exec \"$0\" --exact disk::full_disk", 8 * CHUNK / 512);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(limited).arg(std::env::current_exe().expect("this binary")).env(LIMITED, "1");
+    let output = shell.output().expect("run");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
+}

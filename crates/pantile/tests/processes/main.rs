@@ -1,0 +1,11 @@
+//! Tests that start this program again, under a limit or to kill it, and tests
+//! that count what the process has.
+//!
+//! A child that is being started holds inherited locks until it runs its
+//! program, so every test here opens its databases with `open_soon`.
+
+mod collector_threads;
+mod disk;
+mod media;
+mod memory;
+mod open_once;

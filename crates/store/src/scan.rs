@@ -1,0 +1,499 @@
+//! Recovery: one parallel pass over the medium finds what was committed.
+//!
+//! After Zen 3.3.3, with two differences. A content says how many contents its
+//! transaction wrote, so commit is evident from the contents themselves and
+//! needs no mark that is flushed after them (I-8). And contents at or
+//! below the durable watermark are known to be committed, so only the few
+//! above it are counted. Recovery changes nothing but slots of transactions
+//! that did not commit, and a second recovery finds the same (idempotent).
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use pantile_base::control::{Control, is_removed};
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use pantile_base::sync::thread;
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_media::{MediumError, MediumExt};
+
+use crate::block::{Block, BlockId, BlockState, Chunk};
+use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
+use crate::error::StoreError;
+use crate::format::{
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
+};
+use crate::geometry::Geometry;
+use crate::state_record::{PartlyFilled, StateRecord};
+use crate::store::Store;
+use crate::stream::class_key;
+
+pub(crate) const ROTTEN: &str = "the checksum of a committed content does not fit";
+pub(crate) const NONSENSE: &str = "the chunk header makes no sense";
+pub(crate) const FOREIGN_MARK: &str = "a frozen mark of another life";
+pub(crate) const LOST_BLOCK: &str = "the block was partly filled and has lost its descriptor";
+pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
+
+/// A committed content.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Where it lies.
+    pub address: Address,
+    /// The content.
+    pub content: Content<'a>,
+}
+
+/// How far the scan is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScanProgress {
+    /// Bytes of the medium scanned.
+    pub done: u64,
+    /// Bytes to scan.
+    pub total: u64,
+}
+
+/// How to scan, and what to call. Calls come from several threads.
+pub struct Scan<'a> {
+    /// Threads to scan with, at least 1.
+    pub threads: usize,
+    /// Called with committed contents of a table, in no order.
+    pub found: &'a (dyn Fn(TableId, &[Found<'_>]) + Sync),
+    /// Called now and then.
+    pub progress: &'a (dyn Fn(ScanProgress) + Sync),
+}
+
+/// What the scan saw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanSummary {
+    /// Contents of committed transactions.
+    pub contents: u64,
+    /// Their bytes, headers included.
+    pub content_bytes: u64,
+    /// Contents of transactions that did not commit, now void.
+    pub discarded: u64,
+    /// The highest timestamp anywhere on the medium (T5).
+    pub highest: Timestamp,
+    /// The database had been closed.
+    pub was_closed: bool,
+}
+
+/// A content above the watermark, whose transaction's evidence is to be counted.
+struct Uncertain {
+    block: BlockId,
+    slot: u32,
+}
+
+/// What one thread has seen.
+#[derive(Default)]
+struct Seen {
+    summary: ScanSummary,
+    uncertain: Vec<Uncertain>,
+    holes: Vec<Uncertain>,
+    /// Where, and what.
+    damage: Vec<(String, String)>,
+    /// The medium could not read something.
+    unreadable: Option<MediumError>,
+    free_chunks: Vec<u32>,
+    /// Entries of chunk pages that were cut off, by offset.
+    torn: Vec<u64>,
+}
+
+/// What must be found in a block (I-9).
+pub(crate) struct Expectation {
+    taken_at: u64,
+    /// Contents of transactions at or below count by themselves,
+    watermark: u64,
+    /// but for these.
+    undecided: Vec<u64>,
+    listed: HashMap<BlockId, PartlyFilled, FixedState>,
+    /// Nothing was written after the record: all listed blocks are in use.
+    pub closed: bool,
+}
+
+impl Expectation {
+    pub fn new(state: &StateRecord) -> Self {
+        let named = |p: &PartlyFilled| (BlockId { chunk: p.chunk, index: p.index }, *p);
+        Self {
+            // Nothing was opened after a record that was the last.
+            taken_at: if state.closed { u64::MAX } else { state.taken_at },
+            watermark: state.watermark,
+            undecided: state.undecided.clone(),
+            listed: state.partly_filled.iter().map(named).collect(),
+            closed: state.closed,
+        }
+    }
+
+    /// Blocks that must be in use and are not; `opened_at` looks them up.
+    pub fn missing(&self, opened_at: impl Fn(BlockId) -> Option<u64>) -> Vec<BlockId> {
+        let is_missing = |(id, listed): &(&BlockId, &PartlyFilled)| opened_at(**id) != Some(listed.opened_at);
+        let listed = self.listed.iter().filter(|_| self.closed);
+        let mut missing: Vec<_> = listed.filter(is_missing).map(|(id, _)| *id).collect();
+        missing.sort_unstable_by_key(|id| (id.chunk, id.index));
+        missing
+    }
+
+    /// Whether a content is known to be of a transaction that has committed.
+    pub fn is_decided(&self, content: &Content<'_>) -> bool {
+        let begin = content.txn_id().get();
+        content.flags().is_relocated() || begin <= self.watermark && !self.undecided.contains(&begin)
+    }
+
+    /// How many of a block's slots must hold contents.
+    pub fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
+        match self.listed.get(&id) {
+            Some(listed) if listed.opened_at == opened_at => listed.fill.min(slots),
+            _ if opened_at <= self.taken_at => slots,
+            _ => 0,
+        }
+    }
+}
+
+impl Store {
+    /// Scans the medium; must be called once, before anything is appended.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if something that was durable is not as it was;
+    /// nothing has been changed then.
+    pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
+        let state = self.state.lock().clone();
+        let expectation = Expectation::new(&state);
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        let seen = self.scan_chunks(scan, chunks, &expectation);
+        let mut all = Seen::default();
+        for part in seen {
+            all.merge(part);
+        }
+        if let Some(error) = all.unreadable {
+            return Err(error.into());
+        }
+        self.expect_whole(&state, &expectation, &mut all);
+        if let Some((place, what)) = all.damage.first() {
+            let more = all.damage.len() - 1;
+            let more = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
+            return Err(StoreError::Damaged { place: place.clone(), detail: format!("{what}{more}") });
+        }
+        let carved = self.carved() as u64;
+        if carved < state.carved {
+            return Err(StoreError::Damaged {
+                place: format!("{carved} of {} chunks", state.carved),
+                detail: "the others are gone: the medium has been truncated or overwritten".into(),
+            });
+        }
+        let lost_tail = state.relaxed && state.boot != self.options.boot;
+        self.settle(scan, &mut all, lost_tail)?;
+        self.take_stock(chunks, all.free_chunks);
+        all.summary.highest =
+            all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
+        all.summary.was_closed = state.closed;
+        Ok(all.summary)
+    }
+
+    /// Chunks that the scan has found.
+    fn carved(&self) -> usize {
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        (1..chunks).filter(|&n| self.chunk(n).is_some()).count()
+    }
+
+    fn blocks_in_use(&self) -> u64 {
+        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        let used = |chunk: &Chunk| chunk.blocks.iter().filter(|b| b.state() != BlockState::Free).count();
+        (1..chunks).filter_map(|n| self.chunk(n)).map(used).sum::<usize>() as u64
+    }
+
+    /// What a record that was the last one written says about descriptors.
+    fn expect_whole(&self, state: &StateRecord, expect: &Expectation, all: &mut Seen) {
+        let opened_at = |id: BlockId| {
+            let block = self.chunk(id.chunk)?.blocks.get(id.index as usize)?;
+            (block.state() != BlockState::Free).then(|| block.opened_at())
+        };
+        let used = self.blocks_in_use();
+        // If chunks are gone that is what there is to say.
+        let is_short = (self.carved() as u64) < state.carved;
+        if used < state.used && !is_short {
+            let place = format!("{used} of {} blocks", state.used);
+            all.damage.push((place, "the others have lost their descriptors".into()));
+        }
+        for id in expect.missing(opened_at).into_iter().filter(|_| !is_short) {
+            all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
+        }
+        let is_lost = |offset: &&u64| {
+            let is_carved = self.chunk((**offset / CHUNK_BYTES) as u32).is_some();
+            // Of a chunk that is not carved only the first line counts.
+            let counts = is_carved || offset.is_multiple_of(CHUNK_BYTES);
+            state.closed && counts && has_lost_a_word(self.bytes(**offset, ENTRY_BYTES))
+        };
+        for offset in all.torn.iter().filter(is_lost) {
+            all.damage.push((format!("offset {offset}"), LOST_ENTRY.into()));
+        }
+    }
+
+    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Vec<Seen> {
+        let next = AtomicU32::new(1);
+        let done = AtomicU64::new(0);
+        let total = u64::from(chunks) * CHUNK_BYTES;
+        let work = || {
+            let mut seen = Seen::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= chunks {
+                    return seen;
+                }
+                self.scan_chunk(number, scan, expect, &mut seen);
+                let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
+                (scan.progress)(ScanProgress { done, total });
+            }
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..scan.threads.max(1)).map(|_| scope.spawn(work)).collect();
+            let mut seen = vec![work()];
+            seen.extend(others.into_iter().map(|t| t.join().expect("a scanning thread does not panic")));
+            seen
+        })
+    }
+
+    fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
+        let offset = u64::from(number) * CHUNK_BYTES;
+        if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
+            return;
+        }
+        let page = self.bytes(offset, CHUNK_HEADER_BYTES);
+        let header = match ChunkHeader::decode(page, self.identity ^ offset) {
+            Ok(Some(header)) => header,
+            Ok(None) => {
+                seen.torn_entries(page, offset);
+                return seen.free_chunks.push(number);
+            }
+            Err(why) => return seen.damage.push((format!("offset {offset}"), why.into())),
+        };
+        let geometry = Geometry {
+            stride: header.stride,
+            slots: header.slots,
+            block_bytes: header.block_bytes,
+            blocks: header.blocks,
+        };
+        if !geometry.is_sound() {
+            return seen.damage.push((format!("offset {offset}"), NONSENSE.into()));
+        }
+        self.add_chunk(Chunk::new(number, geometry));
+        let chunk = self.chunk(number).expect("just added");
+        for index in 0..geometry.blocks {
+            let at = chunk.descriptor_offset(index);
+            let line = &page[(at - offset) as usize..][..DESCRIPTOR_BYTES];
+            match Descriptor::decode(line, self.identity ^ at) {
+                Ok(Some(descriptor)) => {
+                    let id = BlockId { chunk: number, index };
+                    let block = &chunk.blocks[index as usize];
+                    block.open(TableId(descriptor.table), descriptor.opened_at, descriptor.recycles);
+                    self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
+                    self.scan_frozen_mark(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
+                    if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
+                        self.scan_block(chunk, id, scan, expect, seen);
+                    }
+                }
+                Ok(None) => seen.torn_entries(line, at),
+                Err(why) => seen.damage.push((format!("offset {at}, block {number}.{index}"), why.into())),
+            }
+        }
+    }
+
+    /// Checks a range before it is read. An unreadable range is an error here;
+    /// reading it would end the process.
+    fn is_readable(&self, offset: u64, len: u64, seen: &mut Seen) -> bool {
+        let checked = self.medium.check_readable(offset, len);
+        let is_readable = checked.is_ok();
+        seen.unreadable = seen.unreadable.take().or(checked.err());
+        is_readable
+    }
+
+    fn scan_frozen_mark(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
+        match FrozenMark::decode(entry, self.identity ^ at) {
+            Ok(Some(mark)) if mark.opened_at == block.opened_at() => block.set_frozen_on_medium(),
+            Ok(Some(_)) => seen.damage.push((format!("offset {at}, a frozen mark"), FOREIGN_MARK.into())),
+            Ok(None) => seen.torn_entries(entry, at),
+            Err(why) => seen.damage.push((format!("offset {at}, a frozen mark"), why.into())),
+        }
+    }
+
+    fn scan_block(&self, chunk: &Chunk, id: BlockId, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
+        let block = &chunk.blocks[id.index as usize];
+        let seed = self.content_seed(block.opened_at());
+        let expected = expect.of(id, block.opened_at(), chunk.geometry.slots);
+        let may_be_torn = block.recycles() && !expect.closed;
+        let mut fill = expected;
+        let mut holes = Vec::new();
+        let mut committed = Vec::new();
+        seen.summary.highest = seen.summary.highest.max(Timestamp::from_raw(block.opened_at()));
+        for slot in 0..chunk.geometry.slots {
+            let address = chunk.address(id.index, slot);
+            let Some(content) = self.valid_content(chunk, address, seed) else {
+                if slot < expected && !may_be_torn {
+                    seen.damage.push((place(chunk, block, id, slot), ROTTEN.into()));
+                }
+                holes.push(slot);
+                continue;
+            };
+            fill = fill.max(slot + 1);
+            if content.flags().is_void() {
+                block.map.set(slot);
+                continue;
+            }
+            seen.summary.highest = seen.summary.highest.max(content.txn_id());
+            let begin = content.txn_id().get();
+            block.note_begins(begin, begin, begin);
+            if is_removed(Control::HeadersAreHints) && self.is_superseded_by_header(chunk, id, slot) {
+                continue;
+            }
+            if expect.is_decided(&content) {
+                committed.push(Found { address, content });
+            } else {
+                seen.uncertain.push(Uncertain { block: id, slot });
+            }
+        }
+        seen.committed(scan, block.table(), &committed);
+        block.set_fill(fill);
+        // Slots beyond the last valid one were never written in this life.
+        seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
+    }
+
+    /// What the header on the medium says, which nobody should go by (T4).
+    fn is_superseded_by_header(&self, chunk: &Chunk, id: BlockId, slot: u32) -> bool {
+        let byte = self.bytes(chunk.header_offset(id.index) + u64::from(slot / 8), 1)[0];
+        byte >> (slot % 8) & 1 == 1
+    }
+
+    fn valid_content(&self, chunk: &Chunk, address: Address, seed: u64) -> Option<Content<'_>> {
+        let slot = self.bytes(address.offset(), chunk.geometry.stride as usize);
+        Content::valid_in(slot, seed, address)
+    }
+
+    /// Decides the uncertain transactions and makes void what did not commit,
+    /// so that no later recovery can take it for committed.
+    fn settle(&self, scan: &Scan<'_>, all: &mut Seen, lost_tail: bool) -> Result<(), StoreError> {
+        let mut counted: HashMap<Timestamp, u64, FixedState> = HashMap::default();
+        let uncertain = std::mem::take(&mut all.uncertain);
+        let found = |u: &Uncertain| {
+            let (chunk, block) = self.block(u.block);
+            let address = chunk.address(u.block.index, u.slot);
+            (block.table(), Found { address, content: self.content(address) })
+        };
+        for one in &uncertain {
+            *counted.entry(found(one).1.content.txn_id()).or_default() += 1;
+        }
+        let mut void = std::mem::take(&mut all.holes);
+        for one in uncertain {
+            let (table, found) = found(&one);
+            let complete =
+                counted.get(&found.content.txn_id()) == Some(&found.content.transaction_contents());
+            // After a power failure under relaxed durability later commits may
+            // be whole while earlier ones are not: keep the consistent part.
+            if (complete || is_removed(Control::Evidence)) && !lost_tail {
+                all.committed(scan, table, &[found]);
+            } else {
+                all.summary.discarded += 1;
+                void.push(one);
+            }
+        }
+        self.clear(&all.torn)?;
+        self.make_void(&void)
+    }
+
+    /// Zeroes entries that were cut off, so that what is written over them can
+    /// be cut off in turn without the two being mixed.
+    fn clear(&self, entries: &[u64]) -> Result<(), StoreError> {
+        for &offset in entries {
+            self.medium.write(offset, &[0; ENTRY_BYTES])?;
+            self.medium.flush(offset, ENTRY_BYTES as u64);
+        }
+        if !entries.is_empty() {
+            self.medium.fence()?;
+            self.medium.sync_all()?;
+        }
+        Ok(())
+    }
+
+    fn make_void(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
+        let header = Header {
+            txn_id: Timestamp::ZERO,
+            tuple: TupleId(0),
+            transaction_contents: 0,
+            flags: ContentFlags::VOID,
+        };
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        for one in slots {
+            let (chunk, block) = self.block(one.block);
+            let address = chunk.address(one.block.index, one.slot);
+            block.map.set(one.slot);
+            bytes.clear();
+            encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
+            self.medium.write(address.offset(), &bytes)?;
+            self.medium.flush(address.offset(), bytes.len() as u64);
+        }
+        if !slots.is_empty() {
+            self.medium.fence()?;
+            self.medium.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// Sorts the blocks into free, partly filled and sealed.
+    fn take_stock(&self, chunks: u32, mut free_chunks: Vec<u32>) {
+        let used = (1..chunks).rev().find(|&n| self.chunk(n).is_some()).map_or(1, |last| last + 1);
+        free_chunks.retain(|&n| n < used);
+        free_chunks.sort_unstable_by(|a, b| b.cmp(a));
+        let mut resumable = self.resumable.lock();
+        let mut allocator = self.allocator.lock();
+        // Whether there is space behind them is not known.
+        allocator.discarded = free_chunks;
+        allocator.next_chunk = used;
+        for number in 1..used {
+            let Some(chunk) = self.chunk(number) else { continue };
+            allocator.carved += 1;
+            allocator.count_blocks(&chunk.geometry);
+            for (index, block) in chunk.blocks.iter().enumerate() {
+                let id = BlockId { chunk: number, index: index as u32 };
+                match block.state() {
+                    BlockState::Free => allocator.give(chunk.geometry.stride, id),
+                    _ if block.fill() == chunk.geometry.slots => block.become_(BlockState::Sealed),
+                    _ => {
+                        resumable.entry(class_key(block.table(), chunk.geometry.stride)).or_default().push(id)
+                    }
+                }
+            }
+            if allocator.free_in(chunk) == chunk.geometry.blocks {
+                allocator.empty.push_back((number, Timestamp::ZERO));
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn committed(&mut self, scan: &Scan<'_>, table: TableId, found: &[Found<'_>]) {
+        self.summary.contents += found.len() as u64;
+        self.summary.content_bytes +=
+            found.iter().map(|f| (f.content.row().len() + HEADER_BYTES) as u64).sum::<u64>();
+        (scan.found)(table, found);
+    }
+
+    fn torn_entries(&mut self, bytes: &[u8], offset: u64) {
+        let entries =
+            bytes.chunks(ENTRY_BYTES).enumerate().filter(|(_, entry)| entry.iter().any(|&b| b != 0));
+        self.torn.extend(entries.map(|(n, _)| offset + (n * ENTRY_BYTES) as u64));
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        self.summary.contents += other.summary.contents;
+        self.summary.content_bytes += other.summary.content_bytes;
+        self.summary.highest = self.summary.highest.max(other.summary.highest);
+        self.uncertain.append(&mut other.uncertain);
+        self.holes.append(&mut other.holes);
+        self.damage.append(&mut other.damage);
+        self.unreadable = self.unreadable.take().or(other.unreadable);
+        self.free_chunks.append(&mut other.free_chunks);
+        self.torn.append(&mut other.torn);
+    }
+}
+
+fn place(chunk: &Chunk, block: &Block, id: BlockId, slot: u32) -> String {
+    let offset = chunk.address(id.index, slot).offset();
+    format!("offset {offset}, block {}.{}, slot {slot}, table {}", id.chunk, id.index, block.table().0)
+}

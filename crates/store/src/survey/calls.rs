@@ -1,0 +1,29 @@
+//! What a survey calls with what it finds.
+
+use pantile_base::{Address, TableId};
+
+use crate::content::Content;
+use crate::survey::finding::Finding;
+
+/// A content that is valid where it lies, committed or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Surveyed<'a> {
+    /// Where it lies.
+    pub address: Address,
+    /// The content.
+    pub content: Content<'a>,
+    /// Whether its transaction is known to have committed by this content alone.
+    pub is_decided: bool,
+}
+
+/// What a survey is to do with what it finds. Called from several threads.
+pub struct SurveyCalls<'a> {
+    /// Threads to read with, at least 1.
+    pub threads: usize,
+    /// Called with the valid contents of a block, void ones excepted.
+    pub contents: &'a (dyn Fn(TableId, &[Surveyed<'_>]) + Sync),
+    /// Called with each finding.
+    pub finding: &'a (dyn Fn(Finding) + Sync),
+    /// Called now and then with bytes done and to be done.
+    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+}

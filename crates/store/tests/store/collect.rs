@@ -1,0 +1,344 @@
+//! What the store lets collectors do to blocks: nothing that loses a row,
+//! whatever they ask for (T1, T2, T12, T14).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
+use pantile_store::{
+    Age, BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
+    StoreOptions, Survivor, Urgency,
+};
+
+const CHUNK: u64 = 2 << 20;
+const A: TableId = TableId(20);
+const B: TableId = TableId(21);
+const SLOTS: u64 = 8;
+
+/// Rows by table and tuple: the newest, its transaction, and how often there.
+type Rows = BTreeMap<(u32, u64), Vec<u64>>;
+
+fn memory(chunks: u64) -> Arc<DramMedium> {
+    DramMedium::new(MapOptions { reserve_bytes: 1 << 28, max_bytes: Some(chunks * CHUNK) }).expect("memory")
+}
+
+fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
+    let options =
+        StoreOptions { streams: 1, block_slots: SLOTS as u32, boot: 1, relaxed: false, reuse: None };
+    let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
+    let rows = Mutex::new(Rows::new());
+    store.recover(&Scan {
+        threads: 1,
+        found: &|table, found| {
+            let mut rows = rows.lock().expect("rows");
+            for one in found {
+                let key = (table.0, one.content.tuple().0);
+                rows.entry(key).or_default().push(one.content.txn_id().get());
+            }
+        },
+        progress: &|_| {},
+    })?;
+    Ok((store, rows.into_inner().expect("rows")))
+}
+
+fn open(medium: &Arc<DramMedium>) -> (Store, Rows) {
+    try_open(medium).expect("open")
+}
+
+fn ts(raw: u64) -> Timestamp {
+    Timestamp::from_raw(raw)
+}
+
+fn try_append(
+    store: &Store,
+    urgency: Urgency,
+    at: u64,
+    rows: &[(TableId, u64)],
+) -> Result<Vec<Address>, StoreError> {
+    let contents = rows.iter().map(|&(table, tuple)| NewContent {
+        table,
+        tuple: TupleId(tuple),
+        flags: ContentFlags::ROW,
+        age: Age::First,
+        txn_id: ts(at),
+        transaction_contents: rows.len() as u64,
+        row: b"some row",
+    });
+    let mut addresses = Vec::new();
+    store.append(0, urgency, contents, || ts(at), &mut addresses)?.persist()?;
+    Ok(addresses)
+}
+
+fn append(store: &Store, at: u64, rows: &[(TableId, u64)]) -> Vec<Address> {
+    try_append(store, Urgency::Write, at, rows).expect("append")
+}
+
+fn record(store: &Store, at: u64) {
+    store.record_state(store.sample(ts(at)), false, &[]).expect("record");
+}
+
+/// A block's worth of rows in one transaction, and their block.
+fn block_of(store: &Store, table: TableId, at: u64) -> (BlockRef, Vec<Address>) {
+    let rows: Vec<_> = (0..SLOTS).map(|tuple| (table, tuple)).collect();
+    let addresses = append(store, at, &rows);
+    (block_at(store, addresses[0]), addresses)
+}
+
+fn block_at(store: &Store, address: Address) -> BlockRef {
+    let chunk = (address.offset() / CHUNK) as u32;
+    let blocks = (0..store.blocks_in(chunk)).filter_map(|index| store.block_at(chunk, index));
+    // Strides and headers of these tests: 24 + 8 bytes, 256 bytes.
+    let index = (address.offset() % CHUNK - 4096) / (256 + 32 * SLOTS).next_multiple_of(64);
+    let at = (0..store.blocks_in(chunk)).position(|n| u64::from(n) == index).expect("a block");
+    let found = store.block_at(chunk, at as u32).expect("in use");
+    assert!(blocks.into_iter().any(|b| b == found));
+    found
+}
+
+fn survivors(store: &Store, block: BlockRef) -> Vec<Survivor<'_>> {
+    let mut out = Vec::new();
+    assert_eq!(store.survivors(block, 0, 100, &mut out), None);
+    out
+}
+
+fn refusal(store: &Store, block: BlockRef, copies: Option<pantile_media::SyncPoint>) -> Option<Refused> {
+    store.release(block, copies, None).expect("no failure").err()
+}
+
+#[test]
+fn blocks_are_released_only_when_nothing_is_lost() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (block, addresses) = block_of(&store, A, 1000);
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen), "it is sealed");
+    assert!(store.freeze(block).expect("freeze"));
+    assert!(!store.freeze(block).expect("freeze"), "once");
+    assert_eq!(refusal(&store, block, None), Some(Refused::Alive(SLOTS as u32)));
+    for address in &addresses[1..] {
+        store.supersede(*address, ts(2000));
+    }
+    assert_eq!(refusal(&store, block, None), Some(Refused::Alive(1)));
+    store.leave(addresses[0], ts(2100));
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "above the durable watermark (T1)");
+    record(&store, 1999);
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "what superseded it is above");
+    record(&store, 2000);
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "no record expects the copy yet");
+    record(&store, 2100);
+    let info = store.block_info(block).expect("alive");
+    assert_eq!((info.evidence, info.seen_until), (ts(2100), ts(2100)));
+    assert_eq!(refusal(&store, block, None), None);
+    assert_eq!(store.block_info(block).map(|i| i.state), Some(BlockState::Released));
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen), "once");
+    store.free(block, ts(3000));
+    assert!(store.block_info(block).is_none(), "its life is over");
+    assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen));
+}
+
+#[test]
+fn survivors_are_committed_by_themselves() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    // One transaction over two tables; only its part in A is copied.
+    let rows: Vec<_> = (0..SLOTS).map(|tuple| (A, tuple)).chain([(B, 1)]).collect();
+    let addresses = append(&store, 1000, &rows);
+    let block = block_at(&store, addresses[0]);
+    assert!(store.freeze(block).expect("freeze"));
+    addresses[2..SLOTS as usize].iter().for_each(|address| _ = store.supersede(*address, ts(1500)));
+    let moved = survivors(&store, block);
+    assert_eq!(moved.len(), 2);
+    let moved: Vec<_> = moved.into_iter().map(|s| (A, s)).collect();
+    let mut copies = Vec::new();
+    store.copy_survivors(0, &moved, || ts(1600), &mut copies).expect("copy");
+    drop(moved);
+    drop(store);
+    // The transaction cannot be whole any more: a part of it rots.
+    medium.write(addresses[8].offset(), &[0; 24]).expect("write");
+    let (store, rows) = open(&medium);
+    let expected = Rows::from([((A.0, 0), vec![1000]), ((A.0, 1), vec![1000])]);
+    assert_eq!(rows, expected, "the copies count, and nothing else of it");
+    assert!(copies.iter().all(|to| store.content(*to).flags().is_relocated()));
+}
+
+#[test]
+fn a_recycled_block_starts_anew() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (block, addresses) = block_of(&store, A, 1000);
+    addresses.iter().for_each(|address| _ = store.supersede(*address, ts(1100)));
+    record(&store, 1200);
+    assert!(store.freeze(block).expect("freeze"));
+    assert_eq!(refusal(&store, block, None), None);
+    store.medium().fence().expect("fence");
+    store.free(block, ts(1300));
+    // Its place is used by another table, and only in part.
+    let mut used = Rows::new();
+    let again = loop {
+        let at = 2000 + used.len() as u64;
+        assert!(used.len() < 1000, "the place is not used again");
+        used.insert((B.0, at), vec![at]);
+        let again = append(&store, at, &[(B, at)]);
+        if again == addresses[..1] {
+            break again;
+        }
+    };
+    let other = block_at(&store, again[0]);
+    assert_ne!(other, block);
+    assert!(store.block_info(block).is_none() && !store.frozen_on_medium(other));
+    drop(store);
+    let (store, rows) = open(&medium);
+    assert_eq!(rows, used);
+    let found = block_at(&store, again[0]);
+    assert!(!store.frozen_on_medium(found), "the mark is of an earlier life");
+    assert_eq!(store.block_info(found).map(|i| (i.fill, i.obsolete)), Some((1, 0)));
+}
+
+#[test]
+fn frozen_blocks_are_known_after_a_crash() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (frozen, addresses) = block_of(&store, A, 1000);
+    let (sealed, _) = block_of(&store, B, 1100);
+    store.supersede(addresses[3], ts(1050));
+    assert!(store.freeze(frozen).expect("freeze"));
+    store.medium().fence().expect("fence");
+    drop(store);
+    for _ in 0..2 {
+        let (store, rows) = open(&medium);
+        assert!(store.frozen_on_medium(frozen) && !store.frozen_on_medium(sealed));
+        assert_eq!(store.block_info(frozen).map(|i| i.state), Some(BlockState::Sealed));
+        // The header on the medium is not believed (T4).
+        assert_eq!(store.block_info(frozen).map(|i| i.obsolete), Some(0));
+        assert_eq!(rows.len(), 2 * SLOTS as usize);
+    }
+}
+
+#[test]
+fn a_damaged_frozen_mark_is_reported_with_its_place() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (block, addresses) = block_of(&store, A, 1000);
+    assert!(store.freeze(block).expect("freeze"));
+    store.medium().fence().expect("fence");
+    record(&store, 1001);
+    drop(store);
+    // The second half of the block's line.
+    let index = (addresses[0].offset() % CHUNK - 4096) / (256 + 32 * SLOTS);
+    let mark = addresses[0].offset() / CHUNK * CHUNK + 64 * (index + 1) + 32;
+    let mut byte = [0];
+    medium.read(mark, &mut byte).expect("read");
+    for bit in [0, 3, 7] {
+        medium.write(mark, &[byte[0] ^ (1 << bit)]).expect("write");
+        let Err(StoreError::Damaged { place, .. }) = try_open(&medium).map(|_| ()) else {
+            panic!("bit {bit}: not noticed");
+        };
+        assert!(place.contains(&mark.to_string()) && place.contains("frozen"), "{place}");
+    }
+    // One that was cut off counts as not written, and is cleared.
+    medium.write(mark, &[0; 8]).expect("write");
+    let (store, rows) = open(&medium);
+    assert!(!store.frozen_on_medium(block));
+    assert_eq!(rows.len(), SLOTS as usize);
+    let mut line = [1; 32];
+    medium.read(mark, &mut line).expect("read");
+    assert_eq!(line, [0; 32]);
+}
+
+/// Empties and frees a block as a collector does.
+fn reclaim(store: &Store, block: BlockRef, addresses: &[Address], at: u64) {
+    addresses.iter().for_each(|address| _ = store.supersede(*address, ts(at)));
+    record(store, at + 1);
+    assert!(store.freeze(block).expect("freeze"));
+    assert_eq!(refusal(store, block, None), None);
+    store.medium().fence().expect("fence");
+    store.free(block, ts(at + 2));
+}
+
+#[test]
+fn empty_chunks_are_taken_apart_and_used_for_other_sizes() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (block, addresses) = block_of(&store, A, 1000);
+    assert!(store.retire_chunk(true, || ts(1001), |_| true).is_none(), "it is not empty");
+    reclaim(&store, block, &addresses, 1100);
+    assert!(store.retire_chunk(true, || ts(1200), |_| false).is_none(), "somebody may be looking");
+    assert!(store.retire_chunk(false, || ts(1200), |_| true).is_none(), "one is kept ready");
+    let mut chunk = store.retire_chunk(true, || ts(1200), |_| true).expect("it is empty");
+    assert!(!store.forget_chunk(&mut chunk).expect("forget"), "a record still counts it");
+    record(&store, 1300);
+    while !store.forget_chunk(&mut chunk).expect("forget") {
+        store.medium().fence().expect("fence");
+    }
+    let before = store.space();
+    store.return_chunk(chunk).expect("return");
+    assert!(store.space().free_chunk_bytes + store.room().0 >= before.free_chunk_bytes);
+    append(&store, 2000, &[(B, 1)]);
+    record(&store, 2001);
+    drop(store);
+    assert_eq!(open(&medium).1, Rows::from([((B.0, 1), vec![2000])]));
+}
+
+#[test]
+fn the_reserve_is_kept_for_the_urgent() {
+    let medium = memory(32);
+    let (store, _) = open(&medium);
+    // A table each: every append takes a chunk for a stride of its own.
+    let fill = |urgency: Urgency, from: u64| {
+        (from..from + 64)
+            .take_while(|n| {
+                let row = vec![1; 40 + 8 * *n as usize];
+                let new = [NewContent {
+                    table: TableId(100 + *n as u32),
+                    tuple: TupleId(0),
+                    flags: ContentFlags::ROW,
+                    age: Age::First,
+                    txn_id: ts(1000 + n),
+                    transaction_contents: 1,
+                    row: &row,
+                }];
+                let appended = store.append(0, urgency, new.into_iter(), || ts(1000 + n), &mut Vec::new());
+                appended.and_then(|a| a.persist()).is_ok()
+            })
+            .count()
+    };
+    let by_writers = fill(Urgency::Write, 0);
+    assert!(by_writers > 20, "{by_writers} tables");
+    let by_deletes = fill(Urgency::Delete, 64);
+    assert!(by_deletes > 0, "deletes go on when writers are refused");
+    assert_eq!(fill(Urgency::Write, 140), 0);
+    let by_collector = fill(Urgency::Collect, 192);
+    assert!(by_collector > 0, "the collector goes on when deletes are refused");
+    assert_eq!(store.space().medium_bytes, 32 * CHUNK, "all of it is in use");
+}
+
+#[test]
+fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let mut kept = 0;
+    // Tiles of all lives but the last few are dropped, so lives can go round.
+    for n in 0..40u64 {
+        let at = 1000 * (n + 1);
+        let (block, addresses) = block_of(&store, A, at);
+        let older = Address::from_offset(addresses[1].offset());
+        store.set_link(addresses[0], older, ts(at));
+        addresses.iter().for_each(|address| _ = store.supersede(*address, ts(at + 1)));
+        record(&store, at + 2);
+        assert!(store.freeze(block).expect("freeze"));
+        let released = store
+            .release(block, None, Some(KeepLinks { until: ts(at + 1), instead: None }))
+            .expect("no failure");
+        assert!(matches!(released, Ok(None)), "the tile is kept");
+        store.medium().fence().expect("fence");
+        store.free(block, ts(at + 3));
+        kept += 1;
+        assert_eq!(store.kept_tiles(), kept);
+        if n % 10 == 9 {
+            assert_eq!(store.take_kept_tiles(ts(at - 5000)).len() as u64, kept - 6);
+            kept = store.kept_tiles();
+        }
+    }
+    assert_eq!(store.take_kept_tiles(ts(1 << 40)).len() as u64, kept);
+    assert_eq!(store.kept_tiles(), 0);
+}

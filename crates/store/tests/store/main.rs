@@ -1,0 +1,4 @@
+//! The store: what it lets collectors do, and what it finds when it is opened.
+
+mod collect;
+mod recover;

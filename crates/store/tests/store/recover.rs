@@ -1,0 +1,342 @@
+//! What a store finds when it is opened again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
+use pantile_store::{
+    Age, ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
+};
+
+const CHUNK: u64 = 2 << 20;
+const A: TableId = TableId(20);
+const B: TableId = TableId(21);
+
+fn memory(chunks: u64) -> Arc<DramMedium> {
+    DramMedium::new(MapOptions { reserve_bytes: 1 << 28, max_bytes: Some(chunks * CHUNK) }).expect("memory")
+}
+
+/// Contents found, by table and tuple: transaction and row.
+type Rows = BTreeMap<(u32, u64), (u64, Vec<u8>)>;
+
+struct Opened {
+    store: Store,
+    rows: Rows,
+    summary: ScanSummary,
+}
+
+fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened, StoreError> {
+    let medium = Arc::clone(medium) as Arc<dyn Medium>;
+    let store = Store::open(
+        medium,
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed, reuse: None },
+        0x1234_5678,
+    )?;
+    let rows = Mutex::new(Rows::new());
+    let summary = store.recover(&Scan {
+        threads: 2,
+        found: &|table, found| {
+            let mut rows = rows.lock().expect("rows");
+            for one in found {
+                let content = (one.content.txn_id().get(), one.content.row().to_vec());
+                assert!(rows.insert((table.0, one.content.tuple().0), content).is_none());
+            }
+        },
+        progress: &|_| {},
+    })?;
+    Ok(Opened { store, rows: rows.into_inner().expect("rows"), summary })
+}
+
+fn open(medium: &Arc<DramMedium>) -> Opened {
+    try_open(medium, 1, false).expect("open")
+}
+
+/// Appends a transaction; a block that it opens is opened at the same time.
+fn append(store: &Store, ts: u64, contents: &[(TableId, u64, &[u8])]) -> Vec<Address> {
+    try_append(store, ts, contents).expect("append")
+}
+
+fn try_append(
+    store: &Store,
+    ts: u64,
+    contents: &[(TableId, u64, &[u8])],
+) -> Result<Vec<Address>, StoreError> {
+    append_at(store, ts, ts, contents)
+}
+
+/// As [`try_append`], by a transaction that began long before `now`.
+fn append_at(
+    store: &Store,
+    ts: u64,
+    now: u64,
+    contents: &[(TableId, u64, &[u8])],
+) -> Result<Vec<Address>, StoreError> {
+    let (ts, now) = (Timestamp::from_raw(ts), Timestamp::from_raw(now));
+    let new = contents.iter().map(|&(table, tuple, row)| NewContent {
+        table,
+        tuple: TupleId(tuple),
+        flags: ContentFlags::ROW,
+        age: Age::First,
+        txn_id: ts,
+        transaction_contents: contents.len() as u64,
+        row,
+    });
+    let mut addresses = Vec::new();
+    store.append(0, Urgency::Write, new, || now, &mut addresses)?.persist()?;
+    Ok(addresses)
+}
+
+fn record(store: &Store, taken_at: u64) {
+    store.record_state(store.sample(Timestamp::from_raw(taken_at)), false, &[]).expect("record");
+}
+
+fn expect(rows: &Rows, expected: &[(TableId, u64, u64, &[u8])]) {
+    let expected = expected.iter().map(|&(table, tuple, ts, row)| ((table.0, tuple), (ts, row.to_vec())));
+    assert_eq!(*rows, expected.collect());
+}
+
+#[test]
+fn partly_filled_blocks_are_taken_up_again() {
+    let medium = memory(8);
+    let mut expected = Vec::new();
+    for life in 0..5u64 {
+        let Opened { store, rows, .. } = open(&medium);
+        expect(&rows, &expected);
+        let ts = 1000 * (life + 1);
+        append(&store, ts, &[(A, life, b"row"), (B, life, b"other")]);
+        expected.extend([(A, life, ts, &b"row"[..]), (B, life, ts, b"other")]);
+        assert_eq!(store.space().open_blocks, 2, "a new block in life {life}");
+        if life % 2 == 0 {
+            record(&store, ts + 1);
+        }
+    }
+    let summary = open(&medium).summary;
+    assert_eq!((summary.contents, summary.discarded), (10, 0));
+    assert_eq!(summary.highest, Timestamp::from_raw(5001), "timestamps go on above (T5)");
+}
+
+#[test]
+fn a_transaction_counts_only_if_all_of_it_is_there() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    append(&store, 1000, &[(A, 1, b"whole"), (B, 1, b"whole")]);
+    let torn = append(&store, 2000, &[(A, 2, b"torn"), (B, 2, b"torn"), (A, 3, b"torn")]);
+    append(&store, 3000, &[(B, 4, b"later")]);
+    drop(store);
+    medium.write(torn[1].offset(), &[0; 24]).expect("write");
+    for recovery in 0..3 {
+        let opened = open(&medium);
+        expect(&opened.rows, &[(A, 1, 1000, b"whole"), (B, 1, 1000, b"whole"), (B, 4, 3000, b"later")]);
+        let discarded = if recovery == 0 { 2 } else { 0 };
+        assert_eq!(opened.summary.discarded, discarded, "recovery {recovery}");
+        // What did not commit was made void: a record may claim the slots now.
+        record(&opened.store, 4000);
+    }
+    let store = open(&medium).store;
+    let again = append(&store, 5000, &[(A, 2, b"again")]);
+    assert!(again[0].offset() > torn[2].offset(), "void slots are not used again");
+}
+
+#[test]
+fn an_undecided_transaction_counts_only_if_all_of_it_is_there() {
+    for whole in [true, false] {
+        let medium = memory(8);
+        let store = open(&medium).store;
+        append(&store, 1000, &[(A, 1, b"decided")]);
+        let sample = store.sample(Timestamp::from_raw(5000));
+        store.record_state(sample, false, &[Timestamp::from_raw(2000)]).expect("record");
+        let late = append_at(&store, 2000, 6000, &[(A, 2, b"late"), (B, 2, b"late")]).expect("append");
+        drop(store);
+        if !whole {
+            medium.write(late[1].offset(), &[0; 24]).expect("write");
+        }
+        let rows = open(&medium).rows;
+        let decided = (A, 1, 1000, &b"decided"[..]);
+        let late = [decided, (A, 2, 2000, b"late"), (B, 2, 2000, b"late")];
+        expect(&rows, if whole { &late } else { &late[..1] });
+    }
+}
+
+#[test]
+fn what_was_durable_and_does_not_fit_is_damage() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    let addresses = append(&store, 1000, &[(A, 1, b"one"), (A, 2, b"two")]);
+    record(&store, 1001);
+    drop(store);
+    medium.write(addresses[1].offset() + 24, b"2").expect("write");
+    let before = bytes(&medium);
+    let Err(StoreError::Damaged { place, .. }) = try_open(&medium, 1, false).map(|_| ()) else {
+        panic!("damage was not noticed");
+    };
+    assert!(place.contains("slot 1") && place.contains("table 20"), "{place}");
+    assert!(place.contains(&addresses[1].offset().to_string()), "{place}");
+    assert!(bytes(&medium) == before, "the medium was changed");
+}
+
+fn bytes(medium: &DramMedium) -> Vec<u8> {
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.read(0, &mut bytes).expect("read");
+    bytes
+}
+
+#[test]
+fn released_blocks_begin_a_new_life() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    for n in 0..50 {
+        append(&store, 1000 + n, &[(A, n, b"of the first life")]);
+    }
+    // The record lists the block with 50 slots filled.
+    record(&store, 2000);
+    store.release_table(A, Timestamp::from_raw(2500)).expect("release");
+    append(&store, 3000, &[(B, 1, b"of the second one")]);
+    assert_eq!(store.space().open_blocks, 1);
+    drop(store);
+    let opened = open(&medium);
+    expect(&opened.rows, &[(B, 1, 3000, b"of the second one")]);
+    append(&opened.store, 4000, &[(B, 2, b"of the second one")]);
+    assert_eq!(opened.store.space().open_blocks, 1, "its block is taken up again");
+}
+
+#[test]
+fn relaxed_commits_after_the_record_are_dropped_with_the_boot() {
+    for (boot, kept) in [(1, true), (2, false)] {
+        let medium = memory(8);
+        let store = try_open(&medium, 1, true).expect("open").store;
+        append(&store, 1000, &[(A, 1, b"recorded")]);
+        record(&store, 1001);
+        append(&store, 2000, &[(A, 2, b"whole"), (B, 2, b"whole")]);
+        drop(store);
+        for _ in 0..2 {
+            let opened = try_open(&medium, boot, true).expect("open");
+            let mut expected = vec![(A, 1, 1000, &b"recorded"[..])];
+            if kept {
+                expected.extend([(A, 2, 2000, &b"whole"[..]), (B, 2, 2000, b"whole")]);
+            }
+            expect(&opened.rows, &expected);
+        }
+    }
+}
+
+#[test]
+fn the_older_record_serves_if_the_newer_is_gone() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    append(&store, 1000, &[(A, 1, b"one")]);
+    record(&store, 1001); // sequence 3, the second place
+    append(&store, 2000, &[(A, 2, b"two"), (B, 2, b"two")]);
+    record(&store, 2001); // sequence 4, the first place
+    drop(store);
+    let expected: &[(TableId, u64, u64, &[u8])] =
+        &[(A, 1, 1000, b"one"), (A, 2, 2000, b"two"), (B, 2, 2000, b"two")];
+    let copies = [64 << 10, (64 << 10) + (480 << 10)];
+    let watermarks = [2001, 1001];
+    for (copy, watermark) in copies.into_iter().zip(watermarks) {
+        medium.write(copy + 8, &[0xee]).expect("write");
+        let opened = open(&medium);
+        assert_eq!(opened.store.durable_watermark(), Timestamp::from_raw(watermark));
+        expect(&opened.rows, expected);
+    }
+    for copy in [1 << 20, (1 << 20) + (480 << 10)] {
+        medium.write(copy + 8, &[0xee]).expect("write");
+    }
+    let error = try_open(&medium, 1, false).map(|_| ()).expect_err("no record is left");
+    assert!(error.to_string().contains("state records"), "{error}");
+}
+
+#[test]
+fn lines_that_were_cut_off_are_cleared() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    append(&store, 1000, &[(A, 1, b"one")]);
+    record(&store, 1001);
+    drop(store);
+    // A descriptor of which half is there, and a chunk header likewise with a descriptor behind it.
+    medium.grow(3 * CHUNK).expect("grow");
+    for line in [CHUNK + 5 * 64, 2 * CHUNK, 2 * CHUNK + 64] {
+        medium.write(line + 8, &[0xab; 16]).expect("write");
+    }
+    expect(&open(&medium).rows, &[(A, 1, 1000, b"one")]);
+    let bytes = bytes(&medium);
+    for line in [CHUNK + 5 * 64, 2 * CHUNK, 2 * CHUNK + 64] {
+        assert!(bytes[line as usize..][..64].iter().all(|&b| b == 0), "line {line}");
+    }
+}
+
+#[test]
+fn a_store_whose_making_was_cut_short_is_made_anew() {
+    let whole = memory(8);
+    drop(open(&whole).store);
+    let bytes = bytes(&whole);
+    for words in 0..15u32 {
+        let medium = memory(8);
+        medium.grow(CHUNK).expect("grow");
+        medium.write(64, &bytes[64..]).expect("write");
+        for (n, at) in [0, 8, 16, 56].into_iter().enumerate() {
+            if words & (1 << n) != 0 {
+                medium.write(at as u64, &bytes[at..at + 8]).expect("write");
+            }
+        }
+        expect(&open(&medium).rows, &[]);
+    }
+}
+
+#[test]
+fn a_full_medium_refuses_whole_transactions() {
+    let medium = memory(3);
+    let store = open(&medium).store;
+    let row = vec![1; 1000];
+    append(&store, 1000, &[(A, 0, &row)]);
+    let many: Vec<_> = (0..4000).map(|tuple| (A, tuple, &row[..])).collect();
+    let error = try_append(&store, 2000, &many).expect_err("full");
+    assert!(matches!(&error, StoreError::Medium(error) if error.is_full()), "{error}");
+    // The blocks that it had opened serve others, of the same table and size.
+    append(&store, 3000, &many[1..1200]);
+    let error = try_append(&store, 3500, &[(B, 1, b"another size")]).expect_err("full");
+    assert!(matches!(&error, StoreError::Medium(error) if error.is_full()), "{error}");
+    record(&store, 4000);
+    drop(store);
+    let opened = open(&medium);
+    assert_eq!(opened.rows.len(), 1200);
+    assert!(opened.rows.values().all(|(ts, _)| *ts == 1000 || *ts == 3000));
+}
+
+#[test]
+fn missing_chunks_are_noticed() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    append(&store, 1000, &[(A, 1, b"one"), (A, 2, &[1; 500])]);
+    record(&store, 1001);
+    drop(store);
+    let short = memory(8);
+    short.grow(2 * CHUNK).expect("grow");
+    short.write(0, &bytes(&medium)[..2 * CHUNK as usize]).expect("write");
+    let error = try_open(&short, 1, false).map(|_| ()).expect_err("truncated");
+    assert!(
+        matches!(error, StoreError::Damaged { .. }) && error.to_string().contains("truncated"),
+        "{error}"
+    );
+}
+
+#[test]
+fn nobody_relies_on_a_block_that_is_not_durable() {
+    let medium = memory(8);
+    let store = open(&medium).store;
+    let flags = ContentFlags::ROW;
+    let ts = Timestamp::from_raw(1000);
+    let (tuple, row) = (TupleId(1), &b"opens the block"[..]);
+    let new =
+        [NewContent { table: A, tuple, flags, age: Age::First, txn_id: ts, transaction_contents: 1, row }];
+    let mut addresses = Vec::new();
+    let opening = store.append(0, Urgency::Write, new.into_iter(), || ts, &mut addresses).expect("append");
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| append(&store, 2000, &[(A, 2, b"opens the block")]));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!other.is_finished(), "appended to a block whose descriptor may be lost (I-7)");
+        opening.persist().expect("persist");
+        other.join().expect("no panic");
+    });
+    assert_eq!(store.space().open_blocks, 1);
+}

@@ -1,0 +1,98 @@
+//! The bytes of a medium, without its pages of zeros.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pantile_base::limits::CHUNK_BYTES;
+
+use crate::Random;
+
+pub(crate) const PAGE: u64 = 4096;
+
+type Page = [u8; PAGE as usize];
+
+/// What a medium holds at one moment. Clones share pages.
+#[derive(Clone, Default, Debug)]
+pub struct Image {
+    len: u64,
+    pages: BTreeMap<u64, Arc<Page>>,
+}
+
+impl Image {
+    /// The image of a medium with these bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let mut image = Self::default();
+        for (n, page) in (0..).zip(bytes.chunks(PAGE as usize)) {
+            if page.iter().any(|byte| *byte != 0) {
+                image.store(n * PAGE, page);
+            }
+        }
+        image.grow(bytes.len() as u64);
+        image
+    }
+
+    /// Bytes of the medium, in whole chunks.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the medium is new.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn grow(&mut self, len: u64) {
+        self.len = self.len.max(len);
+    }
+
+    /// Stores bytes that lie in one page. Grows the medium to hold them, in
+    /// whole chunks.
+    pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
+        self.grow((offset + 1).next_multiple_of(CHUNK_BYTES));
+        let page = self.pages.entry(offset / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
+        let at = (offset % PAGE) as usize;
+        Arc::make_mut(page)[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Zeroes a range. It stays part of the medium.
+    pub fn clear(&mut self, range: Range<u64>) {
+        let pages: Vec<u64> =
+            self.pages.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(n, _)| *n).collect();
+        for number in pages {
+            let (from, to) = (range.start.max(number * PAGE), range.end.min((number + 1) * PAGE));
+            if to - from == PAGE {
+                self.pages.remove(&number);
+            } else if let Some(page) = self.pages.get_mut(&number) {
+                let start = number * PAGE;
+                Arc::make_mut(page)[(from - start) as usize..(to - start) as usize].fill(0);
+            }
+        }
+    }
+
+    /// Flips a bit somewhere outside pages of zeros, and returns which.
+    pub fn flip(&mut self, random: &mut Random) -> u64 {
+        // Half the flips hit the first page of a chunk, where few bytes matter
+        // much.
+        let in_chunk_page = random.one_in(2);
+        let is_chosen = |number: u64| !in_chunk_page || (number * PAGE).is_multiple_of(CHUNK_BYTES);
+        let pages = self.pages.keys().filter(|number| is_chosen(**number)).count() as u64;
+        let mut chosen = self.pages.iter_mut().filter(|(number, _)| is_chosen(**number));
+        let Some((&number, page)) = chosen.nth(random.below(pages.max(1)) as usize) else {
+            return 0;
+        };
+        let bit = random.below(PAGE * 8);
+        Arc::make_mut(page)[bit as usize / 8] ^= 1 << (bit % 8);
+        number * PAGE * 8 + bit
+    }
+
+    /// The pages that may be nonzero, with their offsets.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
+        self.pages.iter().map(|(number, page)| (number * PAGE, &**page))
+    }
+
+    /// The numbers of the pages in a range that may be nonzero.
+    pub(crate) fn pages_in(&self, range: &Range<u64>) -> Vec<u64> {
+        self.pages.range(range.start / PAGE..range.end / PAGE).map(|(number, _)| *number).collect()
+    }
+}

@@ -1,0 +1,369 @@
+//! A medium that logs everything done to it, so that its power can be cut at
+//! any moment of its past.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus, SyncPoint};
+
+use super::image::Image;
+use super::replay::{Keep, Replay};
+
+pub(crate) const LINE: u64 = 64;
+
+/// Most bytes of a simulated medium.
+const RESERVE: u64 = 256 << 20;
+
+/// The number of cores. Each has a bit.
+const CORES: u8 = 64;
+
+/// No core is set. Each thread is its own.
+const BY_THREAD: u8 = u8::MAX;
+
+/// Size of a chunk's first page, which contains the block descriptors.
+const CHUNK_PAGE: u64 = 4096;
+
+/// The kind of medium that is simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CutKind {
+    /// Persistent memory. A line is durable once a core has flushed it and then
+    /// fenced. A sync point is a fence.
+    Memory,
+    /// A file. What was written before a sync is durable after it.
+    File,
+}
+
+impl CutKind {
+    /// Both.
+    pub const ALL: [CutKind; 2] = [CutKind::Memory, CutKind::File];
+
+    /// "memory" or "file".
+    pub fn name(self) -> &'static str {
+        match self {
+            CutKind::Memory => "memory",
+            CutKind::File => "file",
+        }
+    }
+}
+
+/// A promise that the medium breaks, for simulations that must notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// Fences do nothing.
+    Fence,
+    /// Syncs do nothing; on a file, fences do nothing either.
+    Sync,
+    /// Sync points are durable at once.
+    SyncPoint,
+    /// Flushes of contents do nothing.
+    FlushOfContents,
+    /// Flushes of chunk headers and block descriptors do nothing.
+    FlushOfDescriptors,
+    /// Flushes of zeroed descriptors do nothing.
+    FlushOfZeros,
+    /// Flushes of state records do nothing.
+    FlushOfState,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Event {
+    /// The part of a write that lies in one line. Its bytes are in the log.
+    Piece {
+        offset: u64,
+        from: usize,
+        len: u8,
+    },
+    /// A flush of lines.
+    Flush {
+        first: u64,
+        end: u64,
+        core: u8,
+    },
+    /// Chunks that become zero, as a range of bytes. Needs no flush.
+    Discard {
+        start: u64,
+        end: u64,
+        core: u8,
+    },
+    Fence {
+        core: u8,
+    },
+    Sync,
+    Grow(u64),
+}
+
+/// What was done to a medium.
+#[derive(Default, Debug)]
+pub struct Log {
+    pub(crate) events: Vec<Event>,
+    bytes: Vec<u8>,
+    syncs: u64,
+    /// The threads that are cores, by the number of the core.
+    threads: Vec<ThreadId>,
+}
+
+impl Log {
+    /// The moments at which the power can be cut: before the first event, after
+    /// the first, and so on.
+    pub fn boundaries(&self) -> usize {
+        self.events.len() + 1
+    }
+
+    /// The core of this thread.
+    fn core_of_thread(&mut self) -> u8 {
+        let thread = thread::current().id();
+        let core = self.threads.iter().position(|known| *known == thread).unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        u8::try_from(core).ok().filter(|core| *core < CORES).expect("a core for each thread")
+    }
+
+    /// Whether an event makes something durable.
+    pub fn is_persist(&self, event: usize) -> bool {
+        matches!(self.events.get(event), Some(Event::Fence { .. } | Event::Sync))
+    }
+
+    /// Events that write to the first page of a chunk. They open, freeze or
+    /// release blocks.
+    pub fn changes_of_blocks(&self) -> Vec<usize> {
+        let is_change =
+            |event: &Event| matches!(event, Event::Piece { offset, .. } if in_chunk_page(*offset));
+        (0..self.events.len()).filter(|&n| is_change(&self.events[n])).collect()
+    }
+
+    /// Describes the first difference of two logs; `None` if they are equal.
+    pub fn difference(&self, other: &Log) -> Option<String> {
+        let told = |log: &Log, n: usize| match log.events.get(n) {
+            Some(Event::Piece { offset, from, len }) => {
+                format!("{:x?} at {offset}", log.bytes(*from, *len))
+            }
+            other => format!("{other:?}"),
+        };
+        let most = self.events.len().max(other.events.len());
+        let differs = (0..most).map(|n| (n, told(self, n), told(other, n))).find(|(_, a, b)| a != b);
+        differs.map(|(n, a, b)| format!("event {n} of {most}: {a} and {b}"))
+    }
+
+    /// Whether a boundary lies in the middle of a long write, where all
+    /// boundaries are alike.
+    pub fn is_long_run(&self, boundary: usize) -> bool {
+        let around = self.events.get(boundary.saturating_sub(8)..boundary + 8);
+        around.is_some_and(|events| events.iter().all(|event| matches!(event, Event::Piece { .. })))
+    }
+
+    pub(crate) fn bytes(&self, from: usize, len: u8) -> &[u8] {
+        &self.bytes[from..from + usize::from(len)]
+    }
+}
+
+/// A medium in memory that can lose what is not durable.
+///
+/// A fence of one core has no effect on what another core has flushed. Each
+/// thread is a core of its own, until a simulation that runs in one thread sets
+/// the core that runs next ([`CutMedium::run_as`]).
+#[derive(Debug)]
+pub struct CutMedium {
+    memory: Arc<DramMedium>,
+    start: Image,
+    kind: CutKind,
+    broken: Option<Broken>,
+    facts: Facts,
+    core: AtomicU8,
+    log: Mutex<Log>,
+}
+
+impl CutMedium {
+    /// A medium with the contents of an image.
+    pub fn new(image: &Image, kind: CutKind, broken: Option<Broken>) -> Arc<Self> {
+        Self::with_limit(image, kind, broken, None)
+    }
+
+    /// As [`CutMedium::new`], with room for at most `limit` bytes.
+    pub fn with_limit(image: &Image, kind: CutKind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
+        let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
+            .expect("there is memory for a small database");
+        memory.grow(image.len()).expect("as before");
+        for (offset, page) in image.pages() {
+            memory.write(offset, page).expect("the medium has been grown");
+        }
+        let name = format!("simulated {}", kind.name());
+        let limit = limit.unwrap_or(RESERVE);
+        let facts = Facts { survives_exit: true, ..Facts::new(name, memory.base(), limit) };
+        let (start, core, log) = (image.clone(), AtomicU8::new(BY_THREAD), Mutex::default());
+        Arc::new(Self { memory, start, kind, broken, facts, core, log })
+    }
+
+    /// Sets the core that runs from now on.
+    ///
+    /// # Panics
+    /// If there are fewer cores.
+    pub fn run_as(&self, core: u8) {
+        assert!(core < CORES);
+        self.core.store(core, Ordering::Relaxed);
+    }
+
+    /// The number of events so far.
+    pub fn events(&self) -> usize {
+        self.log().events.len()
+    }
+
+    /// Takes the log.
+    pub fn take_log(&self) -> Log {
+        std::mem::take(&mut *self.log())
+    }
+
+    /// The boundaries before and after each event that makes something durable.
+    pub fn persists(&self) -> Vec<usize> {
+        let log = self.log();
+        (0..log.events.len()).filter(|&n| log.is_persist(n)).flat_map(|n| [n, n + 1]).collect()
+    }
+
+    /// The boundaries before and after each event that changes blocks.
+    pub fn changes_of_blocks(&self) -> Vec<usize> {
+        self.log().changes_of_blocks().into_iter().flat_map(|n| [n, n + 1]).collect()
+    }
+
+    /// What could be found if the power had been cut after `events` events.
+    pub fn cut(&self, events: usize, keep: Keep, choice: u64) -> Image {
+        let log = self.log();
+        let mut replay = Replay::new(&self.start, &log, self.kind);
+        replay.advance_to(events);
+        replay.image(keep, choice)
+    }
+
+    /// An honest medium of the same kind that holds what could be found if the
+    /// power had been cut after `events` events.
+    pub fn after_cut(&self, events: usize, keep: Keep, choice: u64) -> Arc<Self> {
+        Self::new(&self.cut(events, keep, choice), self.kind, None)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs what a core has done.
+    fn record(&self, event: impl FnOnce(u8) -> Event) {
+        let mut log = self.log();
+        let core = match self.core.load(Ordering::Relaxed) {
+            BY_THREAD => log.core_of_thread(),
+            core => core,
+        };
+        log.events.push(event(core));
+    }
+
+    fn drops_flush(&self, offset: u64, len: u64) -> bool {
+        let in_page = in_chunk_page(offset);
+        let is_zero = || {
+            let mut bytes = vec![0; len as usize];
+            self.memory.read(offset, &mut bytes).is_ok_and(|()| bytes.iter().all(|&b| b == 0))
+        };
+        match self.broken {
+            Some(Broken::FlushOfContents) => offset >= CHUNK_BYTES && !in_page,
+            Some(Broken::FlushOfDescriptors) => in_page && !is_zero(),
+            Some(Broken::FlushOfZeros) => in_page && is_zero(),
+            Some(Broken::FlushOfState) => (CHUNK_PAGE..CHUNK_BYTES).contains(&offset),
+            _ => false,
+        }
+    }
+}
+
+fn in_chunk_page(offset: u64) -> bool {
+    offset >= CHUNK_BYTES && offset % CHUNK_BYTES < CHUNK_PAGE
+}
+
+fn lines(offset: u64, len: u64) -> Range<u64> {
+    offset / LINE..(offset + len).div_ceil(LINE)
+}
+
+impl Medium for CutMedium {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn len(&self) -> u64 {
+        self.memory.len()
+    }
+
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        if len > self.facts.limit {
+            let reason = pantile_media::FullReason::Limit(self.facts.limit);
+            return Err(MediumError::Full { needed: len, reason });
+        }
+        self.memory.grow(len)?;
+        self.log().events.push(Event::Grow(self.memory.len()));
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.memory.write(offset, bytes)?;
+        let mut log = self.log();
+        let from = log.bytes.len();
+        log.bytes.extend_from_slice(bytes);
+        for line in lines(offset, bytes.len() as u64) {
+            let (start, end) =
+                (offset.max(line * LINE), (offset + bytes.len() as u64).min((line + 1) * LINE));
+            log.events.push(Event::Piece {
+                offset: start,
+                from: from + (start - offset) as usize,
+                len: (end - start) as u8,
+            });
+        }
+        Ok(())
+    }
+
+    fn flush(&self, offset: u64, len: u64) {
+        if self.kind == CutKind::Memory && len > 0 && !self.drops_flush(offset, len) {
+            let Range { start: first, end } = lines(offset, len);
+            self.record(|core| Event::Flush { first, end, core });
+        }
+    }
+
+    fn fence(&self) -> Result<(), MediumError> {
+        match (self.kind, self.broken) {
+            (_, Some(Broken::Fence)) | (CutKind::File, Some(Broken::Sync)) => {}
+            (CutKind::Memory, _) => self.record(|core| Event::Fence { core }),
+            (CutKind::File, _) => return self.sync_all(),
+        }
+        Ok(())
+    }
+
+    fn sync_all(&self) -> Result<(), MediumError> {
+        if self.broken != Some(Broken::Sync) {
+            let mut log = self.log();
+            log.syncs += 1;
+            log.events.push(Event::Sync);
+        }
+        Ok(())
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        if self.kind == CutKind::Memory && self.broken != Some(Broken::SyncPoint) {
+            self.record(|core| Event::Fence { core });
+        }
+        SyncPoint::new(self.log().syncs)
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        self.kind == CutKind::Memory
+            || self.broken == Some(Broken::SyncPoint)
+            || self.log().syncs > point.number()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.memory.discard(offset, len)?;
+        self.record(|core| Event::Discard { start: offset, end: offset + len, core });
+        Ok(())
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.memory.restore(offset, len)
+    }
+
+    fn status(&self) -> MediumStatus {
+        self.memory.status()
+    }
+}

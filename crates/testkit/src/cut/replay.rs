@@ -1,0 +1,261 @@
+//! What recovery could find if the power had been cut.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::image::{Image, PAGE};
+use super::medium::{CutKind, Event, LINE, Log};
+use crate::mix;
+
+/// Bytes of a sector. A disk writes a sector whole or not at all.
+const SECTOR: u64 = 512;
+/// Bytes of a word. Memory writes a word whole or not at all.
+const WORD: u64 = 8;
+
+/// What remains of writes that were not durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// Nothing of them.
+    Nothing,
+    /// All of them.
+    All,
+    /// Some lines of 64 bytes, each as of some moment.
+    Lines,
+    /// Some sectors of 512 bytes, each as of some moment.
+    Sectors,
+    /// Any words of 8 bytes of any write.
+    Words,
+}
+
+impl Keep {
+    /// All of them. Whole sectors can remain in memory too, but that is unlikely.
+    pub const ALL: [Keep; 5] = [Keep::Nothing, Keep::All, Keep::Lines, Keep::Sectors, Keep::Words];
+
+    /// What can remain on a medium of this kind.
+    pub fn of(kind: CutKind) -> &'static [Keep] {
+        match kind {
+            CutKind::Memory => &[Keep::Nothing, Keep::All, Keep::Lines, Keep::Words],
+            CutKind::File => &[Keep::Nothing, Keep::All, Keep::Sectors],
+        }
+    }
+
+    /// The name, one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Keep::Nothing => "nothing",
+            Keep::All => "all",
+            Keep::Lines => "lines",
+            Keep::Sectors => "sectors",
+            Keep::Words => "words",
+        }
+    }
+
+    /// The value with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|keep| keep.name() == name)
+    }
+}
+
+/// Replays a log, and knows at each boundary what is durable.
+#[derive(Debug)]
+pub struct Replay<'l> {
+    log: &'l Log,
+    kind: CutKind,
+    at: usize,
+    durable: Image,
+    /// By line, in the order of events: pieces that are not durable, each with
+    /// the cores that have flushed it (one bit per core).
+    pending: BTreeMap<u64, Vec<(usize, u64)>>,
+    /// Discards that are not durable, each with its core.
+    discards: Vec<(usize, u8)>,
+    /// By core, the lines that it has flushed since its last fence.
+    flushed: HashMap<u8, Vec<u64>>,
+    /// The length after the last growth, durable or not.
+    grown: u64,
+}
+
+impl<'l> Replay<'l> {
+    /// Starts at the first boundary of a log whose medium began as `image`.
+    pub fn new(image: &Image, log: &'l Log, kind: CutKind) -> Self {
+        Self {
+            log,
+            kind,
+            at: 0,
+            durable: image.clone(),
+            pending: BTreeMap::new(),
+            discards: Vec::new(),
+            flushed: HashMap::new(),
+            grown: image.len(),
+        }
+    }
+
+    /// Advances to a boundary.
+    pub fn advance_to(&mut self, boundary: usize) {
+        while self.at < boundary {
+            let n = self.at;
+            self.at += 1;
+            match self.log.events[n] {
+                Event::Piece { offset, .. } => self.pending.entry(offset / LINE).or_default().push((n, 0)),
+                Event::Flush { first, end, core } => {
+                    // A flush writes the whole line, including what other cores stored in
+                    // it.
+                    for (&line, pieces) in self.pending.range_mut(first..end) {
+                        pieces.iter_mut().for_each(|(_, cores)| *cores |= 1 << core);
+                        self.flushed.entry(core).or_default().push(line);
+                    }
+                }
+                Event::Fence { core } => self.fence(core),
+                Event::Sync => self.sync(),
+                Event::Discard { core, .. } => self.discards.push((n, core)),
+                Event::Grow(len) => self.grown = self.grown.max(len),
+            }
+        }
+    }
+
+    fn fence(&mut self, core: u8) {
+        for line in self.flushed.remove(&core).unwrap_or_default() {
+            let Some(pieces) = self.pending.remove(&line) else { continue };
+            let (durable, pending): (Vec<_>, Vec<_>) =
+                pieces.into_iter().partition(|(_, cores)| cores & (1 << core) != 0);
+            self.settle(durable.into_iter().map(|(n, _)| n));
+            if !pending.is_empty() {
+                self.pending.insert(line, pending);
+            }
+        }
+        let (durable, pending) = std::mem::take(&mut self.discards).into_iter().partition(|d| d.1 == core);
+        self.discards = pending;
+        self.settle_discards(durable);
+    }
+
+    /// Everything becomes durable. In memory it must also have been flushed.
+    fn sync(&mut self) {
+        match self.kind {
+            CutKind::Memory => {
+                let cores: Vec<u8> = self.flushed.keys().copied().collect();
+                cores.into_iter().for_each(|core| self.fence(core));
+                let discards = std::mem::take(&mut self.discards);
+                self.settle_discards(discards);
+            }
+            CutKind::File => {
+                let mut pieces: Vec<usize> =
+                    std::mem::take(&mut self.pending).into_values().flatten().map(|(n, _)| n).collect();
+                pieces.extend(std::mem::take(&mut self.discards).into_iter().map(|(n, _)| n));
+                pieces.sort_unstable();
+                self.settle(pieces.into_iter());
+                self.durable.grow(self.grown);
+            }
+        }
+    }
+
+    fn settle_discards(&mut self, discards: Vec<(usize, u8)>) {
+        for (n, _) in discards {
+            let Event::Discard { start, end, .. } = self.log.events[n] else { continue };
+            // Earlier writes there are gone, whatever they were.
+            let lines: Vec<u64> = self.pending.range(start / LINE..end / LINE).map(|(l, _)| *l).collect();
+            for line in lines {
+                let pieces = self.pending.get_mut(&line).expect("the line was found above");
+                pieces.retain(|&(m, _)| m > n);
+                if pieces.is_empty() {
+                    self.pending.remove(&line);
+                }
+            }
+            self.settle(std::iter::once(n));
+        }
+    }
+
+    fn settle(&mut self, events: impl Iterator<Item = usize>) {
+        for n in events {
+            apply(&mut self.durable, self.log, n);
+        }
+    }
+
+    /// What recovery could find if the power were cut here.
+    pub fn image(&self, keep: Keep, choice: u64) -> Image {
+        let mut image = self.durable.clone();
+        if keep != Keep::Nothing {
+            let mut events: Vec<usize> = self.pending.values().flatten().map(|&(n, _)| n).collect();
+            events.extend(self.discards.iter().map(|&(n, _)| n));
+            events.sort_unstable();
+            let mut left = Left::new(self.log, &events, keep, choice);
+            events.into_iter().for_each(|n| left.keep(&mut image, self.log, n));
+        }
+        // Growth that nothing durable relies on may be lost as well.
+        if choice.is_multiple_of(2) {
+            image.grow(self.grown);
+        }
+        image
+    }
+}
+
+fn apply(image: &mut Image, log: &Log, n: usize) {
+    match log.events[n] {
+        Event::Piece { offset, from, len, .. } => image.store(offset, log.bytes(from, len)),
+        Event::Discard { start, end, .. } => image.clear(start..end),
+        _ => {}
+    }
+}
+
+/// Decides what remains of pieces and discards that are not durable.
+struct Left {
+    keep: Keep,
+    choice: u64,
+    /// How many of the events of a line or sector remain to be kept, because it
+    /// is as it was at some moment.
+    of_unit: HashMap<u64, u64>,
+}
+
+impl Left {
+    fn new(log: &Log, events: &[usize], keep: Keep, choice: u64) -> Self {
+        let mut left = Self { keep, choice, of_unit: HashMap::new() };
+        if matches!(keep, Keep::Lines | Keep::Sectors) {
+            for &n in events {
+                if let Event::Piece { offset, .. } = log.events[n] {
+                    *left.of_unit.entry(offset / left.unit()).or_default() += 1;
+                }
+            }
+            for (unit, left) in &mut left.of_unit {
+                *left = mix(choice ^ mix(*unit)) % (*left + 1);
+            }
+        }
+        left
+    }
+
+    fn unit(&self) -> u64 {
+        if self.keep == Keep::Sectors { SECTOR } else { LINE }
+    }
+
+    fn keep(&mut self, image: &mut Image, log: &Log, n: usize) {
+        match (self.keep, log.events[n]) {
+            (Keep::All, _) => apply(image, log, n),
+            (Keep::Words, Event::Piece { offset, from, len, .. }) => {
+                let bytes = log.bytes(from, len);
+                let mut at = 0;
+                while at < bytes.len() {
+                    let start = offset + at as u64;
+                    let end = bytes.len().min(at + (WORD - start % WORD) as usize);
+                    if mix(self.choice ^ mix(start ^ ((n as u64) << 40))).is_multiple_of(2) {
+                        image.store(start, &bytes[at..end]);
+                    }
+                    at = end;
+                }
+            }
+            (Keep::Lines | Keep::Sectors, Event::Piece { offset, .. }) => {
+                let left = self.of_unit.get_mut(&(offset / self.unit())).filter(|left| **left > 0);
+                if let Some(left) = left {
+                    *left -= 1;
+                    apply(image, log, n);
+                }
+            }
+            (_, Event::Discard { start, end, .. }) => {
+                for page in image.pages_in(&(start..end)) {
+                    let units = (page * PAGE..(page + 1) * PAGE).step_by(self.unit() as usize);
+                    for unit in units {
+                        if mix(self.choice ^ mix(unit ^ ((n as u64) << 40))).is_multiple_of(2) {
+                            image.clear(unit..unit + self.unit());
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

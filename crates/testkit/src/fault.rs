@@ -1,0 +1,192 @@
+//! A medium of which one operation fails.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pantile_media::{Facts, FullReason, Medium, MediumError, MediumStatus, SyncPoint};
+
+use crate::cut::{CutKind, CutMedium, Image, Keep};
+
+/// A point that never becomes durable, since the medium failed before it.
+const NEVER: SyncPoint = SyncPoint::new(u64::MAX);
+
+/// What can fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// A write.
+    Write,
+    /// A fence, or a sync of everything.
+    Sync,
+    /// A growth.
+    Grow,
+    /// A discard.
+    Discard,
+    /// A restore.
+    Restore,
+}
+
+/// How it fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// No space, this time.
+    Full,
+    /// No space, until there is some again.
+    FullForLong,
+    /// The system refuses, this time.
+    Refused,
+    /// The medium has failed, and takes nothing more. A write is torn.
+    ForGood,
+}
+
+/// The n-th operation of a kind fails, counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// What fails.
+    pub operation: Operation,
+    /// Which of them, counted from 1.
+    pub nth: u64,
+    /// How it fails.
+    pub how: How,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Operations of the fault's kind so far.
+    count: u64,
+    struck: bool,
+    is_full: bool,
+    failure: Option<String>,
+}
+
+/// Memory that logs what would be durable, see [`CutMedium`].
+#[derive(Debug)]
+pub struct FaultMedium {
+    inner: Arc<CutMedium>,
+    fault: Option<Fault>,
+    progress: Mutex<Progress>,
+}
+
+impl FaultMedium {
+    /// A medium that holds what an image has.
+    pub fn new(image: &Image, fault: Option<Fault>) -> Arc<Self> {
+        let inner = CutMedium::new(image, CutKind::Memory, None);
+        Arc::new(Self { inner, fault, progress: Mutex::default() })
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect("progress")
+    }
+
+    /// Whether the fault has happened.
+    pub fn has_struck(&self) -> bool {
+        self.progress().struck
+    }
+
+    /// There is space again.
+    pub fn relieve(&self) {
+        self.progress().is_full = false;
+    }
+
+    /// From now on the medium has failed.
+    pub fn fail(&self, cause: &str) {
+        self.progress().failure = Some(cause.to_owned());
+    }
+
+    /// What could be found if the power went now.
+    pub fn image(&self, keep: Keep, seed: u64) -> Image {
+        self.inner.cut(self.inner.events(), keep, seed)
+    }
+
+    /// Whether the next operation may go on.
+    fn ask(&self, operation: Operation) -> Result<(), MediumError> {
+        let mut progress = self.progress();
+        if let Some(cause) = &progress.failure {
+            return Err(MediumError::Failed { cause: cause.clone() });
+        }
+        let full = || MediumError::Full { needed: self.len() + 1, reason: FullReason::Device };
+        if progress.is_full && matches!(operation, Operation::Grow | Operation::Restore) {
+            return Err(full());
+        }
+        let Some(fault) = self.fault.filter(|fault| fault.operation == operation) else { return Ok(()) };
+        progress.count += 1;
+        if progress.count != fault.nth {
+            return Ok(());
+        }
+        progress.struck = true;
+        Err(match fault.how {
+            How::Full => full(),
+            How::FullForLong => {
+                progress.is_full = true;
+                full()
+            }
+            How::Refused => {
+                let source = std::io::Error::other("the system will not");
+                MediumError::Io { operation: "bring about a fault in", path: None, source }
+            }
+            How::ForGood => {
+                let cause = format!("{operation:?} {}: the device does not answer", fault.nth);
+                progress.failure = Some(cause.clone());
+                MediumError::Failed { cause }
+            }
+        })
+    }
+}
+
+impl Medium for FaultMedium {
+    fn facts(&self) -> &Facts {
+        self.inner.facts()
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        if len > self.len() { self.ask(Operation::Grow).and_then(|()| self.inner.grow(len)) } else { Ok(()) }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let had_struck = self.has_struck();
+        let asked = self.ask(Operation::Write);
+        if asked.is_err() && !had_struck {
+            self.inner.write(offset, &bytes[..bytes.len() / 16 * 8])?;
+        }
+        asked.and_then(|()| self.inner.write(offset, bytes))
+    }
+
+    fn flush(&self, offset: u64, len: u64) {
+        if self.progress().failure.is_none() {
+            self.inner.flush(offset, len);
+        }
+    }
+
+    fn fence(&self) -> Result<(), MediumError> {
+        self.ask(Operation::Sync).and_then(|()| self.inner.fence())
+    }
+
+    fn sync_all(&self) -> Result<(), MediumError> {
+        self.ask(Operation::Sync).and_then(|()| self.inner.sync_all())
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        match self.progress().failure {
+            Some(_) => NEVER,
+            None => self.inner.sync_point(),
+        }
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        point != NEVER && self.inner.is_durable(point)
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.ask(Operation::Discard).and_then(|()| self.inner.discard(offset, len))
+    }
+
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.ask(Operation::Restore).and_then(|()| self.inner.restore(offset, len))
+    }
+
+    fn status(&self) -> MediumStatus {
+        MediumStatus { failure: self.progress().failure.clone(), ..self.inner.status() }
+    }
+}

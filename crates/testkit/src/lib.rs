@@ -1,0 +1,28 @@
+//! What tests, workloads and the simulator share: random numbers, patience,
+//! homes for databases, and media that fail.
+//!
+//! No application links this crate.
+
+mod fails;
+mod patience;
+mod random;
+mod seeds;
+
+#[cfg(feature = "database")]
+pub mod cut;
+#[cfg(feature = "database")]
+mod fault;
+#[cfg(feature = "database")]
+mod gate;
+#[cfg(feature = "database")]
+mod home;
+
+#[cfg(feature = "database")]
+pub use fault::{Fault, FaultMedium, How, Operation};
+#[cfg(feature = "database")]
+pub use gate::GatedMedium;
+#[cfg(feature = "database")]
+pub use home::{Bed, Home, ScratchDir, copy_of, eager, open_soon, retry_locked};
+pub use patience::{Patience, await_that, run_case, run_cases};
+pub use random::{Random, mix};
+pub use seeds::{SeedNote, from_env, seeds};
