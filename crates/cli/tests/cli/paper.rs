@@ -53,7 +53,7 @@ fn an_unknown_claim_is_one_line_and_status_2() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         told(&output),
-        ["pantile: there is no claim \"TB-77\"; `pantile paper --list` names them all"]
+        ["pantile: there is no claim \"TB-77\"; `pantile paper --list` lists all claims"]
     );
     assert_eq!(dir.path().read_dir().unwrap().count(), 0);
 }

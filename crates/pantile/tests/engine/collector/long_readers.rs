@@ -138,11 +138,11 @@ fn held(bypasses: bool) -> (u64, u64) {
 }
 
 #[test]
-fn t13_without_passing_over_the_medium_grows() {
+fn t13_without_bypassing_the_medium_grows() {
     let (with, bypassed) = held(true);
     assert!(bypassed > 0);
     let (without, bypassed) = held(false);
     assert_eq!(bypassed, 0);
-    assert!(without > 3 * with, "{with} blocks with passing over, {without} without");
+    assert!(without > 3 * with, "{with} blocks with bypassing, {without} without");
     assert!(without >= 40 * 200 / 16, "nothing that the reader might see may go");
 }

@@ -17,7 +17,7 @@ fn read(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
 }
 
 /// Marks every version of every block as superseded in the block's header;
-/// tells how many blocks there were.
+/// returns the number of blocks.
 fn forge_headers(medium: &dyn Medium) -> u64 {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| bytes[at + n]));
     let mut forged = 0;
