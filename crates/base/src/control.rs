@@ -15,7 +15,7 @@ pub enum Control {
     LifeInChecksum,
     /// A tombstone stays until no older version can be read back (I-14; T3).
     TombstonesStay,
-    /// Recovery does not believe `update_map` (T4).
+    /// Recovery does not believe `superseded_bits` (T4).
     HeadersAreHints,
     /// Timestamps go on above everything on the medium (T5).
     ClockGoesOn,
@@ -34,7 +34,7 @@ pub enum Control {
     TilesKept,
     /// Contents are checked before they are believed (T16).
     ContentChecksum,
-    /// Descriptors and frozen marks are checked before they are believed (T16).
+    /// Descriptors and frozen flags are checked before they are believed (T16).
     LineSeal,
     /// State records are checked before they are believed (T16).
     StateChecksum,

@@ -3,7 +3,7 @@
 /// Bytes of a chunk, the unit in which a medium is taken and grown (Zen 3.4).
 pub const CHUNK_BYTES: u64 = 2 << 20;
 
-/// Most contents in one block (TB-Collect 4.1): the bits of its `update_map`.
+/// Most contents in one block (TB-Collect 4.1): the bits of its `superseded_bits`.
 pub const BLOCK_SLOTS: usize = 1920;
 
 /// Most transactions that can be open at once; the low bits of every

@@ -6,7 +6,7 @@ use crate::limits::SLOT_BITS;
 ///
 /// The high 54 bits count clock ticks of 32 ns (18 years of them), the low 10
 /// bits name the transaction slot that drew it. A transaction's timestamp is
-/// its `txn_id` and the `begin_ts` of the versions it writes.
+/// its `timestamp` and the `begin_ts` of the versions it writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 

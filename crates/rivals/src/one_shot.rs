@@ -110,7 +110,7 @@ impl OneShot {
                 return true;
             }
             let infos = partition.blocks.iter().filter_map(|block| cx.store.block_info(*block));
-            let begin = infos.map(|info| info.min_txnid).min().unwrap_or(partition.end);
+            let begin = infos.map(|info| info.min_ts).min().unwrap_or(partition.end);
             let sight = running.sight(self.epochs.of(begin), self.epochs.of(partition.end));
             if sight == Sight::InUse {
                 return true;

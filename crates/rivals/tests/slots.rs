@@ -52,7 +52,7 @@ fn try_open(medium: &Arc<DramMedium>, layout: Layout) -> Result<Opened, StoreErr
         found: &|table, found| {
             let mut rows = rows.lock().expect("rows");
             for one in found {
-                let version = (one.content.txn_id().get(), one.content.row().to_vec());
+                let version = (one.content.timestamp().get(), one.content.row().to_vec());
                 rows.entry((table.0, one.content.tuple().0)).or_default().push(version);
             }
         },
@@ -82,7 +82,7 @@ fn append(store: &Store, at: u64, rows: &[(TableId, u64)]) -> Vec<Address> {
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
         age: Age::Later,
-        txn_id: ts(at),
+        timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row,
     });
@@ -155,7 +155,7 @@ fn slots_are_written_again_and_read_back() {
     assert_eq!(slots.count(), 0);
     for (tuple, address) in (100..).zip(&again) {
         let content = store.content(*address);
-        assert_eq!((content.tuple(), content.txn_id()), (TupleId(tuple), ts(3000)));
+        assert_eq!((content.tuple(), content.timestamp()), (TupleId(tuple), ts(3000)));
         assert_eq!(content.row(), row(tuple, 3000));
         assert!(store.link(*address).is_none(), "the link of what was there before");
     }
@@ -316,7 +316,7 @@ fn old_content_never_comes_back() {
             store.survivors(block, 0, SLOTS as usize, &mut out);
             superseded.extend(out.iter().map(|one| one.address).filter(|address| !is_live.contains(address)));
         }
-        superseded.retain(|address| store.content_header(*address).txn_id() != Timestamp::ZERO);
+        superseded.retain(|address| store.content_header(*address).timestamp() != Timestamp::ZERO);
         supersede(&store, &superseded, at);
         store.superseded_versions(|table, versions| {
             _ = slots.recycle(&store, table, versions, Timestamp::ZERO)
@@ -388,7 +388,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
             tuple: TupleId(tuple),
             flags: ContentFlags::ROW,
             age: Age::First,
-            txn_id: ts(1500),
+            timestamp: ts(1500),
             transaction_contents: 1,
             row: &large,
         });
@@ -405,7 +405,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
             tuple: TupleId(50 + n),
             flags: ContentFlags::ROW,
             age: Age::Later,
-            txn_id: ts(3000),
+            timestamp: ts(3000),
             transaction_contents: 3,
             row,
         });
@@ -479,7 +479,7 @@ fn copies_do_not_take_the_reserve() {
         tuple: TupleId(1),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts(2000),
+        timestamp: ts(2000),
         transaction_contents: 1,
         row: &[1; 500],
     }];

@@ -123,7 +123,7 @@ impl Store {
             count += 1;
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             let header = Header {
-                txn_id: content.txn_id,
+                timestamp: content.timestamp,
                 tuple: content.tuple,
                 transaction_contents: content.transaction_contents,
                 flags: content.flags,
@@ -312,7 +312,7 @@ impl Store {
         encode(header, row, open.seed, address, &mut lane.staging);
         lane.staging.resize(end, 0);
         open.next += 1;
-        let begin = header.txn_id.get();
+        let begin = header.timestamp.get();
         open.staged_begins = (open.staged_begins.0.min(begin), open.staged_begins.1.max(begin));
         Ok(address)
     }

@@ -6,10 +6,10 @@ use pantile_base::{Address, TableId, Timestamp};
 
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES};
 use crate::geometry::Geometry;
+use crate::superseded_bits::SupersededBits;
 use crate::tile::TileCell;
-use crate::update_map::UpdateMap;
 
-/// Where a block is in its life.
+/// The state of a block.
 ///
 /// `Free -> Open -> Sealed -> Frozen -> Released -> Free`; when a table is
 /// dropped its blocks go to `Released` from wherever they are.
@@ -60,7 +60,7 @@ pub(crate) struct BlockId {
     pub index: u32,
 }
 
-/// One life of a block.
+/// One generation of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockRef {
     pub(crate) id: BlockId,
@@ -68,7 +68,7 @@ pub struct BlockRef {
 }
 
 impl BlockRef {
-    /// A number that spreads blocks over a few places; the same in every life.
+    /// A number that spreads blocks over a few places; the same in every generation.
     pub fn spread(self) -> usize {
         self.id.chunk.wrapping_mul(61).wrapping_add(self.id.index) as usize
     }
@@ -84,27 +84,27 @@ const RECYCLES: u8 = 2;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    /// Rises when a life ends, so that links to earlier lives can be recognised.
-    life: AtomicU16,
+    /// Rises when a generation ends, so that links to earlier generations can be recognised.
+    generation: AtomicU16,
     state: AtomicU8,
     /// What the block's descriptor says on the medium: `FROZEN`, `RECYCLES`.
     on_medium: AtomicU8,
     table: AtomicU32,
     opened_at: AtomicU64,
     pub tile: TileCell,
-    /// When a version of it was last superseded (`max_txnid`).
-    max_txnid: AtomicU64,
-    pub map: UpdateMap,
+    /// When a version of it was last superseded (`max_ts`).
+    max_ts: AtomicU64,
+    pub map: SupersededBits,
     /// When a survivor last left it; until then it could be found there.
     left_at: AtomicU64,
-    /// The first `begin_ts` of its versions (`min_txnid`), and the last.
-    min_txnid: AtomicU64,
+    /// The first `begin_ts` of its versions (`min_ts`), and the last.
+    min_ts: AtomicU64,
     last_begin: AtomicU64,
     /// When a version was last appended, which may be long after it began.
     last_append: AtomicU64,
     /// Since when half of it or more has been known to be obsolete, or 0.
     half_since: AtomicU64,
-    /// Slots written in this life.
+    /// Slots written in this generation.
     fill: AtomicU32,
 }
 
@@ -115,15 +115,15 @@ impl Block {
             table: AtomicU32::new(0),
             opened_at: AtomicU64::new(0),
             fill: AtomicU32::new(0),
-            life: AtomicU16::new(0),
+            generation: AtomicU16::new(0),
             on_medium: AtomicU8::new(0),
-            min_txnid: AtomicU64::new(u64::MAX),
+            min_ts: AtomicU64::new(u64::MAX),
             last_begin: AtomicU64::new(0),
             last_append: AtomicU64::new(0),
-            max_txnid: AtomicU64::new(0),
+            max_ts: AtomicU64::new(0),
             left_at: AtomicU64::new(0),
             half_since: AtomicU64::new(0),
-            map: UpdateMap::default(),
+            map: SupersededBits::default(),
             tile: TileCell::new(slots as usize),
         }
     }
@@ -151,14 +151,14 @@ impl Block {
         self.become_(BlockState::Open);
     }
 
-    /// Clears what belongs to the life that ends. The caller has taken the tile.
+    /// Clears what belongs to the generation that ends. The caller has taken the tile.
     pub fn free(&self) {
         self.map.clear();
         self.on_medium.store(0, Ordering::Relaxed);
-        self.min_txnid.store(u64::MAX, Ordering::Relaxed);
+        self.min_ts.store(u64::MAX, Ordering::Relaxed);
         self.last_begin.store(0, Ordering::Relaxed);
         self.last_append.store(0, Ordering::Relaxed);
-        self.max_txnid.store(0, Ordering::Relaxed);
+        self.max_ts.store(0, Ordering::Relaxed);
         self.left_at.store(0, Ordering::Relaxed);
         self.half_since.store(0, Ordering::Relaxed);
         self.become_(BlockState::Free);
@@ -181,12 +181,12 @@ impl Block {
     }
 
     #[inline]
-    pub fn life(&self) -> u16 {
-        self.life.load(Ordering::Acquire)
+    pub fn generation(&self) -> u16 {
+        self.generation.load(Ordering::Acquire)
     }
 
-    pub fn end_life(&self) {
-        self.life.fetch_add(1, Ordering::AcqRel);
+    pub fn end_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     pub fn recycles(&self) -> bool {
@@ -204,12 +204,12 @@ impl Block {
     /// Versions with `begin_ts` between these have been appended at this time.
     pub fn note_begins(&self, first: u64, last: u64, at: u64) {
         self.last_append.fetch_max(at, Ordering::AcqRel);
-        self.min_txnid.fetch_min(first, Ordering::AcqRel);
+        self.min_ts.fetch_min(first, Ordering::AcqRel);
         self.last_begin.fetch_max(last, Ordering::AcqRel);
     }
 
-    pub fn min_txnid(&self) -> u64 {
-        self.min_txnid.load(Ordering::Acquire)
+    pub fn min_ts(&self) -> u64 {
+        self.min_ts.load(Ordering::Acquire)
     }
 
     pub fn last_begin(&self) -> u64 {
@@ -224,11 +224,11 @@ impl Block {
     /// (T1). Durable copies of its survivors are not enough: a state record must
     /// expect them, or a copy that rots would not be missed (I-9).
     pub fn evidence(&self) -> u64 {
-        self.max_txnid().max(self.last_append()).max(self.left_at())
+        self.max_ts().max(self.last_append()).max(self.left_at())
     }
 
-    pub fn max_txnid(&self) -> u64 {
-        self.max_txnid.load(Ordering::Acquire)
+    pub fn max_ts(&self) -> u64 {
+        self.max_ts.load(Ordering::Acquire)
     }
 
     pub fn left_at(&self) -> u64 {
@@ -249,7 +249,7 @@ impl Block {
     #[inline]
     pub fn supersede(&self, slot: u32, at: u64) -> Option<u32> {
         // Before the bit: a thread that finds the bit finds the time.
-        self.max_txnid.fetch_max(at, Ordering::AcqRel);
+        self.max_ts.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)
     }
 

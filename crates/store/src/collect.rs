@@ -12,7 +12,7 @@ use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
-use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
+use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
 use crate::stream::{Age, NewContent};
@@ -33,7 +33,7 @@ pub struct Superseded {
 /// What there is to know about a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockInfo {
-    /// Where it is in its life.
+    /// Its state.
     pub state: BlockState,
     /// The table it belongs to.
     pub table: TableId,
@@ -45,15 +45,15 @@ pub struct BlockInfo {
     pub fill: u32,
     /// How many of them hold nothing, or a version that has been superseded.
     pub obsolete: u32,
-    /// When its first version began (`min_txnid`).
-    pub min_txnid: Timestamp,
+    /// When its first version began (`min_ts`).
+    pub min_ts: Timestamp,
     /// When its last version began.
     pub last_begin: Timestamp,
     /// When a version was last appended to it.
     pub last_append: Timestamp,
-    /// When a version of it was last superseded (`max_txnid`).
-    pub max_txnid: Timestamp,
-    /// Until when readers could find something in it: `max_txnid`, or when the
+    /// When a version of it was last superseded (`max_ts`).
+    pub max_ts: Timestamp,
+    /// Until when readers could find something in it: `max_ts`, or when the
     /// last survivor left.
     pub seen_until: Timestamp,
     /// Whether all its contents are tombstones.
@@ -76,14 +76,14 @@ pub struct Survivor<'s> {
 /// Why a block cannot be released now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// It is not frozen, or its life is over.
+    /// It is not frozen, or its generation is over.
     NotFrozen,
     /// Versions in it have no successor and no copy.
     Alive(u32),
     /// What would be lost is not known to be durable elsewhere.
     NotDurable,
-    /// Tiles of too many lives of the block are kept.
-    LivesUsedUp,
+    /// Tiles of too many generations of the block are kept.
+    GenerationsUsedUp,
     /// The slot belongs to another table by now, or its block is not one whose
     /// slots are written again one by one.
     NotReusable,
@@ -96,7 +96,7 @@ impl Store {
         (chunk, index, slot)
     }
 
-    /// The block, or `None` if the life that is meant is over.
+    /// The block, or `None` if the generation that is meant is over.
     pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
         let chunk = self.chunk(block.id.chunk)?;
         let found = chunk.blocks.get(block.id.index as usize)?;
@@ -125,7 +125,7 @@ impl Store {
         chunk.blocks[index as usize].leave(slot, at.get());
     }
 
-    /// What there is to know about a block; `None` if its life is over.
+    /// What there is to know about a block; `None` if its generation is over.
     pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
         let (chunk, found) = self.alive(block)?;
         let ts = Timestamp::from_raw;
@@ -136,11 +136,11 @@ impl Store {
             slots: chunk.geometry.slots,
             fill: found.fill(),
             obsolete: found.map.count(),
-            min_txnid: ts(found.min_txnid()),
+            min_ts: ts(found.min_ts()),
             last_begin: ts(found.last_begin()),
             last_append: ts(found.last_append()),
-            max_txnid: ts(found.max_txnid()),
-            seen_until: ts(found.max_txnid().max(found.left_at())),
+            max_ts: ts(found.max_ts()),
+            seen_until: ts(found.max_ts().max(found.left_at())),
             is_of_tombstones: chunk.geometry.is_of_tombstones(),
             half_since: found.half_since(),
             evidence: ts(found.evidence()),
@@ -156,7 +156,7 @@ impl Store {
 
     /// Decides that a block will be emptied, and writes that to the medium: after
     /// a crash the work goes on (TB-Collect 4.5). The block's header with its
-    /// `update_map` is written for the first and last time. Returns whether the
+    /// `superseded_bits` is written for the first and last time. Returns whether the
     /// block was full and not yet frozen.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Store {
         if !found.is_frozen_on_medium() {
             self.write_header(block)?;
             let offset = chunk.descriptor_offset(block.id.index) + ENTRY_BYTES as u64;
-            let mark = FrozenMark { opened_at: block.opened_at, max_txnid: found.max_txnid() };
+            let mark = FrozenFlag { opened_at: block.opened_at, max_ts: found.max_ts() };
             self.medium.write(offset, &mark.encode(self.identity ^ offset))?;
             self.medium.flush(offset, ENTRY_BYTES as u64);
             found.set_frozen_on_medium();
@@ -190,8 +190,8 @@ impl Store {
         let mut bytes = [0; BLOCK_HEADER_BYTES];
         let (map, times) = bytes.split_at_mut(BLOCK_HEADER_BYTES - 16);
         found.map.write_to(map);
-        times[..8].copy_from_slice(&found.max_txnid().to_le_bytes());
-        times[8..].copy_from_slice(&found.min_txnid().to_le_bytes());
+        times[..8].copy_from_slice(&found.max_ts().to_le_bytes());
+        times[8..].copy_from_slice(&found.min_ts().to_le_bytes());
         let offset = chunk.header_offset(block.id.index);
         self.medium.write(offset, &bytes)?;
         self.medium.flush(offset, BLOCK_HEADER_BYTES as u64);
@@ -242,7 +242,7 @@ impl Store {
                 tuple: content.tuple(),
                 flags: content.flags().relocated(),
                 age: Age::Later,
-                txn_id: content.txn_id(),
+                timestamp: content.timestamp(),
                 transaction_contents: content.transaction_contents(),
                 row: content.row(),
             }
@@ -250,7 +250,7 @@ impl Store {
         self.append_survivors(hint, contents, now, addresses)
     }
 
-    /// Ends the life of a frozen block that nobody can see into any more (I-10).
+    /// Ends the generation of a frozen block that nobody can see into any more (I-10).
     /// The medium forgets it with the caller's next sync point, after which
     /// [`Store::free`] makes the space available.
     ///
@@ -288,8 +288,8 @@ impl Store {
         if !copies_are_durable && !is_removed(Control::CopiesDurable) {
             return Ok(Err(Refused::NotDurable));
         }
-        if self.kept.has(block.id, found.life().wrapping_add(1)) {
-            return Ok(Err(Refused::LivesUsedUp));
+        if self.kept.has(block.id, found.generation().wrapping_add(1)) {
+            return Ok(Err(Refused::GenerationsUsedUp));
         }
         found.become_(BlockState::Released);
         let tile = match keep.filter(|_| !is_removed(Control::TilesKept)) {
@@ -301,7 +301,7 @@ impl Store {
                 tile
             }
             None => {
-                found.end_life();
+                found.end_generation();
                 found.tile.take()
             }
         };
@@ -394,7 +394,7 @@ impl Store {
         while let Some(slot) = found.map.next_clear(at, found.fill()) {
             let address = chunk.address(block.id.index, slot);
             let content = self.content_header(address);
-            each(address, content.tuple(), content.txn_id());
+            each(address, content.tuple(), content.timestamp());
             at = slot + 1;
         }
     }

@@ -72,7 +72,7 @@ impl<'a> Content<'a> {
 
     /// The transaction that wrote it: the version's `begin_ts`.
     #[inline]
-    pub fn txn_id(&self) -> Timestamp {
+    pub fn timestamp(&self) -> Timestamp {
         Timestamp::from_raw(u64_at(self.bytes, 0))
     }
 
@@ -105,19 +105,19 @@ impl<'a> Content<'a> {
         &self.bytes[HEADER_BYTES..HEADER_BYTES + self.len()]
     }
 
-    /// The content in a slot, if a valid one of a block's life with this seed is there.
+    /// The content in a slot, if a valid one of a block's generation with this seed is there.
     pub(crate) fn valid_in(slot: &'a [u8], seed: u64, address: Address) -> Option<Self> {
         let len = HEADER_BYTES + Self::new(slot).len();
         let content = Self::new(slot.get(..len)?);
         content.is_valid(seed, address).then_some(content)
     }
 
-    /// Whether the bytes are a content written at `address` in a life of its
+    /// Whether the bytes are a content written at `address` in a generation of its
     /// block with this seed.
     pub(crate) fn is_valid(&self, seed: u64, address: Address) -> bool {
         let end = HEADER_BYTES + self.len();
         // One blank slot in four thousand million has a checksum of zero.
-        let is_blank = self.txn_id() == Timestamp::ZERO && !self.flags().is_void();
+        let is_blank = self.timestamp() == Timestamp::ZERO && !self.flags().is_void();
         !is_blank
             && end <= self.bytes.len()
             && (content_sum(seed, address, &self.bytes[..end]) == u32_at(self.bytes, SUM_AT)
@@ -125,7 +125,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The checksum covers where the content lies and in which life of its block.
+/// The checksum covers where the content lies and in which generation of its block.
 #[inline]
 fn content_sum(seed: u64, address: Address, content: &[u8]) -> u32 {
     let head = seed ^ address.word().wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64_at(content, 0).rotate_left(32);
@@ -136,7 +136,7 @@ fn content_sum(seed: u64, address: Address, content: &[u8]) -> u32 {
 /// A content to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct Header {
-    pub txn_id: Timestamp,
+    pub timestamp: Timestamp,
     pub tuple: TupleId,
     pub transaction_contents: u64,
     pub flags: ContentFlags,
@@ -148,7 +148,7 @@ pub(crate) fn encode(header: Header, row: &[u8], seed: u64, address: Address, ou
     debug_assert!(row.len() < 1 << LEN_BITS && header.transaction_contents < 1 << 24);
     let start = out.len();
     let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&header.txn_id.get().to_le_bytes());
+    bytes[..8].copy_from_slice(&header.timestamp.get().to_le_bytes());
     let word = header.tuple.0 | (header.transaction_contents << TupleId::BITS);
     bytes[8..16].copy_from_slice(&word.to_le_bytes());
     let word = row.len() as u32 | (u32::from(header.flags.0) << LEN_BITS);

@@ -1,4 +1,4 @@
-//! Trace events: the life of every block.
+//! Trace events: what becomes of every block.
 
 use pantile_base::TableId;
 

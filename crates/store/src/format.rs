@@ -165,10 +165,10 @@ impl ChunkHeader {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Descriptor {
     pub table: u32,
-    /// The timestamp at which the block's present life began; it seeds the
-    /// checksums of its contents, so bytes of an earlier life never fit (T2).
+    /// The timestamp at which the block's present generation began; it seeds the
+    /// checksums of its contents, so bytes of an earlier generation never fit (T2).
     pub opened_at: u64,
-    /// Its slots are written more than once in this life.
+    /// Its slots are written more than once in this generation.
     pub recycles: bool,
 }
 
@@ -194,16 +194,16 @@ impl Descriptor {
 /// That a block is frozen: the second half of its line. The durable
 /// `local_gc_queue_frozen` is the set of these (TB-Collect 4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FrozenMark {
-    /// When the life began to which the mark belongs.
+pub(crate) struct FrozenFlag {
+    /// When the generation began to which the mark belongs.
     pub opened_at: u64,
     /// When a version of the block was last superseded.
-    pub max_txnid: u64,
+    pub max_ts: u64,
 }
 
-impl FrozenMark {
+impl FrozenFlag {
     pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
-        sealed([!self.opened_at, !self.max_txnid, WRITTEN], !seed)
+        sealed([!self.opened_at, !self.max_ts, WRITTEN], !seed)
     }
 
     /// `None` if the block is not frozen, an error if the mark is damaged.
@@ -212,9 +212,9 @@ impl FrozenMark {
             return Ok(None);
         }
         if !is_sealed(bytes, !seed) {
-            return Err("the checksum of the block's frozen mark does not fit");
+            return Err("the checksum of the block's frozen flag does not fit");
         }
-        Ok(Some(Self { opened_at: !u64_at(bytes, 0), max_txnid: !u64_at(bytes, 8) }))
+        Ok(Some(Self { opened_at: !u64_at(bytes, 0), max_ts: !u64_at(bytes, 8) }))
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A block that is bypassed by a long transaction is given away, but walks
 //! still need the links of its versions. They are found by the block's name
-//! and the number of the life that they belong to.
+//! and the number of the generation that they belong to.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -75,28 +75,28 @@ impl KeptTiles {
         &self.shards[(id.chunk.wrapping_mul(61).wrapping_add(id.index)) as usize % SHARDS]
     }
 
-    /// Whether the links of this life are kept: then the life's number cannot
+    /// Whether the links of this generation are kept: then the generation's number cannot
     /// be given again.
-    pub fn has(&self, id: BlockId, life: u16) -> bool {
-        self.shard(id).read().contains_key(&(id, life))
+    pub fn has(&self, id: BlockId, generation: u16) -> bool {
+        self.shard(id).read().contains_key(&(id, generation))
     }
 
-    /// Ends the life of a block and keeps its links, if it has a tile. Returns
+    /// Ends the generation of a block and keeps its links, if it has a tile. Returns
     /// whether it does, and the tile if something else is kept in its place.
     /// A thread that looks for a link meanwhile waits at the shard.
     pub fn take_over(&self, id: BlockId, block: &Block, keep: KeepLinks) -> (bool, Option<Tile>) {
         let mut shard = self.shard(id).write();
-        let life = block.life();
+        let generation = block.generation();
         let tile = block.tile.take();
-        block.end_life();
+        block.end_generation();
         let Some(tile) = tile else { return (false, None) };
         let (links, left) = match keep.instead {
             None => (Links::Tile(tile), None),
             Some(instead) => (Links::Other(instead(&tile)), Some(tile)),
         };
         self.bytes.fetch_add(links.get().bytes(), Ordering::Relaxed);
-        let old = shard.insert((id, life), Kept { links, until: keep.until });
-        assert!(old.is_none(), "the links of a life are kept once");
+        let old = shard.insert((id, generation), Kept { links, until: keep.until });
+        assert!(old.is_none(), "the links of a generation are kept once");
         if self.count.fetch_add(1, Ordering::AcqRel) == 0 {
             self.first.store(u64::MAX, Ordering::Release);
         }
@@ -104,13 +104,13 @@ impl KeptTiles {
         (true, left)
     }
 
-    /// The link of a version of this life of the block, wherever it is kept.
-    pub fn link(&self, id: BlockId, block: &Block, life: u16, slot: u32) -> Option<Link> {
+    /// The link of a version of this generation of the block, wherever it is kept.
+    pub fn link(&self, id: BlockId, block: &Block, generation: u16, slot: u32) -> Option<Link> {
         let shard = self.shard(id).read();
-        if block.life() == life {
+        if block.generation() == generation {
             return block.tile.link(slot);
         }
-        shard.get(&(id, life))?.links.get().link(slot)
+        shard.get(&(id, generation))?.links.get().link(slot)
     }
 
     /// Removes the links that no reader at or above `watermark` needs. Returns

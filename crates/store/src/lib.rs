@@ -22,9 +22,9 @@ mod space;
 mod state_record;
 mod store;
 mod stream;
+mod superseded_bits;
 mod survey;
 mod tile;
-mod update_map;
 
 pub use append::Appended;
 pub use block::{BlockRef, BlockState};

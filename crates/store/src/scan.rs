@@ -21,7 +21,7 @@ use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::Geometry;
 use crate::state_record::{PartlyFilled, StateRecord};
@@ -30,7 +30,7 @@ use crate::stream::class_key;
 
 pub(crate) const ROTTEN: &str = "the checksum of a committed content does not fit";
 pub(crate) const NONSENSE: &str = "the chunk header makes no sense";
-pub(crate) const FOREIGN_MARK: &str = "a frozen mark of another life";
+pub(crate) const FOREIGN_MARK: &str = "a frozen flag of another generation";
 pub(crate) const LOST_BLOCK: &str = "the block was partly filled and has lost its descriptor";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
@@ -134,7 +134,7 @@ impl Expectation {
 
     /// Whether a content is known to be of a transaction that has committed.
     pub fn is_decided(&self, content: &Content<'_>) -> bool {
-        let begin = content.txn_id().get();
+        let begin = content.timestamp().get();
         content.flags().is_relocated() || begin <= self.watermark && !self.undecided.contains(&begin)
     }
 
@@ -285,7 +285,7 @@ impl Store {
                     let block = &chunk.blocks[index as usize];
                     block.open(TableId(descriptor.table), descriptor.opened_at, descriptor.recycles);
                     self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
-                    self.scan_frozen_mark(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
+                    self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
                     if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
                         self.scan_block(chunk, id, scan, expect, seen);
                     }
@@ -305,12 +305,12 @@ impl Store {
         is_readable
     }
 
-    fn scan_frozen_mark(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
-        match FrozenMark::decode(entry, self.identity ^ at) {
+    fn scan_frozen_flag(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
+        match FrozenFlag::decode(entry, self.identity ^ at) {
             Ok(Some(mark)) if mark.opened_at == block.opened_at() => block.set_frozen_on_medium(),
-            Ok(Some(_)) => seen.damage.push((format!("offset {at}, a frozen mark"), FOREIGN_MARK.into())),
+            Ok(Some(_)) => seen.damage.push((format!("offset {at}, a frozen flag"), FOREIGN_MARK.into())),
             Ok(None) => seen.torn_entries(entry, at),
-            Err(why) => seen.damage.push((format!("offset {at}, a frozen mark"), why.into())),
+            Err(why) => seen.damage.push((format!("offset {at}, a frozen flag"), why.into())),
         }
     }
 
@@ -337,8 +337,8 @@ impl Store {
                 block.map.set(slot);
                 continue;
             }
-            seen.summary.highest = seen.summary.highest.max(content.txn_id());
-            let begin = content.txn_id().get();
+            seen.summary.highest = seen.summary.highest.max(content.timestamp());
+            let begin = content.timestamp().get();
             block.note_begins(begin, begin, begin);
             if is_removed(Control::HeadersAreHints) && self.is_superseded_by_header(chunk, id, slot) {
                 continue;
@@ -351,7 +351,7 @@ impl Store {
         }
         seen.committed(scan, block.table(), &committed);
         block.set_fill(fill);
-        // Slots beyond the last valid one were never written in this life.
+        // Slots beyond the last valid one were never written in this generation.
         seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
     }
 
@@ -377,13 +377,13 @@ impl Store {
             (block.table(), Found { address, content: self.content(address) })
         };
         for one in &uncertain {
-            *counted.entry(found(one).1.content.txn_id()).or_default() += 1;
+            *counted.entry(found(one).1.content.timestamp()).or_default() += 1;
         }
         let mut void = std::mem::take(&mut all.holes);
         for one in uncertain {
             let (table, found) = found(&one);
             let complete =
-                counted.get(&found.content.txn_id()) == Some(&found.content.transaction_contents());
+                counted.get(&found.content.timestamp()) == Some(&found.content.transaction_contents());
             // After a power failure under relaxed durability later commits may
             // be whole while earlier ones are not: keep the consistent part.
             if (complete || is_removed(Control::Evidence)) && !lost_tail {
@@ -413,7 +413,7 @@ impl Store {
 
     fn make_void(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
         let header = Header {
-            txn_id: Timestamp::ZERO,
+            timestamp: Timestamp::ZERO,
             tuple: TupleId(0),
             transaction_contents: 0,
             flags: ContentFlags::VOID,

@@ -134,7 +134,7 @@ impl Store {
         self.medium.write(address.offset(), buffer)?;
         self.medium.flush(address.offset(), buffer.len() as u64);
         buffer.clear();
-        let begin = header.txn_id.get();
+        let begin = header.timestamp.get();
         block.note_begins(begin, begin, at.get());
         // Last: a thread that finds the slot in use finds the content there.
         block.map.unset(to.slot);
@@ -161,7 +161,7 @@ impl Store {
                 tuple: content.tuple(),
                 flags: content.flags().superseded(),
                 age: Age::Later,
-                txn_id: content.txn_id(),
+                timestamp: content.timestamp(),
                 transaction_contents: content.transaction_contents(),
                 row: content.row(),
             }

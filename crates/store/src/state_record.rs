@@ -20,7 +20,7 @@ pub(crate) struct PartlyFilled {
     pub chunk: u32,
     pub index: u32,
     pub fill: u32,
-    /// Tells the life of the block that is meant from later ones.
+    /// Tells the generation of the block that is meant from later ones.
     pub opened_at: u64,
 }
 
@@ -75,7 +75,7 @@ impl StateRecord {
             out.extend_from_slice(&(entry.index | (entry.fill << 16)).to_le_bytes());
             out.extend_from_slice(&entry.opened_at.to_le_bytes());
         }
-        self.undecided.iter().for_each(|txn_id| out.extend_from_slice(&txn_id.to_le_bytes()));
+        self.undecided.iter().for_each(|timestamp| out.extend_from_slice(&timestamp.to_le_bytes()));
         let sum = checksum(seed, &out);
         out.extend_from_slice(&u64::from(sum).to_le_bytes());
         out

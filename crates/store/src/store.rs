@@ -198,13 +198,13 @@ impl Store {
         let chunk = self.chunk_of(link.address);
         let (index, slot) = chunk.locate(link.address);
         let block = &chunk.blocks[index as usize];
-        if block.life() == link.life
+        if block.generation() == link.generation
             && let Some(found) = block.tile.link(slot)
-            && block.life() == link.life
+            && block.generation() == link.generation
         {
             return Some(found);
         }
-        self.kept.link(BlockId { chunk: chunk.number, index }, block, link.life, slot)
+        self.kept.link(BlockId { chunk: chunk.number, index }, block, link.generation, slot)
     }
 
     /// How many versions can be reached from the one at `newest`, which an
@@ -228,7 +228,7 @@ impl Store {
 
     /// Whether the slot that a link leads to has been written again.
     fn has_gone(&self, link: Link) -> bool {
-        self.options.reuse.is_some() && self.content_header(link.address).txn_id() != link.begin_ts
+        self.options.reuse.is_some() && self.content_header(link.address).timestamp() != link.begin_ts
     }
 
     /// Whether the chunk is divided so that a content can lie there.
@@ -255,7 +255,7 @@ impl Store {
         let block = &chunk.blocks[index as usize];
         // It will be superseded in a moment.
         block.map.prefetch(slot);
-        self.copy_link(address, Link { address: older, begin_ts, life: block.life() });
+        self.copy_link(address, Link { address: older, begin_ts, generation: block.generation() });
     }
 
     /// Gives the version's link to a copy of it that no reader finds yet.
@@ -312,11 +312,11 @@ impl Store {
         (1..end).filter_map(|number| self.chunk(number))
     }
 
-    /// Seeds the checksums of contents of a block's life.
+    /// Seeds the checksums of contents of a block's generation.
     #[inline]
     pub(crate) fn content_seed(&self, opened_at: u64) -> u64 {
-        let life = if is_removed(Control::LifeInChecksum) { 0 } else { opened_at };
-        self.identity.rotate_left(17) ^ life
+        let generation = if is_removed(Control::LifeInChecksum) { 0 } else { opened_at };
+        self.identity.rotate_left(17) ^ generation
     }
 
     /// The mapped bytes of a range.
@@ -340,7 +340,7 @@ impl Store {
                 let used = !matches!(block.state(), BlockState::Free | BlockState::Released);
                 if used && block.table() == table {
                     block.become_(BlockState::Released);
-                    block.end_life();
+                    block.end_generation();
                     self.zero_descriptor(chunk, index)?;
                     released.push((chunk, BlockId { chunk: chunk.number, index }));
                 }
@@ -410,7 +410,7 @@ impl Store {
             carved: sample.carved,
             used: if closed { self.used_blocks() } else { 0 },
             partly_filled: sample.partly_filled,
-            undecided: undecided.iter().map(|txn_id| txn_id.get()).collect(),
+            undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
         if !next.fits() {
             return Ok(());

@@ -23,7 +23,7 @@ pub struct NewContent<'a> {
     /// How long it is likely to live.
     pub age: Age,
     /// The transaction that writes or wrote it.
-    pub txn_id: Timestamp,
+    pub timestamp: Timestamp,
     /// How many contents that transaction writes or wrote.
     pub transaction_contents: u64,
     /// The row.

@@ -1,6 +1,6 @@
 //! Tiles: the control data of one block's versions, in DRAM.
 //!
-//! A version's `begin_ts` is the `txn_id` of its content, its `end_ts` the
+//! A version's `begin_ts` is the `timestamp` of its content, its `end_ts` the
 //! `begin_ts` of its successor, its `read_ts` a mark beside the table. What is
 //! left for the header is the link to the older version, and it carries that
 //! version's `begin_ts`, so that a walk decides about a version before it
@@ -20,29 +20,29 @@ pub struct Link {
     pub address: Address,
     /// The older version's `begin_ts`.
     pub begin_ts: Timestamp,
-    /// The life of the block that it lies in.
-    pub(crate) life: u16,
+    /// The generation of the block that it lies in.
+    pub(crate) generation: u16,
 }
 
 impl Link {
     fn word(self) -> u64 {
-        self.address.word() | (u64::from(self.life) << LIFE_SHIFT)
+        self.address.word() | (u64::from(self.generation) << GENERATION_SHIFT)
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Header {
-    /// The address, and the life above it.
+    /// The address, and the generation above it.
     address: AtomicU64,
     begin_ts: AtomicU64,
 }
 
-const LIFE_SHIFT: u32 = Address::BITS;
+const GENERATION_SHIFT: u32 = Address::BITS;
 /// No link.
 const NONE: u64 = 0;
 /// A link is being replaced. No content lies so far up.
 const CHANGING: u64 = u64::MAX;
-const _: () = assert!(LIFE_SHIFT + u16::BITS == u64::BITS);
+const _: () = assert!(GENERATION_SHIFT + u16::BITS == u64::BITS);
 
 impl Header {
     fn set(&self, link: Link) {
@@ -53,13 +53,13 @@ impl Header {
     pub fn link(&self) -> Option<Link> {
         loop {
             let word = self.address.load(Ordering::Acquire);
-            let address = Address::from_word(word & ((1 << LIFE_SHIFT) - 1));
+            let address = Address::from_word(word & ((1 << GENERATION_SHIFT) - 1));
             let begin_ts = Timestamp::from_raw(self.begin_ts.load(Ordering::Relaxed));
             // The link may be being replaced: both words or none.
             fence(Ordering::Acquire);
             if word != CHANGING && self.address.load(Ordering::Relaxed) == word {
-                let life = (word >> LIFE_SHIFT) as u16;
-                return (!address.is_none()).then_some(Link { address, begin_ts, life });
+                let generation = (word >> GENERATION_SHIFT) as u16;
+                return (!address.is_none()).then_some(Link { address, begin_ts, generation });
             }
             hint::spin_loop();
         }

@@ -47,7 +47,7 @@ fn append(store: &Store, n: u64) {
         tuple: TupleId(n),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts,
+        timestamp: ts,
         transaction_contents: rows.len() as u64,
         row,
     });

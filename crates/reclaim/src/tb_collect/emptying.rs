@@ -158,7 +158,7 @@ impl TbCollect {
         let watermark = cx.registry.watermark();
         for (survivor, &to) in survivors.iter().zip(&addresses) {
             // Only readers that do not see this version need older ones.
-            if survivor.content.txn_id() >= watermark
+            if survivor.content.timestamp() >= watermark
                 && let Some(link) = cx.store.link(survivor.address)
             {
                 cx.store.copy_link(to, link);
@@ -188,7 +188,7 @@ impl TbCollect {
         for _ in 0..queues.leaving.len().min(MOST) {
             let Some(leaving) = queues.leaving.pop_front() else { return };
             let Some(info) = cx.store.block_info(leaving.block) else { continue };
-            let sight = running.sight(self.epochs.of(info.min_txnid), self.epochs.of(info.seen_until));
+            let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(info.seen_until));
             if sight == Sight::Obsolete || sight == Sight::Bypassed && self.options.bypass {
                 queues.parting.push_back(Parting { leaving, grace: cx.registry.grace(), sight });
             } else {

@@ -188,7 +188,7 @@ impl Reclaimer for TbCollect {
             if info.state == BlockState::Sealed && store.frozen_on_medium(block) {
                 queues.frozen.push_back(block.into());
             } else if info.obsolete >= self.threshold(info.slots) {
-                queues.pending.push_back((block, info.max_txnid));
+                queues.pending.push_back((block, info.max_ts));
             }
         }
     }

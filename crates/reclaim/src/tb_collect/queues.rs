@@ -171,7 +171,7 @@ impl TbCollect {
         for _ in 0..queues.pending.len().min(MOST_LOOKED_AT) {
             let Some((block, at)) = queues.pending.pop_front() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
-            let sight = running.sight(self.epochs.of(info.min_txnid), self.epochs.of(at));
+            let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(at));
             match info.state {
                 BlockState::Open => queues.pending.push_back((block, at)),
                 BlockState::Sealed => match sight {
@@ -191,7 +191,7 @@ impl TbCollect {
             let Some(block) = queues.long_tx.pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
             // The transaction that bypasses it has ended, or not.
-            if self.epochs.of(info.min_txnid) > running.min() {
+            if self.epochs.of(info.min_ts) > running.min() {
                 queues.long_tx.push(block, info.bytes);
             } else {
                 queues.queue(block, &info, Sight::Obsolete);
@@ -236,7 +236,7 @@ impl TbCollect {
             return true;
         }
         let recent = Epoch(running.future().0.saturating_sub(LONG));
-        let min = self.epochs.of(info.min_txnid);
+        let min = self.epochs.of(info.min_ts);
         min > recent || running.next(min) >= recent
     }
 }

@@ -7,7 +7,7 @@ use pantile_media::Medium;
 use crate::block::{BlockId, Chunk};
 use crate::content::Content;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::Geometry;
 use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
@@ -69,7 +69,7 @@ pub struct SurveyedBlock {
     pub slots: u32,
     /// The table.
     pub table: u32,
-    /// When its life began.
+    /// When its generation began (`opened_at`).
     pub opened_at: u64,
     /// Its slots are written more than once.
     pub recycles: bool,
@@ -93,7 +93,7 @@ pub struct SurveyedBlock {
     pub undecided: u32,
     /// Slots that must hold a content and do not.
     pub damaged: u32,
-    /// Versions that the block's header, if it is of this life, has as superseded.
+    /// Versions that the block's header, if it is of this generation, has as superseded.
     pub superseded: u32,
     /// The highest timestamp found.
     pub highest: Timestamp,
@@ -195,7 +195,7 @@ impl Reader<'_> {
                 block.recycles = descriptor.recycles;
                 block.highest = Timestamp::from_raw(descriptor.opened_at);
                 let mark = Place { offset: at + ENTRY_BYTES as u64, table: Some(block.table), ..place };
-                self.frozen_mark(&mut block, &line[ENTRY_BYTES..], mark);
+                self.frozen_flag(&mut block, &line[ENTRY_BYTES..], mark);
                 self.slots(chunk, &mut block);
             }
             Ok(None) => self.torn(line, place),
@@ -207,10 +207,10 @@ impl Reader<'_> {
         block
     }
 
-    fn frozen_mark(&self, block: &mut SurveyedBlock, entry: &[u8], place: Place) {
-        match FrozenMark::decode(entry, self.identity ^ place.offset) {
+    fn frozen_flag(&self, block: &mut SurveyedBlock, entry: &[u8], place: Place) {
+        match FrozenFlag::decode(entry, self.identity ^ place.offset) {
             Ok(Some(mark)) if mark.opened_at == block.opened_at => {
-                block.frozen = Some(Timestamp::from_raw(mark.max_txnid));
+                block.frozen = Some(Timestamp::from_raw(mark.max_ts));
             }
             Ok(Some(_)) => (self.calls.finding)(Finding::damage(place, FOREIGN_MARK)),
             Ok(None) => self.torn(entry, place),
@@ -260,7 +260,7 @@ impl Reader<'_> {
             block.tombstones += u32::from(content.flags().is_tombstone());
             block.copies += u32::from(content.flags().is_relocated());
             block.undecided += u32::from(!is_decided);
-            block.highest = block.highest.max(content.txn_id());
+            block.highest = block.highest.max(content.timestamp());
             contents.push(Surveyed { address, content, is_decided });
         }
         self.header(block);
@@ -271,11 +271,11 @@ impl Reader<'_> {
         (self.calls.contents)(TableId(block.table), &contents);
     }
 
-    /// The header may be of an earlier life; the marks of this one lie above its beginning.
+    /// The header may be of an earlier generation; the marks of this one lie above its beginning.
     fn header(&self, block: &mut SurveyedBlock) {
         let bytes = mapped(self.medium, block.offset, 256);
-        let min_txnid = crate::format::u64_at(bytes, 248);
-        if block.frozen.is_some() || min_txnid >= block.opened_at {
+        let min_ts = crate::format::u64_at(bytes, 248);
+        if block.frozen.is_some() || min_ts >= block.opened_at {
             block.superseded = bytes[..240].iter().map(|b| b.count_ones()).sum();
         }
     }
@@ -296,6 +296,6 @@ fn rotten(slot: &[u8]) -> String {
     if slot[..crate::HEADER_BYTES].iter().all(|&b| b == 0) {
         return format!("{ROTTEN} (its header reads as zeros)");
     }
-    let (tuple, txn_id) = (content.tuple().0, content.txn_id());
-    format!("{ROTTEN} (its header says tuple {tuple}, transaction {txn_id})")
+    let (tuple, timestamp) = (content.tuple().0, content.timestamp());
+    format!("{ROTTEN} (its header says tuple {tuple}, transaction {timestamp})")
 }

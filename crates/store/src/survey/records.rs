@@ -54,7 +54,7 @@ impl RecordFacts {
             relaxed: record.relaxed,
             carved: record.carved,
             partly_filled: record.partly_filled.len() as u64,
-            undecided: record.undecided.iter().map(|&txn_id| Timestamp::from_raw(txn_id)).collect(),
+            undecided: record.undecided.iter().map(|&timestamp| Timestamp::from_raw(timestamp)).collect(),
         }
     }
 }

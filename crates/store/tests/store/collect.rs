@@ -34,7 +34,7 @@ fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
             let mut rows = rows.lock().expect("rows");
             for one in found {
                 let key = (table.0, one.content.tuple().0);
-                rows.entry(key).or_default().push(one.content.txn_id().get());
+                rows.entry(key).or_default().push(one.content.timestamp().get());
             }
         },
         progress: &|_| {},
@@ -61,7 +61,7 @@ fn try_append(
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts(at),
+        timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row: b"some row",
     });
@@ -215,7 +215,7 @@ fn frozen_blocks_are_known_after_a_crash() {
 }
 
 #[test]
-fn a_damaged_frozen_mark_is_reported_with_its_place() {
+fn a_damaged_frozen_flag_is_reported_with_its_place() {
     let medium = memory(8);
     let (store, _) = open(&medium);
     let (block, addresses) = block_of(&store, A, 1000);
@@ -293,7 +293,7 @@ fn the_reserve_is_kept_for_the_urgent() {
                     tuple: TupleId(0),
                     flags: ContentFlags::ROW,
                     age: Age::First,
-                    txn_id: ts(1000 + n),
+                    timestamp: ts(1000 + n),
                     transaction_contents: 1,
                     row: &row,
                 }];

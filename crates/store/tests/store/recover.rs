@@ -39,7 +39,7 @@ fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened
         found: &|table, found| {
             let mut rows = rows.lock().expect("rows");
             for one in found {
-                let content = (one.content.txn_id().get(), one.content.row().to_vec());
+                let content = (one.content.timestamp().get(), one.content.row().to_vec());
                 assert!(rows.insert((table.0, one.content.tuple().0), content).is_none());
             }
         },
@@ -78,7 +78,7 @@ fn append_at(
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts,
+        timestamp: ts,
         transaction_contents: contents.len() as u64,
         row,
     });
@@ -328,7 +328,7 @@ fn nobody_relies_on_a_block_that_is_not_durable() {
     let ts = Timestamp::from_raw(1000);
     let (tuple, row) = (TupleId(1), &b"opens the block"[..]);
     let new =
-        [NewContent { table: A, tuple, flags, age: Age::First, txn_id: ts, transaction_contents: 1, row }];
+        [NewContent { table: A, tuple, flags, age: Age::First, timestamp: ts, transaction_contents: 1, row }];
     let mut addresses = Vec::new();
     let opening = store.append(0, Urgency::Write, new.into_iter(), || ts, &mut addresses).expect("append");
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! T4: an `update_map` on the medium hides nothing. It says what somebody
+//! T4: an `superseded_bits` on the medium hides nothing. It says what somebody
 //! thought who may not have committed.
 
 use std::sync::Arc;

@@ -75,7 +75,7 @@ pub fn any_bit(subject: &Subject, random: &mut Random) -> Hurt {
         What::Record,
         What::ChunkHeader,
         What::Descriptor,
-        What::FrozenMark,
+        What::FrozenFlag,
         What::Content,
         What::Content,
         What::Content,

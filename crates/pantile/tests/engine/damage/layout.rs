@@ -16,7 +16,7 @@ pub enum What {
     Record,
     ChunkHeader,
     Descriptor,
-    FrozenMark,
+    FrozenFlag,
     Content,
 }
 
@@ -92,7 +92,7 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
         parts.push(Part { what: What::Descriptor, bytes: line..line + 32, seed });
         let (mark, mark_seed) = (line + 32, !(identity ^ (line as u64 + 32)));
         if entry_fits(&data[mark..], mark_seed) {
-            parts.push(Part { what: What::FrozenMark, bytes: mark..mark + 32, seed: mark_seed });
+            parts.push(Part { what: What::FrozenFlag, bytes: mark..mark + 32, seed: mark_seed });
         }
         let seed = identity.rotate_left(17) ^ !number(&data[line..line + 8]);
         for slot in 0..slots {
@@ -123,7 +123,7 @@ impl Part {
                 let sum = sum(self.seed, &bytes[..len - 4]);
                 bytes[len - 4..].copy_from_slice(&sum.to_le_bytes());
             }
-            What::ChunkHeader | What::Descriptor | What::FrozenMark => {
+            What::ChunkHeader | What::Descriptor | What::FrozenFlag => {
                 let sum = u64::from(sum(self.seed, &bytes[..24])) | 3 << 62;
                 bytes[24..32].copy_from_slice(&sum.to_le_bytes());
             }

@@ -308,7 +308,7 @@ fn subjects_are_sound_and_have_everything() {
         assert_eq!(bench.read().expect("read"), subject.rows, "{}", subject.name);
         let contents = subject.parts.iter().filter(|part| part.what == What::Content).count() as u64;
         assert!(contents >= report.contents, "{}: {contents} {report:#?}", subject.name);
-        assert!(subject.name != "frozen" || has(&subject, What::FrozenMark));
+        assert!(subject.name != "frozen" || has(&subject, What::FrozenFlag));
         assert!(!["closed", "killed", "holes"].contains(&subject.name) || report.values_out_of_line > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Which contents of a block have been superseded (`update_map`, TB-Collect 4.1).
+//! Which contents of a block have been superseded (`superseded_bits`, TB-Collect 4.1).
 //!
 //! Kept in DRAM; the medium gets a copy when a block is frozen. What recovery
 //! believes is the contents themselves, so a bit can hide nothing (T4).
@@ -9,18 +9,18 @@ use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One bit for each slot of a block.
 #[derive(Debug)]
-pub(crate) struct UpdateMap {
+pub(crate) struct SupersededBits {
     set: AtomicU32,
     words: [AtomicU64; BLOCK_SLOTS / 64],
 }
 
-impl Default for UpdateMap {
+impl Default for SupersededBits {
     fn default() -> Self {
         Self { set: AtomicU32::new(0), words: [const { AtomicU64::new(0) }; BLOCK_SLOTS / 64] }
     }
 }
 
-impl UpdateMap {
+impl SupersededBits {
     /// Sets the bit of a slot. Returns the number of bits that are set now, or
     /// `None` if it was set before.
     #[inline]
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn bits_are_set_once_and_found() {
-        let map = UpdateMap::default();
+        let map = SupersededBits::default();
         for (n, slot) in [0, 63, 64, 130, 199].into_iter().enumerate() {
             assert_eq!(map.set(slot), Some(n as u32 + 1));
             assert_eq!(map.set(slot), None);
