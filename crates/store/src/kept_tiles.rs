@@ -27,13 +27,16 @@ pub trait KeptLinks: Send + Sync + Debug {
     fn bytes(&self) -> u64;
 }
 
+/// Makes something to keep in place of a tile.
+pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
+
 /// How to keep the links of a block that is given away.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepLinks {
     /// For walks of transactions that began before this time.
     pub until: Timestamp,
-    /// Makes something else to keep in place of the block's tile.
-    pub instead: Option<fn(&Tile) -> Box<dyn KeptLinks>>,
+    /// What to keep in place of the block's tile, if not the tile itself.
+    pub instead: Option<KeepInstead>,
 }
 
 #[derive(Debug)]

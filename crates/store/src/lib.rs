@@ -34,7 +34,7 @@ pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
-pub use kept_tiles::{KeepLinks, KeptLinks};
+pub use kept_tiles::{KeepInstead, KeepLinks, KeptLinks};
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use slots::{FreeSlot, SlotReuse};
 pub use space::{Space, TableBlocks};

@@ -24,7 +24,7 @@ use std::cell::Cell;
 use pantile_base::sync::Mutex;
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, EpochManager};
-use pantile_store::{BlockEvent, BlockRef, BlockState, KeptLinks, Store, StoreError, Tile, emit};
+use pantile_store::{BlockEvent, BlockRef, BlockState, KeepInstead, Store, StoreError, Tile, emit};
 
 use crate::CollectorStats;
 use crate::counters::Counters;
@@ -48,9 +48,6 @@ enum Headers {
     /// With each update of a version of the block, as published.
     Eagerly,
 }
-
-/// Makes something to keep in place of a tile.
-type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 /// The collector.
 pub struct TbCollect {
