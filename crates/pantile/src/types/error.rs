@@ -327,7 +327,7 @@ impl fmt::Display for Error {
                 "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
             ),
             Error::AlreadyOpen(path) => {
-                write!(f, "the database in {} is already open; close it there first", path.display())
+                write!(f, "the database in {} is open already; close it there first", path.display())
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
             Error::NotADatabase { path, detail } => {
