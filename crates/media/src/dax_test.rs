@@ -1,8 +1,8 @@
 use super::*;
 use crate::MediumExt;
 use crate::{DATA_FILE, FileMedium, FileOptions};
+use pantile_testkit::SpaceGauge;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 
 fn open(path: &Path) -> Arc<DaxMedium> {
     DaxMedium::open_without_persistence(path, DaxOptions::default()).expect("open")
@@ -12,10 +12,6 @@ fn content(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
     medium.read(offset, &mut out).expect("read");
     out
-}
-
-fn taken(path: &Path) -> u64 {
-    std::fs::metadata(path.join(DATA_FILE)).expect("file").blocks() * 512
 }
 
 #[test]
@@ -140,20 +136,24 @@ fn holes_have_space_behind_them_before_they_are_stored_to() {
     let place = tempfile::tempdir().expect("directory");
     // As a copy that left out the zeros, or a file whose growth was cut off.
     File::create(place.path().join(DATA_FILE)).expect("file").set_len(4 * CHUNK_BYTES).expect("length");
-    assert_eq!(taken(place.path()), 0);
+    let gauge = SpaceGauge::of(place.path());
+    let assert_taken = |chunks| gauge.assert_chunks(&place.path().join(DATA_FILE), chunks);
+    assert_taken(0);
     let medium = open(place.path());
     assert_eq!(medium.len(), 4 * CHUNK_BYTES);
     medium.grow(2 * CHUNK_BYTES).expect("what is there already");
-    assert_eq!(taken(place.path()), CHUNK_BYTES, "the chunk asked for has space, others do not");
+    // The chunk asked for has space, others do not.
+    assert_taken(1);
     medium.write(3 * CHUNK_BYTES - 1, b"ab").expect("write");
-    assert_eq!(taken(place.path()), 3 * CHUNK_BYTES, "both chunks written to have space");
+    // Both chunks written to have space.
+    assert_taken(3);
     medium.discard(2 * CHUNK_BYTES, CHUNK_BYTES).expect("discard");
-    assert_eq!(taken(place.path()), 2 * CHUNK_BYTES);
+    assert_taken(2);
     medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
-    assert_eq!(taken(place.path()), 3 * CHUNK_BYTES);
+    assert_taken(3);
     assert_eq!(content(&*medium, 3 * CHUNK_BYTES - 1, 2), b"\0b");
     medium.write(0, b"").expect("nothing");
-    assert_eq!(taken(place.path()), 3 * CHUNK_BYTES);
+    assert_taken(3);
 }
 
 #[test]

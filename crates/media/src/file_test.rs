@@ -1,10 +1,9 @@
 use super::*;
 use crate::{DATA_FILE, MediumExt};
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_testkit::SpaceGauge;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -218,11 +217,6 @@ fn limited(durability: Durability) -> FileOptions {
     FileOptions { max_bytes: Some(4 * CHUNK_BYTES), ..with(durability) }
 }
 
-/// Bytes that a file takes on its device.
-fn taken(path: &Path) -> u64 {
-    std::fs::metadata(path).expect("file").blocks() * 512
-}
-
 /// Whether each chunk is full of its byte.
 fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
     let mut found = vec![0; 4 * CHUNK_BYTES as usize];
@@ -236,41 +230,30 @@ fn discarded_chunks_take_no_space_until_they_are_restored() {
     for durability in ALL {
         let place = tempfile::tempdir().expect("directory");
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
+        let (gauge, data) = (SpaceGauge::of(place.path()), medium.data_path().to_owned());
         medium.grow(4 * CHUNK_BYTES).expect("grow");
         (0..4).for_each(|n| {
             medium.write(n * CHUNK_BYTES, &vec![n as u8 + 1; CHUNK_BYTES as usize]).expect("write")
         });
         medium.sync_all().expect("sync");
-        let full = taken(medium.data_path());
+        gauge.assert_chunks(&data, 4);
         medium.discard(CHUNK_BYTES, 2 * CHUNK_BYTES).expect("discard");
-        let less = taken(medium.data_path());
-        assert!(less + 2 * CHUNK_BYTES <= full, "{durability:?}: {full} before, {less} after");
+        gauge.assert_chunks(&data, 2);
         assert_eq!(medium.len(), 4 * CHUNK_BYTES);
         medium.sync_all().expect("sync");
         drop(medium);
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
         // Before anything is read: on a RAM disk that takes memory again.
-        assert!(taken(medium.data_path()) <= less);
+        gauge.assert_chunks(&data, 2);
         assert!(are_filled(&medium, [1, 0, 0, 4]));
         medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
         assert!(are_filled(&medium, [1, 0, 0, 4]));
-        assert!(taken(medium.data_path()) >= less + CHUNK_BYTES, "space was found");
+        gauge.assert_chunks(&data, 3);
         medium.write(2 * CHUNK_BYTES, &vec![9; CHUNK_BYTES as usize]).expect("write");
         medium.fence().expect("fence");
         drop(medium);
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
         assert!(are_filled(&medium, [1, 0, 9, 4]));
-    }
-}
-
-/// Whether the first bytes of a file were ever written. Space that was only
-/// promised counts as a hole, unless it is cached.
-fn starts_with_data(file: &File) -> bool {
-    let descriptor = file.as_raw_fd();
-    // SAFETY: the descriptor is open; neither call changes a byte.
-    unsafe {
-        libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
-        libc::lseek(descriptor, 0, libc::SEEK_DATA) == 0
     }
 }
 
@@ -281,12 +264,13 @@ fn restored_space_has_been_written_where_fences_sync() {
     {
         let place = tempfile::tempdir().expect("directory");
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
+        let gauge = SpaceGauge::of(place.path());
         medium.grow(CHUNK_BYTES).expect("grow");
         medium.discard(0, CHUNK_BYTES).expect("discard");
         medium.restore(0, CHUNK_BYTES).expect("restore");
         let file = File::open(medium.data_path()).expect("open");
         drop(medium);
-        assert_eq!(starts_with_data(&file), written, "{durability:?}");
+        gauge.assert_written(&file, written);
     }
 }
 
