@@ -418,4 +418,4 @@ impl Drop for EndAll<'_> {
 
 #[cfg(test)]
 #[path = "runner_test.rs"]
-mod tests;
+pub(crate) mod tests;

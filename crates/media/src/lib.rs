@@ -24,9 +24,6 @@ mod error;
 mod failure;
 mod file;
 mod group_sync;
-#[cfg(test)]
-#[path = "habits_test.rs"]
-mod habits;
 mod line_flush;
 mod map;
 mod medium;

@@ -115,18 +115,24 @@ fn the_best_flush_of_this_cpu_can_be_executed() {
 }
 
 #[test]
-fn a_discarded_chunk_in_a_directory_reads_as_zero_until_it_is_written_again() {
+fn a_discarded_chunk_in_a_directory_takes_no_space() {
     let place = tempfile::tempdir().expect("directory");
     let open = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("open");
+    let gauge = pantile_testkit::SpaceGauge::of(place.path());
+    let assert_taken = |chunks| gauge.assert_chunks(&place.path().join(pantile_media::DATA_FILE), chunks);
     let medium = open();
     medium.grow(2 * CHUNK_BYTES).expect("grow");
     medium.write(0, &vec![7; 2 * CHUNK_BYTES as usize]).expect("write");
+    assert_taken(2);
     medium.discard(0, CHUNK_BYTES).expect("discard");
+    assert_taken(1);
     assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
     drop(medium);
     let medium = open();
     assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
     medium.restore(0, CHUNK_BYTES).expect("restore");
+    // Space was found.
+    assert_taken(2);
     medium.write(CHUNK_BYTES - 2, &[9; 2]).expect("write");
     drop(medium);
     assert_eq!(content(&open(), CHUNK_BYTES - 3, 4), [0, 9, 9, 7]);

@@ -26,7 +26,7 @@ use pantile_testkit::{Place, Random, from_env, mix};
 use subject::Subject;
 
 /// Longest that looking at one damaged file may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// What became of a damaged file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -20,8 +20,8 @@ fn is_clear(error: Error, how: How) {
     }
 }
 
-/// One operation fails; whoever tries again has success. Tells whether it has
-/// failed, and how long the medium is in the end.
+/// One operation fails, and succeeds when it is tried again. Returns whether
+/// it failed, and how long the medium is in the end.
 fn once(operation: Operation, nth: u64, how: How) -> (bool, u64) {
     let (medium, time) = (faulty(operation, nth, how), SimulatedTime::default());
     let db = open(medium.clone(), &time).or_else(|error| {
