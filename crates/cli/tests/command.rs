@@ -1,5 +1,6 @@
 //! The command as scripts use it.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -247,12 +248,16 @@ fn a_reader_that_leaves_is_no_failure() {
 fn an_interrupted_run_prints_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
-    let args = ["bench", "ycsb", "--tuples", "2000", "--seconds", "60", "--warmup", "0", "--json", "-"];
+    let args = ["bench", "ycsb", "--tuples", "2000", "--seconds", "600", "--warmup", "0", "--json", "-"];
     command.args(args).env("TMPDIR", dir.path()).stdout(std::process::Stdio::piped());
-    let child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // The heading, the names of the columns, and a second: the run is being measured.
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = lines.skip_while(|line| !line.starts_with("running "));
+    assert!(lines.nth(2).is_some());
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    lines.for_each(drop);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
