@@ -51,8 +51,8 @@ pub struct Pace {
 
 /// What was measured of one kind of transaction.
 #[derive(Clone, Debug, Default)]
-pub struct Kind {
-    /// Their latencies; from the scheduled start if there is a schedule.
+pub struct KindMeasured {
+    /// Their latencies; from the scheduled start when there is a schedule.
     pub latencies: Latencies,
     /// Those that rolled back because their input demanded it.
     pub rolled_back: u64,
@@ -64,8 +64,8 @@ pub struct Measured {
     /// Seconds of measuring.
     pub seconds: f64,
     /// Per kind of transaction, by its number.
-    pub kinds: Vec<Kind>,
-    /// Attempts that ended in a conflict and were retried.
+    pub kinds: Vec<KindMeasured>,
+    /// Attempts that ended in a conflict and were made again.
     pub aborts: u64,
     /// Transactions that ended in each second.
     pub per_second: Vec<u64>,
@@ -86,7 +86,7 @@ impl Measured {
 
     fn new(kinds: usize, measure: Duration) -> Self {
         let seconds = measure.as_secs_f64().ceil() as usize;
-        Self { kinds: vec![Kind::default(); kinds], per_second: vec![0; seconds], ..Self::default() }
+        Self { kinds: vec![KindMeasured::default(); kinds], per_second: vec![0; seconds], ..Self::default() }
     }
 
     /// Adds what another client has measured.

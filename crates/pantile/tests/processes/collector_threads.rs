@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pantile::{Collector, Durability, MediumKind, Options, Range, TableDef, Type};
-use pantile_testkit::{Place, await_that, open_soon};
+use pantile_testkit::{ScratchDir, await_that, open_soon};
 
 /// Threads of this process that belong to collectors.
 fn threads() -> usize {
@@ -22,7 +22,7 @@ fn await_threads(expected: usize) {
 #[test]
 fn no_thread_outlives_its_database() {
     for collector in [pantile_rivals::ZEN, pantile_rivals::HANA, pantile_rivals::HEKATON] {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         for n in 0..50u64 {
             let (rows, handle) = live(&path, collector, n);

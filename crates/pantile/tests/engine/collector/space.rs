@@ -1,8 +1,7 @@
 //! Space is handed back to the system.
 
 use pantile::{Database, Options, Range, Table, TableDef, Type, Value};
-use pantile_testkit::Place;
-use pantile_testkit::SpaceGauge;
+use pantile_testkit::{ScratchDir, SpaceGauge};
 
 use super::rows::{collect_until, gc, prepare};
 
@@ -38,7 +37,7 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
 
 /// Fills a table, has it emptied one way or the other, and looks at the file.
 fn hand_back(empty: impl Fn(&Database, Table)) {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let path = place.path();
     let db = options().open(path).expect("open");
     prepare(&db);
