@@ -1,8 +1,8 @@
-/// Identifies a table for the life of a database; never used twice.
+/// Identifies a table for the life of a database. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TableId(pub u32);
 
-/// Identifies a tuple within its table; used again after the tuple is gone.
+/// Identifies a tuple within its table. Reused after the tuple is gone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TupleId(pub u64);
 
@@ -13,9 +13,9 @@ impl TupleId {
 
 /// Where a content lies: its byte offset on the medium.
 ///
-/// The pair (block, slot) of the papers is the quotient and the remainder of
-/// this offset by the block's geometry; keeping the offset makes the way from
-/// a tuple to its newest content one addition.
+/// The papers use the pair (block, slot): the quotient and the remainder of
+/// this offset by the block's geometry. With the offset, one addition leads
+/// from a tuple to its newest content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address(u64);
 

@@ -1,7 +1,7 @@
-//! Words that every room shares: timestamps, identifiers, limits, and where
-//! atomics, locks and threads come from.
+//! What every room shares: timestamps, identifiers, limits, and the facade for
+//! atomics, locks and threads.
 //!
-//! This room knows nothing of the others; see `docs/architecture.md`.
+//! This room depends on no other; see `docs/architecture.md`.
 
 #![allow(unsafe_code)] // growing arrays of control data
 

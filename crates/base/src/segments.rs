@@ -5,7 +5,7 @@ use std::ptr;
 
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Elements of the first segment; each further one is twice as long.
+/// Elements of the first segment. Each later segment is twice as long.
 const FIRST: usize = 1 << FIRST_BITS;
 const FIRST_BITS: u32 = 10;
 const SEGMENTS: usize = 40 - FIRST_BITS as usize + 1;
@@ -25,10 +25,10 @@ unsafe impl Zeroed for AtomicU32 {}
 // SAFETY: null; dropping an `AtomicPtr` does not touch what it points to.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
 
-/// An array of up to 2^40 elements, all of them zero at first.
+/// An array of up to 2^40 elements, all of them zero initially.
 ///
-/// Segments come into being when an element of theirs is first asked for;
-/// memory of a segment is taken from the system page by page as it is touched.
+/// A segment is created when one of its elements is first requested. The system
+/// provides its memory page by page, as pages are touched.
 #[derive(Debug)]
 pub struct Segments<T: Zeroed> {
     segments: [AtomicPtr<T>; SEGMENTS],
@@ -40,7 +40,7 @@ impl<T: Zeroed> Default for Segments<T> {
     }
 }
 
-/// The segment of an element and its place there.
+/// The segment of an element, and its index there.
 #[inline]
 fn locate(index: u64) -> (usize, usize) {
     let shifted = index + FIRST as u64;
@@ -63,8 +63,8 @@ impl<T: Zeroed> Segments<T> {
         (!start.is_null()).then(|| unsafe { &*start.add(at) })
     }
 
-    /// The element; its segment is made if need be. Ends the process if there
-    /// is no memory, as `Vec` does.
+    /// Returns the element and creates its segment if necessary. Aborts the
+    /// process if memory runs out, as `Vec` does.
     ///
     /// # Panics
     /// If `index` is 2^40 or more.
@@ -90,7 +90,7 @@ impl<T: Zeroed> Segments<T> {
             // SAFETY: ours, of this length, and never published.
             unsafe { release(fresh, segment_len(segment)) };
         }
-        self.get(index).expect("the segment has just been made")
+        self.get(index).expect("the segment has just been created")
     }
 }
 
@@ -109,7 +109,7 @@ fn bytes_of<T>(len: usize) -> usize {
     (len * size_of::<T>()).next_multiple_of(4096)
 }
 
-/// Zeroed memory, as Miri knows it.
+/// Zeroed memory that Miri can track.
 #[cfg(miri)]
 fn allocate<T>(len: usize) -> *mut T {
     // SAFETY: the layout is not empty.

@@ -4,9 +4,9 @@ use crate::limits::SLOT_BITS;
 
 /// A point in the serial order of transactions.
 ///
-/// The high 54 bits count clock ticks of 32 ns (18 years of them), the low 10
-/// bits name the transaction slot that drew it. The timestamp of a transaction is
-/// the `begin_ts` of the versions that it writes.
+/// The high 54 bits count clock ticks of 32 ns, enough for 18 years. The low 10
+/// bits name the transaction slot that drew the timestamp. A transaction's
+/// timestamp is the `begin_ts` of the versions that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 

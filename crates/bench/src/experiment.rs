@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::load::Context;
 use crate::long_readers::LongReaders;
 use crate::machine;
-use crate::place::Place;
+use crate::place::DatabaseDir;
 use crate::record::{Baseline, Emulation, Load, MediumIo, Record, Recovery, Reopened, Second, Space};
 use crate::runner::{self, EndAll, Measured, Moment};
 use crate::sample::{Sampler, Samples, ratio_trend};
@@ -60,13 +60,13 @@ pub fn run_all<W: Workload>(
 
 /// The directory of a run: the one chosen, or one in it where there are
 /// several runs.
-fn place(settings: &Settings, variant: Variant, run: usize) -> Result<Place> {
+fn place(settings: &Settings, variant: Variant, run: usize) -> Result<DatabaseDir> {
     match &settings.dir {
-        None => Place::temporary(matches!(variant.medium, Medium::Nvm(_))),
-        Some(dir) if settings.runs * settings.variants.len() == 1 => Place::chosen(dir),
+        None => DatabaseDir::temporary(matches!(variant.medium, Medium::Nvm(_))),
+        Some(dir) if settings.runs * settings.variants.len() == 1 => DatabaseDir::chosen(dir),
         Some(dir) => {
             let medium = variant.medium.to_string().replace(':', "-");
-            Place::chosen(dir.join(format!("{medium}-{}-{run}", variant.gc.name())))
+            DatabaseDir::chosen(dir.join(format!("{medium}-{}-{run}", variant.gc.name())))
         }
     }
 }
@@ -75,7 +75,7 @@ struct Experiment<'a, W> {
     workload: &'a W,
     settings: &'a Settings,
     variant: Variant,
-    place: Place,
+    place: DatabaseDir,
     context: &'a Context<'a>,
 }
 

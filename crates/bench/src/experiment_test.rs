@@ -296,7 +296,7 @@ fn paths(at: &str, value: &serde_json::Value, found: &mut BTreeSet<String>) {
 #[test]
 fn records_have_the_paths_that_scripts_read() {
     // In memory, where the baseline's syncs take no time.
-    let dir = Place::temporary(true).unwrap();
+    let dir = DatabaseDir::temporary(true).unwrap();
     let file = Settings { dir: Some(dir.path().to_owned()), ..settings(Medium::File) };
     let emulated = settings(Medium::by_name("nvm:E").unwrap());
     let mut found = BTreeSet::new();

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 
 /// A directory for a database, removed when dropped unless it was asked for.
 #[derive(Debug)]
-pub struct Place {
+pub struct DatabaseDir {
     path: PathBuf,
     temporary: Option<TempDir>,
 }
 
-impl Place {
+impl DatabaseDir {
     /// A directory of the user's choice; it is created if missing, and stays.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_temporary_directory_is_removed_with_what_is_in_it() {
-        let place = Place::temporary(true).unwrap();
+        let place = DatabaseDir::temporary(true).unwrap();
         let path = place.path().to_owned();
         fs::write(path.join("file"), "content").unwrap();
         assert!(place.is_temporary());
@@ -68,13 +68,13 @@ mod tests {
     fn a_chosen_directory_stays() {
         let outer = TempDir::new().unwrap();
         let path = outer.path().join("a/b");
-        drop(Place::chosen(&path).unwrap());
+        drop(DatabaseDir::chosen(&path).unwrap());
         assert!(path.is_dir());
     }
 
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
-        let error = Place::chosen("/proc/none/such").unwrap_err().to_string();
+        let error = DatabaseDir::chosen("/proc/none/such").unwrap_err().to_string();
         assert!(error.contains("/proc/none/such"), "{error}");
     }
 }

@@ -51,7 +51,7 @@ pub struct Pace {
 
 /// What was measured of one kind of transaction.
 #[derive(Clone, Debug, Default)]
-pub struct Kind {
+pub struct KindMeasured {
     /// Their latencies; from the scheduled start when there is a schedule.
     pub latencies: Latencies,
     /// Those that rolled back because their input said so.
@@ -64,7 +64,7 @@ pub struct Measured {
     /// Seconds of measuring.
     pub seconds: f64,
     /// Per kind of transaction, by its number.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<KindMeasured>,
     /// Attempts that ended in a conflict and were made again.
     pub aborts: u64,
     /// Transactions that ended in each second.
@@ -86,7 +86,7 @@ impl Measured {
 
     fn new(kinds: usize, measure: Duration) -> Self {
         let seconds = measure.as_secs_f64().ceil() as usize;
-        Self { kinds: vec![Kind::default(); kinds], per_second: vec![0; seconds], ..Self::default() }
+        Self { kinds: vec![KindMeasured::default(); kinds], per_second: vec![0; seconds], ..Self::default() }
     }
 
     /// Adds what another client has measured.

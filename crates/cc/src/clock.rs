@@ -1,8 +1,8 @@
-//! The clock that timestamps come from (trap T22).
+//! The clock that timestamps are drawn from (trap T22).
 //!
 //! Where the CPU's cycle counter is invariant, trusted by the kernel and in
-//! step on all cores, a tick costs one `rdtscp` and no shared write.
-//! Elsewhere, or once it has been seen to run backwards, ticks come from one
+//! step on all cores, a tick costs one `rdtscp` and no shared write. Elsewhere,
+//! or once the counter has been seen to run backwards, ticks come from one
 //! shared counter that follows the system's monotonic clock.
 
 use std::sync::Arc;
@@ -22,13 +22,13 @@ pub enum ClockSource {
     SharedCounter,
 }
 
-/// Time that passes only when it is told to, so that a run in one thread can be
+/// Time that advances only on request, so that a single-threaded run can be
 /// repeated exactly. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedTime(Arc<AtomicU64>);
 
 impl SimulatedTime {
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
     }
@@ -39,22 +39,22 @@ impl SimulatedTime {
     }
 }
 
-/// What time deadlines and pauses go by, and ticks without a cycle counter.
+/// The time for deadlines and pauses, and for ticks without a cycle counter.
 #[derive(Debug)]
 enum Time {
     System(Instant),
     Simulated(SimulatedTime),
 }
 
-/// What a simulated pause of no certain length takes.
+/// How much time a simulated yield takes.
 const SIMULATED_YIELD: Duration = Duration::from_micros(100);
 
-/// Ticks of 32 ns since an origin that the opener chooses.
+/// Ticks of 32 ns since an origin that is chosen on opening.
 #[derive(Debug)]
 pub struct Clock {
     shared_mode: AtomicBool,
-    /// Highest tick known to have been passed; a cycle counter below it has
-    /// run backwards.
+    /// Highest tick known to have passed. A cycle counter below it has run
+    /// backwards.
     floor: AtomicU64,
     /// The shared counter.
     counter: AtomicU64,
@@ -67,8 +67,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose ticks are all above `after`, from the best source that
-    /// this machine can be trusted with.
+    /// A clock whose ticks are all above `after`. Uses the best source that can
+    /// be trusted on this machine.
     pub fn new(after: u64) -> Self {
         Self::with_source(
             after,
@@ -80,8 +80,8 @@ impl Clock {
         )
     }
 
-    /// As [`Clock::new`] from a given source. The cycle counter is used only
-    /// where it can be trusted.
+    /// As [`Clock::new`], but from a given source. The cycle counter is used
+    /// only where it can be trusted.
     pub fn with_source(after: u64, source: ClockSource) -> Self {
         let trusted = trust::cycle_counter().filter(|_| source == ClockSource::CycleCounter);
         Self {
@@ -110,7 +110,7 @@ impl Clock {
         }
     }
 
-    /// The time that has passed since the clock was made, for deadlines.
+    /// The time since the clock was created, for deadlines.
     pub fn elapsed(&self) -> Duration {
         match &self.time {
             Time::System(origin) => origin.elapsed(),
@@ -118,7 +118,7 @@ impl Clock {
         }
     }
 
-    /// Waits that long.
+    /// Waits for this length of time.
     pub fn sleep(&self, length: Duration) {
         match &self.time {
             Time::System(_) => thread::sleep(length),
@@ -126,7 +126,7 @@ impl Clock {
         }
     }
 
-    /// Lets others go on.
+    /// Lets other threads run.
     pub fn yield_now(&self) {
         match &self.time {
             Time::System(_) => thread::yield_now(),
@@ -134,7 +134,7 @@ impl Clock {
         }
     }
 
-    /// Where ticks come from at present.
+    /// Where ticks currently come from.
     pub fn source(&self) -> ClockSource {
         if self.shared_mode.load(Ordering::Relaxed) {
             ClockSource::SharedCounter
@@ -151,8 +151,8 @@ impl Clock {
         }
     }
 
-    /// The present tick, or `None` when the cycle counter has just been found
-    /// to run backwards and the caller must call [`Clock::fall_back`].
+    /// The current tick. Returns `None` if the cycle counter has run backwards;
+    /// the caller must then call [`Clock::fall_back`].
     #[inline]
     pub fn try_tick(&self) -> Option<u64> {
         if self.shared_mode.load(Ordering::Relaxed) {
@@ -164,7 +164,8 @@ impl Clock {
 
     #[inline]
     fn cycle_tick(&self) -> u64 {
-        // A counter that was set back below the origin must show as low, not as high.
+        // A counter that was set back below the origin must appear low, not
+        // high.
         let cycles = trust::cycles().saturating_sub(self.origin_cycles);
         let ticks = (u128::from(cycles) * u128::from(self.rate)) >> 32;
         self.origin_tick + ticks as u64
@@ -182,13 +183,13 @@ impl Clock {
         }
     }
 
-    /// Remembers that `tick` has passed, so that a counter below it is noticed.
+    /// Records that `tick` has passed, so that a counter below it is noticed.
     pub fn raise_floor(&self, tick: u64) {
         self.floor.fetch_max(tick, Ordering::Relaxed);
     }
 
-    /// Leaves the cycle counter for good; later ticks are above `drawn`, the
-    /// highest tick that anybody has drawn.
+    /// Abandons the cycle counter for good. Later ticks are above `drawn`, the
+    /// highest tick that any transaction has drawn.
     pub fn fall_back(&self, drawn: u64) {
         let above = drawn.max(self.floor.load(Ordering::Relaxed)) + 1;
         self.counter.fetch_max(above, Ordering::SeqCst);
@@ -200,7 +201,7 @@ impl Clock {
         Duration::from_nanos(ticks.saturating_mul(TICK_NS))
     }
 
-    /// The number of ticks of a length of time.
+    /// The number of ticks in a length of time.
     pub fn ticks(length: Duration) -> u64 {
         length.as_nanos() as u64 / TICK_NS
     }

@@ -62,7 +62,7 @@ fn a_counter_below_the_floor_is_noticed() {
 fn a_counter_that_was_set_back_below_the_origin_is_noticed() {
     let mut clock = cycle_clock(0);
     clock.raise_floor(clock.try_tick().expect("a tick") + 1);
-    // As if the counter had begun anew on another machine.
+    // As if the counter had restarted on another machine.
     clock.origin_cycles = u64::MAX / 2;
     assert_eq!(clock.try_tick(), None);
 }

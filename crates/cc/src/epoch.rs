@@ -1,9 +1,9 @@
 //! Epochs: the coarse clock of collectors (TB-Collect 4.2).
 //!
-//! An epoch is a number of ticks of the clock that timestamps come from, so
-//! nothing counts epochs and no transaction writes anything to be in one: the
-//! local epoch of a transaction is that of the timestamp it reads at, which
-//! its slot in the registry shows anyway.
+//! An epoch is a fixed number of ticks of the clock that timestamps come from.
+//! So nothing counts epochs, and no transaction writes anything to join one:
+//! its local epoch is the epoch of the timestamp at which it reads, which its
+//! registry slot shows anyway.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::clock::Clock;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Epoch(pub u64);
 
-/// Says in which epoch a timestamp lies.
+/// Maps timestamps to epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EpochManager {
     ticks: u64,
@@ -40,21 +40,22 @@ impl EpochManager {
     }
 }
 
-/// Where the transactions read that run, taken by looking at each slot once.
-/// Nobody is stopped for it and no transaction writes anything for it.
+/// The timestamps at which running transactions read, taken by scanning the
+/// slots. The scan stops no transaction, and no transaction writes anything for
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunningSet {
-    /// Each ascending and once.
+    /// Ascending and distinct.
     pub(crate) points: SmallVec<[Timestamp; 16]>,
-    /// From here on a transaction may read anywhere: it reads at a new
-    /// timestamp in each statement. MAX if there is none.
+    /// From here on a transaction may read at any timestamp, because it reads
+    /// at a new one in each statement. MAX if there is none.
     pub(crate) open_from: Timestamp,
-    /// Transactions that were not seen read here or later.
+    /// Transactions that the scan did not see read here or later.
     pub(crate) horizon: Timestamp,
 }
 
 impl RunningSet {
-    /// Whether some transaction, now or later, may see a version that is
+    /// Whether some running or future transaction may see a version that is
     /// visible from `begin` until just before `end`.
     pub fn may_see(&self, begin: Timestamp, end: Timestamp) -> bool {
         let first = self.points.partition_point(|&p| p < begin);
@@ -62,18 +63,18 @@ impl RunningSet {
         inside || self.open_from < end || self.horizon < end
     }
 
-    /// How many timestamps transactions read at now.
+    /// The number of distinct timestamps at which transactions read now.
     pub fn readers(&self) -> usize {
         self.points.len()
     }
 
-    /// Nobody reads at an earlier timestamp, now or later.
+    /// No running or future transaction reads at an earlier timestamp.
     pub fn min(&self) -> Timestamp {
         let first = self.points.first().copied().unwrap_or(self.horizon);
         first.min(self.open_from).min(self.horizon)
     }
 
-    /// The same by epochs, in which blocks are judged.
+    /// The same set as epochs, the unit in which blocks are judged.
     pub fn epochs(&self, manager: EpochManager) -> RunningEpochs {
         let mut sorted: SmallVec<[Epoch; 16]> = self.points.iter().map(|&p| manager.of(p)).collect();
         sorted.dedup();
@@ -90,37 +91,38 @@ pub struct RunningEpochs {
     future: Epoch,
 }
 
-/// Which transactions can see into a block (TB-Collect 4.4, the three cases).
+/// Who can see into a block (the three cases of TB-Collect 4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
-    /// None, now or ever: all that run began after it.
+    /// Nobody, now or ever. Every running transaction began after it.
     Obsolete,
-    /// None, but transactions that began before it still run, and their chains
-    /// may pass through it.
+    /// Nobody. But transactions that began before it still run, and their
+    /// chains may pass through it.
     Bypassed,
-    /// Perhaps some.
+    /// Perhaps some transaction.
     InUse,
 }
 
 impl RunningEpochs {
-    /// `local_epoch_min`: nobody reads in an earlier epoch.
+    /// `local_epoch_min`: no transaction reads in an earlier epoch.
     pub fn min(&self) -> Epoch {
         let first = self.sorted.first().copied().unwrap_or(self.future);
         first.min(self.open_from.unwrap_or(self.future)).min(self.future)
     }
 
-    /// Transactions that are yet to begin read in this epoch or later.
+    /// Future transactions read in this epoch or later.
     pub fn future(&self) -> Epoch {
         self.future
     }
 
-    /// The smallest epoch in which a transaction reads that is not below
-    /// `from`: `local_epoch_sec_min`, the third smallest and so on, as far up as it takes.
+    /// The smallest epoch at or above `from` in which a transaction reads:
+    /// `local_epoch_sec_min`, the third smallest, and so on as far up as
+    /// necessary.
     pub fn next(&self, from: Epoch) -> Epoch {
         let next = self.sorted.partition_point(|&e| e < from);
         let next = self.sorted.get(next).copied().unwrap_or(self.future).min(self.future);
-        // A transaction that reads by statement reads in every epoch from its
-        // first on.
+        // A transaction that reads by statement may read in every epoch from
+        // its first on.
         self.open_from.map_or(next, |open| next.min(open.max(from)))
     }
 

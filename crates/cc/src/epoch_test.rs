@@ -20,12 +20,12 @@ fn the_three_cases() {
     assert_eq!(set.epochs(EpochManager { ticks: 10 }).min(), Epoch(5));
     assert_eq!(sight(&set, 1, 4), Sight::Obsolete);
     assert_eq!(sight(&set, 6, 19), Sight::Bypassed);
-    assert_eq!(sight(&set, 21, 29), Sight::Bypassed, "two long transactions, and none between");
+    assert_eq!(sight(&set, 21, 29), Sight::Bypassed, "two long transactions and none between them");
     assert_eq!(sight(&set, 31, 39), Sight::Bypassed);
     assert_eq!(sight(&set, 4, 5), Sight::InUse);
     assert_eq!(sight(&set, 5, 19), Sight::InUse, "an epoch is judged as a whole");
     assert_eq!(sight(&set, 6, 20), Sight::InUse);
-    assert_eq!(sight(&set, 31, 40), Sight::InUse, "one that begins now may be in this epoch");
+    assert_eq!(sight(&set, 31, 40), Sight::InUse, "a transaction that begins now may be in this epoch");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn nobody_runs() {
 }
 
 #[test]
-fn who_reads_by_statement_may_read_anywhere_from_its_begin_on() {
+fn a_statement_reader_may_read_anywhere_from_its_begin_on() {
     let set = running(&[50, 300], Some(100), 400);
     assert_eq!(sight(&set, 1, 4), Sight::Obsolete);
     assert_eq!(sight(&set, 6, 9), Sight::Bypassed);
@@ -50,8 +50,11 @@ fn versions_are_judged_by_the_timestamp() {
     let at = |tick| Timestamp::new(tick, 0);
     let set = running(&[50, 205], Some(300), 400);
     assert!(set.may_see(at(50), at(51)) && set.may_see(at(200), at(206)));
-    assert!(!set.may_see(at(51), at(205)), "an end is not seen");
+    assert!(!set.may_see(at(51), at(205)), "a version is not visible at its end");
     assert!(!set.may_see(at(206), at(300)) && set.may_see(at(206), at(301)));
-    assert!(running(&[], None, 400).may_see(at(10), at(401)), "one that begins may be at the horizon");
+    assert!(
+        running(&[], None, 400).may_see(at(10), at(401)),
+        "a transaction that begins may read at the horizon"
+    );
     assert!(!running(&[], None, 400).may_see(at(10), at(400)));
 }

@@ -1,9 +1,9 @@
-//! Concurrency control: timestamps, the registry of running transactions
-//! (the only source of watermarks), and the marks that reads leave.
+//! Concurrency control: timestamps, the registry of running transactions (the
+//! only source of watermarks), and read marks.
 //!
-//! `docs/design.md` ("Concurrency control") has the definitions and the
+//! `docs/design.md` ("Concurrency control") has the definitions, and the
 //! invariants that comments here cite as I-n.
-#![allow(unsafe_code)] // reading the CPU's clock and pinning threads for the trust test
+#![allow(unsafe_code)] // reads the CPU's clock; binds threads to cores for the trust test
 
 mod clock;
 mod epoch;

@@ -1,22 +1,22 @@
-//! The marks that reads leave (`read_ts`), kept apart from the tuples.
+//! Read marks (`read_ts`), kept apart from the tuples.
 //!
-//! A fixed table of cells stands in for the `read_ts` of every tuple: a tuple
-//! hashes to a cell, and the cell holds the highest timestamp that has read
-//! any of its tuples. It never forgets, so no read is forgotten when a
-//! version's header goes (trap T7); two tuples that share a cell can only
-//! cause an abort too many. The idea of one cache of read timestamps beside
-//! the data is CockroachDB's timestamp cache.
+//! A table of fixed size stands in for the `read_ts` of every tuple. A tuple
+//! hashes to a cell, and the cell holds the highest timestamp that has read any
+//! of its tuples. A mark never falls, so a read is remembered even after the
+//! version's header is gone (trap T7). Two tuples that share a cell can cause
+//! an unnecessary abort, nothing worse. The idea of one cache of read
+//! timestamps beside the data is CockroachDB's timestamp cache.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{TableId, Timestamp, TupleId, prefetch};
 
-/// Cells: 2 MB, about the size of a core's own cache; few for a model, which
-/// makes them anew in each execution.
+/// Number of cells: 2 MB, about the size of a core's own cache. A model has
+/// few, because it creates them anew in each execution.
 const CELLS: usize = 1 << CELLS_BITS;
 const CELLS_BITS: u32 = if cfg!(any(pantile_shuttle, miri)) { 8 } else { 18 };
 
-/// Highest reading timestamp by tuple.
+/// The highest reading timestamp of each tuple.
 #[derive(Debug)]
 pub struct ReadMarks {
     cells: Box<[AtomicU64]>,
@@ -29,9 +29,9 @@ impl Default for ReadMarks {
 }
 
 impl ReadMarks {
-    /// Eight tuples created one after the other share a cache line, so scans
-    /// touch few; beyond that tuples are spread by a multiplicative hash, so
-    /// that no two tables overlap in whole ranges.
+    /// Eight tuples created in sequence share a cache line, so that scans touch
+    /// few lines. These groups are spread by a multiplicative hash, so that no
+    /// two tables overlap in whole ranges.
     #[inline]
     fn cell(&self, table: TableId, tuple: TupleId) -> &AtomicU64 {
         const LINE: u64 = 8;
@@ -41,15 +41,15 @@ impl ReadMarks {
         &self.cells[(line | (tuple.0 % LINE)) as usize]
     }
 
-    /// Asks the CPU to fetch a tuple's cell.
+    /// Prefetches a tuple's cell.
     #[inline]
     pub fn prefetch(&self, table: TableId, tuple: TupleId) {
         prefetch(self.cell(table, tuple));
     }
 
-    /// Marks a read at `ts`. A writer that locks the tuple afterwards finds
-    /// the mark; one that locked it before is found by the reader, who must
-    /// load the tuple's anchor only after this call (I-5).
+    /// Marks a read at `ts`. The reader must load the tuple's anchor only after
+    /// this call. So a writer that locks the tuple afterwards finds the mark,
+    /// and the reader finds the lock of a writer that locked it before (I-5).
     #[inline]
     pub fn raise(&self, table: TableId, tuple: TupleId, ts: Timestamp) {
         let cell = self.cell(table, tuple);
@@ -62,14 +62,14 @@ impl ReadMarks {
         }
     }
 
-    /// The highest timestamp that may have read the tuple; for a writer, who
-    /// must hold the tuple's lock.
+    /// The highest timestamp that may have read the tuple. For writers; the
+    /// caller must hold the tuple's lock.
     #[inline]
     pub fn highest(&self, table: TableId, tuple: TupleId) -> Timestamp {
         Timestamp::from_raw(self.cell(table, tuple).load(Ordering::SeqCst))
     }
 
-    /// DRAM held, in bytes.
+    /// DRAM used, in bytes.
     pub fn bytes(&self) -> u64 {
         (CELLS * size_of::<AtomicU64>()) as u64
     }

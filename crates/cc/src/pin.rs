@@ -1,11 +1,12 @@
-//! Pins: a thread is looking at something that its timestamp does not protect.
+//! Pins: a thread announces that it looks at something that its timestamp does
+//! not protect.
 //!
-//! What a transaction may see stays because its timestamp stands in the
-//! registry. But on its way there it looks at more: the newest version of a
-//! tuple to find that it is too new, headers of versions whose contents are
-//! gone, tiles. For these few instructions it pins its slot, with one store
-//! of its own line; who frees waits until every slot has been seen unpinned
-//! once since what is freed could last be found (T6).
+//! A version that a transaction may see stays, because the transaction's
+//! timestamp is in the registry. But on the way to it the thread looks at more:
+//! the newest version of a tuple, which may be too new; headers of versions
+//! whose contents are gone; tiles. For these few instructions it pins its slot,
+//! with one store to its own cache line. Before memory is freed, every slot
+//! must have been seen unpinned once since the memory could last be found (T6).
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
@@ -13,7 +14,8 @@ use smallvec::SmallVec;
 
 use crate::registry::{Registry, Slot};
 
-/// While it lives, nothing that was reachable when it was made is freed.
+/// Until it is dropped, nothing that was reachable when it was created is
+/// freed.
 #[derive(Debug)]
 pub struct Pin<'r> {
     cell: &'r AtomicU64,
@@ -28,20 +30,21 @@ impl Drop for Pin<'_> {
 }
 
 impl Registry {
-    /// Pins the slot, which must be the caller's and not be pinned. Keep it
-    /// short and wait for nobody meanwhile: space waits for it.
+    /// Pins the slot, which must be the caller's and not be pinned. Keep the
+    /// pin short and wait for nothing meanwhile, because reclamation waits for
+    /// it.
     #[inline]
     pub fn pin(&self, slot: Slot) -> Pin<'_> {
         let cell = &self.slots[slot.index()].pin;
         let odd = cell.load(Ordering::Relaxed).wrapping_add(1);
-        debug_assert!(odd % 2 == 1, "a slot is pinned once at a time");
-        // Ordered before the loads that it protects: either they find what
-        // replaced the freed, or the freer finds the pin.
+        debug_assert!(odd % 2 == 1, "a slot has at most one pin");
+        // Ordered before the loads that it protects: either they find the
+        // replacement of what is freed, or the freeing thread finds the pin.
         cell.store(odd, Ordering::SeqCst);
         Pin { cell, odd }
     }
 
-    /// Begins to wait for the pins of this moment.
+    /// Starts to wait for the pins of this moment.
     pub fn grace(&self) -> Grace {
         fence(Ordering::SeqCst);
         let pinned = self.slots_used().iter().enumerate().filter_map(|(n, state)| {
@@ -52,14 +55,14 @@ impl Registry {
     }
 }
 
-/// The pins of one moment, as far as they are still there.
+/// The pins of one moment that have not been dropped yet.
 #[derive(Clone, Debug, Default)]
 pub struct Grace {
     waiting: SmallVec<[(u32, u64); 4]>,
 }
 
 impl Grace {
-    /// Whether all of them are gone. Never waits.
+    /// Whether all of them have been dropped. Never blocks.
     pub fn is_over(&mut self, registry: &Registry) -> bool {
         self.waiting.retain(|(n, pin)| registry.slots[*n as usize].pin.load(Ordering::SeqCst) == *pin);
         self.waiting.is_empty() || is_removed(Control::Pins)

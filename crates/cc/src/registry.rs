@@ -1,7 +1,7 @@
 //! The running transactions, and the watermarks that follow from them.
 //!
-//! Each running transaction holds a slot, a cache line of its own. Nothing
-//! else is written when a transaction begins or ends.
+//! Each running transaction holds a slot, which is a cache line of its own.
+//! Nothing else is written when a transaction begins or ends.
 
 use std::time::Duration;
 
@@ -14,37 +14,38 @@ use smallvec::SmallVec;
 use crate::clock::Clock;
 use crate::epoch::RunningSet;
 
-/// `active` of a slot that is free.
+/// `active` of a free slot.
 const FREE: u64 = 0;
 /// `active` of a slot whose transaction has not drawn its timestamp yet.
 const ENTERING: u64 = 1;
 /// `waits_for` of a transaction that does not wait.
 const NOBODY: u64 = 0;
 
-/// How often all slots are looked at to learn who runs. A safe reader that
-/// claims a slot which has been looked at takes its timestamp from a writer
-/// that may have ended before the look reaches its slot; then an earlier look
-/// at all slots has found the writer, or the writer began after it.
-const LOOKS: usize = 2;
+/// How many times all slots are scanned to find the running transactions. A
+/// safe reader may claim a slot behind the scan and take its timestamp from a
+/// writer that ends before the scan reaches the writer's slot. Then an earlier
+/// scan of all slots has found the writer, or the writer began after that scan.
+const SCANS: usize = 2;
 
-/// How a transaction reads and writes, as far as others must know.
+/// How a transaction reads and writes, as far as other transactions must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
     /// Writes at the timestamp at which it reads: serializable read-write.
     WriterAtBegin,
-    /// Reads at its timestamp; if it writes, then at a timestamp drawn at commit.
+    /// Reads at its timestamp. If it writes, it writes at a timestamp drawn at
+    /// commit.
     ReaderOrLateWriter,
-    /// Reads at a new timestamp in each statement; writes as a late writer.
+    /// Reads at a new timestamp in each statement. Writes as a late writer.
     ByStatement,
     /// Reads at the newest safe snapshot.
     SafeReader,
 }
 
-/// Transactions that were committing at some time, by slot and timestamp.
+/// The transactions that were committing at some moment, by slot and timestamp.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommitsUnderWay(Vec<(usize, u64)>);
 
-/// All transaction slots are taken.
+/// All transaction slots are in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
@@ -53,10 +54,10 @@ pub struct Full;
 pub(crate) struct SlotState {
     /// FREE, ENTERING, or the timestamp at which the transaction reads.
     active: AtomicU64,
-    /// The lowest timestamp at which the transaction may yet publish a
-    /// version, MAX while it can publish none below the present.
+    /// The lowest timestamp at which the transaction may yet publish a version;
+    /// MAX while it can publish none below the present.
     pending: AtomicU64,
-    /// The last tick drawn in this slot; ticks of a slot only rise.
+    /// The last tick drawn in this slot. The ticks of a slot only rise.
     last_tick: AtomicU64,
     /// The transaction may read at any timestamp from `active` on.
     by_statement: AtomicBool,
@@ -75,15 +76,15 @@ pub(crate) struct SlotState {
 pub struct Registry {
     clock: Clock,
     pub(crate) slots: Box<[SlotState]>,
-    /// Slots ever used at once: scans stop here (T19).
+    /// The most slots ever used at once: scans stop here (T19).
     used: AtomicUsize,
     watermark: AtomicU64,
-    /// The highest safe snapshot so far: they do not go back.
+    /// The highest safe snapshot so far. Safe snapshots never fall.
     safe: AtomicU64,
     refreshed: AtomicU64,
 }
 
-/// A running transaction's place in the registry. Release it exactly once.
+/// A running transaction's slot in the registry. Release it exactly once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot(u16);
 
@@ -103,7 +104,7 @@ impl Slot {
 }
 
 impl Registry {
-    /// No transaction runs.
+    /// A registry without running transactions.
     pub fn new(clock: Clock) -> Self {
         let slots = (0..TRANSACTION_SLOTS)
             .map(|_| SlotState {
@@ -137,9 +138,9 @@ impl Registry {
     /// Takes a slot and a timestamp.
     ///
     /// The timestamp is above that of every transaction whose commit was
-    /// acknowledged before the call (with [`Registry::await_passed`] before
-    /// the acknowledgement), except for a safe reader, whose timestamp is
-    /// below that of every transaction that may yet write.
+    /// acknowledged before the call, provided that [`Registry::await_passed`]
+    /// preceded the acknowledgement. A safe reader is the exception: its
+    /// timestamp is below that of every transaction that may yet write.
     pub fn begin(&self, how: Begin) -> Result<(Slot, Timestamp), Full> {
         let slot = self.claim()?;
         let state = &self.slots[slot.index()];
@@ -188,26 +189,27 @@ impl Registry {
         Timestamp::new(self.tick(), 0)
     }
 
-    /// Draws the timestamp at which a late writer commits, with all its locks
-    /// held. It is above that of every reader that found a lock and no bound.
+    /// Draws the timestamp at which a late writer commits. The writer must hold
+    /// all its locks. The timestamp is above that of every reader that found a
+    /// lock and no bound.
     pub fn draw_commit(&self, slot: Slot) -> Timestamp {
         let state = &self.slots[slot.index()];
-        // Whoever drew a timestamp before now has at most this one. From here
-        // on readers above it wait for the locks, readers below it do not and
-        // need not: the commit lies above them (I-6).
+        // Every timestamp drawn before now is at most this one. From here on,
+        // readers above it wait for the locks. Readers below it do not wait and
+        // need not, because the commit is above them (I-6).
         let bound = Timestamp::new(self.draw(slot).tick() + self.clock.skew(), slot.index());
         state.pending.store(bound.get(), Ordering::SeqCst);
         state.last_tick.store(bound.tick(), Ordering::Relaxed);
         self.draw(slot)
     }
 
-    /// Says that the transaction is about to look at the table definitions
+    /// Announces that the transaction is about to check the table definitions
     /// for the last time.
     pub fn set_committing(&self, slot: Slot) {
         self.slots[slot.index()].committing.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the slot's transaction may be past its last look at the table
+    /// Whether the slot's transaction may be past its last check of the table
     /// definitions.
     pub fn is_committing(&self, slot: Slot) -> bool {
         self.slots[slot.index()].committing.load(Ordering::SeqCst)
@@ -222,7 +224,8 @@ impl Registry {
         self.wake(slot);
     }
 
-    /// Wakes who waits for a lock of this transaction, after locks were released.
+    /// Wakes the transactions that wait for a lock of this one, after it
+    /// released locks.
     pub fn wake(&self, slot: Slot) {
         let state = &self.slots[slot.index()];
         fence(Ordering::SeqCst);
@@ -239,15 +242,16 @@ impl Registry {
     }
 
     /// Whether the slot's transaction writes at a timestamp that it draws at
-    /// commit, and not at the one at which it reads.
+    /// commit, rather than at the one at which it reads.
     #[inline]
     pub fn writes_late(&self, slot: Slot) -> bool {
         let state = &self.slots[slot.index()];
         state.pending.load(Ordering::SeqCst) != state.active.load(Ordering::SeqCst)
     }
 
-    /// Waits until clocks on all cores have passed `ts` (external consistency).
-    /// Almost never waits: a commit takes longer than clocks differ.
+    /// Waits until the clocks of all cores are past `ts` (external
+    /// consistency). Almost never waits, because a commit takes longer than the
+    /// clocks differ.
     #[inline]
     pub fn await_passed(&self, ts: Timestamp) {
         let passed = ts.tick() + self.clock.skew();
@@ -274,15 +278,16 @@ impl Registry {
             && active.compare_exchange(FREE, ENTERING, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// The watermark as last computed: every transaction that runs or will
-    /// begin reads just below this timestamp or above it (I-4), so a version
-    /// is obsolete when its successor's `begin_ts` is below. Only rises.
+    /// The watermark as last computed. Every running or future transaction
+    /// reads just below this timestamp or above it (I-4), so a version is
+    /// obsolete once its successor's `begin_ts` is below it. The watermark only
+    /// rises.
     #[inline]
     pub fn watermark(&self) -> Timestamp {
         Timestamp::from_raw(self.watermark.load(Ordering::Acquire))
     }
 
-    /// Computes the watermark anew if the last time is at least `age` ago.
+    /// Recomputes the watermark if it was last computed at least `age` ago.
     pub fn refresh_watermark(&self, age: Duration) -> Timestamp {
         let now = self.tick();
         let last = self.refreshed.load(Ordering::Relaxed);
@@ -293,10 +298,10 @@ impl Registry {
         }
         self.clock.raise_floor(now);
         let mut watermark = u64::MAX;
-        for _ in 0..LOOKS {
+        for _ in 0..SCANS {
             let Some(lowest) = self.lowest(None, |_, active| active) else { return self.watermark() };
-            // A safe reader that begins behind our look may find the watermark
-            // as it was; the highest snapshot so far it finds as it is.
+            // A safe reader that begins behind this scan may see the old watermark, but
+            // it sees the new highest snapshot.
             self.safe.fetch_max(lowest, Ordering::SeqCst);
             watermark = watermark.min(lowest);
         }
@@ -304,21 +309,22 @@ impl Registry {
         self.watermark()
     }
 
-    /// A timestamp at or below which nobody will publish any more, but at
-    /// `except` itself.
+    /// A timestamp at or below which no transaction but that of `except` will
+    /// publish any more.
     fn safe_watermark(&self, except: Slot) -> Timestamp {
-        // While the slot is ENTERING no look at all slots gets past it. One that
-        // has got past before has raised `safe` to what it may find.
+        // While the slot is ENTERING, no scan of the slots gets past it. A scan
+        // that got past it earlier has raised `safe` to what this one may find.
         let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
         let lowest = lowest.unwrap_or(0).max(self.watermark().get());
         Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::SeqCst).max(lowest))
     }
 
-    /// The transactions at or below `ts` that may yet commit, all of which
-    /// write at their begin: late writers draw a timestamp above the present.
-    /// All others at or below `ts`, which must be in the past, have ended if
-    /// those have that were committing at `ts` or later. `None` if one is just
-    /// beginning.
+    /// The transactions at or below `ts` that may yet commit. All of them write
+    /// at the timestamp at which they began, because late writers draw a
+    /// timestamp above the present. `ts` must be in the past. All other
+    /// transactions at or below `ts` have ended, once those that were
+    /// committing at `ts` or later have. Returns `None` if a transaction is
+    /// just beginning.
     pub fn undecided(&self, ts: Timestamp) -> Option<Vec<Timestamp>> {
         fence(Ordering::SeqCst);
         let mut undecided = Vec::new();
@@ -336,15 +342,15 @@ impl Registry {
         Some(undecided)
     }
 
-    /// The transactions that are committing now. What others append they
-    /// append later.
+    /// The transactions that are committing now. Other transactions append
+    /// later.
     pub fn commits_under_way(&self) -> CommitsUnderWay {
         fence(Ordering::SeqCst);
         let slots = self.slots_used().iter().enumerate();
         let committing = slots.filter(|(_, state)| state.committing.load(Ordering::SeqCst));
         let by_slot = committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst)));
-        // One that has ended in between would otherwise be waited for until
-        // its slot is in use whenever somebody asks.
+        // Otherwise a commit that ended in between would be waited for until
+        // its slot happens to be in use when someone asks.
         CommitsUnderWay(by_slot.filter(|(_, active)| *active != FREE).collect())
     }
 
@@ -353,8 +359,8 @@ impl Registry {
         commits.0.iter().all(|&(n, active)| self.slots[n].active.load(Ordering::SeqCst) != active)
     }
 
-    /// The least of `of` over all slots in use and of the time before the
-    /// first was looked at (I-4). `None` if one is ENTERING.
+    /// The smallest value of `of` over all slots in use, and of the time before
+    /// the scan (I-4). Returns `None` if a transaction is ENTERING.
     fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
         let mut lowest = self.horizon().get();
         for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
@@ -370,21 +376,22 @@ impl Registry {
         Some(lowest)
     }
 
-    /// Where the running transactions read, or `None` if one is just beginning,
-    /// or just about to say where it will write: ask again soon.
+    /// Where the running transactions read. Returns `None` if one is just
+    /// beginning, or about to announce where it will write; the caller may try
+    /// again soon.
     ///
-    /// Writers count twice: where they read, and just below where they may
-    /// yet publish, since a safe reader that begins later reads there.
+    /// A writer counts twice: where it reads, and just below where it may yet
+    /// publish, since a safe reader that begins later reads there.
     pub fn running_set(&self) -> Option<RunningSet> {
         let horizon = self.horizon();
-        // A safe reader that begins later may take `horizon` for its snapshot,
-        // and then reads just below.
+        // A safe reader that begins later may take `horizon` as its snapshot,
+        // and then reads just below it.
         let below = Timestamp::from_raw(horizon.get().saturating_sub(1));
         let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon: below };
-        for _ in 0..LOOKS {
+        for _ in 0..SCANS {
             let open = self.add_running(&mut set)?;
-            // A safe reader that finds somebody beginning takes the highest
-            // snapshot so far. It must not be older than what we have seen.
+            // A safe reader that finds a transaction beginning takes the highest snapshot
+            // so far, which must not be older than what this scan saw.
             self.safe.fetch_max(open.min(horizon).get(), Ordering::SeqCst);
         }
         set.points.sort_unstable();
@@ -392,7 +399,7 @@ impl Registry {
         Some(set)
     }
 
-    /// Gives the lowest timestamp at which somebody may yet publish.
+    /// Returns the lowest timestamp at which a transaction may yet publish.
     fn add_running(&self, set: &mut RunningSet) -> Option<Timestamp> {
         let mut open = Timestamp::MAX;
         for state in self.slots_used() {
@@ -406,8 +413,8 @@ impl Registry {
                 set.open_from = set.open_from.min(active);
             }
             match state.pending.load(Ordering::SeqCst) {
-                // It may have drawn the bound that it is about to announce, and
-                // a safe reader that begins later would read just below.
+                // It may have drawn the bound that it is about to announce, and a safe
+                // reader that begins later would read just below that bound.
                 u64::MAX if state.committing.load(Ordering::SeqCst) => return None,
                 u64::MAX => {}
                 pending => {
@@ -419,8 +426,8 @@ impl Registry {
         Some(open)
     }
 
-    /// Whoever claims a slot from here on reads at a timestamp that is not
-    /// below, unless at one that a writer who runs now holds open.
+    /// A transaction that claims a slot from here on reads at this timestamp or
+    /// above, or else at one that a running writer holds open.
     fn horizon(&self) -> Timestamp {
         let before = self.tick().saturating_sub(self.clock.skew() + 2);
         fence(Ordering::SeqCst);
@@ -432,9 +439,9 @@ impl Registry {
         &self.slots[..self.used.load(Ordering::SeqCst)]
     }
 
-    /// Waits until `unblocked` or the deadline; false at the deadline, `None`
-    /// if waiting would close a circle. `holder` must call [`Registry::wake`]
-    /// after it makes `unblocked` true.
+    /// Waits until `unblocked` or the deadline. Returns false at the deadline,
+    /// and `None` if waiting would deadlock. `holder` must call
+    /// [`Registry::wake`] after it makes `unblocked` true.
     pub fn wait(
         &self,
         me: Slot,
@@ -452,7 +459,7 @@ impl Registry {
         self.slots[me.index()].waits_for.store(waits_for, Ordering::SeqCst);
         let outcome = if unblocked() {
             Some(true)
-        } else if self.closes_circle(me) {
+        } else if self.closes_cycle(me) {
             None
         } else {
             Some(self.park(holder, deadline, unblocked))
@@ -478,9 +485,10 @@ impl Registry {
         free
     }
 
-    /// Each transaction waits for at most one other, so a circle is found by
-    /// following the pointers; of two that close it at once at least one sees it.
-    fn closes_circle(&self, me: Slot) -> bool {
+    /// Each transaction waits for at most one other, so following the pointers
+    /// finds a cycle. If two transactions close a cycle at once, at least one
+    /// of them sees it.
+    fn closes_cycle(&self, me: Slot) -> bool {
         let mut at = me.index();
         for _ in 0..self.slots.len() {
             let waits_for = self.slots[at].waits_for.load(Ordering::SeqCst);
@@ -490,7 +498,7 @@ impl Registry {
             // The low bits of a timestamp name its slot.
             at = waits_for as usize % TRANSACTION_SLOTS;
             if self.slots[at].active.load(Ordering::SeqCst) != waits_for {
-                // The other has ended, and who waited for it has yet to notice.
+                // The other transaction has ended, and its waiter has yet to notice.
                 return false;
             }
             if at == me.index() {
@@ -500,7 +508,7 @@ impl Registry {
         false
     }
 
-    /// Running transactions.
+    /// The number of running transactions.
     pub fn running(&self) -> usize {
         let used = self.used.load(Ordering::Relaxed);
         self.slots[..used].iter().filter(|s| s.active.load(Ordering::Relaxed) != FREE).count()

@@ -1,4 +1,4 @@
-//! Whether the CPU's cycle counter can serve as a clock for all cores.
+//! Decides whether the CPU's cycle counter can serve as a clock for all cores.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 /// Nanoseconds of one tick.
 pub(crate) const TICK_NS: u64 = 32;
 
-/// What the test at start found.
+/// The result of the test at start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CycleCounter {
     /// Ticks per cycle, times 2^32.
     pub ticks_per_cycle: u64,
-    /// Bound of the difference between two cores, in ticks.
+    /// A bound on the difference between two cores, in ticks.
     pub skew_ticks: u64,
 }
 
-/// Cycles at most by which two cores may appear apart before the counter is
-/// refused: about 0.2 us. Below, a commit waits the difference out.
+/// The most cycles by which two cores may appear to differ before the counter
+/// is refused: about 0.2 us. A commit waits for a smaller difference to pass.
 const MAX_SKEW_CYCLES: u64 = 500;
 
-/// The counter, if it is to be trusted; tested once per process.
+/// The counter, if it can be trusted. Tested once per process.
 pub(crate) fn cycle_counter() -> Option<CycleCounter> {
     if cfg!(any(pantile_shuttle, miri)) {
-        // The machine's time is not the model's, and Miri has no counter.
+        // A model has its own time, and Miri has no counter.
         return None;
     }
     static FOUND: OnceLock<Option<CycleCounter>> = OnceLock::new();
@@ -33,10 +33,10 @@ pub(crate) fn cycle_counter() -> Option<CycleCounter> {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) fn cycles() -> u64 {
     let mut core = 0;
-    // SAFETY: reads a counter; `rdtscp` exists on every CPU on which
-    // `cycle_counter` finds an invariant counter, and elsewhere the value is
-    // not used. It waits for earlier loads, so a timestamp drawn after a
-    // commit was seen is not read before it.
+    // SAFETY: reads a counter. `rdtscp` exists on every CPU on which
+    // `cycle_counter` finds an invariant counter; elsewhere the value is not
+    // used. It waits for earlier loads, so a timestamp drawn after a commit was
+    // seen is not read before it.
     unsafe { core::arch::x86_64::__rdtscp(&mut core) }
 }
 
@@ -58,14 +58,14 @@ fn test() -> Option<CycleCounter> {
     Some(CycleCounter { ticks_per_cycle: rate, skew_ticks })
 }
 
-/// The kernel watches the counter against other clocks and drops it as its
-/// clock source when they disagree, so its choice is the best evidence.
+/// The kernel compares the counter with other clocks and drops it as its clock
+/// source when they disagree. So its choice is the best evidence.
 fn kernel_trusts_counter() -> bool {
     let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     cfg!(target_arch = "x86_64") && source.is_ok_and(|s| s.trim() == "tsc")
 }
 
-/// Cycles in a tick, from two readings of both clocks 2 ms apart.
+/// Ticks per cycle, from two readings of both clocks 2 ms apart.
 fn ticks_per_cycle() -> Option<u64> {
     let (c0, t0) = both_clocks();
     std::thread::sleep(Duration::from_millis(2));
@@ -75,7 +75,7 @@ fn ticks_per_cycle() -> Option<u64> {
     u64::try_from(rate).ok().filter(|&r| r > 0)
 }
 
-/// Reads both clocks close together: the tightest of several tries.
+/// Reads both clocks close together: takes the tightest of several tries.
 fn both_clocks() -> (u64, Instant) {
     (0..8)
         .map(|_| {
@@ -87,8 +87,8 @@ fn both_clocks() -> (u64, Instant) {
         .map_or((0, Instant::now()), |(gap, before, now)| (before + gap / 2, now))
 }
 
-/// The most cycles by which one core was seen behind another, or `None` if
-/// the threads could not be placed.
+/// The most cycles by which one core was seen behind another. Returns `None` if
+/// no core is available.
 fn largest_warp() -> Option<u64> {
     let cores = allowed_cores();
     let (&first, others) = cores.split_first()?;
@@ -113,10 +113,10 @@ fn warp_between(a: usize, b: usize) -> u64 {
     })
 }
 
-/// Passes the highest reading to and fro, and returns by how much a reading
-/// was ever below one that had been made before it.
+/// Passes the highest reading back and forth. Returns the most by which a
+/// reading was ever below one made before it.
 fn watch_warp(core: usize, latest: &AtomicU64, stop: &AtomicBool) -> u64 {
-    pin(core);
+    bind_to(core);
     let mut warp = 0;
     for _ in 0..2000 {
         let seen = latest.load(Ordering::SeqCst);
@@ -141,9 +141,10 @@ fn allowed_cores() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
 }
 
-/// Places the calling thread, which ends after the test.
-fn pin(core: usize) {
-    // SAFETY: the set is a plain bit array; a refusal leaves the thread where it is.
+/// Binds the calling thread to a core. The thread ends with the test.
+fn bind_to(core: usize) {
+    // SAFETY: the set is a plain bit array. If the call is refused, the thread
+    // stays where it is.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);

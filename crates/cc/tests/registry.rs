@@ -1,4 +1,4 @@
-//! Timestamps, watermarks and marks, with threads.
+//! Timestamps, watermarks and read marks, with threads.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ fn timestamps_are_unique_and_rise() {
                 let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
                 let commit = if n % 3 == 0 { registry.draw_commit(slot) } else { ts };
                 assert!(last < ts && ts <= commit, "a thread's timestamps rise");
-                // What begins after the acknowledgement is later.
+                // A transaction that begins after the acknowledgement is later.
                 registry.await_passed(commit);
                 registry.release(slot);
                 last = commit;
@@ -56,7 +56,10 @@ fn who_begins_after_an_acknowledgement_is_later() {
             for _ in 0..steps(5000) {
                 let before = acknowledged.load(Ordering::SeqCst);
                 let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
-                assert!(ts.get() > before, "{source:?}: began at {ts:?} after {before} was acknowledged");
+                assert!(
+                    ts.get() > before,
+                    "{source:?}: a transaction began at {ts:?} after {before} was acknowledged"
+                );
                 registry.await_passed(ts);
                 registry.release(slot);
                 acknowledged.fetch_max(ts.get(), Ordering::SeqCst);
@@ -67,13 +70,13 @@ fn who_begins_after_an_acknowledgement_is_later() {
 }
 
 #[test]
-fn slots_run_out_and_are_used_again() {
+fn slots_run_out_and_are_reused() {
     let registry = registry(ClockSource::SharedCounter);
     let slots: Vec<_> = (0..TRANSACTION_SLOTS)
         .map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0)
         .collect();
     assert_eq!(slots.iter().map(|slot| slot.index()).collect::<BTreeSet<_>>().len(), TRANSACTION_SLOTS);
-    registry.begin(Begin::SafeReader).expect_err("all are taken");
+    registry.begin(Begin::SafeReader).expect_err("all slots are in use");
     assert_eq!(registry.running(), TRANSACTION_SLOTS);
     registry.release(slots[7]);
     assert_eq!(registry.begin(Begin::WriterAtBegin).expect("a slot").0, slots[7]);
@@ -92,11 +95,11 @@ fn threads_that_come_and_go_leave_nothing() {
             thread::scope(|scope| scope.spawn(one).join().expect("no panic"))
         })
         .max();
-    assert_eq!(used, Some(0), "a thread at a time needs one slot (T19)");
+    assert_eq!(used, Some(0), "one thread at a time needs one slot (T19)");
 }
 
 #[test]
-fn a_watermark_stays_below_whoever_runs() {
+fn a_watermark_stays_below_every_running_transaction() {
     for source in SOURCES {
         let registry = registry(source);
         let (old, began) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
@@ -128,12 +131,13 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
                 registry.release(slot);
             }
         };
-        // A safe reader at `ts`: nobody publishes at or below it any more.
+        // A safe reader at `ts`: no transaction publishes at or below it any
+        // more.
         let safe_reader = || {
             let (mut last, deadline) = (Timestamp::ZERO, Instant::now() + Duration::from_millis(200));
             while Instant::now() < deadline {
                 let (slot, ts) = registry.begin(Begin::SafeReader).expect("a slot");
-                assert!(ts.get() + 1 >= registry.watermark().get(), "what it reads stays");
+                assert!(ts.get() + 1 >= registry.watermark().get(), "the versions that it reads stay");
                 let (own, write) = registry.begin(Begin::WriterAtBegin).expect("a slot");
                 assert!(ts < write && registry.pending(own) == write);
                 let (late, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
@@ -144,7 +148,7 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
                 last = last.max(ts);
             }
             stop.store(true, Ordering::Relaxed);
-            assert!(last > Timestamp::from_raw(100 << 10), "safe snapshots move on");
+            assert!(last > Timestamp::from_raw(100 << 10), "safe snapshots advance");
         };
         thread::scope(|scope| {
             (0..2).for_each(|_| drop(scope.spawn(writer)));
@@ -161,7 +165,7 @@ fn a_clock_that_runs_backwards_is_left_for_good() {
         return;
     }
     let (slot, before) = registry.begin(Begin::WriterAtBegin).expect("a slot");
-    // A floor ahead of the counter is what a counter set back looks like.
+    // A counter that was set back is a counter below the floor.
     let floor = before.tick() + (1 << 36);
     registry.clock().raise_floor(floor);
     let next = registry.draw(slot);
@@ -184,7 +188,7 @@ fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
     let far = Instant::now() + Duration::from_secs(60);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| registry.wait(a, b, far, || unlocked.load(Ordering::SeqCst)));
-        // Once it waits, whoever waits for it closes the circle.
+        // Once it waits, a transaction that waits for it would deadlock.
         thread::sleep(Duration::from_millis(100));
         assert_eq!(registry.wait(b, a, soon(), || false), None);
         assert!(!waiter.is_finished(), "it waits until it is woken");
@@ -204,7 +208,7 @@ fn marks_never_fall() {
         marks.raise(table, tuple, Timestamp::from_raw(ts));
         assert_eq!(marks.highest(table, tuple).get(), highest);
     }
-    assert_eq!(marks.highest(table, TupleId(5)), Timestamp::ZERO, "neighbours have cells of their own");
+    assert_eq!(marks.highest(table, TupleId(5)), Timestamp::ZERO, "neighbours have separate cells");
     thread::scope(|scope| {
         for thread in 0..4u64 {
             let marks = &marks;
@@ -222,9 +226,9 @@ fn marks_never_fall() {
     }
 }
 
-/// Found by `indexes_agree_with_scans_beside_an_eager_collector`, seed 11: a
-/// late writer had drawn its bound and not announced it, who asked who runs
-/// was told of nobody there, and a safe reader that began later read there.
+/// Found by `indexes_agree_with_scans_beside_an_eager_collector`, seed 11. A
+/// late writer had drawn its bound and not yet announced it. The running set
+/// did not include it, and a safe reader that began later read there.
 #[test]
 fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
     for source in SOURCES {
@@ -235,7 +239,7 @@ fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
         registry.set_committing(writer);
         assert_eq!(registry.running_set(), None, "{source:?}");
         let commit = registry.draw_commit(writer);
-        let set = registry.running_set().expect("it has said where it will write");
+        let set = registry.running_set().expect("it has announced where it will write");
         let (reader, ts) = registry.begin(Begin::SafeReader).expect("a slot");
         assert!(ts < commit, "{source:?}");
         assert!(set.may_see(ts, Timestamp::from_raw(ts.get() + 1)), "{source:?}");
@@ -244,9 +248,10 @@ fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
     }
 }
 
-/// A safe reader that comes later reads nowhere that nobody was said to read.
+/// A safe reader that begins later reads only where the running set says that a
+/// transaction may read.
 #[test]
-fn safe_readers_do_not_fall_behind_what_was_told_of_who_runs() {
+fn safe_readers_stay_within_the_running_set() {
     for source in SOURCES {
         let registry = registry(source);
         for _ in 0..steps(1000) {

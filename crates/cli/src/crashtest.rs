@@ -196,7 +196,7 @@ pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
     }
     let (settings, limit) = (args.database.settings(), args.extent.limit());
     let mut output = Output::open(args.json.as_deref())?;
-    let place = Place::new(args.dir.as_deref())?;
+    let place = DatabasesDir::new(args.dir.as_deref())?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))?;
     let campaign = Campaign {
@@ -277,12 +277,12 @@ fn command(program: &Path, life: &Life, dir: &Path) -> Command {
 }
 
 /// Where the databases are.
-struct Place {
+struct DatabasesDir {
     path: PathBuf,
     temporary: Option<tempfile::TempDir>,
 }
 
-impl Place {
+impl DatabasesDir {
     fn new(chosen: Option<&Path>) -> Result<Self, Failure> {
         let cannot = |error| Failure::failed(format!("cannot make a directory for the databases: {error}"));
         match chosen {

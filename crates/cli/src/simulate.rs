@@ -10,7 +10,7 @@ use pantile::Collector;
 use pantile_bench::load::Observer;
 use pantile_bench::settings::Medium;
 use pantile_sim::{Campaign, CutOfCase, Failure as Found, NegativeControl, Outcome, Totals, Until};
-use pantile_testkit::cut::Kind;
+use pantile_testkit::cut::CutKind;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -78,9 +78,9 @@ pub fn run(args: &SimulateArgs, settings: &Settings, stop: &AtomicBool) -> Resul
 
 fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
     let kinds = match settings.medium {
-        None => Kind::ALL.to_vec(),
-        Some(Medium::File) => vec![Kind::File],
-        Some(_) => vec![Kind::Memory],
+        None => CutKind::ALL.to_vec(),
+        Some(Medium::File) => vec![CutKind::File],
+        Some(_) => vec![CutKind::Memory],
     };
     let until = match (args.cuts, settings.seconds) {
         (Some(cuts), _) => Until::Cuts(cuts),

@@ -1,5 +1,5 @@
-//! Rounds: a database is worked on, killed, opened and verified, and the next
-//! round goes on with it.
+//! Rounds. In each round a database is worked on, killed, opened and verified;
+//! the next round continues with it.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -19,44 +19,46 @@ use crate::settings::Settings;
 use crate::verify::verify;
 use crate::work::{Life, Sabotage};
 
-/// Rounds after which a new database is made: making it is killed, too.
+/// Rounds after which a new database is created, so that kills hit creation
+/// too.
 const ROUNDS_PER_DATABASE: u64 = 10;
 
-/// The database, in the directory of a round.
+/// The name of the database in the directory of a round.
 pub const DATABASE: &str = "db";
-/// The database as the last kill has left it, before anybody opened it.
+/// A copy of the database as the last kill left it, before it was opened.
 pub const FOUND: &str = "found";
 /// What was acknowledged.
 pub const ACKNOWLEDGED: &str = "acknowledged";
-/// What processes complain of.
+/// What processes print to standard error.
 pub const ERRORS: &str = "errors";
 
-/// When to end.
+/// When to stop.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Limit {
-    /// After so many rounds.
+    /// After this many rounds.
     Rounds(u64),
-    /// With the first round that ends after so long.
+    /// After the first round that ends later than this.
     Time(Duration),
 }
 
 /// A crash test.
 pub struct Campaign<'a> {
-    /// What all databases of the test share.
+    /// The settings of all databases of the test.
     pub settings: Settings,
-    /// When to end.
+    /// When to stop.
     pub limit: Limit,
     /// A fault that verification must find.
     pub sabotage: Option<Sabotage>,
-    /// Where the databases go, each in a directory of its own.
+    /// The directory for the databases; each gets a directory of its own.
     pub dir: PathBuf,
-    /// Makes the process that lives a life on the database in a directory.
+    /// Builds the command for a process that works on the database in a
+    /// directory, for one life.
     pub command: &'a dyn Fn(&Life, &Path) -> Command,
     /// Raised to stop.
     pub stop: &'a AtomicBool,
 }
 
-/// The database of a round, its history, and what belongs to it.
+/// The database of a round, its history, and its other files.
 struct Home {
     dir: PathBuf,
     history: History,
@@ -66,10 +68,11 @@ struct Home {
 }
 
 impl Campaign<'_> {
-    /// Runs the test. `told` is called after each round.
+    /// Runs the test. Calls `told` after each round.
     ///
     /// # Errors
-    /// What keeps the test from going on. What it finds is in the report.
+    /// Whatever prevents the test from continuing. What the test finds is in
+    /// the report.
     pub fn run(&self, told: &mut dyn FnMut(&Report)) -> Result<Report> {
         let began = Instant::now();
         let mut random = Random::new(self.settings.seed, 0);
@@ -118,7 +121,7 @@ impl Campaign<'_> {
         let dir = self.dir.join(format!("crash-{number}"));
         fs::create_dir_all(&self.dir)
             .and_then(|()| fs::create_dir(&dir))
-            .map_err(Error::io(format!("make the directory {}", dir.display())))?;
+            .map_err(Error::io(format!("create the directory {}", dir.display())))?;
         let log = dir.join(ACKNOWLEDGED);
         let log = File::create(&log).map_err(Error::io(format!("write {}", log.display())))?;
         Ok(Home { dir, history: History::default(), log, lives: 0 })
@@ -129,7 +132,7 @@ impl Campaign<'_> {
         fs::remove_dir_all(&dir).map_err(Error::io(format!("remove {}", dir.display())))
     }
 
-    /// Kills as planned and verifies. Says what is wrong.
+    /// Kills as planned and verifies. Returns the problems found.
     fn round(
         &self,
         home: &mut Home,
@@ -148,13 +151,13 @@ impl Campaign<'_> {
                 }
                 End::Finished => report.discarded += 1,
                 End::Failed(status) => {
-                    problems.push(format!("a process ended by itself: {status}"));
+                    problems.push(format!("a process ended unexpectedly: {status}"));
                     problems.append(&mut home.history.broken);
                     problems.append(&mut home.history.failed);
                     break;
                 }
                 End::Stuck => {
-                    problems.push("a process did not say anything for a minute".into());
+                    problems.push("a process printed nothing for a minute".into());
                     problems.append(&mut home.history.failed);
                     break;
                 }
@@ -188,7 +191,7 @@ impl Campaign<'_> {
         let mut command = (self.command)(&life, &home.dir.join(DATABASE));
         let errors = home.dir.join(ERRORS);
         let errors = OpenOptions::new().create(true).append(true).open(errors);
-        command.stderr(errors.map_err(Error::io("write what processes complain of"))?);
+        command.stderr(errors.map_err(Error::io("open the file for the errors of processes"))?);
         live(command, aim, &mut home.history, &mut home.log, paces, self.stop)
     }
 

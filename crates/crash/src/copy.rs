@@ -1,14 +1,14 @@
-//! Copies of a database as it was found.
+//! Copies a database as it was found.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Pieces that are zero need not be written.
+/// Pieces of this size that are all zero are not written.
 const PIECE: usize = 64 << 10;
 
-/// Copies the files of a directory in place of what is in another. Nothing is
-/// copied if there is no directory.
+/// Replaces the files in a directory with copies of those in another. Does
+/// nothing if the source does not exist.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if to.exists() {
         fs::remove_dir_all(to)?;

@@ -1,5 +1,5 @@
-//! Why a crash test could not be carried out. What it finds is no error, but
-//! its [`crate::report::Report`].
+//! Why a crash test could not be carried out. What the test finds is not an
+//! error; it is in its [`crate::report::Report`].
 
 use std::fmt;
 use std::io;
@@ -7,26 +7,26 @@ use std::io;
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a crash test could not go on. Its message is one line.
+/// Why a crash test could not continue. The message is one line.
 #[derive(Debug)]
 pub enum Error {
-    /// The engine said so.
+    /// An error of the engine.
     Engine(pantile::Error),
-    /// The operating system said so.
+    /// An error of the operating system.
     Io {
-        /// What was tried.
+        /// What was attempted.
         operation: String,
         /// The system's error.
         source: io::Error,
     },
-    /// A line that tells of what was done cannot be understood.
+    /// A line in the record of a working process cannot be parsed.
     Line(String),
-    /// The process that works has seen something that must not be.
+    /// The working process has seen something that must not happen.
     Broken(String),
 }
 
 impl Error {
-    /// For `map_err`, with what was tried.
+    /// For `map_err`: adds what was attempted.
     pub fn io(operation: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let operation = operation.into();
         move |source| Error::Io { operation, source }
@@ -38,7 +38,7 @@ impl fmt::Display for Error {
         match self {
             Error::Engine(error) => error.fmt(f),
             Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),
-            Error::Line(line) => write!(f, "no line of a history: {line:?}"),
+            Error::Line(line) => write!(f, "not a line of a history: {line:?}"),
             Error::Broken(what) => f.write_str(what),
         }
     }

@@ -1,5 +1,5 @@
-//! What the lines tell that working processes write: what was acknowledged,
-//! and what was being done when they ended.
+//! Interprets the lines that working processes write: what was acknowledged,
+//! and what was in progress when they ended.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::workload::Workload;
 /// A kind of change of a definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Makes a table.
+    /// Creates a table.
     Make,
-    /// Makes its index.
+    /// Creates its index.
     Index,
     /// Drops its index.
     Unindex,
@@ -26,38 +26,38 @@ pub enum Change {
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Line {
-    /// A process begins: whose work it does.
+    /// A process begins, with this workload.
     Run(Workload),
-    /// It is about to open the database, or to make it.
+    /// It is about to open or create the database.
     Opening,
-    /// It has, and goes to work. Says what it found.
+    /// It has opened the database and starts to work. Carries what it found.
     Opened(Found),
     /// A change of an extra table begins.
     Begin(Change, String),
-    /// It is acknowledged.
+    /// The change is acknowledged.
     End(Change, String),
     /// A transaction is acknowledged: client, number, timestamp.
     Commit(u64, u64, Timestamp),
-    /// Blocks freed and survivors moved in this life so far.
+    /// Blocks freed and survivors relocated in this life so far.
     Collected(u64, u64),
-    /// All clients have ended, and the database is about to be closed.
+    /// All clients have ended, and the process is about to close the database.
     Closing,
-    /// It is.
+    /// The database is closed.
     Closed,
-    /// The process has seen something that must not be.
+    /// The process has seen something that must not happen.
     Broken(String),
-    /// It cannot go on, for example since its disk is gone.
+    /// It cannot continue, for example because its disk is gone.
     Failed(String),
 }
 
-/// What an opening finds.
+/// What an opening found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// Nothing, or a database without tables.
     Nothing,
     /// A database that was closed.
     Closed,
-    /// A database that was not.
+    /// A database that was not closed.
     Killed,
 }
 
@@ -67,7 +67,7 @@ const FINDS: [(Found, &str); 3] =
     [(Found::Nothing, "nothing"), (Found::Closed, "closed"), (Found::Killed, "killed")];
 
 fn name_of<T: PartialEq + Copy>(names: &[(T, &'static str)], of: T) -> &'static str {
-    names.iter().find(|(one, _)| *one == of).expect("every one has a name").1
+    names.iter().find(|(one, _)| *one == of).expect("every value has a name").1
 }
 
 fn by_name<T: Copy>(names: &[(T, &str)], name: &str) -> Option<T> {
@@ -130,15 +130,15 @@ fn parse(text: &str) -> Option<Line> {
 /// What a process is doing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
-    /// It has not said anything yet, or has ended.
+    /// It has not printed anything yet, or it has ended.
     Outside,
-    /// It makes the database.
+    /// It creates the database.
     Creating,
     /// It opens the database.
     Opening,
     /// It runs transactions.
     Working,
-    /// It makes or drops a table or an index, beside its transactions.
+    /// It creates or drops a table or an index, beside its transactions.
     Defining,
     /// It closes the database.
     Closing,
@@ -162,25 +162,25 @@ impl Phase {
     }
 }
 
-/// Whether something must be there.
+/// Whether something must exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Is {
-    /// It must not.
+    /// It must not exist.
     Absent,
-    /// It may.
+    /// It may exist.
     Either,
-    /// It must.
+    /// It must exist.
     There,
 }
 
 impl Is {
-    /// Whether that agrees with what was found.
+    /// Whether this agrees with what was found.
     pub fn agrees(self, there: bool) -> bool {
         self == Is::Either || (self == Is::There) == there
     }
 }
 
-/// An extra table, as far as it is known.
+/// What is known of an extra table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extra {
     /// The table.
@@ -189,33 +189,34 @@ pub struct Extra {
     pub index: Is,
 }
 
-/// What all lives of a database have told.
+/// Everything that the lives of a database have reported.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// Whose work it is; none before the first life has begun.
+    /// The workload; `None` before the first life has begun.
     pub workload: Option<Workload>,
     /// The last acknowledged transaction of each client.
     pub lasts: Vec<u64>,
     /// The highest acknowledged timestamp.
     pub highest: Timestamp,
-    /// Extra tables that may be there.
+    /// Extra tables that may exist.
     pub extras: BTreeMap<String, Extra>,
-    /// Lives since the last verification in which clients were at work: each
-    /// client may have committed one transaction more in each.
+    /// Lives since the last verification in which clients worked. In each of
+    /// them, each client may have committed one more transaction than it
+    /// acknowledged.
     pub lives: u64,
-    /// What the present life is doing.
+    /// What the current life is doing.
     pub phase: Phase,
-    /// Whether the database has been opened once.
+    /// Whether the database has ever been opened.
     pub made: bool,
     /// Transactions acknowledged in all lives.
     pub acknowledged: u64,
-    /// Blocks freed in all lives, and survivors moved.
+    /// Blocks freed and survivors relocated in all lives.
     pub collected: (u64, u64),
-    /// Of these in the present life.
+    /// The same for the current life.
     collected_now: (u64, u64),
-    /// What lives have seen that must not be.
+    /// What lives have seen that must not happen.
     pub broken: Vec<String>,
-    /// Why lives could not go on. No fault where the power is cut.
+    /// Why lives could not continue. Not a fault where the power is cut.
     pub failed: Vec<String>,
 }
 
@@ -239,7 +240,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Takes in a whole log. A last line that was cut off does not count.
+    /// Reads a whole log. An incomplete last line is ignored.
     ///
     /// # Errors
     /// [`Error::Line`].
@@ -249,10 +250,10 @@ impl History {
         lines.try_for_each(|line| self.take(&line.parse()?))
     }
 
-    /// Takes in what a life has told next.
+    /// Takes the next line of a life.
     ///
     /// # Errors
-    /// [`Error::Line`] if it cannot come from a life of this database.
+    /// [`Error::Line`] if the line cannot come from a life of this database.
     pub fn take(&mut self, line: &Line) -> Result<()> {
         let wrong = || Error::Line(line.to_string());
         match line {
@@ -297,7 +298,7 @@ impl History {
                 self.acknowledged += 1;
             }
             Line::Collected(freed, moved) => {
-                // Several clients count and tell, not always in order.
+                // Several clients count and report, not always in order.
                 let (old_freed, old_moved) = self.collected_now;
                 self.collected_now = (old_freed.max(*freed), old_moved.max(*moved));
                 self.collected.0 += self.collected_now.0 - old_freed;

@@ -1,10 +1,10 @@
-//! Real crashes: a process is killed while it works on a database, and what
-//! is left is compared with what it had acknowledged.
+//! Real crashes. A process is killed while it works on a database, and what it
+//! leaves is compared with what it had acknowledged.
 //!
-//! [`work`] is what the process does, and tells line by line on a pipe;
-//! [`history`] is what follows from the lines; [`verify`] compares; and
-//! [`campaign`] starts, kills and verifies, round by round. The first three
-//! also stand alone, for machines whose power is cut.
+//! [`work`] is what the process does; it reports line by line on a pipe.
+//! [`history`] interprets the lines. [`verify`] compares. [`campaign`] starts,
+//! kills and verifies, round by round. The first three also work alone, for
+//! machines whose power is cut.
 
 pub mod campaign;
 mod copy;

@@ -1,4 +1,4 @@
-//! One life of a working process, as seen by the one that ends it.
+//! One life of a working process, as seen by the process that kills it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,20 +12,20 @@ use crate::error::{Error, Result};
 use crate::history::{History, Line, Phase};
 use crate::plan::Aim;
 
-/// How a life has ended.
+/// How a life ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Killed while it did this.
+    /// Killed during this phase.
     Killed(Phase),
-    /// It had closed the database before the kill came.
+    /// It closed the database before the kill.
     Finished,
-    /// By itself, though it should not have.
+    /// By itself, unexpectedly.
     Failed(ExitStatus),
-    /// Killed since it had not said anything for a minute.
+    /// Killed because it had printed nothing for a minute.
     Stuck,
 }
 
-/// How long steps usually take; learnt from one life for the next.
+/// How long steps usually take, learnt from one life for the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Paces {
     opening: Duration,
@@ -38,17 +38,17 @@ impl Default for Paces {
     }
 }
 
-/// Longest silence of a process that is well.
+/// The longest silence of a healthy process.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often the wish to stop is looked at.
+/// How often to check whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Starts a process, kills it as planned, and takes note of what it tells, in
+/// Starts a process, kills it as planned, and records what it reports in
 /// `history` and in `log`.
 ///
 /// # Errors
-/// [`Error::Io`] if the process cannot be started; [`Error::Line`] if it tells
-/// what nobody understands.
+/// [`Error::Io`] if the process cannot be started; [`Error::Line`] if it prints
+/// a line that cannot be parsed.
 pub fn live(
     mut command: Command,
     aim: Aim,
@@ -58,7 +58,7 @@ pub fn live(
     stop: &AtomicBool,
 ) -> Result<End> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = Killed(command.spawn().map_err(Error::io("start a process that works"))?);
+    let mut child = Killed(command.spawn().map_err(Error::io("start a working process"))?);
     let stdout = child.0.stdout.take().expect("the output is a pipe");
     let lines = lines_of(stdout);
     let mut watch = Watch { aim, history, log, paces, began: Instant::now(), begun: 0, due: None };
@@ -67,11 +67,11 @@ pub fn live(
         watch.history.failed.push(threads_of(child.0.id()));
     }
     let _ = child.0.kill();
-    let status = child.0.wait().map_err(Error::io("wait for a process that was killed"))?;
+    let status = child.0.wait().map_err(Error::io("wait for a killed process"))?;
     for line in lines {
         watch.take(line)?;
     }
-    // What it was doing is what it had begun, as far as it could say so.
+    // Its phase is the last step that it reported to have begun.
     let phase = watch.history.phase;
     watch.history.phase = Phase::Outside;
     Ok(match status.code() {
@@ -82,7 +82,7 @@ pub fn live(
     })
 }
 
-/// What each thread of a process waits for, as far as the system tells.
+/// What each thread of a process waits for, as far as the system shows it.
 fn threads_of(process: u32) -> String {
     let mut told = Vec::new();
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
@@ -97,7 +97,7 @@ fn threads_of(process: u32) -> String {
     told.join("; ")
 }
 
-/// A process that does not outlive its owner.
+/// A process that is killed when its owner is dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -107,7 +107,7 @@ impl Drop for Killed {
     }
 }
 
-/// The whole lines of a pipe, as they come; one that is cut off is dropped.
+/// The complete lines of a pipe, as they arrive. An incomplete line is dropped.
 fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<Result<Line>> {
     let (send, receive) = channel();
     thread::spawn(move || {
@@ -128,7 +128,7 @@ struct Watch<'a> {
     history: &'a mut History,
     log: &'a mut File,
     paces: &'a mut Paces,
-    /// When the present step began.
+    /// When the current step began.
     began: Instant,
     /// Changes of definitions so far.
     begun: u64,
@@ -137,7 +137,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Follows a life until it is to be killed, or has ended. True if it is stuck.
+    /// Follows a life until its kill is due or it has ended. Returns true if it
+    /// is stuck.
     fn follow(&mut self, lines: &Receiver<Result<Line>>, stop: &AtomicBool) -> Result<bool> {
         let mut heard = Instant::now();
         while !stop.load(Ordering::Relaxed) {

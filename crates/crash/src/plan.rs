@@ -1,34 +1,34 @@
-//! When to kill: a plan that follows from the seed. What a kill then hits is
-//! up to the machine.
+//! When to kill. The plan follows from the seed; what a kill then hits depends
+//! on the machine.
 
 use std::time::Duration;
 
 use pantile_testkit::Random;
 
-/// At what a kill is aimed.
+/// The target of a kill.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Aim {
-    /// The opening, this share of its usual time after it began.
+    /// The opening, this share of its usual duration after it began.
     Opening(f64),
-    /// Transactions, so long after the first is acknowledged.
+    /// Transactions, this long after the first was acknowledged.
     Working(Duration),
-    /// This change of a definition, so long after it began.
+    /// This change of a definition, this long after it began.
     Defining(u64, Duration),
-    /// The closing, which begins after so much work; this share of its usual
-    /// time after it began.
+    /// The closing, which begins after this much work; this share of its usual
+    /// duration after it began.
     Closing(Duration, f64),
 }
 
-/// Beyond the usual time of a step, so that its end is hit as well.
+/// Beyond the usual duration of a step, so that kills hit its end as well.
 const BEYOND: f64 = 1.2;
 
 impl Aim {
-    /// One aimed at an opening.
+    /// A kill during an opening.
     pub fn opening(random: &mut Random) -> Self {
         Aim::Opening(random.fraction() * BEYOND)
     }
 
-    /// One aimed at what a database does once it is open.
+    /// A kill while the database is open.
     fn at_work(random: &mut Random) -> Self {
         let micros = |random: &mut Random, most| Duration::from_micros(random.below(most));
         match random.below(10) {
@@ -38,9 +38,9 @@ impl Aim {
         }
     }
 
-    /// The kills of a round, after which the database is verified: one at
-    /// work, and often more, most of which hit the recovery from the last.
-    /// The first kill of a new database often hits its making.
+    /// The kills of a round, after which the database is verified: one during
+    /// work, and often more, most of which hit the recovery from the previous
+    /// kill. The first kill of a new database often hits its creation.
     pub fn round(random: &mut Random, new: bool) -> Vec<Aim> {
         let mut aims = Vec::new();
         if new && random.percent(75) {

@@ -1,4 +1,4 @@
-//! A transaction that stays open beside the clients, now and then, and sees
+//! A transaction that now and then stays open beside the clients, and checks
 //! that nothing it has read changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,8 @@ type Seen = (Vec<i64>, Vec<String>);
 /// Reads until `stop` is raised.
 ///
 /// # Errors
-/// [`Error::Broken`] if a transaction has seen two states, or one that never was.
+/// [`Error::Broken`] if a transaction saw two states, or one that never
+/// existed.
 pub fn read_for_long(db: &Database, tables: &Tables, seed: u64, stop: &AtomicBool) -> Result<()> {
     let mut random = Random::new(seed, 0x1046);
     let kinds = [
@@ -41,11 +42,14 @@ fn read_twice(tables: &Tables, txn: &Transaction, between: Duration) -> Result<(
     thread::sleep(between);
     let again = read(tables, txn)?;
     if seen != again {
-        return Err(Error::Broken(format!("{txn:?} saw two states: {seen:?} and {again:?}")));
+        return Err(Error::Broken(format!("transaction {txn:?} saw two states: {seen:?} and {again:?}")));
     }
     let sum: i64 = seen.0.iter().sum();
     if sum != 0 {
-        return Err(Error::Broken(format!("{txn:?} saw balances that add up to {sum}: {:?}", seen.0)));
+        return Err(Error::Broken(format!(
+            "transaction {txn:?} saw balances that add up to {sum}: {:?}",
+            seen.0
+        )));
     }
     Ok(())
 }

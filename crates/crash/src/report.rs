@@ -1,4 +1,4 @@
-//! What came of a crash test.
+//! The result of a crash test.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,21 +14,22 @@ use crate::settings::Settings;
 pub struct Report {
     /// Rounds whose database was verified after at least one kill.
     pub rounds: u64,
-    /// Databases made.
+    /// Databases created.
     pub databases: u64,
-    /// Kills by what they hit.
+    /// Kills by the phase that they hit.
     pub kills: BTreeMap<Phase, u64>,
-    /// Lives that had closed the database before the kill came: these do not count.
+    /// Lives that closed the database before the kill. They do not count.
     pub discarded: u64,
     /// Transactions acknowledged.
     pub acknowledged: u64,
-    /// Blocks freed by the collector, as far as it was told, and survivors moved.
+    /// Blocks freed and survivors relocated by the collector, as far as
+    /// reported.
     pub collected: (u64, u64),
-    /// Seconds it took.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// What is wrong, if anything is.
+    /// What is wrong, if anything.
     pub failure: Option<Failure>,
-    /// Whether it was told to stop.
+    /// Whether it was asked to stop.
     pub interrupted: bool,
 }
 
@@ -37,9 +38,9 @@ pub struct Report {
 pub struct Failure {
     /// The round that found it, from 1.
     pub round: u64,
-    /// What is missing, or there in part.
+    /// What is missing or incomplete.
     pub problems: Vec<String>,
-    /// Where the database is, with all that belongs to it.
+    /// Where the database and its other files are.
     pub kept: PathBuf,
 }
 
@@ -78,7 +79,7 @@ struct Collector {
 }
 
 impl Report {
-    /// Kills in all.
+    /// The total number of kills.
     pub fn all_kills(&self) -> u64 {
         self.kills.values().sum()
     }
@@ -88,7 +89,7 @@ impl Report {
         self.failure.as_ref().map_or(&[], |failure| &failure.problems)
     }
 
-    /// In one line.
+    /// A summary in one line.
     pub fn line(&self) -> String {
         let kills: Vec<_> = self.kills.iter().map(|(phase, n)| format!("{n} {}", phase.name())).collect();
         let rounds = if self.rounds == 1 { "round" } else { "rounds" };

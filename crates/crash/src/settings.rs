@@ -1,4 +1,4 @@
-//! What a crash test can be told, and how its databases are opened.
+//! The settings of a crash test, and how its databases are opened.
 
 use std::path::Path;
 use std::thread;
@@ -11,11 +11,12 @@ use pantile_testkit::Random;
 /// What all lives of a database share.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Seed of what clients do, of the plan of kills, and of the options of each opening.
+    /// The seed of the clients' work, of the plan of kills, and of the options
+    /// of each opening.
     pub seed: u64,
-    /// Clients at work, each on a thread of its own.
+    /// The number of clients; each has its own thread.
     pub clients: u64,
-    /// Where the database lives.
+    /// Where the database is stored.
     pub medium: Medium,
     /// When a commit is acknowledged.
     pub durability: Durability,
@@ -24,8 +25,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Opens the database in `dir` to verify it. A process that was killed a
-    /// moment ago may hold its lock until the system has buried it.
+    /// Opens the database in `dir` to verify it. A process that was just killed
+    /// may hold its lock until the system has cleaned up after it.
     ///
     /// # Errors
     /// As [`Options::open`].
@@ -33,9 +34,9 @@ impl Settings {
         open_soon(&self.options(), dir)
     }
 
-    /// Opens the database in `dir` to work on it, each time with other
-    /// options: nearly always blocks of a few contents, epochs in which hardly
-    /// a transaction fits, and a collector that waits for nothing.
+    /// Opens the database in `dir` to work on it, with different options each
+    /// time: nearly always with blocks of a few contents, epochs that hardly
+    /// fit a transaction, and a collector that waits for nothing.
     ///
     /// # Errors
     /// As [`Options::open`].
@@ -57,7 +58,7 @@ impl Settings {
         open_soon(&options, dir)
     }
 
-    /// The name by which commands know when a commit is acknowledged.
+    /// The name of the durability level on the command line.
     pub fn durability_name(&self) -> &'static str {
         match self.durability {
             Durability::Sync => "sync",

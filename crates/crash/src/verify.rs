@@ -7,15 +7,16 @@ use pantile::{Database, Error, Range, Result, Row, Value};
 use crate::history::{Extra, History, Is};
 use crate::workload::{EXTRA_INDEX, Tables, extra_seq};
 
-/// Rows of a table as values in words; long values by length and content.
+/// Rows of a table as values in words. Long values appear by length and
+/// content.
 pub type Rows = BTreeSet<Vec<String>>;
 
-/// Problems of one kind that are told one by one.
+/// The most problems of one kind that are reported one by one.
 const TOLD: usize = 5;
 
-/// Compares, and takes note of what else is there: a process that is killed
-/// may have committed what it could not acknowledge any more. Says what is
-/// wrong, nothing if all is well.
+/// Compares the database with the history, and records in the history what else
+/// exists: a killed process may have committed what it could not acknowledge.
+/// Returns the problems found, or nothing if all is well.
 ///
 /// # Errors
 /// What the engine returns when the database is read.
@@ -31,7 +32,8 @@ pub fn verify(db: &Database, history: &mut History) -> Result<Vec<String>> {
         problems.extend(sequence_problem(client, last, acknowledged, history.lives));
         lasts.push(last);
     }
-    // From here on against what is there: if transactions are missing, are they missing entirely?
+    // From here on, compare with what exists: if transactions are missing, are
+    // they missing entirely?
     for (name, expected) in workload.rows(&lasts) {
         problems.extend(table_problems(db, name, &expected)?);
     }
@@ -54,7 +56,7 @@ fn sequence_problem(client: u64, last: u64, acknowledged: u64, lives: u64) -> Op
         ));
     }
     (last > acknowledged + lives).then(|| {
-        format!("client {client}: {last} transactions are there, and {acknowledged} were acknowledged in {lives} lives")
+        format!("client {client}: {last} transactions exist, but only {acknowledged} were acknowledged in {lives} lives")
     })
 }
 
@@ -67,17 +69,17 @@ fn verify_extras(
     let there: BTreeSet<String> = db.tables().into_iter().filter(|name| extra_seq(name).is_some()).collect();
     for (name, extra) in &history.extras {
         if extra.table == Is::There && !there.contains(name) {
-            problems.push(format!("table {name} was made and is gone"));
+            problems.push(format!("table {name} was created and is gone"));
         }
     }
     let known = std::mem::take(&mut history.extras);
-    let workload = history.workload.expect("lives have told whose work it is");
+    let workload = history.workload.expect("a life has reported its workload");
     for name in there {
         let indexed = db.table(&name)?.index(EXTRA_INDEX).is_ok();
         match known.get(&name) {
-            None => problems.push(format!("table {name} was dropped, or never made, and is there")),
+            None => problems.push(format!("table {name} was dropped or never created, but exists")),
             Some(extra) if !extra.index.agrees(indexed) => {
-                let what = if indexed { "was dropped and is there" } else { "was made and is gone" };
+                let what = if indexed { "was dropped, but exists" } else { "was created and is gone" };
                 problems.push(format!("the index of {name} {what}"));
             }
             Some(_) => {}
@@ -89,7 +91,7 @@ fn verify_extras(
     Ok(())
 }
 
-/// Compares a table and each of its indexes with the rows that it must have.
+/// Compares a table and each of its indexes with the rows that it must contain.
 fn table_problems(db: &Database, name: &str, expected: &Rows) -> Result<Vec<String>> {
     let table = db.table(name)?;
     let txn = db.begin_read()?;
@@ -109,19 +111,19 @@ fn table_problems(db: &Database, name: &str, expected: &Rows) -> Result<Vec<Stri
 fn differences(place: &str, found: &[Vec<String>], expected: &Rows) -> Vec<String> {
     let there: Rows = found.iter().cloned().collect();
     let missing = expected.difference(&there).map(|row| format!("{place}: {} is missing", row.join(" ")));
-    let extra = there.difference(expected).map(|row| format!("{place}: {} must not be there", row.join(" ")));
+    let extra = there.difference(expected).map(|row| format!("{place}: {} must not exist", row.join(" ")));
     let mut problems: Vec<String> = missing.take(TOLD).chain(extra.take(TOLD)).collect();
     let (missing, extra) = (expected.difference(&there).count(), there.difference(expected).count());
     if missing > TOLD || extra > TOLD {
-        problems.push(format!("{place}: {missing} rows are missing, {extra} must not be there"));
+        problems.push(format!("{place}: {missing} rows are missing, {extra} must not exist"));
     }
     if there.len() < found.len() {
-        problems.push(format!("{place}: {} rows are there twice", found.len() - there.len()));
+        problems.push(format!("{place}: {} rows appear twice", found.len() - there.len()));
     }
     problems
 }
 
-/// Whether the account of space has room for the rows that are there.
+/// Whether the accounting of space has room for the rows that exist.
 fn space_problems(db: &Database) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let spaces = db.space_by_table();

@@ -1,4 +1,4 @@
-//! What is wrong is found, and told for what it is.
+//! Faults are found, and reported for what they are.
 
 use pantile::{MediumKind, Options};
 
@@ -8,7 +8,8 @@ use crate::workload::{Workload, extra_definition};
 
 const WORKLOAD: Workload = Workload { seed: 3, clients: 2 };
 
-/// A database with so many transactions of each client, and its true history.
+/// A database with the given number of transactions of each client, and its
+/// true history.
 fn database(lasts: [u64; 2]) -> (Database, History) {
     let db = Options::new().medium(MediumKind::Dram).open("unused").unwrap();
     let tables = Tables::open(&db).unwrap();
@@ -48,7 +49,7 @@ fn one_transaction_more_in_each_life_is_all_right_and_two_are_not() {
     history.lasts = vec![7, 9];
     assert_eq!(
         problems(&db, &history),
-        ["client 0: 9 transactions are there, and 7 were acknowledged in 1 lives"]
+        ["client 0: 9 transactions exist, but only 7 were acknowledged in 1 lives"]
     );
 }
 
@@ -72,8 +73,8 @@ fn a_row_that_is_missing_changed_or_too_much_is_named() {
     let found = problems(&db, &history).join("\n");
     for wanted in [
         "table items: 1 9 9 ",
-        "table accounts: 0 1000000 must not be there",
-        "table ledger: 7 1 0 0 5 must not be there",
+        "table accounts: 0 1000000 must not exist",
+        "table ledger: 7 1 0 0 5 must not exist",
     ] {
         assert!(found.contains(wanted), "{found}");
     }
@@ -94,16 +95,16 @@ fn a_definition_that_is_gone_or_back_is_named() {
     let (begin, end) = (|change| Line::Begin(change, name()), |change| Line::End(change, name()));
     let made = [begin(Change::Make), end(Change::Make)];
     assert_eq!(with(&made[..1]), [""; 0]);
-    assert_eq!(with(&made), ["table extra20 was made and is gone"]);
+    assert_eq!(with(&made), ["table extra20 was created and is gone"]);
     db.create_table(extra_definition("extra20")).unwrap();
-    assert_eq!(with(&[]), ["table extra20 was dropped, or never made, and is there"]);
+    assert_eq!(with(&[]), ["table extra20 was dropped or never created, but exists"]);
     assert_eq!(with(&made), [""; 0]);
     let dropped = [&made[..], &[begin(Change::Drop), end(Change::Drop)]].concat();
     assert_eq!(with(&dropped[..3]), [""; 0]);
-    assert_eq!(with(&dropped), ["table extra20 was dropped, or never made, and is there"]);
+    assert_eq!(with(&dropped), ["table extra20 was dropped or never created, but exists"]);
     let indexed = [&made[..], &[begin(Change::Index), end(Change::Index)]].concat();
     assert_eq!(with(&indexed[..3]), [""; 0]);
-    assert_eq!(with(&indexed), ["the index of extra20 was made and is gone"]);
+    assert_eq!(with(&indexed), ["the index of extra20 was created and is gone"]);
 }
 
 #[test]
@@ -112,10 +113,10 @@ fn an_index_is_compared_with_its_table_by_row_and_by_number() {
     let table = Rows::from([row(1), row(2)]);
     assert_eq!(differences("index", &[row(2), row(1)], &table), [""; 0]);
     assert_eq!(differences("index", &[row(1)], &table), ["index: 2 is missing"]);
-    assert_eq!(differences("index", &[row(1), row(2), row(2)], &table), ["index: 1 rows are there twice"]);
+    assert_eq!(differences("index", &[row(1), row(2), row(2)], &table), ["index: 1 rows appear twice"]);
     let many: Rows = (0..20).map(row).collect();
     let told = differences("index", &[], &many);
-    assert_eq!(told.last().unwrap(), "index: 20 rows are missing, 0 must not be there");
+    assert_eq!(told.last().unwrap(), "index: 20 rows are missing, 0 must not exist");
     assert_eq!(told.len(), TOLD + 1);
 }
 

@@ -1,4 +1,4 @@
-//! What a process does until it is killed, or told to close.
+//! What a process does until it is killed or asked to close.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,25 +15,26 @@ use crate::reader::read_for_long;
 use crate::settings::Settings;
 use crate::workload::{EXTRA_INDEX, Tables, Workload, extra, extra_definition, retired, unindexed};
 
-/// How a life goes.
+/// The parameters of a life.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// Settings of the database.
     pub settings: Settings,
-    /// Which life of the database it is: each opens it with other options.
+    /// The number of this life of the database. Each life opens it with
+    /// different options.
     pub number: u64,
-    /// When to end the work and close the database; never if none is given.
+    /// When to stop working and close the database; never if `None`.
     pub close_after: Option<Duration>,
     /// A fault that verification must find.
     pub sabotage: Option<Sabotage>,
 }
 
-/// Faults on purpose, which verification must find.
+/// Deliberate faults, which verification must find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
     /// Transactions are acknowledged before they commit.
     AcknowledgeEarly,
-    /// Now and then a transaction goes without one of its rows.
+    /// Now and then a transaction lacks one of its rows.
     LoseRow,
 }
 
@@ -44,16 +45,16 @@ impl Sabotage {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(one, _)| *one == self).expect("every one has a name").1
+        Self::ALL.iter().find(|(one, _)| *one == self).expect("every fault has a name").1
     }
 
-    /// The one of this name.
+    /// The fault with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(one, _)| *one)
     }
 }
 
-/// Transactions after which one goes without a row, under [`Sabotage::LoseRow`].
+/// Under [`Sabotage::LoseRow`], one in this many transactions lacks a row.
 const ROW_LOST_EVERY: u64 = 5;
 /// Transactions of a client between two lines about the collector.
 const TOLD_EVERY: u64 = 8;
@@ -76,12 +77,12 @@ pub fn work<W: Write + Send>(life: &Life, dir: &Path, out: W) -> Result<()> {
     work_on(life, || life.settings.open_to_work(dir, life.number), out)
 }
 
-/// Works on a database, and writes a [`Line`] to `out` for each
-/// thing done. Each line is one write: it is there or not.
+/// Works on a database, and writes a [`Line`] to `out` for each thing done.
+/// Each line is a single write, so it is there as a whole or not at all.
 ///
 /// # Errors
-/// What ends the work early: the engine, a pipe that nobody reads any more,
-/// or something that must not be.
+/// Whatever ends the work early: an error of the engine, a pipe that nobody
+/// reads any more, or something that must not happen.
 pub fn work_on<W: Write + Send>(
     life: &Life,
     open: impl FnOnce() -> pantile::Result<Database>,
@@ -144,7 +145,7 @@ fn live<W: Write + Send>(
 fn tell<W: Write>(out: &Mutex<W>, line: &Line) -> Result<()> {
     let text = format!("{line}\n").replace(['\r', '\n'], " ").trim_end().to_owned() + "\n";
     let mut out = out.lock().expect("no thread panics while it writes");
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::io("tell what was done"))
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::io("report what was done"))
 }
 
 impl<W: Write> Shared<'_, W> {
@@ -199,7 +200,7 @@ impl<W: Write> Shared<'_, W> {
         if whole {
             Ok(())
         } else {
-            Err(Error::Broken(format!("client {client}: transaction {seq} misses a row")))
+            Err(Error::Broken(format!("client {client}: transaction {seq} lacks a row")))
         }
     }
 

@@ -1,9 +1,9 @@
 //! What clients do, and every row that follows from it.
 //!
 //! Every transaction follows from its client and its number in the client's
-//! sequence, so that whoever knows how many of each client are there knows
-//! every row. Each changes two balances, so one that is missing, or there
-//! twice, shows however long ago it was.
+//! sequence. So the number of transactions of each client determines every row.
+//! Each transaction changes two balances, so that a missing or duplicate
+//! transaction shows, however long ago it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,23 +14,23 @@ use crate::verify::{Rows, words};
 
 const ACCOUNTS: u64 = 9;
 const SLOTS: u64 = 13;
-/// Rows of the ledger that a client leaves; older ones it deletes.
+/// How many rows of the ledger a client keeps. It deletes older ones.
 const LEDGER_KEPT: u64 = 200;
-/// Every so many transactions client 0 makes a table, and drops an old one.
+/// After this many transactions, client 0 creates a table and drops an old one.
 const EXTRA_EVERY: u64 = 20;
-/// Tables of client 0 that stay beside the newest.
+/// How many tables of client 0 are kept besides the newest.
 const EXTRAS_KEPT: u64 = 4;
 
-/// What is done: the same for the same seed.
+/// The work of the clients. The same seed gives the same work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Workload {
-    /// Seed of what is written.
+    /// The seed of what is written.
     pub seed: u64,
-    /// Clients.
+    /// The number of clients.
     pub clients: u64,
 }
 
-/// The tables that are always there.
+/// The tables that always exist.
 #[derive(Debug)]
 pub struct Tables {
     ledger: Table,
@@ -76,7 +76,7 @@ fn definitions() -> [TableDef; 4] {
 }
 
 impl Tables {
-    /// Opens the tables, or makes those that are not there.
+    /// Opens the tables, and creates those that do not exist.
     ///
     /// # Errors
     /// What the engine returns.
@@ -101,7 +101,7 @@ impl Tables {
         last.map_or(Ok(0), |row| row?.get(1))
     }
 
-    /// The balances as one transaction sees them; they add up to 0.
+    /// The balances as one transaction sees them. They add up to 0.
     ///
     /// # Errors
     /// What the engine returns.
@@ -141,8 +141,8 @@ impl Workload {
         vec![Random::new(self.seed ^ client, seq).below(255) as u8; 66_000 + (seq % 1000) as usize]
     }
 
-    /// Runs all but the commit of transaction `seq` of a client. False if a
-    /// row that it deletes is not there, though it must be.
+    /// Runs transaction `seq` of a client, except for the commit. Returns false
+    /// if a row that it deletes does not exist, although it must.
     ///
     /// # Errors
     /// What the engine returns.
@@ -172,7 +172,7 @@ impl Workload {
         Ok(whole)
     }
 
-    /// Takes back a part of transaction `seq`, as an engine would that loses a row.
+    /// Undoes a part of transaction `seq`, as an engine would that loses a row.
     ///
     /// # Errors
     /// What the engine returns.
@@ -180,7 +180,8 @@ impl Workload {
         txn.delete(&tables.items, &[client.into(), (seq % SLOTS).into()]).map(|_| ())
     }
 
-    /// Every row of the tables that are always there, after so many transactions of each client.
+    /// Every row of the tables that always exist, after the given number of
+    /// transactions of each client.
     pub fn rows(self, lasts: &[u64]) -> BTreeMap<&'static str, Rows> {
         let mut ledger = Rows::new();
         let mut balances = BTreeMap::new();
@@ -233,12 +234,13 @@ impl Workload {
 /// Name of the secondary index of extra tables.
 pub const EXTRA_INDEX: &str = "by_tag";
 
-/// The table that client 0 makes before transaction `seq` and fills in it.
+/// The table that client 0 creates before transaction `seq` and fills in it.
 pub fn extra(client: u64, seq: u64) -> Option<String> {
     (client == 0 && seq.is_multiple_of(EXTRA_EVERY)).then(|| format!("extra{seq}"))
 }
 
-/// The table whose index client 0 drops after transaction `seq`: every second one.
+/// The table whose index client 0 drops after transaction `seq`. Every second
+/// table is one.
 pub fn unindexed(client: u64, seq: u64) -> Option<String> {
     let old = seq.checked_sub(EXTRA_EVERY).filter(|old| (old / EXTRA_EVERY).is_multiple_of(2));
     old.filter(|old| *old > 0).and_then(|old| extra(client, old))
@@ -255,7 +257,7 @@ pub fn extra_seq(name: &str) -> Option<u64> {
     name.strip_prefix("extra")?.parse().ok()
 }
 
-/// What an extra table is like, before it has its index.
+/// The definition of an extra table, before it has its index.
 pub fn extra_definition(name: &str) -> TableDef {
     TableDef::new(name).column("seq", Type::U64).column("tag", Type::String(60)).primary_key(["seq"])
 }

@@ -10,17 +10,17 @@ use crate::observe::{Observation, Observations};
 use crate::place::{Level, narrow, suspects};
 use crate::realtime;
 use crate::render::render;
-use crate::report::{Collector, Kind, Report};
+use crate::report::{AnomalyKind, Collector, Report};
 use crate::search::Search;
 use crate::versions::{Orders, Versions};
 
-/// How many links searches that have no other bound may follow in all.
+/// The total number of links that searches without another bound may follow.
 const BUDGET: u64 = 200_000_000;
 
-/// How often reads of absent keys are looked at again.
+/// The most rounds in which reads of absent keys are reconsidered.
 const ROUNDS: usize = 8;
 
-/// How a history is to be checked.
+/// How to check a history.
 #[derive(Clone, Debug)]
 pub struct Check {
     real_time: bool,
@@ -34,34 +34,34 @@ impl Default for Check {
     }
 }
 
-/// Checks a history for everything but real time.
+/// Checks a history for everything except real time.
 pub fn check(history: &History) -> Report {
     Check::new().run(history)
 }
 
 impl Check {
-    /// A check for everything but real time.
+    /// A check for everything except real time.
     pub fn new() -> Self {
         Self { real_time: false, limit: 20, orders: BTreeMap::new() }
     }
 
-    /// Whether transactions must also take effect in an order that agrees
+    /// Sets whether transactions must also take effect in an order that agrees
     /// with real time: strict serializability.
     pub fn real_time(mut self, yes: bool) -> Self {
         self.real_time = yes;
         self
     }
 
-    /// How many anomalies of each kind are reported, of those found.
+    /// Limits the number of anomalies reported of each kind.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Gives the order in which the versions of a key were really installed,
-    /// oldest first, which then counts instead of timestamps. Values that are
-    /// no transaction's last write of the key are ignored; versions not
-    /// mentioned have no place in the order.
+    /// Sets the order in which the versions of a key were really installed,
+    /// oldest first. It replaces the order by timestamp. Values that are not a
+    /// transaction's last write of the key are ignored. Versions not mentioned
+    /// have no place in the order.
     pub fn version_order(mut self, key: u64, values: Vec<u64>) -> Self {
         self.orders.insert(key, values);
         self
@@ -71,7 +71,7 @@ impl Check {
     ///
     /// # Panics
     ///
-    /// If the history has more than some thousand million operations.
+    /// If the history has more than a few thousand million operations.
     pub fn run(&self, history: &History) -> Report {
         let count = history.transactions.len();
         let mut collector = Collector::new(self.limit);
@@ -91,7 +91,7 @@ impl Check {
             if let Some(cycle) = lost_update(&versions, observation)
                 && lost.insert((observation.txn, observation.key))
             {
-                collector.add(Kind::LostUpdate, || render(history, &versions, &cycle, ""));
+                collector.add(AnomalyKind::LostUpdate, || render(history, &versions, &cycle, ""));
             }
         }
 
@@ -114,16 +114,16 @@ impl Check {
                 complete: &mut complete,
             };
             found = placing.find(&mut links);
-            remark = " (reads of absent keys placed by elimination)";
+            remark = " (reads of absent keys were placed by elimination)";
         }
         for (kind, cycle) in found {
             collector.add(kind, || render(history, &versions, &cycle, remark));
         }
         if self.real_time {
             for cycle in realtime::find(history, &observed.committed, &links, BUDGET) {
-                collector.add(Kind::RealTime, || {
+                collector.add(AnomalyKind::RealTime, || {
                     let otherwise = cycles::kind_of(&cycle);
-                    let remark = format!(" ({otherwise}, if real time counts)");
+                    let remark = format!(" ({otherwise}, once real time counts)");
                     render(history, &versions, &cycle, &remark)
                 });
             }
@@ -132,7 +132,7 @@ impl Check {
     }
 }
 
-/// The second look, at reads of absent keys that could be placed variously.
+/// The second pass, over reads of absent keys that fit several places.
 struct Placing<'a> {
     versions: &'a Versions,
     observations: &'a mut [Observation],
@@ -142,7 +142,8 @@ struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// Adds the links that become certain, up to the first that close a cycle.
+    /// Adds the links that become certain, up to the first ones that close a
+    /// cycle.
     fn find(&mut self, links: &mut Vec<Link>) -> Vec<Found> {
         let suspects = suspects(self.versions, self.observations, links, self.priority);
         if suspects.is_empty() {
@@ -167,7 +168,7 @@ impl Placing<'_> {
                 links.extend(more);
                 let found = self.cycles(links);
                 if !found.is_empty() {
-                    // The links hold only if there is no graver anomaly.
+                    // The links hold only if there is no more severe anomaly.
                     links.truncate(certain);
                     return self.mildest(found, level);
                 }
@@ -188,12 +189,12 @@ impl Placing<'_> {
     }
 
     /// Names cycles by the mildest kind that they may be, given how runs were
-    /// ruled out on the way to them.
+    /// ruled out before they were found.
     fn mildest(&self, found: Vec<Found>, level: Level) -> Vec<Found> {
         let floor = match level {
-            Level::Single => Kind::GSingle,
-            Level::Any if self.observations.iter().any(|seen| seen.predicate) => Kind::G2,
-            Level::Any => Kind::G2Item,
+            Level::Single => AnomalyKind::GSingle,
+            Level::Any if self.observations.iter().any(|seen| seen.predicate) => AnomalyKind::G2,
+            Level::Any => AnomalyKind::G2Item,
         };
         found.into_iter().map(|(kind, cycle)| (kind.max(floor), cycle)).collect()
     }

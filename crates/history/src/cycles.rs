@@ -1,19 +1,19 @@
-//! Cycles of the graph, by class, with short witnesses.
+//! Finds cycles of the graph, by class, with short witnesses.
 
 use std::collections::HashSet;
 
 use crate::graph::{ANTI, Components, DEPENDENCY, FLOW, Graph, Link, NONE};
 use crate::graph::{PREDICATE_RW, RW, WW, ranks};
-use crate::report::Kind;
+use crate::report::AnomalyKind;
 use crate::search::{Path, Search};
 
 /// How many links of a component are tried as the start of a witness.
 const TRIES: u32 = 64;
 
-/// A cycle and what it shows.
-pub(crate) type Found = (Kind, Vec<Link>);
+/// A cycle, and the anomaly that it shows.
+pub(crate) type Found = (AnomalyKind, Vec<Link>);
 
-/// The shortest witness seen so far of every component.
+/// The shortest witness of each component so far.
 pub(crate) struct Best {
     cycles: Vec<Option<Vec<Link>>>,
     tries: Vec<u32>,
@@ -24,8 +24,8 @@ impl Best {
         Self { cycles: vec![None; components.count()], tries: vec![0; components.count()] }
     }
 
-    /// How long the rest of a cycle may be to be of interest; `None` if no
-    /// more need be looked for.
+    /// The most links that the rest of a better cycle may have. Returns `None`
+    /// if the search can stop.
     fn room(&mut self, component: u32) -> Option<u32> {
         let tries = &mut self.tries[component as usize];
         *tries += 1;
@@ -50,7 +50,8 @@ impl Best {
     }
 
     /// Tries every link that `seed` admits as the start of a cycle over links
-    /// in the mask, of which `components` are the components.
+    /// in the mask. `components` are the components of the graph of these
+    /// links.
     pub(crate) fn search(
         &mut self,
         graph: &Graph,
@@ -76,21 +77,21 @@ impl Best {
     }
 }
 
-/// What a cycle of dependencies shows.
-pub(crate) fn kind_of(cycle: &[Link]) -> Kind {
+/// The anomaly that a cycle of dependencies shows.
+pub(crate) fn kind_of(cycle: &[Link]) -> AnomalyKind {
     let count = |mask: u8| cycle.iter().filter(|link| link.label & mask != 0).count();
     match (count(ANTI), count(PREDICATE_RW)) {
-        (0, _) if count(WW) == cycle.len() => Kind::G0,
-        (0, _) => Kind::G1c,
-        (1, _) => Kind::GSingle,
-        (_, 0) => Kind::G2Item,
-        _ => Kind::G2,
+        (0, _) if count(WW) == cycle.len() => AnomalyKind::G0,
+        (0, _) => AnomalyKind::G1c,
+        (1, _) => AnomalyKind::GSingle,
+        (_, 0) => AnomalyKind::G2Item,
+        _ => AnomalyKind::G2,
     }
 }
 
-/// Finds witnesses of every class. `priority` orders the transactions about
-/// as they should be serialized; `lost` has the transactions and keys of lost
-/// updates, which are reported already.
+/// Finds witnesses of every class. `priority` orders the transactions roughly
+/// as they should be serialized. `lost` contains the transactions and keys of
+/// lost updates, which have already been reported.
 pub(crate) fn find(
     graph: &Graph,
     priority: &[u64],
@@ -118,7 +119,7 @@ pub(crate) fn find(
     let (best, single) = singles(graph, priority, lost, search, complete, &all, &flow);
     add(best);
 
-    // Any other anti-dependency is only on cycles with another one.
+    // Every other anti-dependency is only on cycles with another one.
     let items = Components::new(graph, FLOW | RW);
     let mut best = Best::new(&items);
     best.search(graph, search, &items, FLOW | RW, |index, link| link.label == RW && !single[index]);
@@ -133,8 +134,8 @@ pub(crate) fn find(
     found
 }
 
-/// Finds out which anti-dependencies close a cycle with flow alone, and the
-/// shortest such cycles.
+/// Finds the anti-dependencies that close a cycle with information flow alone,
+/// and the shortest such cycles.
 fn singles(
     graph: &Graph,
     priority: &[u64],

@@ -1,13 +1,13 @@
-//! From observations to the links of the direct serialization graph.
+//! Turns observations into links of the direct serialization graph.
 
 use crate::graph::{Link, NONE, PREDICATE_RW, PREDICATE_WR, RW, WR, WW};
 use crate::observe::{Observation, Seen};
 use crate::versions::Versions;
 
-/// The links between versions that follow each other in the order.
+/// The links between consecutive versions.
 ///
-/// A version without a place may lie between two; the link then stands for a
-/// path through it, and says the same about cycles.
+/// A version without a place may lie between two of them. The link then stands
+/// for a path through that version, and means the same for cycles.
 pub(crate) fn write_links(versions: &Versions) -> Vec<Link> {
     let mut links = Vec::new();
     for (key, chain) in (0u32..).zip(&versions.chains) {
@@ -21,8 +21,9 @@ pub(crate) fn write_links(versions: &Versions) -> Vec<Link> {
     links
 }
 
-/// The position of the version observed, and of the next that changes what
-/// was observed; `NONE` where there is none or where it is not certain.
+/// The positions of the version observed and of the next version that changes
+/// what was observed. A position is `NONE` if there is none or if it is
+/// uncertain.
 fn neighbours(versions: &Versions, observation: &Observation) -> (u32, u32) {
     let chain = versions.chain(observation.key);
     match observation.seen {
@@ -52,8 +53,8 @@ pub(crate) fn read_links(
     [link(chain.writer(at), txn, wr), link(txn, chain.writer(next), rw)].into_iter().flatten()
 }
 
-/// The updates an observer lost, if it overwrote the key it observed and a
-/// version lies between: the way there and back.
+/// The updates that an observer lost, if it overwrote the key it observed and a
+/// version lies between: the links there and back.
 pub(crate) fn lost_update(versions: &Versions, observation: &Observation) -> Option<[Link; 2]> {
     let (_, next) = neighbours(versions, observation);
     let own = observation.own;

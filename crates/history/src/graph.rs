@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 /// Stands for no node, key or position.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The labels of links, as bits, so that sets of labels are masks.
+/// The labels of links, as bits, so that a set of labels is a mask.
 pub(crate) const WW: u8 = 1;
 pub(crate) const WR: u8 = 2;
 pub(crate) const PREDICATE_WR: u8 = 4;
@@ -18,7 +18,7 @@ pub(crate) const RT: u8 = 32;
 pub(crate) const FLOW: u8 = WW | WR | PREDICATE_WR;
 /// Anti-dependencies.
 pub(crate) const ANTI: u8 = RW | PREDICATE_RW;
-/// All links but those of real time.
+/// All links except those of real time.
 pub(crate) const DEPENDENCY: u8 = FLOW | ANTI;
 
 /// A link from one node to another.
@@ -31,11 +31,11 @@ pub(crate) struct Link {
     pub(crate) label: u8,
 }
 
-/// A graph whose links are grouped by the node they start from.
+/// A graph whose links are grouped by their start node.
 pub(crate) struct Graph {
     starts: Vec<u32>,
     links: Vec<Link>,
-    /// Nodes below this are transactions, the others helpers.
+    /// Nodes below this are transactions; the others are helpers.
     real: u32,
 }
 
@@ -60,7 +60,7 @@ impl Graph {
         Self { starts, links: sorted, real: real as u32 }
     }
 
-    /// The same graph with every link turned round.
+    /// The same graph with every link reversed.
     pub(crate) fn reversed(&self) -> Self {
         let turned: Vec<Link> =
             self.links.iter().map(|link| Link { from: link.to, to: link.from, ..*link }).collect();
@@ -79,7 +79,7 @@ impl Graph {
         node < self.real
     }
 
-    /// The range of the links that start from a node.
+    /// The range of the links that start at a node.
     pub(crate) fn range(&self, node: u32) -> std::ops::Range<usize> {
         self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize
     }
@@ -96,7 +96,7 @@ pub(crate) struct Components {
 }
 
 impl Components {
-    /// Tarjan's algorithm, without recursion, over the links in the mask.
+    /// Tarjan's algorithm without recursion, over the links in the mask.
     pub(crate) fn new(graph: &Graph, mask: u8) -> Self {
         let nodes = graph.nodes();
         let mut of = vec![NONE; nodes];
@@ -129,7 +129,7 @@ impl Components {
                         continue;
                     }
                     if number[there] == NONE {
-                        // Come back to this link, to take the child's low.
+                        // Return to this link to take the child's low.
                         calls.push((node, at - 1));
                         calls.push((link.to, graph.range(link.to).start));
                         descended = true;
@@ -168,7 +168,7 @@ impl Components {
         self.sizes.iter().any(|size| *size > 1)
     }
 
-    /// Whether the node shares its component with others.
+    /// Whether the node shares its component with other nodes.
     pub(crate) fn in_cycle(&self, node: u32) -> bool {
         self.sizes[self.of(node) as usize] > 1
     }
@@ -180,7 +180,7 @@ impl Components {
 }
 
 /// A rank for every node such that links in the mask never lead to a lower
-/// one, and nodes of one component share one; as far as that leaves a choice,
+/// rank, and all nodes of a component share one. Where that leaves a choice,
 /// ranks follow the priorities, which keeps the span of most links short.
 pub(crate) fn ranks(graph: &Graph, mask: u8, components: &Components, priority: &[u64]) -> Vec<u32> {
     let count = components.count();

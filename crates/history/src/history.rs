@@ -1,4 +1,4 @@
-//! What was recorded: transactions and their operations.
+//! A recorded history: transactions and their operations.
 
 /// A set of recorded transactions, in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct History {
 }
 
 impl History {
-    /// The transactions of several clients as one history.
+    /// Combines the transactions of several clients into one history.
     pub fn merge(clients: impl IntoIterator<Item = Vec<Txn>>) -> Self {
         Self { transactions: clients.into_iter().flatten().collect() }
     }
@@ -17,13 +17,14 @@ impl History {
 /// One recorded transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txn {
-    /// Names the transaction in witnesses; unique in the history.
+    /// Identifies the transaction in witnesses. Unique in the history.
     pub id: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// Real time, in nanoseconds, not later than its first operation.
+    /// Real time in nanoseconds, not later than its first operation.
     pub begin: u64,
-    /// Real time, in nanoseconds, not earlier than its end was known.
+    /// Real time in nanoseconds, not earlier than the moment its outcome was
+    /// known.
     pub end: u64,
     /// Its operations, in program order.
     pub ops: Vec<Op>,
@@ -35,12 +36,13 @@ pub enum Outcome {
     /// It committed.
     Committed {
         /// The timestamp that orders its versions among those of others: the
-        /// begin timestamp under timestamp ordering, else that of the commit.
+        /// begin timestamp under timestamp ordering, otherwise the commit
+        /// timestamp.
         ts: u64,
     },
-    /// It had no effect, and nobody may have seen any.
+    /// It had no effect, and no transaction may have seen any.
     Aborted,
-    /// The client does not know: it may have committed, at any timestamp.
+    /// The client does not know. It may have committed, at any timestamp.
     Unknown,
 }
 
@@ -51,28 +53,28 @@ pub enum Op {
     Read {
         /// The key.
         key: u64,
-        /// What was found there, or `None` if the key was absent.
+        /// The value found there, or `None` if the key was absent.
         value: Option<u64>,
     },
     /// An insertion or update of one key.
     Write {
         /// The key.
         key: u64,
-        /// Names this write; no other write or deletion has it.
+        /// Identifies this write. No other write or deletion has this value.
         value: u64,
     },
     /// A deletion of one key.
     Delete {
         /// The key.
         key: u64,
-        /// Names the tombstone; no other write or deletion has it.
+        /// Identifies the tombstone. No other write or deletion has this value.
         value: u64,
     },
-    /// A predicate read: all keys of a range, and what was found there.
+    /// A predicate read: all keys in a range, with their values.
     Scan {
         /// The least key of the range.
         low: u64,
-        /// The greatest key of the range, which is part of it.
+        /// The greatest key of the range, inclusive.
         high: u64,
         /// The keys present and their values, in any order.
         found: Vec<(u64, u64)>,

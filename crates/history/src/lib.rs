@@ -1,12 +1,12 @@
-//! A checker of recorded concurrent histories for transactional anomalies.
+//! Checks recorded concurrent histories for transactional anomalies.
 //!
 //! Client threads record what their transactions read and wrote (see
-//! [`Recorder`]); the records are merged into a [`History`]; [`check`] builds
+//! [`Recorder`]). The records are merged into a [`History`]. [`check`] builds
 //! the direct serialization graph of the history and reports every class of
-//! anomaly it finds, each with a witness a person can follow.
+//! anomaly that it finds, each with a witness that a person can follow.
 //!
 //! ```
-//! use pantile_history::{History, Kind, Recorder, check};
+//! use pantile_history::{AnomalyKind, History, Recorder, check};
 //!
 //! let (mut writer, mut reader) = (Recorder::simulated(1), Recorder::simulated(2));
 //! writer.begin();
@@ -16,11 +16,11 @@
 //! writer.commit(5);
 //! reader.begin();
 //! reader.read(1, Some(first));
-//! reader.read(2, None); // half of what the writer did
+//! reader.read(2, None); // half of what the writer wrote
 //! reader.commit(6);
 //!
 //! let report = check(&History::merge([writer.finish(), reader.finish()]));
-//! assert_eq!(report.kinds(), [Kind::GSingle].into(), "{report}");
+//! assert_eq!(report.kinds(), [AnomalyKind::GSingle].into(), "{report}");
 //! ```
 //!
 //! # Sources
@@ -29,43 +29,44 @@
 //!   Theory and Optimistic Implementations for Distributed Transactions", PhD
 //!   thesis, MIT, 1999; A. Adya, B. Liskov, P. O'Neil, "Generalized Isolation
 //!   Level Definitions", ICDE 2000.
-//! * Checking without search, because every written value is unique and the
-//!   order of versions is known: K. Kingsbury, P. Alvaro, "Elle: Inferring
-//!   Isolation Anomalies from Experimental Observations", VLDB 2020.
+//! * Checking without search, which works because every written value is unique
+//!   and the order of versions is known: K. Kingsbury, P. Alvaro, "Elle:
+//!   Inferring Isolation Anomalies from Experimental Observations", VLDB 2020.
 //! * Components: R. Tarjan, "Depth-First Search and Linear Graph Algorithms",
 //!   SIAM Journal on Computing 1(2), 1972.
 //!
 //! # The order of versions
 //!
 //! The versions of a key are ordered by the timestamps of the committed
-//! transactions that wrote them, the initial (absent) version first. Data
-//! loaded beforehand is recorded as a transaction like any other. Because a
-//! transaction has one timestamp, write-write edges then never form a cycle:
-//! to look for G0 the order in which versions were really installed must be
+//! transactions that wrote them. The initial (absent) version is first. Data
+//! loaded beforehand is recorded as an ordinary transaction. Because a
+//! transaction has one timestamp, write-write edges then never form a cycle. To
+//! look for G0, the order in which versions were really installed must be
 //! given, by [`Check::version_order`].
 //!
 //! # Reads of absent keys
 //!
-//! A read that found nothing saw the initial version or some tombstone, and
-//! cannot tell which. Tombstones next to one another are one *run* of
-//! absence. A read with one possible run is placed there. A read with more is
-//! first given only the edges that hold wherever it is placed: it came before
-//! the version that ends the last run. If placing all such reads by timestamp
-//! closes no cycle, the history has a serial order and nothing more is said.
-//! If it does, runs that would themselves close a cycle are struck out, one
-//! read at a time, until nothing changes; the edges of what remains are again
-//! certain. A cycle found that way is named by the mildest kind that every
-//! placement is known to show, so nothing is reported that did not happen;
-//! but where several such reads hinge on one another a cycle can be missed.
-//! A tombstone that was aborted or overwritten by its own transaction cannot
-//! be seen in a read, hence G1a and G1b speak of values only.
+//! A read that found nothing saw the initial version or some tombstone, and it
+//! is not known which. Consecutive tombstones form one *run* of absence. A read
+//! with one possible run is placed there. A read with several runs first gets
+//! only the edges that hold wherever it is placed: it came before the version
+//! that ends the last run. If placing all such reads by timestamp closes no
+//! cycle, the history has a serial order, and nothing more is reported. If it
+//! closes one, runs that would themselves close a cycle are eliminated, one
+//! read at a time, until nothing changes. The edges of what remains are certain
+//! again. A cycle found in this way is named by the mildest kind that every
+//! placement is known to show, so nothing is reported that did not happen. But
+//! where several such reads depend on one another, a cycle can be missed. No
+//! read shows which tombstone it saw, so a tombstone that was aborted, or
+//! overwritten by its own transaction, cannot be recognised. Hence G1a and G1b
+//! concern values only.
 //!
 //! # Transactions of unknown outcome
 //!
-//! If a value that such a transaction wrote last was seen by a committed
-//! transaction, it committed, with an unknown timestamp: it takes part with
-//! its reads, and its versions have no place in the order. Otherwise it is
-//! left out. Leaving out can hide an anomaly, never invent one.
+//! If a committed transaction saw a value that such a transaction wrote last,
+//! then that transaction committed, with an unknown timestamp. It takes part
+//! with its reads, and its versions have no place in the order. Otherwise it is
+//! ignored. Ignoring it can hide an anomaly, but never invent one.
 
 mod check;
 mod cycles;
@@ -84,4 +85,4 @@ mod versions;
 pub use check::{Check, check};
 pub use history::{History, Op, Outcome, Txn};
 pub use recorder::Recorder;
-pub use report::{Anomaly, Dependency, Edge, Kind, Report};
+pub use report::{Anomaly, AnomalyKind, Dependency, Edge, Report};

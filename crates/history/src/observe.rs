@@ -1,12 +1,12 @@
-//! What every transaction saw of others, and what it should not have seen.
+//! What each transaction saw of others, and what it should not have seen.
 //!
-//! As in Elle, only the first sight of a key counts as an observation of
-//! others; what a transaction sees of the key after that is compared with what
+//! As in Elle, only the first sight of a key counts as an observation of other
+//! transactions. What a transaction sees of the key later is compared with what
 //! it saw or wrote before.
 
 use crate::graph::{Link, NONE, WR};
 use crate::history::{History, Op, Outcome, Txn};
-use crate::report::{Collector, Kind};
+use crate::report::{AnomalyKind, Collector};
 use crate::versions::{NumberMap, Versions, Write};
 
 /// The first sight that a transaction had of a key.
@@ -15,7 +15,7 @@ pub(crate) struct Observation {
     pub(crate) txn: u32,
     /// Index of the key's chain.
     pub(crate) key: u32,
-    /// Position of the version the same transaction gave the key, or `NONE`.
+    /// The position of the version that the same transaction wrote, or `NONE`.
     pub(crate) own: u32,
     /// Whether only a scan saw it, by not finding the key.
     pub(crate) predicate: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Observation {
 pub(crate) enum Seen {
     /// The version at a position of the chain.
     Version(u32),
-    /// Absence, in one of the chain's runs of these numbers, both included.
+    /// Absence, in one of the chain's runs `first..=last`.
     Absent { first: u32, last: u32 },
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Observations {
     pub(crate) list: Vec<Observation>,
     /// Observations of versions that have no place in the order.
     pub(crate) loose: Vec<Link>,
-    /// For every transaction whether it committed, as far as can be known.
+    /// For each transaction, whether it is known to have committed.
     pub(crate) committed: Vec<bool>,
 }
 
@@ -46,7 +46,7 @@ enum Known {
     Own(Option<u64>),
     Seen {
         value: Option<u64>,
-        /// Index of the observation, if only a scan made it so far.
+        /// The index of the observation, if only a scan made it so far.
         scanned: Option<usize>,
     },
 }
@@ -69,7 +69,7 @@ impl Observations {
     }
 }
 
-/// Calls `visit` with everything a transaction found, key and value.
+/// Calls `visit` with each key and value that a transaction found.
 fn each_found(txn: &Txn, mut visit: impl FnMut(u64, u64)) {
     for op in &txn.ops {
         match op {
@@ -81,7 +81,7 @@ fn each_found(txn: &Txn, mut visit: impl FnMut(u64, u64)) {
 }
 
 /// Which transactions committed: those that say so, and those of unknown
-/// outcome whose last writes one of these saw.
+/// outcome whose last writes were seen by one of these.
 fn committed(history: &History, versions: &Versions) -> Vec<bool> {
     let mut committed: Vec<bool> =
         history.transactions.iter().map(|txn| matches!(txn.outcome, Outcome::Committed { .. })).collect();
@@ -111,7 +111,7 @@ struct Observer<'a> {
     out: Observations,
 }
 
-/// A state of a key in words.
+/// The state of a key in words.
 fn show(value: Option<u64>) -> String {
     value.map_or_else(|| "nothing".to_owned(), |value| format!("value {value}"))
 }
@@ -161,7 +161,7 @@ impl Observer<'_> {
         for (index, (key, value)) in found.iter().enumerate() {
             if *key < low || *key > high || (index > 0 && found[index - 1].0 == *key) {
                 let id = self.id(txn);
-                self.collector.note(Kind::Internal, || {
+                self.collector.note(AnomalyKind::Internal, || {
                     format!("T{id} scanned {low}..={high} and found key {key} outside or twice")
                 });
                 continue;
@@ -179,7 +179,7 @@ impl Observer<'_> {
         }
     }
 
-    /// The transaction saw a key in a state.
+    /// Records that the transaction saw a key in a state.
     fn sight(&mut self, txn: u32, key: u64, value: Option<u64>, predicate: bool) {
         match self.known.get(&key).copied() {
             None => {
@@ -192,17 +192,17 @@ impl Observer<'_> {
             }
             Some(Known::Own(own)) if own != value => {
                 let id = self.id(txn);
-                self.collector.note(Kind::Internal, || {
+                self.collector.note(AnomalyKind::Internal, || {
                     format!("T{id} left {} at key {key}, then read {}", show(own), show(value))
                 });
             }
             Some(Known::Seen { value: before, .. }) if before != value => {
                 let id = self.id(txn);
-                self.collector.note(Kind::NonRepeatableRead, || {
+                self.collector.note(AnomalyKind::NonRepeatableRead, || {
                     format!("T{id} read {} at key {key}, then {}", show(before), show(value))
                 });
             }
-            // A point read says more than the scan before it.
+            // A point read is more specific than an earlier scan.
             Some(Known::Seen { scanned: Some(index), .. }) if !predicate => {
                 let key = self.versions.chain_index(key);
                 if let Some(observation) = self.out.list.get_mut(index)
@@ -221,7 +221,7 @@ impl Observer<'_> {
         let write = match versions.writes.get(&value) {
             Some(write) if write.key == key && !write.tombstone => write,
             other => {
-                self.collector.note(Kind::UnknownValue, || {
+                self.collector.note(AnomalyKind::UnknownValue, || {
                     let why = stray(other, |txn| self.history.transactions[txn as usize].id);
                     format!("T{id} read value {value} at key {key}, {why}")
                 });
@@ -231,14 +231,15 @@ impl Observer<'_> {
         let writer = self.id(write.txn);
         let outcome = self.history.transactions[write.txn as usize].outcome;
         if write.txn == txn {
-            self.collector
-                .note(Kind::Internal, || format!("T{id} read value {value} at key {key} before it wrote it"));
+            self.collector.note(AnomalyKind::Internal, || {
+                format!("T{id} read value {value} at key {key} before it wrote it")
+            });
         } else if outcome == Outcome::Aborted {
-            self.collector.note(Kind::G1a, || {
+            self.collector.note(AnomalyKind::G1a, || {
                 format!("T{id} read value {value} at key {key}, written by T{writer}, which aborted")
             });
         } else if !write.last {
-            self.collector.note(Kind::G1b, || {
+            self.collector.note(AnomalyKind::G1b, || {
                 format!("T{id} read value {value} at key {key}, which T{writer} wrote and then overwrote")
             });
         } else if write.position == NONE {
@@ -254,8 +255,8 @@ impl Observer<'_> {
             return;
         }
         let chain = self.versions.chain(index);
-        // The initial version makes the first run of every chain. A run that
-        // starts with the reader's own tombstone was not there to be seen.
+        // The initial version is in the first run of every chain. The reader
+        // could not see a run that starts with its own tombstone.
         let mut last = chain.runs.len() as u32 - 1;
         while last > 0 && chain.writer(chain.runs[last as usize].start) == txn {
             last -= 1;
@@ -268,10 +269,10 @@ impl Observer<'_> {
     }
 }
 
-/// Why a value has no business at the key where it was read.
+/// Why a value does not belong at the key where it was read.
 fn stray(write: Option<&Write>, id: impl Fn(u32) -> u64) -> String {
     match write {
-        None => "which nobody wrote".to_owned(),
+        None => "which was never written".to_owned(),
         Some(write) if write.tombstone => format!("which names a deletion by T{}", id(write.txn)),
         Some(write) => format!("which T{} wrote to key {}", id(write.txn), write.key),
     }

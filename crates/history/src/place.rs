@@ -1,4 +1,4 @@
-//! Placing reads of absent keys that may have seen one of several runs.
+//! Places reads of absent keys that may have seen one of several runs.
 
 use crate::edges::read_links;
 use crate::graph::{ANTI, Components, DEPENDENCY, FLOW, Graph, Link, NONE, ranks};
@@ -6,25 +6,25 @@ use crate::observe::{Observation, Seen};
 use crate::search::Search;
 use crate::versions::Versions;
 
-/// How often observations are placed anew after others of their reader.
+/// The most passes in which observations are placed again after other
+/// observations of their reader.
 const PASSES: usize = 4;
 
 /// Which cycles rule out a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Those with at most one anti-dependency.
+    /// Cycles with at most one anti-dependency.
     Single,
-    /// All.
+    /// All cycles.
     Any,
 }
 
-/// Whether an observation has more than one run to choose from.
+/// Whether an observation has more than one possible run.
 pub(crate) fn ambiguous(observation: &Observation) -> bool {
     matches!(observation.seen, Seen::Absent { first, last } if first < last)
 }
 
-/// The number of the last run, of those possible, that starts before the
-/// given timestamp.
+/// The number of the last possible run that starts before the given timestamp.
 fn by_timestamp(versions: &Versions, observation: &Observation, ts: u64) -> u32 {
     let Seen::Absent { first, last } = observation.seen else {
         return 0;
@@ -39,9 +39,10 @@ fn by_timestamp(versions: &Versions, observation: &Observation, ts: u64) -> u32 
         .unwrap_or(first)
 }
 
-/// Places the ambiguous observations by timestamp, that of the reader or, if
-/// that is less, the least of those that overwrote what it saw; and returns those that are
-/// in a cycle then, by index: if none are, there is a serial order.
+/// Places the ambiguous observations by timestamp: that of the reader or, if
+/// lower, the lowest timestamp of those that overwrote what it saw. Returns the
+/// indexes of those that are then on a cycle. If there are none, a serial order
+/// exists.
 pub(crate) fn suspects(
     versions: &Versions,
     observations: &[Observation],
@@ -88,9 +89,9 @@ pub(crate) fn suspects(
     choices.into_iter().filter(|index| components.in_cycle(observations[*index].txn)).collect()
 }
 
-/// Strikes out the runs of suspects that would close a cycle in the graph of
-/// certain links, which has none itself. An observation that has no run left
-/// is placed by timestamp. Returns the links that became certain; none if
+/// Eliminates the runs of suspects that would close a cycle in the graph of
+/// certain links, which itself has none. An observation without a remaining run
+/// is placed by timestamp. Returns the links that became certain, or none if
 /// nothing changed.
 pub(crate) fn narrow(
     versions: &Versions,
@@ -118,7 +119,7 @@ pub(crate) fn narrow(
         let start = |run: u32| chain.writer(chain.runs[run as usize].start);
         let next = |run: u32| chain.writer(chain.runs[run as usize].next);
 
-        // Later runs than the first version that must come after the reader.
+        // Runs after the first version that must come after the reader.
         let mut end = last + 1;
         if ranked(start(last)) >= ranked(txn) {
             let (mask, most) = (DEPENDENCY, if level == Level::Single { 1 } else { NONE - 1 });
@@ -130,8 +131,9 @@ pub(crate) fn narrow(
                 end -= 1;
             }
         }
-        // Earlier runs than the last version that must come before it. Two
-        // anti-dependencies close the cycle unless the way is flow alone.
+        // Runs before the last version that must come before the reader. Two
+        // anti-dependencies close the cycle, unless the path is information
+        // flow alone.
         let mut begin = first;
         if ranked(next(first)) <= ranked(txn) {
             let mask = if level == Level::Single { FLOW } else { DEPENDENCY };

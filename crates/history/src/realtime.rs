@@ -1,16 +1,16 @@
-//! The order of real time as links.
+//! The order of real time, as links.
 //!
-//! That one transaction ended before another began is true of up to all
-//! pairs. Helper nodes keep the links few: one per end of a transaction, in
-//! order of time and linked in that order; a transaction leads to its own end,
-//! and the last end before it began leads to it.
+//! That one transaction ended before another began can hold for nearly all
+//! pairs. Helper nodes keep the links few. There is one helper per end of a
+//! transaction, linked in order of time. A transaction leads to the helper of
+//! its own end, and the helper of the last end before it began leads to it.
 
 use crate::cycles::Best;
 use crate::graph::{Components, DEPENDENCY, Graph, Link, NONE, RT};
 use crate::history::{History, Outcome};
 use crate::search::Search;
 
-/// Cycles that need real time, each with helpers left out.
+/// Finds cycles that need real time. Helpers are left out of them.
 pub(crate) fn find(
     history: &History,
     committed: &[bool],
@@ -54,7 +54,7 @@ pub(crate) fn find(
     best.cycles().map(|cycle| condense(&graph, &cycle)).collect()
 }
 
-/// Makes one link of every way through helpers.
+/// Replaces every path through helpers with one link.
 fn condense(graph: &Graph, cycle: &[Link]) -> Vec<Link> {
     let mut out: Vec<Link> = Vec::new();
     for link in cycle {

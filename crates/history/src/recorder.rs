@@ -1,19 +1,19 @@
-//! Recording, by one client thread.
+//! Records the transactions of one client thread.
 
 use std::time::Instant;
 
 use crate::history::{Op, Outcome, Txn};
 
-/// Room for this many bits of sequence numbers below a client's number.
+/// Sequence numbers have this many bits, below the client's number.
 const SEQUENCE_BITS: u32 = 40;
 
 /// Records the transactions of one client.
 ///
-/// Each client thread owns one, so recording takes no lock; the transactions
-/// of all are put together by [`History::merge`](crate::History::merge)
-/// afterwards. Call [`begin`](Self::begin) before the transaction begins in
-/// the store and [`commit`](Self::commit) after the store has answered, so
-/// that the recorded span contains the real one.
+/// Each client thread owns one, so recording takes no lock.
+/// [`History::merge`](crate::History::merge) combines the transactions of all
+/// clients afterwards. Call [`begin`](Self::begin) before the transaction
+/// begins in the store, and [`commit`](Self::commit) after the store has
+/// answered, so that the recorded span contains the real one.
 #[derive(Debug)]
 pub struct Recorder {
     client: u64,
@@ -30,8 +30,9 @@ enum Clock {
 }
 
 impl Recorder {
-    /// A recorder for the client of this number, which no other client of the
-    /// history has. Times are counted from `origin`, the same for all clients.
+    /// A recorder for the client with this number, which no other client of the
+    /// history has. Times are counted from `origin`, which is the same for all
+    /// clients.
     ///
     /// # Panics
     ///
@@ -40,8 +41,8 @@ impl Recorder {
         Self::with_clock(client, Clock::Since(origin))
     }
 
-    /// A recorder for simulations, where time is what
-    /// [`set_time`](Self::set_time) last said.
+    /// A recorder for simulations. Its time is set by
+    /// [`set_time`](Self::set_time).
     ///
     /// # Panics
     ///
@@ -51,7 +52,7 @@ impl Recorder {
     }
 
     fn with_clock(client: u64, clock: Clock) -> Self {
-        assert!(client < 1 << (64 - SEQUENCE_BITS), "client number too big");
+        assert!(client < 1 << (64 - SEQUENCE_BITS), "the client number does not fit in 24 bits");
         Self { client, transactions: Vec::new(), open: false, values: 0, clock }
     }
 
@@ -67,9 +68,9 @@ impl Recorder {
         }
     }
 
-    /// A value that no other call of any client's recorder returns; to be
-    /// written to the store and recorded by [`write`](Self::write), or, for
-    /// deletions, only recorded.
+    /// Returns a value that no other call of any client's recorder returns.
+    /// Write it to the store and record it with [`write`](Self::write); for a
+    /// deletion, only record it.
     pub fn fresh(&mut self) -> u64 {
         self.values += 1;
         self.client << SEQUENCE_BITS | self.values
@@ -79,9 +80,9 @@ impl Recorder {
     ///
     /// # Panics
     ///
-    /// If the previous transaction was not ended.
+    /// If the previous transaction has not ended.
     pub fn begin(&mut self) -> u64 {
-        assert!(!self.open, "the previous transaction was not ended");
+        assert!(!self.open, "the previous transaction has not ended");
         self.open = true;
         let id = self.client << SEQUENCE_BITS | self.transactions.len() as u64;
         let begin = self.now();
@@ -89,44 +90,45 @@ impl Recorder {
         id
     }
 
-    /// Records a read, and what it found.
+    /// Records a read and the value found.
     pub fn read(&mut self, key: u64, value: Option<u64>) {
         self.push(Op::Read { key, value });
     }
 
-    /// Records a write; to be called even if the store then refuses it, as
-    /// long as the transaction is then aborted.
+    /// Records a write. Call this even if the store then refuses the write,
+    /// provided that the transaction is then aborted.
     pub fn write(&mut self, key: u64, value: u64) {
         self.push(Op::Write { key, value });
     }
 
-    /// Records a deletion; the tombstone is given a fresh value.
+    /// Records a deletion. The tombstone gets a fresh value.
     pub fn delete(&mut self, key: u64) {
         let value = self.fresh();
         self.push(Op::Delete { key, value });
     }
 
-    /// Records a scan of `low..=high`, and what it found.
+    /// Records a scan of `low..=high` and the keys found.
     pub fn scan(&mut self, low: u64, high: u64, found: Vec<(u64, u64)>) {
         self.push(Op::Scan { low, high, found });
     }
 
-    /// Ends the transaction: it committed at this timestamp.
+    /// Ends the transaction as committed at this timestamp.
     pub fn commit(&mut self, ts: u64) {
         self.end(Outcome::Committed { ts });
     }
 
-    /// Ends the transaction: it aborted.
+    /// Ends the transaction as aborted.
     pub fn abort(&mut self) {
         self.end(Outcome::Aborted);
     }
 
-    /// Ends the transaction: nobody knows how.
+    /// Ends the transaction with an unknown outcome.
     pub fn unknown(&mut self) {
         self.end(Outcome::Unknown);
     }
 
-    /// The transactions recorded; one not ended counts as of unknown outcome.
+    /// Returns the recorded transactions. The outcome of one that has not ended
+    /// is unknown.
     pub fn finish(self) -> Vec<Txn> {
         self.transactions
     }
@@ -139,8 +141,8 @@ impl Recorder {
     }
 
     fn current(&mut self) -> &mut Txn {
-        assert!(self.open, "no transaction was begun");
-        self.transactions.last_mut().expect("one was begun")
+        assert!(self.open, "no transaction is open");
+        self.transactions.last_mut().expect("a transaction is open")
     }
 
     fn push(&mut self, op: Op) {

@@ -1,4 +1,4 @@
-//! Witnesses for people.
+//! Renders witnesses for people.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ fn dependency(label: u8) -> Dependency {
     }
 }
 
-/// The edges of a cycle, and the cycle in words.
+/// The edges of a cycle, and a description of the cycle.
 pub(crate) fn render(
     history: &History,
     versions: &Versions,
@@ -106,7 +106,7 @@ fn wrote(history: &History, txn: u32, key: u64) -> String {
     last.unwrap_or_default()
 }
 
-/// What a transaction saw at a key, in words: by a point read if it made one.
+/// What a transaction saw at a key, in words. Prefers a point read to a scan.
 fn saw(history: &History, txn: u32, key: u64) -> String {
     let mut scanned = None;
     for op in &history.transactions[txn as usize].ops {

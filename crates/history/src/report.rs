@@ -1,36 +1,37 @@
-//! What the checker says.
+//! The report of the checker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The kinds of anomalies; of those that are cycles, the gravest first.
+/// The kinds of anomalies. Cycles are listed from most to least severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Kind {
-    /// The history is not well formed: two transactions or writes share a
-    /// name, or a transaction ended before it began. A fault of the recording.
+pub enum AnomalyKind {
+    /// The history is not well formed: two transactions or writes share an
+    /// identifier, or a transaction ended before it began. The recording is at
+    /// fault.
     Malformed,
     /// Two committed transactions with one timestamp wrote the same key.
     DuplicateTimestamp,
-    /// A value was read that nobody wrote to that key.
+    /// A transaction read a value that was never written to that key.
     UnknownValue,
-    /// A transaction did not see its own writes, or a scan is absurd.
+    /// A transaction did not see its own writes, or a scan is impossible.
     Internal,
-    /// A transaction read a key twice and saw two states of it, or a scan
-    /// showed a phantom in a range the transaction had scanned before.
+    /// A transaction read a key twice and saw two states, or a scan showed a
+    /// phantom in a range that the transaction had scanned before.
     NonRepeatableRead,
     /// Dirty write: a cycle of write-write edges.
     G0,
     /// Aborted read: a committed transaction read a write of an aborted one.
     G1a,
-    /// Intermediate read: a committed transaction read a write that the
-    /// writer itself overwrote.
+    /// Intermediate read: a committed transaction read a write that the writer
+    /// itself overwrote.
     G1b,
     /// Circular information flow: a cycle of write-write and write-read edges,
-    /// with at least one of the latter.
+    /// with at least one write-read edge.
     G1c,
-    /// Lost update: a transaction read a key and overwrote it without having
-    /// seen a version in between. A case of G-single, named apart.
+    /// Lost update: a transaction read a key and overwrote it without seeing a
+    /// version in between. A case of G-single with its own name.
     LostUpdate,
     /// Read skew: a cycle with exactly one anti-dependency edge.
     GSingle,
@@ -40,36 +41,36 @@ pub enum Kind {
     /// A cycle with two or more anti-dependency edges, at least one of them on
     /// a predicate: a phantom.
     G2,
-    /// A cycle with an edge of real time: a stale read, or another order of
-    /// effects than that in which clients saw transactions end. Where there
-    /// are other cycles, there is often one of these around them; alone, it
-    /// says that the history is serializable, but not strictly.
+    /// A cycle with a real-time edge: a stale read, or an order of effects
+    /// other than the order in which clients saw transactions end. Other cycles
+    /// often have one of these around them. Alone, it means that the history is
+    /// serializable, but not strictly.
     RealTime,
 }
 
-impl Kind {
-    /// The name used in the literature, as far as there is one.
+impl AnomalyKind {
+    /// The name used in the literature, where one exists.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Malformed => "malformed history",
-            Kind::DuplicateTimestamp => "duplicate timestamp",
-            Kind::UnknownValue => "unknown value",
-            Kind::Internal => "internal inconsistency",
-            Kind::NonRepeatableRead => "non-repeatable read",
-            Kind::G0 => "G0 (dirty write)",
-            Kind::G1a => "G1a (aborted read)",
-            Kind::G1b => "G1b (intermediate read)",
-            Kind::G1c => "G1c (circular information flow)",
-            Kind::LostUpdate => "G-single (lost update)",
-            Kind::GSingle => "G-single (read skew)",
-            Kind::G2Item => "G2-item (write skew)",
-            Kind::G2 => "G2 (phantom)",
-            Kind::RealTime => "real-time violation",
+            AnomalyKind::Malformed => "malformed history",
+            AnomalyKind::DuplicateTimestamp => "duplicate timestamp",
+            AnomalyKind::UnknownValue => "unknown value",
+            AnomalyKind::Internal => "internal inconsistency",
+            AnomalyKind::NonRepeatableRead => "non-repeatable read",
+            AnomalyKind::G0 => "G0 (dirty write)",
+            AnomalyKind::G1a => "G1a (aborted read)",
+            AnomalyKind::G1b => "G1b (intermediate read)",
+            AnomalyKind::G1c => "G1c (circular information flow)",
+            AnomalyKind::LostUpdate => "G-single (lost update)",
+            AnomalyKind::GSingle => "G-single (read skew)",
+            AnomalyKind::G2Item => "G2-item (write skew)",
+            AnomalyKind::G2 => "G2 (phantom)",
+            AnomalyKind::RealTime => "real-time violation",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for AnomalyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -82,11 +83,11 @@ pub enum Dependency {
     WriteWrite,
     /// The second read what the first wrote.
     WriteRead,
-    /// The second scanned a range and missed a key that the first deleted.
+    /// The second scanned a range and missed a key that the first had deleted.
     PredicateWriteRead,
     /// The second overwrote what the first read.
     ReadWrite,
-    /// The second inserted a key that a scan of the first did not find.
+    /// The second inserted a key that a scan by the first did not find.
     PredicateReadWrite,
     /// The first ended before the second began.
     RealTime,
@@ -115,7 +116,7 @@ pub struct Edge {
     pub to: u64,
     /// Why.
     pub dependency: Dependency,
-    /// The key on which one depends on the other; `None` for real time.
+    /// The key of the dependency; `None` for real time.
     pub key: Option<u64>,
 }
 
@@ -123,11 +124,11 @@ pub struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// What it is.
-    pub kind: Kind,
-    /// The cycle, each edge starting where the one before ends and the last
-    /// ending where the first starts; empty for anomalies that are no cycles.
+    pub kind: AnomalyKind,
+    /// The cycle. Each edge starts where the previous one ends, and the last
+    /// ends where the first starts. Empty for anomalies that are not cycles.
     pub cycle: Vec<Edge>,
-    /// The witness in words.
+    /// A description of the witness.
     pub text: String,
 }
 
@@ -140,29 +141,31 @@ impl fmt::Display for Anomaly {
 /// Everything found in a history.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The anomalies, sorted by kind; of cycles, one per kind and component.
+    /// The anomalies, sorted by kind. Cycles appear once per kind and
+    /// component.
     pub anomalies: Vec<Anomaly>,
-    /// How many more were found, but left out to keep the report readable.
+    /// How many further anomalies were left out to keep the report readable.
     pub omitted: usize,
-    /// False if the search for some witness was cut short. Cycles between
-    /// placed reads are reported nevertheless, but G-single may have been
-    /// called G2, or a cycle through reads of absent keys missed.
+    /// False if the search for some witness was cut short. Cycles among placed
+    /// reads are reported nevertheless, but G-single may have been called G2,
+    /// or a cycle through reads of absent keys may have been missed.
     pub complete: bool,
 }
 
 impl Report {
     /// The kinds of anomalies found.
-    pub fn kinds(&self) -> BTreeSet<Kind> {
+    pub fn kinds(&self) -> BTreeSet<AnomalyKind> {
         self.anomalies.iter().map(|a| a.kind).collect()
     }
 
-    /// Whether nothing was found that contradicts serializability; real-time
-    /// violations do not.
+    /// Whether nothing contradicts serializability. Real-time violations do
+    /// not.
     pub fn is_serializable(&self) -> bool {
-        self.anomalies.iter().all(|a| a.kind == Kind::RealTime)
+        self.anomalies.iter().all(|a| a.kind == AnomalyKind::RealTime)
     }
 
-    /// Whether nothing was found at all; of use if real time was checked.
+    /// Whether nothing was found at all. Meaningful only if real time was
+    /// checked.
     pub fn is_strictly_serializable(&self) -> bool {
         self.anomalies.is_empty()
     }
@@ -189,10 +192,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Takes anomalies, up to a number per kind.
+/// Collects anomalies, up to a limit per kind.
 pub(crate) struct Collector {
     limit: usize,
-    counts: BTreeMap<Kind, usize>,
+    counts: BTreeMap<AnomalyKind, usize>,
     anomalies: Vec<Anomaly>,
     omitted: usize,
 }
@@ -202,8 +205,8 @@ impl Collector {
         Self { limit, counts: BTreeMap::new(), anomalies: Vec::new(), omitted: 0 }
     }
 
-    /// Adds an anomaly, made only if there is room for it.
-    pub(crate) fn add(&mut self, kind: Kind, make: impl FnOnce() -> (Vec<Edge>, String)) {
+    /// Adds an anomaly. Builds it only if there is room for it.
+    pub(crate) fn add(&mut self, kind: AnomalyKind, make: impl FnOnce() -> (Vec<Edge>, String)) {
         let count = self.counts.entry(kind).or_default();
         if *count == self.limit {
             self.omitted += 1;
@@ -214,8 +217,8 @@ impl Collector {
         self.anomalies.push(Anomaly { kind, cycle, text });
     }
 
-    /// Adds an anomaly that is no cycle.
-    pub(crate) fn note(&mut self, kind: Kind, text: impl FnOnce() -> String) {
+    /// Adds an anomaly that is not a cycle.
+    pub(crate) fn note(&mut self, kind: AnomalyKind, text: impl FnOnce() -> String) {
         self.add(kind, || (Vec::new(), text()));
     }
 

@@ -1,20 +1,20 @@
-//! Breadth-first searches over a graph, with memory kept between them.
+//! Breadth-first searches over a graph, which reuse their memory.
 
 use std::collections::VecDeque;
 
 use crate::graph::{ANTI, Graph, Link, NONE};
 
-/// The answer of a search for a path.
+/// The result of a search for a path.
 pub(crate) enum Path {
     /// The links of a shortest path.
     Found(Vec<Link>),
-    /// There is none, at least none short enough.
+    /// There is none, or none short enough.
     Absent,
-    /// The budget was spent first.
+    /// The budget ran out first.
     Exhausted,
 }
 
-/// Memory for searches over graphs of up to a number of nodes.
+/// Memory for searches over graphs of up to a given number of nodes.
 pub(crate) struct Search {
     epoch: u32,
     stamp: Vec<u32>,
@@ -43,15 +43,15 @@ impl Search {
         self.relax(source, 0, NONE, false);
     }
 
-    /// Takes from the budget, of which nothing is left if it does not suffice.
+    /// Spends from the budget. If it does not suffice, nothing of it remains.
     fn spend(&mut self, links: usize) -> bool {
         let left = self.budget.checked_sub(links as u64);
         self.budget = left.unwrap_or(0);
         left.is_some()
     }
 
-    /// Notes a way to a node, if it is the best so far. `free` says that it
-    /// cost no more than the way to the node it comes from.
+    /// Records a path to a node if it is the best so far. `free` means that it
+    /// costs no more than the path to the previous node.
     fn relax(&mut self, node: u32, cost: u32, via: u32, free: bool) {
         let here = node as usize;
         if self.stamp[here] == self.epoch && self.cost[here] <= cost {
@@ -67,8 +67,8 @@ impl Search {
         }
     }
 
-    /// A shortest path of at most `longest` links in the mask through nodes
-    /// that `allow` admits. Links between helpers are not counted.
+    /// A shortest path of at most `longest` links in the mask, through nodes
+    /// that `allow` admits. Links between helpers do not count.
     pub(crate) fn path(
         &mut self,
         graph: &Graph,
@@ -117,9 +117,10 @@ impl Search {
         links
     }
 
-    /// Marks everything reachable over links in the mask, of which at most
-    /// `most_anti` are anti-dependencies, through nodes that `allow` admits.
-    /// Returns false if the budget was spent, and then some marks are missing.
+    /// Finds every node that is reachable over links in the mask, of which at
+    /// most `most_anti` are anti-dependencies, through nodes that `allow`
+    /// admits. Returns false if the budget ran out; the result is then
+    /// incomplete.
     pub(crate) fn reach(
         &mut self,
         graph: &Graph,
@@ -152,7 +153,7 @@ impl Search {
         true
     }
 
-    /// Whether the last search marked the node.
+    /// Whether the last search reached the node.
     pub(crate) fn reached(&self, node: u32) -> bool {
         self.stamp[node as usize] == self.epoch
     }

@@ -1,16 +1,16 @@
-//! Who wrote what, and the order of the versions of every key.
+//! Which transaction wrote what, and the order of the versions of every key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::graph::NONE;
 use crate::history::{History, Op, Outcome};
-use crate::report::{Collector, Kind};
+use crate::report::{AnomalyKind, Collector};
 
-/// A hash map for numbers that nobody chooses with ill intent.
+/// A hash map for numbers that no adversary chooses.
 pub(crate) type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<NumberHasher>>;
 
-/// Multiplies, and folds the high bits into the low ones.
+/// Multiplies, then folds the high bits into the low ones.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -37,9 +37,9 @@ pub(crate) struct Write {
     pub(crate) txn: u32,
     pub(crate) key: u64,
     pub(crate) tombstone: bool,
-    /// Whether the transaction did not overwrite it.
+    /// Whether it is the transaction's last write of the key.
     pub(crate) last: bool,
-    /// Place in the key's chain, or `NONE`.
+    /// Index in the key's chain, or `NONE`.
     pub(crate) position: u32,
 }
 
@@ -51,13 +51,14 @@ pub(crate) struct Version {
     pub(crate) tombstone: bool,
 }
 
-/// A stretch of a chain in which the key is absent.
+/// A part of a chain in which the key is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Position of its first tombstone; `NONE` if it starts with the initial
-    /// version.
+    /// The position of its first tombstone; `NONE` if it starts with the
+    /// initial version.
     pub(crate) start: u32,
-    /// Position of the live version that ends it; `NONE` if nothing does.
+    /// The position of the live version that ends it; `NONE` if it does not
+    /// end.
     pub(crate) next: u32,
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct Chain {
     pub(crate) key: u64,
     pub(crate) versions: Vec<Version>,
     pub(crate) runs: Vec<Run>,
-    /// Whether there may be tombstones that have no place in the order.
+    /// Whether there may be tombstones without a place in the order.
     pub(crate) vague: bool,
 }
 
@@ -94,7 +95,7 @@ impl Chain {
     }
 }
 
-/// Orders of versions given from outside, oldest first, by key.
+/// Orders of versions given by the caller, oldest first, by key.
 pub(crate) type Orders = BTreeMap<u64, Vec<u64>>;
 
 /// All writes of a history, by value, and the chains of all keys, by key.
@@ -141,7 +142,7 @@ impl Versions {
             match previous {
                 Some((same, ts, other)) if same == key && ts == version.ts => {
                     let id = |txn: u32| history.transactions[txn as usize].id;
-                    collector.note(Kind::DuplicateTimestamp, || {
+                    collector.note(AnomalyKind::DuplicateTimestamp, || {
                         format!(
                             "T{} and T{} both wrote key {key} at timestamp {ts}",
                             id(other),
@@ -185,7 +186,8 @@ impl Versions {
     }
 }
 
-/// Puts a chain in the given order; versions not in it lose their place.
+/// Puts a chain in the given order. Versions not in that order lose their
+/// place.
 fn reorder(chain: &mut Chain, order: &[u64]) {
     let rank: NumberMap<usize> = order.iter().copied().zip(0..).collect();
     let (mut placed, left): (Vec<Version>, Vec<Version>) = std::mem::take(&mut chain.versions)
@@ -200,10 +202,10 @@ fn well_formed(history: &History, collector: &mut Collector) {
     let mut ids = HashSet::new();
     for txn in &history.transactions {
         if !ids.insert(txn.id) {
-            collector.note(Kind::Malformed, || format!("several transactions have the id {}", txn.id));
+            collector.note(AnomalyKind::Malformed, || format!("several transactions have the id {}", txn.id));
         }
         if txn.outcome != Outcome::Unknown && txn.end < txn.begin {
-            collector.note(Kind::Malformed, || format!("T{} ended before it began", txn.id));
+            collector.note(AnomalyKind::Malformed, || format!("T{} ended before it began", txn.id));
         }
     }
 }
@@ -220,7 +222,8 @@ fn collect_writes(history: &History, collector: &mut Collector) -> NumberMap<Wri
                 Op::Read { .. } | Op::Scan { .. } => continue,
             };
             if writes.contains_key(&value) {
-                collector.note(Kind::Malformed, || format!("the value {value} was written more than once"));
+                collector
+                    .note(AnomalyKind::Malformed, || format!("the value {value} was written more than once"));
                 continue;
             }
             let write = Write { txn, key, tombstone, last: true, position: NONE };

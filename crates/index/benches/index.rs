@@ -1,6 +1,6 @@
-//! Measures an index with a million entries: millions of operations a second by
-//! one thread, and bytes a key. Run with `cargo bench -p pantile-index`; an
-//! argument keeps only the cases whose name contains it.
+//! Measures an index with a million entries: millions of operations per second
+//! in one thread, and bytes per key. Run with `cargo bench -p pantile-index`.
+//! An argument selects the cases whose name contains it.
 
 use std::hint::black_box;
 use std::ops::Bound;
@@ -28,7 +28,8 @@ fn rate(operations: usize, work: impl FnOnce()) -> f64 {
     operations as f64 / start.elapsed().as_secs_f64() / 1e6
 }
 
-/// A set of keys of `N` words: even numbers are present, odd ones are missing.
+/// A set of keys of `N` words. Even numbers are present, odd numbers are
+/// absent.
 struct Case<const N: usize> {
     name: &'static str,
     key: fn(u64) -> [u64; N],

@@ -7,7 +7,7 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::region::Region;
 
-/// The first region, in bytes: what an empty database pays.
+/// The size of the first region, in bytes. An empty database pays this much.
 const FIRST_REGION: usize = 64 << 10;
 /// Regions double up to this size.
 const LARGEST_REGION: usize = 32 << 20;
@@ -47,9 +47,9 @@ impl Class {
 
 /// Node memory shared by the indexes of a database.
 ///
-/// Nodes are carved from regions that start small and grow geometrically to
-/// huge pages. A freed node goes to the free list of its size class and is used
-/// again by any index; memory goes back to the system when the arena is dropped.
+/// Nodes are carved from regions. The first region is small; sizes double up to
+/// huge pages. A freed node goes to the free list of its size class, and any
+/// index can reuse it. Memory returns to the system when the arena is dropped.
 pub struct NodeArena {
     carver: Mutex<Carver>,
     free: [Mutex<Vec<usize>>; Class::WORDS.len()],
@@ -68,29 +68,31 @@ impl NodeArena {
         }
     }
 
-    /// Bytes mapped from the system (the last region is touched only as it fills).
+    /// Bytes mapped from the system. The last region is touched only as it
+    /// fills.
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the nodes that indexes hold now.
+    /// Bytes of the nodes that indexes hold.
     pub fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The address of an unused node of `class`; its words are arbitrary, its
-    /// version even.
+    /// The address of an unused node of `class`. Its words are arbitrary; its
+    /// version is even.
     pub(crate) fn allocate(&self, class: Class) -> usize {
         let reused = self.free[class.0 as usize].lock().pop();
         let node = reused.unwrap_or_else(|| self.carve(class));
         self.used.fetch_add(class.bytes() as u64, Ordering::Relaxed);
-        // Who still reads the node under its former life sees the version that
-        // ended it before it sees what the new owner writes (I3).
+        // A reader that still looks at the node's previous use sees the version
+        // that ended that use before it sees what the new owner writes (I3).
         fence(Ordering::Release);
         node
     }
 
-    /// Takes back a node that [`NodeArena::allocate`] gave for the same `class`.
+    /// Takes back a node that [`NodeArena::allocate`] returned for the same
+    /// `class`.
     pub(crate) fn free(&self, node: usize, class: Class) {
         self.used.fetch_sub(class.bytes() as u64, Ordering::Relaxed);
         self.free[class.0 as usize].lock().push(node);
@@ -105,7 +107,7 @@ impl NodeArena {
         carver.take(class.bytes())
     }
 
-    /// Turns what is left of a region into free nodes, larger ones first.
+    /// Turns the rest of a region into free nodes, largest class first.
     fn retire_rest(&self, carver: &mut Carver) {
         for class in (0..Class::WORDS.len()).rev().map(|class| Class(class as u8)) {
             while carver.left() >= class.bytes() {

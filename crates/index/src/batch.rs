@@ -1,8 +1,8 @@
-//! A run of entries outside of any node.
+//! A run of entries outside any node.
 
 use std::ops::Range;
 
-/// Entries that a scan found, in scan order; its buffers are used again.
+/// Entries that a scan found, in scan order. The buffers are reused.
 #[derive(Clone, Debug)]
 pub struct Batch {
     words: Vec<u64>,
@@ -20,18 +20,18 @@ impl Batch {
     }
 
     /// An empty batch that a scan fills with at most `limit` entries (at least
-    /// one) at a time: short scans then copy no more than they need.
+    /// one) at a time, so that short scans copy no more than they need.
     pub fn with_limit(limit: usize) -> Self {
         let (words, ends, values) = (Vec::new(), Vec::new(), Vec::new());
         Self { words, ends, values, one_word: false, limit: limit.max(1) }
     }
 
-    /// Changes how many entries a scan puts in at a time.
+    /// Sets how many entries a scan adds at a time.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.max(1);
     }
 
-    /// How many entries a scan puts in at a time.
+    /// How many entries a scan adds at a time.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -72,7 +72,8 @@ impl Batch {
         (0..self.len()).map(|i| (self.key(i), self.values[i]))
     }
 
-    /// Removes all entries; keys to come have one word each, or any number.
+    /// Removes all entries. Keys to come have one word each if `one_word`, or
+    /// else any number.
     #[inline]
     pub(crate) fn clear(&mut self, one_word: bool) {
         self.one_word = one_word;
@@ -112,7 +113,7 @@ impl Batch {
         }
     }
 
-    /// Puts an entry in at `pos`.
+    /// Inserts an entry at `pos`.
     pub(crate) fn insert(&mut self, pos: usize, key: &[u64], value: u64) {
         let start = self.start(pos);
         self.words.splice(start..start, key.iter().copied());
@@ -123,7 +124,7 @@ impl Batch {
         }
     }
 
-    /// Takes the entry at `pos` out.
+    /// Removes the entry at `pos`.
     pub(crate) fn remove(&mut self, pos: usize) {
         let (start, end) = (self.start(pos), self.start(pos + 1));
         self.words.drain(start..end);
@@ -134,12 +135,12 @@ impl Batch {
         }
     }
 
-    /// The words of the keys of `range`, and the values.
+    /// The key words and the values of the entries in `range`.
     pub(crate) fn parts(&self, range: Range<usize>) -> (&[u64], &[u64]) {
         (&self.words[self.start(range.start)..self.start(range.end)], &self.values[range])
     }
 
-    /// How many words the keys of `range` have together.
+    /// The total number of words of the keys in `range`.
     pub(crate) fn key_words(&self, range: &Range<usize>) -> usize {
         self.start(range.end) - self.start(range.start)
     }

@@ -1,4 +1,4 @@
-//! Building a tree from sorted entries, from left to right.
+//! Builds a tree from sorted entries, left to right.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use crate::layout::{Content, Layout};
 use crate::search::separator;
 use crate::tree::Tree;
 
-/// Entries for a bulk load were not in strictly ascending key order.
+/// The entries of a bulk load were not in strictly ascending key order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unsorted {
-    /// How many entries came before the one that is out of order.
+    /// How many entries precede the one out of order.
     pub position: usize,
 }
 
 impl fmt::Display for Unsorted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "entry {} of a bulk load does not follow the one before it", self.position)
+        write!(f, "entry {} of a bulk load is not above the entry before it", self.position)
     }
 }
 
@@ -28,16 +28,16 @@ impl std::error::Error for Unsorted {}
 struct Loader<L: Layout> {
     tree: Tree<L>,
     budget: usize,
-    /// The entries of the leaf to come.
+    /// The entries of the next leaf.
     pending: Batch,
-    /// Where the leaf to come begins; `None` for the first.
+    /// The low fence of the next leaf; `None` for the first.
     low: Option<Vec<u64>>,
-    /// The finished nodes, by where they begin.
+    /// The finished nodes, each with its low key.
     finished: Vec<(Vec<u64>, usize)>,
 }
 
 impl<L: Layout> Loader<L> {
-    /// Adds an entry; false if it does not follow the one before.
+    /// Adds an entry. Returns false if it is not above the last one.
     fn push(&mut self, key: &[u64], value: u64) -> bool {
         let len = self.pending.len();
         if len > 0 && self.pending.key(len - 1) >= key {
@@ -55,12 +55,12 @@ impl<L: Layout> Loader<L> {
         true
     }
 
-    /// Frees the leaves of a tree that will not be.
+    /// Frees the leaves of an abandoned tree.
     fn free_finished(&mut self) {
         self.finished.drain(..).for_each(|(_, leaf)| self.tree.free_node(leaf));
     }
 
-    /// Writes the pending entries to a leaf that ends before `high`.
+    /// Writes the pending entries to a leaf whose high fence is `high`.
     fn finish_leaf(&mut self, high: Option<Vec<u64>>) {
         let leaf = self.tree.new_node(0, 0);
         let range = 0..self.pending.len();
@@ -72,7 +72,7 @@ impl<L: Layout> Loader<L> {
         self.pending.clear(L::ONE_WORD);
     }
 
-    /// Writes the inner nodes of `level` above the finished ones.
+    /// Writes the inner nodes of `level` above the finished nodes.
     fn finish_level(&mut self, level: usize) {
         let mut children = std::mem::take(&mut self.finished).into_iter().peekable();
         while let Some((low, first)) = children.next() {
@@ -112,7 +112,8 @@ impl<L: Layout> Loader<L> {
 }
 
 impl<L: Layout> Tree<L> {
-    /// A tree of the given entries, its nodes filled to `fill` of what they hold.
+    /// A tree of the given entries. Each node is filled to `fill` of its
+    /// capacity.
     pub(crate) fn bulk_load<K: AsRef<[u64]>>(
         layout: L,
         arena: &Arc<NodeArena>,
@@ -127,7 +128,7 @@ impl<L: Layout> Tree<L> {
         let mut loader = Loader { tree, budget, pending, low: None, finished: Vec::new() };
         for (position, (key, value)) in entries.into_iter().enumerate() {
             let key = key.as_ref();
-            assert!(layout.accepts(key.len()), "a key of {} words", key.len());
+            assert!(layout.accepts(key.len()), "a key has {} words", key.len());
             if !loader.push(key, value) {
                 loader.free_finished();
                 return Err(Unsorted { position });

@@ -1,4 +1,4 @@
-//! The index that other rooms use: one of two layouts behind one face.
+//! The index that other rooms use: one interface over two layouts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::wide::{MAX_KEY_WORDS, Wide};
 
 /// An ordered map from keys of `u64` words to `u64` values for many threads.
 ///
-/// See the crate's documentation for keys, read marks and how it works.
-pub struct Index(Kind);
+/// See the crate's documentation for keys, read marks and the algorithm.
+pub struct Index(AnyTree);
 
-enum Kind {
+enum AnyTree {
     Narrow(Tree<Narrow>),
     Wide(Tree<Wide>),
 }
@@ -26,37 +26,37 @@ enum Kind {
 macro_rules! dispatch {
     ($index:expr, $tree:ident => $call:expr) => {
         match &$index.0 {
-            Kind::Narrow($tree) => $call,
-            Kind::Wide($tree) => $call,
+            AnyTree::Narrow($tree) => $call,
+            AnyTree::Wide($tree) => $call,
         }
     };
 }
 
 impl Index {
-    /// The longest keys an index can hold, in words.
+    /// The longest key an index can hold, in words.
     pub const MAX_KEY_WORDS: usize = MAX_KEY_WORDS;
 
-    /// An empty index for keys of up to `max_key_words` words; if that is one,
-    /// every key has exactly one.
+    /// An empty index for keys of up to `max_key_words` words. If that is one,
+    /// every key has exactly one word.
     ///
     /// # Panics
     /// If `max_key_words` is not in `1..=`[`Index::MAX_KEY_WORDS`].
     pub fn new(max_key_words: usize, arena: &Arc<NodeArena>) -> Self {
         check_max_key_words(max_key_words);
         Self(match max_key_words {
-            1 => Kind::Narrow(Tree::new(Narrow, arena)),
-            _ => Kind::Wide(Tree::new(Wide::new(max_key_words), arena)),
+            1 => AnyTree::Narrow(Tree::new(Narrow, arena)),
+            _ => AnyTree::Wide(Tree::new(Wide::new(max_key_words), arena)),
         })
     }
 
-    /// An index of entries in strictly ascending key order, its nodes filled to
-    /// the fraction `fill` (between one half and one) of what they can hold.
+    /// An index of entries in strictly ascending key order. Each node is filled
+    /// to the fraction `fill` (between one half and one) of its capacity.
     ///
     /// # Errors
     /// If the entries are not in order.
     ///
     /// # Panics
-    /// As [`Index::new`] and [`Index::insert`] do, about the lengths of keys.
+    /// If a key length is invalid, as in [`Index::new`] and [`Index::insert`].
     pub fn bulk_load<K: AsRef<[u64]>>(
         max_key_words: usize,
         arena: &Arc<NodeArena>,
@@ -65,16 +65,16 @@ impl Index {
     ) -> Result<Self, Unsorted> {
         check_max_key_words(max_key_words);
         Ok(Self(match max_key_words {
-            1 => Kind::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
-            _ => Kind::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
+            1 => AnyTree::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
+            _ => AnyTree::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
         }))
     }
 
     /// The value of `key`.
     ///
-    /// If there is none and `mark` is given, the read mark of the key's leaf is
-    /// raised to it: from then on an insert of the key with an older timestamp
-    /// is forbidden. There is no moment in between.
+    /// If there is none and `mark` is given, raises the read mark of the key's
+    /// leaf to `mark`: from then on an insert of the key with an older
+    /// timestamp is forbidden. Lookup and mark are one atomic step.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
@@ -83,8 +83,8 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.get(key, mark) })
     }
 
-    /// Inserts an entry unless its key is present, or was found absent by a
-    /// reader newer than `ts`.
+    /// Inserts an entry, unless its key is present or a reader newer than `ts`
+    /// found the key absent.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
@@ -93,8 +93,8 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts) })
     }
 
-    /// Removes `key` if its value is `value`, and says whether it was. The read
-    /// mark of the range it leaves is raised to `floor` at the same moment.
+    /// Removes `key` if its value is `value`. Returns whether it did. In the
+    /// same atomic step it raises the read mark of the leaf to `floor`.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
@@ -103,7 +103,7 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.remove(key, value, floor) })
     }
 
-    /// How many entries there are: exact while nobody writes. Visits every leaf.
+    /// The number of entries, exact while nobody writes. Visits every leaf.
     pub fn len(&self) -> usize {
         dispatch!(self, tree => tree.len())
     }
@@ -113,20 +113,20 @@ impl Index {
         self.len() == 0
     }
 
-    /// Bytes of memory that the index's nodes take.
+    /// Bytes of memory that the index's nodes occupy.
     pub fn bytes(&self) -> u64 {
         dispatch!(self, tree => tree.bytes())
     }
 }
 
 impl Scan {
-    /// Replaces `out` by the next entries in scan order, all from one leaf and
-    /// of one moment; there may be none although more follow. False, with
-    /// nothing in `out`, once the range is exhausted.
+    /// Replaces `out` with the next entries in scan order, all from one leaf at
+    /// one moment. There may be none although more follow. Returns false, with
+    /// `out` empty, once the range is exhausted.
     ///
-    /// If `mark` is given, the leaf's read mark is raised to it, entries or not:
-    /// inserts into the part of the range read so far are refused to older
-    /// timestamps from then on.
+    /// If `mark` is given, the leaf's read mark is raised to it, whether or not
+    /// there were entries. From then on, inserts with older timestamps into the
+    /// part of the range read so far are refused.
     pub fn next_batch(&mut self, index: &Index, mark: Option<u64>, out: &mut Batch) -> bool {
         dispatch!(index, tree => tree.scan(self, mark, out))
     }
@@ -135,18 +135,18 @@ impl Scan {
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layout = match &self.0 {
-            Kind::Narrow(_) => "narrow",
-            Kind::Wide(_) => "wide",
+            AnyTree::Narrow(_) => "narrow",
+            AnyTree::Wide(_) => "wide",
         };
         f.debug_struct("Index").field("layout", &layout).field("bytes", &self.bytes()).finish()
     }
 }
 
 fn check_max_key_words(words: usize) {
-    assert!((1..=MAX_KEY_WORDS).contains(&words), "keys of up to {words} words");
+    assert!((1..=MAX_KEY_WORDS).contains(&words), "an index cannot hold keys of {words} words");
 }
 
 #[inline(always)]
 fn check_key<L: Layout>(tree: &Tree<L>, key: &[u64]) {
-    assert!(tree.layout.accepts(key.len()), "a key of {} words", key.len());
+    assert!(tree.layout.accepts(key.len()), "a key has {} words", key.len());
 }

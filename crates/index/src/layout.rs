@@ -1,4 +1,4 @@
-//! What a node layout must offer to the tree.
+//! What a node layout provides to the tree.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::arena::Class;
 use crate::batch::Batch;
 use crate::node::{Locked, Node, Side};
 
-/// Where a key is in a node, or would be.
+/// Where a key is in a node, or where it would be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
     /// How many of the node's keys are below the key.
@@ -23,7 +23,7 @@ impl Slot {
     }
 }
 
-/// What a node is to hold: entries, and the range it covers if it is a leaf.
+/// The new content of a node: its entries and, for a leaf, the range it covers.
 pub(crate) struct Content<'a> {
     pub(crate) entries: &'a Batch,
     pub(crate) range: Range<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// What an inner node is to hold.
+    /// The new content of an inner node.
     pub(crate) fn inner(entries: &'a Batch, range: Range<usize>) -> Self {
         Self { entries, range, low: None, high: None }
     }
@@ -46,12 +46,12 @@ impl<'a> Content<'a> {
     }
 }
 
-/// How nodes hold sorted entries. Leaves hold keys and values; inner nodes hold
-/// separators and, as value, the child that begins at each of them.
+/// How nodes hold sorted entries. Leaves hold keys and values. Inner nodes hold
+/// separators; the value of a separator is the child that begins at it.
 ///
-/// Functions that take a [`Node`] may be called by optimistic readers, on words
-/// that change under them: they return nonsense then, but neither panic nor
-/// leave the node (I4). Keys given have at least one word.
+/// Optimistic readers may call functions that take a [`Node`], while its words
+/// change. The functions then return garbage, but they neither panic nor read
+/// outside the node (I4). Keys given have at least one word.
 pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Whether every key has exactly one word.
     const ONE_WORD: bool;
@@ -59,13 +59,13 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// The size class of the tree's nodes.
     fn class(&self) -> Class;
 
-    /// Whether a key of so many words can be stored.
+    /// Whether a key of this many words can be stored.
     fn accepts(&self, key_words: usize) -> bool;
 
-    /// Asks for the lines of the node at `addr` that a search reads.
+    /// Prefetches the lines of the node at `addr` that a search reads.
     fn prefetch(&self, addr: usize);
 
-    /// How many entries the node has.
+    /// The number of entries in the node.
     fn count(&self, node: Node<'_>) -> usize;
 
     /// Finds `key`.
@@ -77,22 +77,25 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Appends the entries at `positions` to `out`.
     fn load(&self, node: Node<'_>, positions: impl Iterator<Item = usize> + Clone, out: &mut Batch);
 
-    /// Replaces `out` by the fence on one side; false if there is none.
+    /// Replaces `out` with the fence on one side. Returns false if there is
+    /// none.
     fn fence(&self, node: Node<'_>, side: Side, out: &mut Vec<u64>) -> bool;
 
-    /// Puts an entry in at `pos`; false, and nothing changed, if it has no room.
+    /// Inserts an entry at `pos`. Returns false and changes nothing if the node
+    /// has no room.
     fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool;
 
-    /// Takes the entry at `pos` out.
+    /// Removes the entry at `pos`.
     fn remove(&self, node: &Locked<'_>, pos: usize);
 
-    /// What `content` costs; a node holds it if that is within the budget.
+    /// The cost of `content`. A node can hold it if the cost is within the
+    /// budget.
     fn cost(&self, content: &Content<'_>) -> usize;
 
-    /// What a node can hold.
+    /// The most cost that a node can hold.
     fn budget(&self) -> usize;
 
     /// Replaces the entries and fences of a node that is locked or unpublished.
-    /// The content fits.
+    /// The content must fit.
     fn store(&self, node: Node<'_>, content: &Content<'_>);
 }

@@ -1,41 +1,43 @@
-//! Ordered in-memory indexes from keys to `u64` values, read without locks.
+//! Ordered in-memory indexes from keys to `u64` values, with lock-free reads.
 //!
 //! An [`Index`] is a B+-tree with optimistic lock coupling (Leis, Scheibner,
 //! Kemper, Neumann: *The ART of Practical Synchronization*, 2016; Leis,
 //! Haubenschild, Neumann: *Optimistic Lock Coupling*, 2019). Readers never
-//! write to a node: they read its version, then what they need, then check
-//! that the version has not moved. Writers lock the one node they change.
+//! write to a node, except to raise its read mark. They read its version, then
+//! what they need, then check that the version is unchanged. Writers lock the
+//! one node they change.
 //!
-//! A key is a non-empty slice of `u64` words compared word by word, then by
-//! length; the caller packs its order-preserving bytes into them big-endian.
-//! Keys of one word and longer keys have their own node layout.
+//! A key is a non-empty slice of `u64` words. Keys are compared word by word,
+//! then by length. The caller packs order-preserving bytes into the words,
+//! big-endian. Keys of one word and longer keys have separate node layouts.
 //!
-//! Every leaf carries a *read mark*: the newest timestamp at which somebody
-//! relied on a gap of the leaf's key range. An insert with an older timestamp
-//! into that range is refused, so that no phantom can appear behind a reader.
+//! Every leaf carries a *read mark*: the newest timestamp at which a reader
+//! relied on a gap in the leaf's key range. An insert into that range with an
+//! older timestamp is refused, so that no phantom can appear behind a reader.
 //!
 //! # Invariants
 //!
-//! * **I1, type-stable memory.** A [`NodeArena`] never unmaps a node before it
-//!   is dropped itself, never changes its size, and every word of it is an
+//! * **I1, type-stable memory.** A [`NodeArena`] never unmaps a node before the
+//!   arena is dropped, and never changes its size. Every word of a node is an
 //!   initialised atomic. Every index keeps its arena alive.
-//! * **I2, child words.** A child word is followed only when it was read under
-//!   its node's lock, or when its node's version was checked after the read:
-//!   it is then the address of a node of the tree's own size class.
-//! * **I3, versions.** A node's version only grows, also when the node is freed
-//!   and used again: what was read under an old version fails its check.
-//! * **I4, racy reads.** What an optimistic reader takes from a node indexes
-//!   the node's words only through checked accesses, until it is validated.
-//! * **I5, marks.** A reader raises the mark before it checks the version; a
-//!   writer locks the version before it reads the mark (all sequentially
-//!   consistent): one of the two sees the other.
+//! * **I2, child words.** A child word is followed only if it was read under
+//!   its node's lock, or if its node's version was checked after the read. It
+//!   is then the address of a node of the tree's own size class.
+//! * **I3, versions.** A node's version only grows, even when the node is freed
+//!   and reused. So anything read under an old version fails its check.
+//! * **I4, racy reads.** A value that an optimistic reader takes from a node
+//!   indexes the node's words only through checked accesses, until it is
+//!   validated.
+//! * **I5, marks.** A reader raises the mark before it checks the version. A
+//!   writer locks the version before it reads the mark. All four accesses are
+//!   sequentially consistent, so one of the two sees the other.
 //! * **I6, fences.** A leaf holds the keys from its low fence (inclusive) to
-//!   its high fence (exclusive), and the leaves' ranges cover all keys.
+//!   its high fence (exclusive). The leaves' ranges cover all keys.
 //! * **I7, lock order.** A thread waits for a lock only while it holds locks of
 //!   higher levels, or of nodes further left on the same level.
 #![allow(
     unsafe_code,
-    reason = "nodes are shared memory found by address: mapping them, following them and prefetching them"
+    reason = "nodes are shared memory found by address, which this crate maps, follows and prefetches"
 )]
 
 mod arena;

@@ -1,4 +1,4 @@
-//! Taking nodes apart, and walking over leaves.
+//! Reading whole nodes, and walking over leaves.
 
 use crate::batch::Batch;
 use crate::layout::{Content, Layout};
@@ -26,16 +26,17 @@ impl<L: Layout> Tree<L> {
         self.layout.fence(node, side, &mut fence).then_some(fence)
     }
 
-    /// Makes a node one without entries and without fences.
+    /// Stores no entries and no fences in a node.
     pub(crate) fn store_empty(&self, node: Node<'_>) {
         self.layout.store(node, &Content::inner(&self.batch(), 0..0));
     }
 
-    /// How many entries the leaves hold, each counted at its own moment.
+    /// The total number of entries in the leaves, each leaf counted at its own
+    /// moment.
     pub(crate) fn len(&self) -> usize {
         let (mut total, mut low, mut high) = (0, Vec::new(), Vec::new());
         loop {
-            // The empty key is below all others, but has no head to search for.
+            // The empty key is below all others, but it has no head to search for.
             let pick = |node: Node<'_>| {
                 if low.is_empty() { 0 } else { self.covering(node, &low) }
             };

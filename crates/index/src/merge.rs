@@ -1,47 +1,47 @@
-//! Merging nodes that have become sparse, so that emptied ranges cost nothing.
+//! Merges sparse nodes, so that emptied ranges cost nothing.
 
 use crate::batch::Batch;
 use crate::layout::{Content, Layout};
 use crate::node::{Locked, Node, Side};
 use crate::tree::{Step, Tree};
 
-/// Attempts before a merge is left to the next removal.
+/// Attempts at a merge before it is left to the next removal.
 const ATTEMPTS: usize = 8;
-/// Nodes with so few entries are merged with a neighbour.
+/// Nodes with this many entries or fewer are merged with a neighbour.
 const SPARSE: usize = 16;
-/// ... tried again whenever another so many entries have gone.
+/// A sparse node tries again whenever it has lost this many more entries.
 const SPARSE_STEP: usize = 8;
 
-/// What an attempt to merge came to.
+/// The result of an attempt to merge.
 enum Merge {
-    /// Done, or not called for.
+    /// Done, or not needed.
     Settled,
-    /// A writer got in the way.
+    /// A writer interfered.
     Disturbed,
-    /// The node is its parent's only child: the parent must be merged first.
+    /// The node is its parent's only child, so the parent must be merged first.
     OnlyChild,
-    /// The parent has so many separators left.
+    /// Merged; the parent has this many separators left.
     Merged(usize),
 }
 
-/// Two neighbours to be merged, and the separator between them.
+/// Two neighbours to merge, and the separator between them.
 struct Pair<'a, 'p> {
     parent: &'p Locked<'a>,
-    /// The place of the separator in the parent.
+    /// The position of the separator in the parent.
     at: usize,
     left: Locked<'a>,
     right: Locked<'a>,
 }
 
 impl<L: Layout> Tree<L> {
-    /// Whether a node with `count` entries, one of which has just gone, is worth
-    /// a merge.
+    /// Whether a node with `count` entries, which has just lost one, is worth a
+    /// merge.
     pub(crate) fn is_sparse(&self, count: usize) -> bool {
         count <= SPARSE && count.is_multiple_of(SPARSE_STEP)
     }
 
     /// Merges the node at `level` that covers `key` with a neighbour, if both
-    /// have little to hold, and then its ancestors likewise.
+    /// are nearly empty. Then treats its ancestors likewise.
     #[cold]
     pub(crate) fn merge(&self, key: &[u64], level: usize) {
         for _ in 0..ATTEMPTS {
@@ -68,7 +68,8 @@ impl<L: Layout> Tree<L> {
         }
     }
 
-    /// Merges the child that `step` took with the one after it, or before it.
+    /// Merges the child that `step` took with its right neighbour, or with its
+    /// left one if it is the last.
     fn merge_child(&self, parent: &Locked<'_>, step: Step<'_>) -> Merge {
         let count = self.layout.count(**parent);
         if count == 0 {
@@ -103,7 +104,8 @@ impl<L: Layout> Tree<L> {
         }
     }
 
-    /// Whether a node has no entries: an empty leaf, or an only child's parent.
+    /// Whether a node has no entries: an empty leaf, or the parent of an only
+    /// child.
     fn is_drained(&self, node: Node<'_>) -> bool {
         self.layout.count(node) == 0
     }
@@ -136,7 +138,8 @@ impl<L: Layout> Tree<L> {
         }
     }
 
-    /// Replaces the content of a root with one child by the child's.
+    /// Replaces the content of a root that has one child with that child's
+    /// content.
     fn lower_root(&self, root: Node<'_>, version: u64) -> Merge {
         if root.level() == 0 || self.layout.count(root) > 0 {
             return Merge::Settled;

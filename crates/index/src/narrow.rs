@@ -9,7 +9,7 @@ use crate::node::{HEADER, Locked, META, Node, Side, prefetch};
 use crate::search::{copy_in, lower_bound, shift_down, shift_up};
 
 /// Entries of a node. Unused key words hold the largest key, so that a search
-/// runs over all of them and its steps are known in advance.
+/// runs over the whole array and its number of steps is a constant.
 const CAPACITY: usize = 64;
 const KEYS: usize = HEADER;
 const VALUES: usize = KEYS + CAPACITY;

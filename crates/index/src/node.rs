@@ -1,4 +1,4 @@
-//! A node as its readers and writers see it: words, a version, a header.
+//! A node as its readers and writers see it: words, a version and a header.
 
 use std::ops::Deref;
 use std::slice;
@@ -7,31 +7,32 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 use pantile_base::sync::{hint, thread};
 
-/// Odd while locked; grows by two with every lock and unlock (I3).
+/// Odd while locked. Locking and unlocking each add one (I3).
 const VERSION: usize = 0;
 /// The read mark (leaves only).
 const MARK: usize = 1;
 /// Entry count and, for long keys, the shape of the node.
 pub(crate) const META: usize = 2;
-/// Level, and which fences there are.
+/// The level, and which fences are set.
 const KIND: usize = 3;
 /// The child left of the first separator (inner nodes only).
 const FIRST_CHILD: usize = 4;
-/// Where the low fence is (leaves only).
+/// Where the low fence is stored (leaves only).
 pub(crate) const LOW: usize = 5;
-/// Where the high fence is (leaves only).
+/// Where the high fence is stored (leaves only).
 pub(crate) const HIGH: usize = 6;
-/// Where the last insert went, and how many before it went one by one upwards.
+/// Where the last insert went, and how many inserts before it were ascending
+/// neighbours.
 const HINT: usize = 7;
 /// Words of the header: one cache line.
 pub(crate) const HEADER: usize = 8;
 
 const LEVEL_MASK: u64 = 0xff;
 const HINT_RUN: u64 = 0xffff;
-/// Spins before a waiting thread gives its processor away.
+/// Spins before a waiting thread yields its processor.
 const SPINS: u32 = 50;
 
-/// Waits a little longer each time, then lets other threads run.
+/// Spins first, then lets other threads run.
 #[derive(Default)]
 pub(crate) struct Backoff(u32);
 
@@ -66,7 +67,7 @@ impl Side {
     }
 }
 
-/// A view of a node's words. Reads are racy unless the node is locked.
+/// A view of a node's words. Reads race with writers unless the node is locked.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a> {
     words: &'a [AtomicU64],
@@ -74,11 +75,12 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// # Safety
-    /// `addr` is a node of `words` words of an arena that outlives `'a` (I1, I2).
+    /// `addr` is a node of `words` words in an arena that outlives `'a` (I1,
+    /// I2).
     #[inline(always)]
     pub(crate) unsafe fn at(addr: usize, words: usize) -> Self {
         let base = std::ptr::with_exposed_provenance::<AtomicU64>(addr);
-        // SAFETY: by the caller; node words are only ever accessed as atomics (I1).
+        // SAFETY: by the contract; node words are only ever accessed as atomics (I1).
         let words = unsafe { slice::from_raw_parts(base, words) };
         Self { words }
     }
@@ -101,13 +103,14 @@ impl<'a> Node<'a> {
         self.words[i].load(Ordering::Relaxed)
     }
 
-    /// Writes word `i`; the caller holds the lock or has not yet published the node.
+    /// Writes word `i`. The caller holds the lock or has not yet published the
+    /// node.
     #[inline(always)]
     pub(crate) fn set(self, i: usize, value: u64) {
         self.words[i].store(value, Ordering::Relaxed);
     }
 
-    /// The version, as soon as nobody holds the lock.
+    /// The version. Waits until the node is unlocked.
     #[inline(always)]
     pub(crate) fn version(self) -> u64 {
         let version = self.words[VERSION].load(Ordering::Acquire);
@@ -126,11 +129,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether all that was read since `version` was taken belongs to it.
+    /// Whether everything read since `version` was taken belongs to that
+    /// version.
     #[inline(always)]
     pub(crate) fn unchanged(self, version: u64) -> bool {
         fence(Ordering::Acquire);
-        // Sequentially consistent for I5; the same instruction on x86.
+        // Sequentially consistent for I5. On x86 it is the same instruction.
         self.words[VERSION].load(Ordering::SeqCst) == version
     }
 
@@ -139,7 +143,8 @@ impl<'a> Node<'a> {
     pub(crate) fn lock_if(self, version: u64) -> Option<Locked<'a>> {
         let (ok, err) = (Ordering::SeqCst, Ordering::Relaxed);
         self.words[VERSION].compare_exchange(version, version + 1, ok, err).ok()?;
-        // A reader that sees a write below sees the odd version too.
+        // A reader that sees one of the writes that follow sees the odd version
+        // too.
         fence(Ordering::Release);
         Some(Locked { node: self, version })
     }
@@ -153,7 +158,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Prepares a fresh node: no entries are stored yet.
+    /// Prepares a fresh node, which has no content yet.
     pub(crate) fn init(self, level: usize, mark: u64) {
         self.set(KIND, level as u64);
         self.set(HINT, 0);
@@ -161,13 +166,14 @@ impl<'a> Node<'a> {
         self.words[MARK].store(mark, Ordering::SeqCst);
     }
 
-    /// Zero for leaves, one more than its children for inner nodes.
+    /// Zero for leaves; one more than the level of its children for inner
+    /// nodes.
     #[inline(always)]
     pub(crate) fn level(self) -> usize {
         (self.get(KIND) & LEVEL_MASK) as usize
     }
 
-    /// Makes the node one of another level (the root only: others stay).
+    /// Moves the node to another level. Only the root changes its level.
     pub(crate) fn set_level(self, level: usize) {
         self.set(KIND, level as u64);
         self.set(HINT, 0);
@@ -179,7 +185,7 @@ impl<'a> Node<'a> {
         self.get(KIND) & side.flag() != 0
     }
 
-    /// Notes whether the range is bounded on this side.
+    /// Records whether the range is bounded on this side.
     pub(crate) fn set_has_fence(self, side: Side, bounded: bool) {
         let kind = self.get(KIND) & !side.flag();
         self.set(KIND, if bounded { kind | side.flag() } else { kind });
@@ -210,7 +216,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Notes that an entry went in at `pos`.
+    /// Records that an entry was inserted at `pos`.
     #[inline]
     pub(crate) fn note_insert(self, pos: usize) {
         let hint = self.get(HINT);
@@ -219,13 +225,13 @@ impl<'a> Node<'a> {
         self.set(HINT, (pos as u64 + 1) << 16 | run);
     }
 
-    /// How many of the last inserts went in right behind the one before.
+    /// How many of the last inserts each went right behind the one before.
     pub(crate) fn insert_run(self) -> u64 {
         self.get(HINT) & HINT_RUN
     }
 }
 
-/// A node whose lock this thread holds; dropping it unlocks.
+/// A node that this thread has locked. Dropping it unlocks the node.
 pub(crate) struct Locked<'a> {
     node: Node<'a>,
     version: u64,
@@ -247,14 +253,14 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// Asks for `lines` cache lines from `addr` on; a wrong address does no harm.
+/// Prefetches `lines` cache lines from `addr` on. A wrong address does no harm.
 #[inline(always)]
 pub(crate) fn prefetch(addr: usize, lines: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in 0..lines {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let at = std::ptr::without_provenance::<i8>(addr.wrapping_add(line * 64));
-        // SAFETY: a prefetch is a hint that neither faults nor accesses memory.
+        // SAFETY: a prefetch is only a hint and never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]

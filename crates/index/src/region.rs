@@ -1,23 +1,23 @@
-//! Stretches of zeroed memory that nodes are carved from.
+//! Regions of zeroed memory that nodes are carved from.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Regions of this size and above are aligned to it and ask for huge pages.
+/// Regions of this size and above are aligned to it, and request huge pages.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// One stretch of zeroed memory, unmapped on drop.
+/// One region of zeroed memory, unmapped on drop.
 pub(crate) struct Region {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a region is plain memory without affinity to a thread; it hands out
-// addresses only, and what lies behind them is atomic (I1).
+// SAFETY: a region is plain memory that is not tied to a thread. It only hands
+// out addresses, and the words behind them are atomics (I1).
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Maps `len` bytes. Ends the process if there is no memory, as `Vec` does.
+    /// Maps `len` bytes. Aborts the process if memory runs out, as `Vec` does.
     pub(crate) fn map(len: usize) -> Self {
         let layout = Layout::from_size_align(len, HUGE_PAGE).expect("region sizes are small");
         match os::map(len) {
@@ -26,7 +26,7 @@ impl Region {
         }
     }
 
-    /// The address of the first byte, its provenance exposed for nodes.
+    /// The address of the first byte. Its provenance is exposed for nodes.
     pub(crate) fn start(&self) -> usize {
         self.base.as_ptr().expose_provenance()
     }
@@ -39,8 +39,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: `base` and `len` are what `os::map` returned, and by I1 the
-        // arena drops its regions only when no index is left.
+        // SAFETY: `os::map` returned `base` and `len`. By I1 the arena drops
+        // its regions only when no index is left.
         unsafe { os::unmap(self.base, self.len) };
     }
 }
@@ -57,9 +57,9 @@ mod os {
     /// # Safety
     /// `base` and `len` name a whole mapping that nobody uses any more.
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        // SAFETY: handed on to the caller.
+        // SAFETY: by the contract.
         let failed = unsafe { libc::munmap(base.as_ptr().cast(), len) };
-        debug_assert_eq!(failed, 0, "munmap of an own mapping");
+        debug_assert_eq!(failed, 0, "munmap of a mapping of ours");
     }
 
     fn anonymous(len: usize) -> Option<NonNull<u8>> {
@@ -70,12 +70,13 @@ mod os {
         if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
     }
 
-    /// Maps too much, then gives back what lies outside the aligned stretch.
+    /// Maps too much, then unmaps what lies outside the aligned range.
     fn huge(len: usize) -> Option<NonNull<u8>> {
         let wide = anonymous(len + HUGE_PAGE)?;
         let before = wide.as_ptr().addr().next_multiple_of(HUGE_PAGE) - wide.as_ptr().addr();
-        // SAFETY: `before < HUGE_PAGE` (page-aligned mapping), so `base..base +
-        // len` lies inside the mapping; the trimmed ends are ours and unused.
+        // SAFETY: `before < HUGE_PAGE`, because mappings are page-aligned. So
+        // `base..base + len` lies inside the mapping, and the trimmed ends are
+        // ours and unused.
         unsafe {
             let base = wide.add(before);
             if before > 0 {
@@ -84,7 +85,7 @@ mod os {
             if before < HUGE_PAGE {
                 unmap(base.add(len), HUGE_PAGE - before);
             }
-            // Advice: without it the region works, only slower.
+            // Only advice: without it the region works, but slower.
             libc::madvise(base.as_ptr().cast(), len, libc::MADV_HUGEPAGE);
             Some(base)
         }
@@ -108,7 +109,7 @@ mod os {
     /// # Safety
     /// `base` came from [`map`] with the same `len`.
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        // SAFETY: handed on to the caller.
+        // SAFETY: by the contract.
         unsafe { dealloc(base.as_ptr(), layout(len)) };
     }
 }

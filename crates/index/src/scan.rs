@@ -8,20 +8,21 @@ use crate::layout::Layout;
 use crate::node::{Backoff, Node, Side};
 use crate::tree::Tree;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
-    /// From small keys to large ones.
+    /// From small keys to large keys.
     #[default]
     Forward,
-    /// From large keys to small ones.
+    /// From large keys to small keys.
     Backward,
 }
 
-/// A position in a range of keys: what is left to read of it.
+/// A position in a range of keys: what remains to be read.
 ///
-/// A scan borrows nothing and holds no locks; entries that come and go while it
-/// runs are seen or not, but none that stays is missed and none comes twice.
+/// A scan borrows nothing and holds no locks. It may or may not see entries
+/// that are inserted or removed while it runs. It sees every other entry
+/// exactly once.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     lower: Edge,
@@ -34,12 +35,12 @@ pub struct Scan {
 /// One end of a range.
 #[derive(Clone, Debug, Default)]
 struct Edge {
-    kind: Kind,
+    kind: EdgeKind,
     key: Vec<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Kind {
+enum EdgeKind {
     #[default]
     Unbounded,
     Included,
@@ -49,9 +50,9 @@ enum Kind {
 impl Edge {
     fn set(&mut self, bound: Bound<&[u64]>) {
         let (kind, key): (_, &[u64]) = match bound {
-            Bound::Unbounded => (Kind::Unbounded, &[]),
-            Bound::Included(key) => (Kind::Included, key),
-            Bound::Excluded(key) => (Kind::Excluded, key),
+            Bound::Unbounded => (EdgeKind::Unbounded, &[]),
+            Bound::Included(key) => (EdgeKind::Included, key),
+            Bound::Excluded(key) => (EdgeKind::Excluded, key),
         };
         self.kind = kind;
         self.key.clear();
@@ -60,15 +61,15 @@ impl Edge {
 }
 
 impl Scan {
-    /// A scan of the keys between two bounds. A bound may be any word string,
-    /// for example the first words of longer keys.
+    /// A scan of the keys between two bounds. A bound may be any sequence of
+    /// words, for example the first words of longer keys.
     pub fn new(lower: Bound<&[u64]>, upper: Bound<&[u64]>, direction: Direction) -> Self {
         let mut scan = Self::default();
         scan.reset(lower, upper, direction);
         scan
     }
 
-    /// Begins another scan with the buffers of this one.
+    /// Starts another scan with the buffers of this one.
     pub fn reset(&mut self, lower: Bound<&[u64]>, upper: Bound<&[u64]>, direction: Direction) {
         self.lower.set(lower);
         self.upper.set(upper);
@@ -82,65 +83,66 @@ impl Scan {
     }
 
     fn is_empty_range(&self) -> bool {
-        if self.lower.kind == Kind::Unbounded || self.upper.kind == Kind::Unbounded {
+        if self.lower.kind == EdgeKind::Unbounded || self.upper.kind == EdgeKind::Unbounded {
             return false;
         }
         match self.lower.key.cmp(&self.upper.key) {
             Ordering::Less => false,
-            Ordering::Equal => self.lower.kind == Kind::Excluded || self.upper.kind == Kind::Excluded,
+            Ordering::Equal => self.lower.kind == EdgeKind::Excluded || self.upper.kind == EdgeKind::Excluded,
             Ordering::Greater => true,
         }
     }
 
-    /// Expresses bounds that no key of the tree can equal by ones that can.
+    /// Replaces bounds that no key of the tree can equal with equivalent bounds
+    /// that a key can.
     fn normalise<L: Layout>(&mut self) {
         if self.lower.key.is_empty() {
-            self.lower.kind = Kind::Unbounded;
+            self.lower.kind = EdgeKind::Unbounded;
         }
-        if self.upper.key.is_empty() && self.upper.kind != Kind::Unbounded {
+        if self.upper.key.is_empty() && self.upper.kind != EdgeKind::Unbounded {
             self.finished = true;
         }
         if L::ONE_WORD && self.lower.key.len() > 1 {
-            self.lower.kind = Kind::Excluded;
+            self.lower.kind = EdgeKind::Excluded;
             self.lower.key.truncate(1);
         }
         if L::ONE_WORD && self.upper.key.len() > 1 {
-            self.upper.kind = Kind::Included;
+            self.upper.kind = EdgeKind::Included;
             self.upper.key.truncate(1);
         }
     }
 
-    /// Which child of an inner node holds the next entries.
+    /// The child of an inner node that holds the next entries.
     #[inline]
     fn pick<L: Layout>(&self, tree: &Tree<L>, node: Node<'_>) -> usize {
         let find = |edge: &Edge| tree.layout.find(node, &edge.key);
         match (self.direction, self.lower.kind, self.upper.kind) {
-            (Direction::Forward, Kind::Unbounded, _) => 0,
+            (Direction::Forward, EdgeKind::Unbounded, _) => 0,
             (Direction::Forward, _, _) => find(&self.lower).after(),
-            (Direction::Backward, _, Kind::Unbounded) => tree.layout.count(node),
-            (Direction::Backward, _, Kind::Included) => find(&self.upper).after(),
-            (Direction::Backward, _, Kind::Excluded) => find(&self.upper).pos,
+            (Direction::Backward, _, EdgeKind::Unbounded) => tree.layout.count(node),
+            (Direction::Backward, _, EdgeKind::Included) => find(&self.upper).after(),
+            (Direction::Backward, _, EdgeKind::Excluded) => find(&self.upper).pos,
         }
     }
 
-    /// The entries of a leaf that lie in the range: from, to.
+    /// The first and the end position of the leaf's entries in the range.
     #[inline]
     fn positions<L: Layout>(&self, tree: &Tree<L>, leaf: Node<'_>) -> (usize, usize) {
         let find = |edge: &Edge| tree.layout.find(leaf, &edge.key);
         let from = match self.lower.kind {
-            Kind::Unbounded => 0,
-            Kind::Included => find(&self.lower).pos,
-            Kind::Excluded => find(&self.lower).after(),
+            EdgeKind::Unbounded => 0,
+            EdgeKind::Included => find(&self.lower).pos,
+            EdgeKind::Excluded => find(&self.lower).after(),
         };
         let to = match self.upper.kind {
-            Kind::Unbounded => tree.layout.count(leaf),
-            Kind::Included => find(&self.upper).after(),
-            Kind::Excluded => find(&self.upper).pos,
+            EdgeKind::Unbounded => tree.layout.count(leaf),
+            EdgeKind::Included => find(&self.upper).after(),
+            EdgeKind::Excluded => find(&self.upper).pos,
         };
         (from.min(to), to)
     }
 
-    /// The next leaf's worth of entries; `None` if a writer got in the way.
+    /// Reads the next leaf's entries. Returns `None` if a writer interfered.
     #[inline]
     fn attempt<L: Layout>(&mut self, tree: &Tree<L>, mark: Option<u64>, out: &mut Batch) -> Option<Progress> {
         out.clear(L::ONE_WORD);
@@ -164,13 +166,13 @@ impl Scan {
         path.node.unchanged(path.version).then_some(Progress { partial: taken < to - from, bounded })
     }
 
-    /// Moves the near edge of the range behind what has been read.
+    /// Moves the near edge of the range past the entries just read.
     #[inline]
     fn advance(&mut self, progress: Progress, out: &Batch) {
         let (near, kind) = match self.direction {
-            Direction::Forward if !progress.partial => (&mut self.lower, Kind::Included),
-            Direction::Forward => (&mut self.lower, Kind::Excluded),
-            Direction::Backward => (&mut self.upper, Kind::Excluded),
+            Direction::Forward if !progress.partial => (&mut self.lower, EdgeKind::Included),
+            Direction::Forward => (&mut self.lower, EdgeKind::Excluded),
+            Direction::Backward => (&mut self.upper, EdgeKind::Excluded),
         };
         if progress.partial {
             near.key.clear();
@@ -185,9 +187,9 @@ impl Scan {
 
 /// How far a scan got in a leaf.
 struct Progress {
-    /// The leaf has more entries of the range.
+    /// The leaf has more entries in the range.
     partial: bool,
-    /// The leaf has a fence where the scan leaves it.
+    /// The leaf has a fence on the side where the scan leaves it.
     bounded: bool,
 }
 

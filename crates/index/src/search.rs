@@ -1,11 +1,12 @@
-//! Searching and shifting sorted runs of atomic words.
+//! Searches and shifts sorted runs of atomic words.
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
 use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How many of the sorted `words` are below `key`, without unpredictable branches.
+/// How many of the sorted `words` are below `key`. Has no unpredictable
+/// branches.
 #[inline(always)]
 pub(crate) fn lower_bound(words: &[AtomicU64], key: u64) -> usize {
     count_while(words, |word| word < key)
@@ -25,8 +26,9 @@ fn count_while(words: &[AtomicU64], before: impl Fn(u64) -> bool) -> usize {
     }
     while len > 1 {
         let half = len / 2;
-        // SAFETY: `base + len <= words.len()` holds on entry and is kept: either
-        // `base` grows by what `len` loses, or only `len` shrinks; `half < len`.
+        // SAFETY: `base + len <= words.len()` holds on entry and stays true:
+        // either `base` grows by as much as `len` shrinks, or only `len`
+        // shrinks. `half < len`.
         let word = unsafe { words.get_unchecked(base + half - 1) }.load(Relaxed);
         base = select_unpredictable(before(word), base + half, base);
         len -= half;
@@ -48,7 +50,8 @@ pub(crate) fn compare(stored: &[AtomicU64], key: &[u64]) -> Ordering {
     stored.len().cmp(&key.len())
 }
 
-/// Moves all words one place up; the last one is lost, the first one doubled.
+/// Moves all words up by one position. The last is lost, the first is
+/// duplicated.
 #[inline]
 pub(crate) fn shift_up(words: &[AtomicU64]) {
     for i in (1..words.len()).rev() {
@@ -56,7 +59,8 @@ pub(crate) fn shift_up(words: &[AtomicU64]) {
     }
 }
 
-/// Moves all words one place down; the first one is lost, the last one doubled.
+/// Moves all words down by one position. The first is lost, the last is
+/// duplicated.
 #[inline]
 pub(crate) fn shift_down(words: &[AtomicU64]) {
     for i in 1..words.len() {
@@ -64,14 +68,14 @@ pub(crate) fn shift_down(words: &[AtomicU64]) {
     }
 }
 
-/// Writes `values` over the first words of `words`.
+/// Copies `values` over the first words of `words`.
 pub(crate) fn copy_in(words: &[AtomicU64], values: &[u64]) {
     for (word, value) in words[..values.len()].iter().zip(values) {
         word.store(*value, Relaxed);
     }
 }
 
-/// How many leading words two keys share.
+/// The number of leading words that two keys share.
 pub(crate) fn common_prefix(a: &[u64], b: &[u64]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

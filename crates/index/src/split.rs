@@ -1,4 +1,4 @@
-//! Splitting nodes that are full.
+//! Splits full nodes.
 
 use crate::batch::Batch;
 use crate::layout::{Content, Layout};
@@ -6,20 +6,20 @@ use crate::node::{Locked, Node, Side};
 use crate::search::separator;
 use crate::tree::{Step, Tree};
 
-/// After so many inserts, each right behind the one before, a node is taken to
-/// be filled in key order.
+/// After this many inserts, each right behind the one before, a node counts as
+/// being filled in key order.
 const RUN: u64 = 3;
 
 /// Where a node is cut in two.
 struct Cut {
-    /// Entries before this one stay on the left. In an inner node this one
+    /// Entries before this one stay on the left. In an inner node, this entry
     /// itself moves up as the separator.
     at: usize,
-    /// The first key that belongs to the right.
+    /// The first key that belongs to the right half.
     separator: Vec<u64>,
 }
 
-/// The entries and the range of a node that is about to be split.
+/// The entries and the range of a node about to be split.
 struct Halves {
     entries: Batch,
     low: Option<Vec<u64>>,
@@ -41,8 +41,8 @@ impl Halves {
 }
 
 impl<L: Layout> Tree<L> {
-    /// Makes room for `key` in a locked node that has none, or in its parent.
-    /// Either way the caller starts again from the root.
+    /// Makes room for `key` in a full, locked node, or in its parent. Either
+    /// way the caller starts again from the root.
     #[cold]
     pub(crate) fn split(&self, parent: Option<Step<'_>>, node: Locked<'_>, key: &[u64]) {
         let Some(step) = parent else {
@@ -73,7 +73,8 @@ impl<L: Layout> Tree<L> {
         }
     }
 
-    /// Splits `node`, child `i` of `parent`; false if the parent has no room.
+    /// Splits `node`, child `i` of `parent`. Returns false if the parent has no
+    /// room.
     fn split_child(&self, parent: &Locked<'_>, i: usize, node: &Locked<'_>, key: &[u64]) -> bool {
         let halves = self.halves(**node);
         let cut = self.cut(**node, &halves, key);
@@ -114,13 +115,13 @@ impl<L: Layout> Tree<L> {
         Halves { entries: self.entries(node), low, high, leaf: node.level() == 0 }
     }
 
-    /// Where to cut: at the new key if keys arrive in order, so that what is
-    /// left behind stays full, and else in the middle.
+    /// Where to cut: at the new key if keys arrive in order, so that the left
+    /// half stays full; otherwise in the middle.
     fn cut(&self, node: Node<'_>, halves: &Halves, key: &[u64]) -> Cut {
         let pos = self.layout.find(node, key).after();
         let ordered = pos == 0 || pos == halves.entries.len() || node.insert_run() >= RUN;
         let wanted = if ordered { pos } else { middle(&halves.entries) };
-        // Long fences may need a little more room than an entry leaves.
+        // Long fences may need slightly more room than one entry frees.
         let near = [0, -1, 1, -2, 2].into_iter().filter_map(|by| wanted.checked_add_signed(by));
         let inside = |&at: &usize| at == pos || (1..halves.entries.len()).contains(&at);
         let mut cuts = near.filter(inside).map(|at| cut_at(halves, at, pos, key));
@@ -134,7 +135,7 @@ impl<L: Layout> Tree<L> {
     }
 }
 
-/// Cuts before entry `at`, where `pos` is the place of the new `key`.
+/// Cuts before entry `at`. `pos` is the position of the new `key`.
 fn cut_at(halves: &Halves, at: usize, pos: usize, key: &[u64]) -> Cut {
     let entries = &halves.entries;
     if !halves.leaf {
@@ -149,7 +150,7 @@ fn cut_at(halves: &Halves, at: usize, pos: usize, key: &[u64]) -> Cut {
     Cut { at, separator: separator.to_vec() }
 }
 
-/// The entry before which half of the entries lie, by size.
+/// The position that has half of the entries before it, by size.
 fn middle(entries: &Batch) -> usize {
     let len = entries.len();
     let size = |range| entries.key_words(&range) + 3 * range.len();

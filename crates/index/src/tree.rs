@@ -1,4 +1,4 @@
-//! The tree: descents, lookups, inserts and removals of single keys.
+//! The tree: descents, and lookups, inserts and removals of single keys.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::node::{Backoff, Locked, Node};
 
 /// A B+-tree with nodes of layout `L`.
 ///
-/// What became of an insert.
+/// The result of an insert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
-    /// The entry is there now.
+    /// The entry was inserted.
     Inserted,
-    /// The key was there, with this value; nothing changed.
+    /// The key is present, with this value. Nothing changed.
     Exists(u64),
-    /// The key was absent, and somebody relied on that at this timestamp, which
-    /// is newer than the insert's; nothing changed.
+    /// The key was absent, but a reader relied on its absence at this
+    /// timestamp, which is newer than the insert's. Nothing changed.
     Forbidden(u64),
 }
 
-/// The root never moves: when it splits, its content moves to two new children.
+/// The root never moves. When it splits, its content moves to two new children.
 pub(crate) struct Tree<L: Layout> {
     pub(crate) layout: L,
     arena: Arc<NodeArena>,
@@ -30,14 +30,14 @@ pub(crate) struct Tree<L: Layout> {
     nodes: AtomicU64,
 }
 
-/// The node a descent ended at, and how it got there.
+/// The node that a descent ended at, and its parent.
 pub(crate) struct Path<'a> {
     pub(crate) node: Node<'a>,
     pub(crate) version: u64,
     pub(crate) parent: Option<Step<'a>>,
 }
 
-/// An inner node on the way down, and which of its children the way took.
+/// An inner node on the way down, and the child that the descent took.
 #[derive(Clone, Copy)]
 pub(crate) struct Step<'a> {
     pub(crate) node: Node<'a>,
@@ -55,7 +55,7 @@ impl<L: Layout> Tree<L> {
         tree
     }
 
-    /// Makes `root` the root of a tree under construction, freeing the old one.
+    /// Sets the root of a tree under construction and frees the old one.
     pub(crate) fn replace_root(&mut self, root: usize) {
         self.free_node(self.root);
         self.root = root;
@@ -76,27 +76,28 @@ impl<L: Layout> Tree<L> {
     /// `addr` is the address of a node of this tree's class and arena (I2).
     #[inline(always)]
     unsafe fn node(&self, addr: usize) -> Node<'_> {
-        // SAFETY: the arena lives as long as the tree (I1); the rest is the caller's.
+        // SAFETY: the arena outlives the tree (I1); the rest is by the
+        // contract.
         unsafe { Node::at(addr, self.layout.class().words()) }
     }
 
-    /// A fresh node that nobody else knows, without any content stored yet.
+    /// A fresh node that no other thread knows. No content is stored yet.
     pub(crate) fn new_node(&self, level: usize, mark: u64) -> Node<'_> {
         self.nodes.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the arena gave it for this class.
+        // SAFETY: the arena returned it for this class.
         let node = unsafe { self.node(self.arena.allocate(self.layout.class())) };
         node.init(level, mark);
         node
     }
 
-    /// Gives a node back that no node of the tree leads to any more, and whose
-    /// version has grown since it was reachable (I3).
+    /// Frees a node that no node of the tree refers to any more. Its version
+    /// must have grown since it was reachable (I3).
     pub(crate) fn free_node(&self, addr: usize) {
         self.nodes.fetch_sub(1, Ordering::Relaxed);
         self.arena.free(addr, self.layout.class());
     }
 
-    /// The word of child `i`; racy like any read.
+    /// The word of child `i`. Races with writers like any read.
     #[inline(always)]
     pub(crate) fn child_word(&self, node: Node<'_>, i: usize) -> usize {
         let word = if i == 0 { node.first_child() } else { self.layout.value(node, i - 1) };
@@ -119,8 +120,8 @@ impl<L: Layout> Tree<L> {
         unsafe { self.node(self.child_word(**node, i)) }
     }
 
-    /// Goes down to `level`, or to the root if it is not that high, taking the
-    /// child that `pick` says. `None` if a writer got in the way.
+    /// Descends to `level`, or stops at the root if the tree is lower. Takes
+    /// the child that `pick` returns. Returns `None` if a writer interfered.
     #[inline(always)]
     pub(crate) fn descend(&self, level: usize, pick: impl Fn(Node<'_>) -> usize) -> Option<Path<'_>> {
         let mut node = self.root();
@@ -130,7 +131,7 @@ impl<L: Layout> Tree<L> {
             let i = pick(node);
             let child = self.child(node, version, i)?;
             let child_version = child.version();
-            // Still the child when its version was taken.
+            // The node was still its parent's child when its version was taken.
             if !node.unchanged(version) {
                 return None;
             }
@@ -140,13 +141,14 @@ impl<L: Layout> Tree<L> {
         Some(Path { node, version, parent })
     }
 
-    /// Which child covers `key`.
+    /// The child that covers `key`.
     #[inline(always)]
     pub(crate) fn covering(&self, node: Node<'_>, key: &[u64]) -> usize {
         self.layout.find(node, key).after()
     }
 
-    /// Calls `attempt` with the leaf that covers `key` until it gives a result.
+    /// Calls `attempt` with the leaf that covers `key` until it returns a
+    /// result.
     #[inline(always)]
     fn at_leaf<'a, R>(&'a self, key: &[u64], mut attempt: impl FnMut(Path<'a>) -> Option<R>) -> R {
         let mut backoff = Backoff::default();
@@ -159,8 +161,8 @@ impl<L: Layout> Tree<L> {
         }
     }
 
-    /// The value of `key`. If there is none, and a mark is given, the leaf's
-    /// read mark is raised to it.
+    /// The value of `key`. If there is none and a mark is given, raises the
+    /// leaf's read mark to it.
     #[inline]
     pub(crate) fn get(&self, key: &[u64], mark: Option<u64>) -> Option<u64> {
         self.at_leaf(key, |Path { node, version, .. }| {
@@ -173,7 +175,7 @@ impl<L: Layout> Tree<L> {
         })
     }
 
-    /// Inserts unless present, or forbidden by the read mark.
+    /// Inserts unless the key is present or the read mark forbids it.
     #[inline]
     pub(crate) fn insert(&self, key: &[u64], value: u64, ts: u64) -> Insert {
         self.at_leaf(key, |path| {
@@ -188,7 +190,7 @@ impl<L: Layout> Tree<L> {
                 return node.unchanged(version).then_some(Insert::Forbidden(mark));
             }
             let leaf = node.lock_if(version)?;
-            // Again under the lock: only this look counts (I5).
+            // Checked again under the lock: only this check counts (I5).
             let mark = leaf.mark();
             if mark > ts {
                 return Some(Insert::Forbidden(mark));
@@ -197,7 +199,7 @@ impl<L: Layout> Tree<L> {
         })
     }
 
-    /// Inserts into a locked leaf; false if it had to make room instead.
+    /// Inserts into a locked leaf. Returns false if it made room instead.
     #[inline]
     fn insert_locked(&self, path: Path<'_>, leaf: Locked<'_>, slot: Slot, key: &[u64], value: u64) -> bool {
         let inserted = self.layout.insert(&leaf, slot.pos, key, value);
@@ -209,7 +211,7 @@ impl<L: Layout> Tree<L> {
         inserted
     }
 
-    /// Removes `key` if its value is `value`, and raises the mark of its range.
+    /// Removes `key` if its value is `value`, and raises the mark of its leaf.
     pub(crate) fn remove(&self, key: &[u64], value: u64, floor: u64) -> bool {
         let left = self.at_leaf(key, |Path { node, version, .. }| {
             let slot = self.layout.find(node, key);
@@ -229,7 +231,8 @@ impl<L: Layout> Tree<L> {
 
     /// Frees the subtree at `addr`.
     fn free_subtree(&self, addr: usize) {
-        // SAFETY: called with the root or a child word of an idle tree (I2).
+        // SAFETY: called with the root or a child word of a tree that no thread
+        // uses (I2).
         let node = unsafe { self.node(addr) };
         if node.level() > 0 {
             (0..=self.layout.count(node)).for_each(|i| self.free_subtree(self.child_word(node, i)));

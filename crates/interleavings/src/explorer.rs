@@ -1,34 +1,35 @@
-//! The order in which threads go on, as a number says.
+//! A scheduler whose order of threads follows from a seed.
 
 use pantile_base::sync::model::is_before_update;
 use pantile_testkit::Random;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
-/// Most priority changes of an execution.
+/// Most priority changes in an execution.
 const MOST_CHANGES: u64 = 4;
 
 /// How the next thread is chosen.
 #[derive(Debug)]
 enum Way {
-    /// At random; whoever runs goes on but once in so many times.
+    /// At random. The running thread continues, except once in this many
+    /// choices.
     Random(u64),
     /// By priorities that change at some choices (PCT: Burckhardt et al., "A
     /// Randomized Scheduler with Probabilistic Guarantees of Finding Bugs",
-    /// ASPLOS 2010). This holds one thread between two of its steps for as
-    /// long as others have something to do. Unlike there, early choices are as
-    /// likely to be changed as late ones are in all: each doubling of the
-    /// number of choices counts the same, and who gives way, being about to
-    /// wait, comes last. Every second time only the choices count that are
-    /// made before an access that reads and writes at once.
+    /// ASPLOS 2010). This stops one thread between two of its steps for as long
+    /// as others can run. Two things differ from PCT. Early choices are as
+    /// likely to change as all late ones together: each doubling of the number
+    /// of choices counts the same. And a thread that yields because it is about
+    /// to wait gets the lowest priority. Half of the executions count only
+    /// choices that precede an access that reads and writes in one step.
     Priorities { changes: Vec<u64>, of_updates: bool },
 }
 
-/// A scheduler that a seed determines, for one execution.
+/// A scheduler for one execution, determined by a seed.
 #[derive(Debug)]
 pub struct Explorer {
     random: Random,
     way: Way,
-    /// By thread; the highest goes on.
+    /// By thread; the highest continues.
     priorities: Vec<i64>,
     /// Below all priorities.
     lowest: i64,
@@ -37,7 +38,7 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// An order for an execution in which there are about 2^`scale` choices.
+    /// An order for an execution with about 2^`scale` choices.
     pub fn new(seed: u64, scale: u32) -> Self {
         let mut new = Self {
             random: Random::new(seed, 0),

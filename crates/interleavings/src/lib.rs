@@ -1,10 +1,10 @@
-//! Runs models: small programs of two or three threads whose every access to
-//! shared memory a scheduler orders, again and again, each time differently.
+//! Runs models: small programs of two or three threads. A scheduler orders
+//! their every access to shared memory. Each model runs again and again, in a
+//! different order each time.
 //!
-//! Everything is empty unless it is compiled with `--cfg pantile_shuttle`,
-//! which exchanges the atomics and locks of all rooms; `scripts/interleave`
-//! does that. The models are in `tests/models`, and what they cover is in
-//! `docs/testing.md`.
+//! The crate is empty unless it is compiled with `--cfg pantile_shuttle`, which
+//! replaces the atomics and locks of all rooms; `scripts/interleave` does that.
+//! The models are in `tests/models`. `docs/testing.md` says what they cover.
 
 #[cfg(pantile_shuttle)]
 mod explorer;

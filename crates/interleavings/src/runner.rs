@@ -13,27 +13,27 @@ const SEED: &str = "PANTILE_SEED";
 const ROUNDS: &str = "PANTILE_ROUNDS";
 const SECONDS: &str = "PANTILE_SECONDS";
 
-/// More accesses than any execution takes whose threads get anywhere.
+/// More accesses than any execution takes whose threads make progress.
 const MOST_STEPS: usize = 2_000_000;
 const STACK_BYTES: usize = 1 << 19;
 
-/// A protocol, in the small.
+/// A protocol, in miniature.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
-    /// By which it is chosen.
+    /// The name by which it is selected.
     pub name: &'static str,
-    /// Executions as a rule, each in another order.
+    /// The usual number of executions, each in another order.
     pub rounds: u64,
-    /// An execution has about 2^`scale` choices of the thread that goes on.
+    /// An execution has about 2^`scale` scheduling choices.
     pub scale: u32,
     /// One execution. It panics if an invariant does not hold.
     pub run: fn(),
 }
 
-/// Runs the models whose names contain an argument of the program; all if
-/// there is none. Each is run from seed 0 on, for its usual number of rounds
-/// times `PANTILE_ROUNDS`, or for its share of `PANTILE_SECONDS`, or with
-/// `PANTILE_SEED` once.
+/// Runs the models whose names contain one of the program's arguments, or all
+/// if there are no arguments. Each runs from seed 0 on, for its usual number of
+/// rounds times `PANTILE_ROUNDS`, or for its share of `PANTILE_SECONDS`. With
+/// `PANTILE_SEED` it runs once.
 pub fn main(models: &[Model]) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_chosen = |model: &&Model| words.is_empty() || words.iter().any(|word| model.name.contains(word));
@@ -59,10 +59,10 @@ pub fn main(models: &[Model]) -> ExitCode {
 }
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|n| n.parse().expect("a number in the environment"))
+    std::env::var(name).ok().map(|n| n.parse().expect("the environment variable is a number"))
 }
 
-/// Runs one of `share` models that are run one after the other.
+/// Runs one of `share` models that share the time.
 fn explore(model: &Model, share: usize) -> bool {
     let began = Instant::now();
     let limit = number(SECONDS).map(|s| Duration::from_secs(s) / share as u32);
@@ -91,7 +91,7 @@ fn run_once(model: &Model, seed: u64) -> bool {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     config.max_steps = MaxSteps::FailAfter(MOST_STEPS);
-    // The seed says it shorter.
+    // The seed is a shorter way to replay the failure.
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
     let runner = Runner::new(Explorer::new(seed, model.scale), config);

@@ -12,14 +12,14 @@ static OWNED: AtomicU64 = AtomicU64::new(0);
 
 /// The place of the calling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ShardIndex {
     /// No other running thread has this number, which is below [`OWN_PLACES`].
     Own(usize),
     /// Any number of threads are here.
     Shared,
 }
 
-struct Seat(Cell<Option<Place>>);
+struct Seat(Cell<Option<ShardIndex>>);
 
 thread_local! {
     static SEAT: Seat = const { Seat(Cell::new(None)) };
@@ -27,13 +27,13 @@ thread_local! {
 
 impl Seat {
     #[inline]
-    fn place(&self) -> Place {
+    fn place(&self) -> ShardIndex {
         self.0.get().unwrap_or_else(|| self.take())
     }
 
     #[cold]
-    fn take(&self) -> Place {
-        let place = take_free().map_or(Place::Shared, Place::Own);
+    fn take(&self) -> ShardIndex {
+        let place = take_free().map_or(ShardIndex::Shared, ShardIndex::Own);
         self.0.set(Some(place));
         place
     }
@@ -41,7 +41,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if let Some(Place::Own(index)) = self.0.get() {
+        if let Some(ShardIndex::Own(index)) = self.0.get() {
             // Release: the next owner sees what this one left.
             OWNED.fetch_and(!(1 << index), Ordering::Release);
         }
@@ -61,8 +61,8 @@ fn take_free() -> Option<usize> {
 /// The calling thread's place. It stays the same while the thread runs, and
 /// another thread may get it afterwards.
 #[inline]
-pub fn place() -> Place {
-    SEAT.try_with(Seat::place).unwrap_or(Place::Shared)
+pub fn place() -> ShardIndex {
+    SEAT.try_with(Seat::place).unwrap_or(ShardIndex::Shared)
 }
 
 /// Keeps its contents off neighbours' cache lines; two, because CPUs fetch
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(mine, place());
         for _ in 0..4 * OWN_PLACES {
             let other = std::thread::spawn(place).join().expect("thread");
-            assert!(other != mine || other == Place::Shared);
+            assert!(other != mine || other == ShardIndex::Shared);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a medium has done so far, counted without a shared cache line.
 
-use crate::shard::{self, Padded, Place};
+use crate::shard::{self, Padded, ShardIndex};
 use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,12 +106,12 @@ impl Counters {
     #[inline]
     pub fn add(&self, count: Count, n: u64) {
         match shard::place() {
-            Place::Own(index) => {
+            ShardIndex::Own(index) => {
                 // No other thread stores here, so a load and a store are enough.
                 let counter = &self.shards[index].0[count as usize];
                 counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
             }
-            Place::Shared => {
+            ShardIndex::Shared => {
                 self.shards[shard::OWN_PLACES].0[count as usize].fetch_add(n, Ordering::Relaxed);
             }
         }

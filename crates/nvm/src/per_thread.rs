@@ -1,6 +1,6 @@
 //! A value for each thread, without a lock.
 
-use pantile_media::parts::{OWN_PLACES, Padded, Place, place};
+use pantile_media::parts::{OWN_PLACES, Padded, ShardIndex, place};
 use parking_lot::Mutex;
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -34,8 +34,8 @@ impl<T> PerThread<T> {
         match place() {
             // SAFETY: no other thread has this place, and the caller promises that
             // this thread is not in `with` already: the reference is the only one.
-            Place::Own(index) => with(unsafe { &mut *self.own[index].0.get() }),
-            Place::Shared => with(&mut self.shared.lock()),
+            ShardIndex::Own(index) => with(unsafe { &mut *self.own[index].0.get() }),
+            ShardIndex::Shared => with(&mut self.shared.lock()),
         }
     }
 }

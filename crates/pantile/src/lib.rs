@@ -17,7 +17,7 @@ pub use pantile_cc::{ClockSource, SimulatedTime};
 pub use pantile_media::{Durability, Medium, MediumFactory, MediumStats};
 pub use pantile_reclaim::{Collector, CollectorStats, GcOptions, Pacing};
 pub use tools::check::{CheckReport, check};
-pub use tools::findings::{Finding, Place, Severity};
+pub use tools::findings::{Finding, Location, Severity};
 pub use tools::inspect::{
     BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
 };

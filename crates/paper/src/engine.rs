@@ -1,4 +1,4 @@
-//! Who runs the runs.
+//! Executes runs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,29 +11,29 @@ use crate::spec::RunSpec;
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Ending {
-    /// With a measurement.
+    /// The run was measured.
     Measured(Box<Measurement>),
-    /// It was told to stop.
+    /// The run was interrupted.
     Interrupted,
-    /// It failed, for this reason in one line.
+    /// The run failed, for this reason in one line.
     Failed(String),
 }
 
-/// Runs what it is given.
+/// Executes runs.
 pub trait Runner {
-    /// What is not built in of what the run needs, if anything is.
+    /// What the run needs that is not built in, if anything.
     fn missing(&self, run: &RunSpec) -> Option<String>;
 
-    /// Runs it once. `stop` is raised to end it early.
+    /// Executes the run once. `stop` is raised to end it early.
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
 }
 
-/// What is said of a collector that the engine does not have.
+/// The reason given for a collector that the engine does not have.
 pub fn not_built_in(collector: &str) -> String {
     format!("{collector} is not built in")
 }
 
-/// The engine, by way of the benchmarks.
+/// The engine, driven through the benchmarks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Engine;
 
@@ -53,7 +53,7 @@ impl Runner for Engine {
         match (done, records.pop()) {
             (Err(pantile_bench::Error::Interrupted { .. }), _) => Ending::Interrupted,
             (Err(error), _) => Ending::Failed(error.to_string()),
-            (Ok(()), None) => Ending::Failed("it left no record".into()),
+            (Ok(()), None) => Ending::Failed("the run left no record".into()),
             (Ok(()), Some(record)) if record.interrupted => Ending::Interrupted,
             (Ok(()), Some(record)) => match record.consistency.as_ref().filter(|found| found.failed > 0) {
                 Some(found) => Ending::Failed(format!(

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a report could not be made. Its message is one line.
+/// Why a report could not be produced. The message is one line.
 #[derive(Debug)]
 pub enum Error {
-    /// There is no claim of this name.
+    /// No claim has this name.
     UnknownClaim(String),
-    /// The operating system said so.
+    /// An error of the operating system.
     Io {
-        /// What was tried.
+        /// What was attempted.
         operation: &'static str,
-        /// With which file.
+        /// The file involved.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -33,7 +33,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::UnknownClaim(id) => {
-                write!(f, "there is no claim {id:?}; `pantile paper --list` names them all")
+                write!(f, "there is no claim {id:?}; `pantile paper --list` lists all claims")
             }
             Error::Io { operation, path, source } => {
                 write!(f, "cannot {operation} {}: {source}", path.display())

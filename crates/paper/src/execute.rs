@@ -1,4 +1,4 @@
-//! Makes the runs of a plan.
+//! Executes the runs of a plan.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,59 +10,60 @@ use crate::plan::{Plan, Step};
 use crate::results::Results;
 use crate::store::{Line, Store};
 
-/// Hears how far the runs have come.
+/// Receives the progress of an execution.
 pub trait Progress {
-    /// So many runs are to be made as far as there is time, about this long.
+    /// This many runs will be executed if time permits, for about this long.
     fn begin(&self, runs: usize, estimate: Duration);
-    /// A run begins: its number, from 1, and what it is.
+    /// A run begins. `number` counts from 1.
     fn run(&self, number: usize, step: &Step);
-    /// It has ended, `elapsed` after the first began: with so many
-    /// transactions a second, or not, and why.
+    /// A run has ended, `elapsed` after the first began: with its transactions
+    /// per second, or with the reason for its failure.
     fn ended(&self, step: &Step, outcome: std::result::Result<f64, &str>, elapsed: Duration);
-    /// Something worth telling, in one line.
+    /// A message, in one line.
     fn note(&self, line: &str);
-    /// All is over.
+    /// The execution has ended.
     fn end(&self);
 }
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Debug, Default)]
 pub struct Execution {
     /// What was measured, now or before.
     pub results: Results,
-    /// Runs made now.
+    /// Runs executed now.
     pub made: usize,
-    /// Runs of before that were used.
+    /// Earlier runs that were used.
     pub reused: usize,
-    /// Runs that there was no time for, not even once.
+    /// Runs for which there was not even time for one repetition.
     pub left_out: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
-    /// Whether it was told to stop.
+    /// Whether it was interrupted.
     pub interrupted: bool,
-    /// Time taken.
+    /// The duration.
     pub elapsed: Duration,
 }
 
-/// Seconds of trust in the first assumption of what runs cost.
+/// The weight of the initial estimate of what runs cost, in seconds.
 const TRUST: f64 = 10.0;
 
 /// What an execution needs.
 pub struct Conditions<'a> {
-    /// Runs them.
+    /// Executes the runs.
     pub runner: &'a dyn Runner,
     /// Raised to stop early.
     pub stop: &'a AtomicBool,
-    /// Time since it began.
+    /// The time since the execution began.
     pub clock: &'a dyn Fn() -> Duration,
-    /// Hears of progress.
+    /// Receives the progress.
     pub progress: &'a dyn Progress,
-    /// Seconds that all runs may take.
+    /// Seconds that all runs together may take.
     pub budget: f64,
 }
 
-/// Makes the runs of a plan that are not among those made `before`. No run is
-/// begun that would end after the time is over, as far as can be told.
+/// Executes the runs of a plan that are not among the runs made `before`. Does
+/// not begin a run that would end after the time limit, as far as can be
+/// estimated.
 ///
 /// # Errors
 /// [`crate::Error::Io`] if a finished run cannot be stored.
@@ -108,7 +109,7 @@ fn make(steps: &[&Step], store: &mut Store, conditions: &Conditions<'_>, done: &
         let began = clock().as_secs_f64();
         if stop.load(Ordering::Relaxed) {
             done.interrupted = true;
-            done.results.miss(&key, "it was interrupted before its run".into());
+            done.results.miss(&key, "the report was interrupted before its run".into());
             continue;
         }
         if began + step.run.cost() * (taken / assumed) > budget {
@@ -130,7 +131,7 @@ fn make(steps: &[&Step], store: &mut Store, conditions: &Conditions<'_>, done: &
             }
             Ending::Interrupted => {
                 done.interrupted = true;
-                done.results.miss(&key, "it was interrupted during its run".into());
+                done.results.miss(&key, "the report was interrupted during its run".into());
             }
             Ending::Failed(why) => {
                 progress.ended(step, Err(&why), ended);

@@ -8,8 +8,8 @@ use crate::size::Size;
 use crate::spec::RunSpec;
 use crate::store::Build;
 
-/// Takes as long as assumed, times a factor; fails with a collector, and is
-/// interrupted after so many runs.
+/// Takes as long as estimated, times a factor. Fails with one collector, and is
+/// interrupted after a number of runs.
 struct Fake<'a> {
     now: Cell<f64>,
     factor: f64,
@@ -96,7 +96,7 @@ fn runs_made_before_are_not_made_again() {
     let third = Fake::new(&stop);
     assert_eq!(run(&third, &plan, 1e6, dir.path(), "a").reused, all);
     assert!(third.ran.borrow().is_empty());
-    // Those of another commit do not count.
+    // Runs of another commit do not count.
     assert_eq!(run(&third, &plan, 1e6, dir.path(), "b").made, all);
 }
 
@@ -107,7 +107,8 @@ fn slow_runs_lose_their_last_repetitions() {
     let slow = Fake { factor: 2.5, ..Fake::new(&stop) };
     let plan = plan(&slow, 60.0);
     let done = run(&slow, &plan, 60.0, dir.path(), "a");
-    // It learns from each run; the last one may still take longer than was thought.
+    // It learns from each run. The last run may still take longer than
+    // estimated.
     let last = plan.steps[0].run.cost() * slow.factor;
     assert!(slow.now.get() <= 60.0 + last, "{}", slow.now.get());
     assert!(done.made < plan.steps.len());
@@ -137,5 +138,5 @@ fn an_interruption_says_why_runs_are_missing() {
     let done = run(&fake, &plan, 1e6, dir.path(), "a");
     assert!(done.interrupted && fake.ran.borrow().is_empty());
     let why = done.results.why_missing(&plan.steps[0].run).unwrap();
-    assert_eq!(why, "it was interrupted before its run");
+    assert_eq!(why, "the report was interrupted before its run");
 }

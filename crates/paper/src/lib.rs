@@ -1,9 +1,10 @@
-//! The published results on this machine: reruns their experiments, gives
-//! each a verdict, and writes a page.
+//! Published results on this machine. Reruns the experiments, gives each claim
+//! a verdict, and writes a page.
 //!
-//! [`claims`] says what was published and when it holds, [`plan`] which runs
-//! that takes, [`execute`] makes them, [`report`] writes them down. What the
-//! method can show and what not is in `docs/experiments.md`.
+//! [`claims`] says what was published and when it holds. [`plan`] decides which
+//! runs that takes. [`execute`] executes them, and [`report`] writes the
+//! results. `docs/experiments.md` says what the method can show and what it
+//! cannot.
 
 pub mod claims;
 pub mod engine;

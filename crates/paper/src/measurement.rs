@@ -1,4 +1,4 @@
-//! What the report needs of the record of a run.
+//! The part of a run's record that the report needs.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,17 @@ use pantile_bench::record::Record;
 use pantile_bench::scaling;
 use serde::{Deserialize, Serialize};
 
-/// What was measured in one run.
+/// The measurements of one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Measurement {
-    /// Transactions a second.
+    /// Transactions per second.
     pub txn_per_s: f64,
-    /// Analytical queries a second, where there are any.
+    /// Analytical queries per second, if there were any.
     pub queries_per_s: Option<f64>,
     /// By kind of transaction.
-    pub kinds: BTreeMap<String, Kind>,
-    /// Bytes that the medium was asked to write, in whole units where it has them.
+    pub kinds: BTreeMap<String, KindSummary>,
+    /// Bytes that the medium was asked to write, in whole write units if it has
+    /// them.
     pub bytes_written: f64,
     /// Syncs of the device.
     pub syncs: u64,
@@ -23,28 +24,28 @@ pub struct Measurement {
     pub transactions: u64,
     /// Bytes written per byte of payload.
     pub write_amplification: Option<f64>,
-    /// Versions that the collector looked at.
+    /// Versions that the collector examined.
     pub versions_traversed: u64,
     /// Mean length of chains.
     pub chain_mean: f64,
     /// Longest chain.
     pub chain_max: u64,
-    /// Versions looked at per tuple.
+    /// Versions examined per tuple.
     pub accesses_per_tuple: f64,
-    /// Bytes of contents that opening read.
+    /// Bytes of contents read when opening.
     pub recovered_bytes: Option<u64>,
     /// Seconds that opening took.
     pub recovery_seconds: Option<f64>,
-    /// The seconds of measuring.
+    /// The individual seconds of the measurement.
     pub seconds: Vec<Second>,
-    /// What a transaction cost, for the model of larger machines.
+    /// The costs of a transaction, for the model of larger machines.
     pub costs: scaling::Run,
 }
 
-/// What was measured of a kind of transaction.
+/// Rate and latency of one kind of transaction.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Kind {
-    /// How many a second.
+pub struct KindSummary {
+    /// Transactions per second.
     pub per_s: f64,
     /// Mean latency in microseconds.
     pub mean: f64,
@@ -54,37 +55,38 @@ pub struct Kind {
     pub p99: f64,
 }
 
-/// A second of measuring.
+/// One second of the measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Second {
-    /// How long it was.
+    /// Its exact length.
     pub seconds: f64,
     /// Transactions that ended in it.
     pub transactions: u64,
-    /// Bytes of the medium taken at its end.
+    /// Bytes of the medium in use at its end.
     pub medium_bytes: u64,
-    /// Bytes of DRAM taken at its end.
+    /// Bytes of DRAM in use at its end.
     pub dram_bytes: u64,
     /// Mean length of chains at its end.
     pub chain_mean: f64,
 }
 
 impl Measurement {
-    /// How much more space, on the medium and in DRAM, is taken at the end of
-    /// the last second than at that of the first, in bytes.
+    /// How much the space in use, on the medium and in DRAM together, grew from
+    /// the end of the first second to the end of the last, in bytes.
     pub fn growth(&self) -> Option<f64> {
         let taken = |second: &Second| (second.medium_bytes + second.dram_bytes) as f64;
         let (first, last) = (self.seconds.first()?, self.seconds.last()?);
         (self.seconds.len() > 1).then(|| taken(last) - taken(first))
     }
 
-    /// Throughput of each whole second.
+    /// The throughput of each whole second.
     pub fn rates(&self) -> Vec<f64> {
         let whole = self.seconds.iter().filter(|second| second.seconds > 0.5);
         whole.map(|second| second.transactions as f64 / second.seconds).collect()
     }
 
-    /// Standard deviation of the throughput of the seconds, as a share of their mean.
+    /// The standard deviation of the seconds' throughput, as a share of their
+    /// mean.
     pub fn unsteadiness(&self) -> Option<f64> {
         let rates = self.rates();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -92,7 +94,8 @@ impl Measurement {
         (rates.len() > 1 && mean > 0.0).then(|| variance.sqrt() / mean)
     }
 
-    /// Throughput of the last quarter of the seconds against that of the first.
+    /// The throughput of the last quarter of the seconds, relative to the first
+    /// quarter.
     pub fn decay(&self) -> Option<f64> {
         let rates = self.rates();
         let quarter = rates.len() / 4;
@@ -101,7 +104,7 @@ impl Measurement {
         (quarter > 0 && first > 0.0).then(|| sum(&rates[rates.len() - quarter..]) / first)
     }
 
-    /// Bytes that opening the database again reads a second.
+    /// Bytes per second that opening the database again reads.
     pub fn recovery_bytes_per_s(&self) -> Option<f64> {
         let (bytes, seconds) = self.recovered_bytes.zip(self.recovery_seconds)?;
         (seconds > 0.0).then(|| bytes as f64 / seconds)
@@ -113,7 +116,7 @@ impl From<&Record> for Measurement {
         let (io, counted) = (&record.medium_io, &record.medium_io.counted);
         let kinds = record.latency_us.iter().map(|(name, summary)| {
             let per_s = if record.seconds > 0.0 { summary.count as f64 / record.seconds } else { 0.0 };
-            let kind = Kind { per_s, mean: summary.mean, p95: summary.p95, p99: summary.p99 };
+            let kind = KindSummary { per_s, mean: summary.mean, p95: summary.p95, p99: summary.p99 };
             ((*name).to_owned(), kind)
         });
         Self {

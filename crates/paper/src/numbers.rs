@@ -1,10 +1,10 @@
-//! Medians, spreads, and when two figures differ.
+//! Medians and spreads, and when two values differ.
 
 use pantile_bench::baseline::median;
 
-/// What is added at both ends of a spread, by how many repetitions it is of,
-/// for the noise that they have not shown. From three on they have shown most;
-/// less than one percent is no difference even then.
+/// The margin added at both ends of a spread, by the number of repetitions, for
+/// noise that they have not shown. Three or more repetitions have shown most of
+/// it, but even then a difference of less than one percent does not count.
 fn unseen_noise(count: usize) -> f64 {
     match count {
         0 | 1 => 0.10,
@@ -13,7 +13,7 @@ fn unseen_noise(count: usize) -> f64 {
     }
 }
 
-/// The median of some repetitions and how far they spread.
+/// The median of some repetitions, and their spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
     /// Median.
@@ -22,23 +22,24 @@ pub struct Spread {
     pub low: f64,
     /// Largest.
     pub high: f64,
-    /// How many there are.
+    /// The number of repetitions.
     pub count: usize,
 }
 
-/// On which side of a value a figure lies.
+/// On which side of a value a measurement lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// All of it above.
+    /// Entirely above.
     Above,
-    /// All of it below.
+    /// Entirely below.
     Below,
-    /// The value lies within its spread: noise.
+    /// The value lies within the spread: noise.
     Within,
 }
 
 impl Spread {
-    /// Of these figures; `None` of none, or where one is no number.
+    /// The spread of these values; `None` if there are none or if one is not a
+    /// number.
     pub fn of(figures: &[f64]) -> Option<Self> {
         if figures.iter().any(|figure| !figure.is_finite()) {
             return None;
@@ -48,14 +49,14 @@ impl Spread {
         Some(Self { median: median(figures)?, low, high, count: figures.len() })
     }
 
-    /// The range in which the figure may be: its spread and a little more, with
-    /// few repetitions some more.
+    /// The range in which the true value may lie: the spread and a margin,
+    /// which is larger for few repetitions.
     pub fn range(&self) -> (f64, f64) {
         let noise = unseen_noise(self.count);
         (self.low - self.low.abs() * noise, self.high + self.high.abs() * noise)
     }
 
-    /// On which side of a value it is.
+    /// On which side of `value` it lies.
     pub fn side_of(&self, value: f64) -> Side {
         let (low, high) = self.range();
         match () {
@@ -66,7 +67,7 @@ impl Spread {
     }
 }
 
-/// A figure with as many digits as people want to see.
+/// A number with as many digits as a reader wants to see.
 pub fn figure(number: f64) -> String {
     match number.abs() {
         size if size >= 1000.0 => grouped(number),
@@ -78,12 +79,12 @@ pub fn figure(number: f64) -> String {
     }
 }
 
-/// Without zeros at its end.
+/// Removes trailing zeros.
 fn trimmed(decimals: &str) -> String {
     decimals.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A whole number in groups of three digits.
+/// A whole number with digits in groups of three.
 fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());
     let mut text = String::from(if number < 0.0 { "-" } else { "" });
@@ -96,7 +97,7 @@ fn grouped(number: f64) -> String {
     text
 }
 
-/// A share in percent, of which the sign stays with the number.
+/// A share in percent. The sign does not wrap away from the number.
 pub fn percent(share: f64) -> String {
     format!("{:.0}\u{a0}%", share * 100.0)
 }
@@ -116,7 +117,8 @@ mod tests {
         assert_eq!((spread.median, spread.low, spread.high), (1.1, 1.05, 1.2));
         assert_eq!(spread.side_of(1.0), Side::Above);
         assert_eq!(spread.side_of(1.06), Side::Within);
-        // Less than one percent is no difference, however often it is seen.
+        // A difference of less than one percent does not count, however often
+        // it is seen.
         assert_eq!(Spread::of(&[1.005, 1.006, 1.007]).unwrap().side_of(1.0), Side::Within);
         assert_eq!(spread.side_of(1.22), Side::Below);
     }
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_figure() {
+    fn what_is_not_a_number_has_no_spread() {
         assert_eq!(Spread::of(&[]), None);
         assert_eq!(Spread::of(&[1.0, f64::NAN]), None);
     }

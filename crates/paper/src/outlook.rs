@@ -1,6 +1,6 @@
-//! What a model makes of larger machines, calibrated with the runs of the
-//! claims that are about the number of threads (docs/scaling.md). It is drawn
-//! beside what was measured and never takes part in a verdict.
+//! Predictions of a model for larger machines. The model is calibrated with the
+//! runs of the claims about the number of threads (docs/scaling.md).
+//! Predictions are drawn beside measurements and never affect a verdict.
 
 use pantile_bench::scaling::{Costs, Machine, beside, calibrate_with, curve};
 use pantile_bench::settings::Medium;
@@ -11,10 +11,10 @@ use crate::results::Results;
 use crate::size::Size;
 use crate::spec::RunSpec;
 
-/// Threads that are predicted for.
+/// Numbers of threads to predict.
 const THREADS: [usize; 12] = [1, 2, 4, 8, 10, 16, 20, 32, 40, 64, 80, 128];
 
-/// A claim that has an outlook: its machine and the media that are shown.
+/// A claim with an outlook: its machine, and the media to show.
 struct Subject {
     claim: &'static str,
     machine: fn(f64) -> Machine,
@@ -31,20 +31,20 @@ const SUBJECTS: [Subject; 3] = [
     Subject { claim: "ST-8", machine: Machine::steam, media: &["nvm:optane", "dram"] },
 ];
 
-/// What the model says beside a claim.
+/// The model's predictions for a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outlook {
     /// The claim.
     pub claim: &'static str,
-    /// For the claim's first figure: what is predicted of this machine.
+    /// For the claim's first figure: predictions for this machine.
     pub here: Vec<Series>,
-    /// Figures of the claim's machine, and of how right the model is here.
+    /// Figures for the claim's machine, and for the accuracy of the model here.
     pub figures: Vec<Figure>,
 }
 
-/// The outlooks of those of the claims that have one, as far as they have
-/// been measured with one and with two threads. `transfer` is the time of a line from
-/// one core to another, in seconds.
+/// The outlooks of those of the claims that have one, provided that they were
+/// measured with one and with two threads. `transfer` is the time to move a
+/// cache line from one core to another, in seconds.
 pub fn outlooks(claims: &[&'static Claim], results: &Results, size: &Size, transfer: f64) -> Vec<Outlook> {
     let of = |subject: &Subject| {
         let claim = claims.iter().find(|claim| claim.id == subject.claim)?;
@@ -81,8 +81,8 @@ fn outlook(subject: &Subject, runs: &[RunSpec], results: &Results, transfer: f64
     }
     let machine = (subject.machine)(transfer);
     let mut figures = vec![lines(
-        "How right the model is on this machine, calibrated with 1 and 2 threads".into(),
-        "predicted over measured throughput".into(),
+        "Accuracy of the model on this machine, calibrated with 1 and 2 threads".into(),
+        "predicted / measured throughput".into(),
         quotients,
     )];
     for medium in subject.media {
@@ -92,24 +92,24 @@ fn outlook(subject: &Subject, runs: &[RunSpec], results: &Results, transfer: f64
             let points = rows.iter().map(|row| Point::exact(row.threads as f64, row.predicted.txn_per_s));
             Series { name: (*gc).into(), origin: Origin::Model, points: points.collect() }
         });
-        let title = format!("What a model expects of {}", machine.name);
+        let title = format!("What a model predicts for {}", machine.name);
         figures.push(lines(title, format!("transactions/s, {medium}"), series.collect()));
     }
     Some(Outlook { claim: subject.claim, here: predicted, figures })
 }
 
-/// What all repetitions of a run told the model.
+/// The model's input from all repetitions of a run.
 fn told(results: &Results, run: &RunSpec) -> Vec<pantile_bench::scaling::Run> {
     results.all(run).map(|measurement| measurement.costs).collect()
 }
 
-/// The middle one of the points at each place; they come in order.
+/// The middle point at each position. The points come in order.
 fn middles(points: Vec<Point>) -> Vec<Point> {
     points.chunk_by(|a, b| a.x == b.x).map(|at| at[at.len() / 2]).collect()
 }
 
 fn lines(title: String, y: String, series: Vec<Series>) -> Figure {
-    Figure { title, shape: Shape::Lines { doubling: true, marks: true }, x: "threads".into(), y, series }
+    Figure { title, shape: Shape::Lines { doubling: true, markers: true }, x: "threads".into(), y, series }
 }
 
 #[cfg(test)]
@@ -118,7 +118,8 @@ mod tests {
     use crate::claims;
     use crate::measurement::Measurement;
 
-    /// Runs of a machine on which nothing is shared: a transaction takes 100 us.
+    /// Runs of a machine on which nothing is shared. A transaction takes 100
+    /// us.
     fn measured(size: &Size) -> Results {
         let mut results = Results::default();
         for claim in claims::named(&["TB-7b".into()]).unwrap() {
@@ -143,8 +144,8 @@ mod tests {
         let size = Size::quick(2);
         let claims = claims::named(&[]).unwrap();
         let all = outlooks(&claims, &measured(&size), &size, 1e-7);
-        // Others that share runs with it have one as well.
-        let outlook = all.iter().find(|outlook| outlook.claim == "TB-7b").expect("it was measured");
+        // Claims that share runs with it have an outlook as well.
+        let outlook = all.iter().find(|outlook| outlook.claim == "TB-7b").expect("the claim was measured");
         let last = outlook.figures.last().unwrap();
         assert!(last.y.contains("dram"));
         let none = last.series.iter().find(|series| series.name == "none").unwrap();

@@ -1,4 +1,4 @@
-//! Which runs are made, in which order, so that they fit the time.
+//! Which runs are executed, and in which order, so that they fit the time.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,8 +7,8 @@ use crate::engine::Runner;
 use crate::size::Size;
 use crate::spec::RunSpec;
 
-/// Share of the time that running everything once may take: what runs cost
-/// is not known yet.
+/// The share of the time that running everything once may take, because the
+/// cost of runs is not known yet.
 const MARGIN: f64 = 0.9;
 
 /// One repetition of a run.
@@ -25,21 +25,21 @@ pub struct Step {
 pub struct Plan {
     /// The size that fits the time.
     pub size: Size,
-    /// In the order in which they are made.
+    /// In the order of execution.
     pub steps: Vec<Step>,
-    /// Runs that cannot be made, and why, by key.
+    /// Runs that cannot be executed, by key, with the reason.
     pub missing: BTreeMap<String, String>,
-    /// Seconds that running everything once takes, as first assumed.
+    /// Seconds that running everything once takes, by the initial estimate.
     pub estimate: f64,
 }
 
 impl Plan {
-    /// The runs of these claims: each once however many claims share it,
-    /// those that are compared with each other side by side, in every other
-    /// repetition from the last to the first. Everything is run once before
-    /// anything is run again. If running everything once does not fit
-    /// `budget` seconds, runs are shortened until it does; as many repetitions
-    /// as there is time for are made of those planned.
+    /// The runs of these claims. A run that several claims share is planned
+    /// once. Runs that are compared with each other stand side by side; every
+    /// other repetition executes them in reverse order. Everything runs once
+    /// before anything runs again. If running everything once does not fit into
+    /// `budget` seconds, runs are shortened until it does. Of the planned
+    /// repetitions, as many are executed as there is time for.
     pub fn new(claims: &[&Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
         let mut plans = size.shorter().map(|size| Self::of_size(claims, size, runner));
         let fitting = plans.find(|plan| plan.estimate <= budget * MARGIN);
@@ -77,7 +77,7 @@ impl Plan {
         Self { size, steps, missing, estimate }
     }
 
-    /// Adds repetitions, a group after the other.
+    /// Adds repetitions, one group after another.
     fn repeat(&mut self) {
         let once = self.steps.clone();
         for repetition in 2..=self.size.repetitions {

@@ -4,7 +4,7 @@ use super::*;
 use crate::claims;
 use crate::engine::Ending;
 
-/// Has everything, or everything but one collector.
+/// A runner that has everything, or everything except one collector.
 struct Has(Option<&'static str>);
 
 impl Runner for Has {
@@ -21,7 +21,7 @@ fn every_claim() -> Vec<&'static Claim> {
     claims::all().collect()
 }
 
-/// The cost of running everything once, added up again.
+/// The cost of running everything once, computed independently.
 fn once(plan: &Plan) -> f64 {
     plan.steps.iter().filter(|step| step.repetition == 1).map(|step| step.run.cost()).sum()
 }
@@ -45,7 +45,7 @@ fn a_small_budget_shortens_runs() {
     let needed: f64 = claims[0].runs(&quick).iter().map(RunSpec::cost).sum();
     let plan = Plan::new(&claims, &quick, needed, &Has(None));
     assert!(plan.size.pace.1 < quick.pace.1 && once(&plan) <= needed * MARGIN);
-    // What does not fit at all is planned and left out when the time is over.
+    // What does not fit at all is planned, and left out when time runs out.
     let tiny = Plan::new(&claims, &quick, 0.1, &Has(None));
     assert_eq!(tiny.steps.len(), plan.steps.len());
 }

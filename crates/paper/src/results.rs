@@ -1,4 +1,4 @@
-//! What has been measured, to be looked up by run.
+//! Measurements, looked up by run.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,18 +6,18 @@ use crate::measurement::Measurement;
 use crate::numbers::Spread;
 use crate::spec::RunSpec;
 
-/// A figure of a measurement; `None` where the run has none.
+/// A value taken from a measurement; `None` where the run has none.
 pub type Metric<'m> = &'m dyn Fn(&Measurement) -> Option<f64>;
 
-/// Transactions a second.
+/// Transactions per second.
 pub fn throughput(measurement: &Measurement) -> Option<f64> {
     Some(measurement.txn_per_s)
 }
 
-/// All that has been measured, and why what is missing is.
+/// All measurements, and the reasons for missing ones.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// By key, by number of repetition.
+    /// By key, then by number of repetition.
     measured: HashMap<String, BTreeMap<usize, Measurement>>,
     /// By key.
     missing: HashMap<String, String>,
@@ -29,17 +29,17 @@ impl Results {
         self.measured.entry(key.to_owned()).or_default().insert(repetition, measurement);
     }
 
-    /// Says why there is nothing of a run.
+    /// Records why a run has no measurement.
     pub fn miss(&mut self, key: &str, why: String) {
         self.missing.insert(key.to_owned(), why);
     }
 
-    /// How many repetitions there are of a run.
+    /// The number of repetitions of a run.
     pub fn repetitions(&self, key: &str) -> usize {
         self.measured.get(key).map_or(0, BTreeMap::len)
     }
 
-    /// Why there is nothing of a run; `None` if there is something.
+    /// Why a run has no measurement; `None` if it has one.
     pub fn why_missing(&self, run: &RunSpec) -> Option<String> {
         let key = run.key();
         (self.repetitions(&key) == 0)
@@ -56,14 +56,14 @@ impl Results {
         self.measured.get(&run.key()).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// A figure over all repetitions.
+    /// A value over all repetitions.
     pub fn spread(&self, run: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
         let figures: Option<Vec<_>> = self.measured.get(&run.key())?.values().map(metric).collect();
         Spread::of(&figures?)
     }
 
-    /// A figure of one run against that of another, repetition by repetition,
-    /// so that what drifts from one to the next does not count.
+    /// A value of one run divided by that of another, repetition by repetition,
+    /// so that drift between repetitions cancels out.
     pub fn quotient(&self, of: &RunSpec, to: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
         let (of, to) = (self.measured.get(&of.key())?, self.measured.get(&to.key())?);
         let both = of.iter().filter_map(|(n, of)| Some((of, to.get(n)?)));
@@ -98,7 +98,7 @@ mod tests {
         let ratio = results.quotient(&tb, &none, &throughput).unwrap();
         assert!((ratio.low - 0.9).abs() < 1e-9 && (ratio.high - 0.9).abs() < 1e-9);
         assert_eq!(results.spread(&none, &throughput).unwrap().median, 200.0);
-        // A repetition that the other does not have is left out.
+        // A repetition that the other run does not have is ignored.
         results.add(&tb.key(), 3, at(1.0));
         assert_eq!(results.quotient(&tb, &none, &throughput).unwrap().count, 3);
     }

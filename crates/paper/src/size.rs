@@ -1,7 +1,7 @@
-//! How large the experiments are: quick or full, and how much less when even
-//! that does not fit the time.
+//! The scale of the experiments: quick or full, and how far to shorten them if
+//! even that does not fit the time.
 
-/// Sizes of all experiments.
+/// The scale of all experiments.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Size {
     /// `quick` or `full`.
@@ -14,17 +14,17 @@ pub struct Size {
     pub warehouses: u16,
     /// Tuples of YCSB.
     pub tuples: u64,
-    /// Seconds of warming up and measuring.
+    /// Seconds of warm-up and of measurement.
     pub pace: (f64, f64),
-    /// The same where throughput is watched over time.
+    /// The same, where throughput is observed over time.
     pub long: (f64, f64),
-    /// The same where space or chains are watched, and beside analytical
+    /// The same, where space or chains are observed, and beside analytical
     /// queries, some of which take seconds.
     pub middle: (f64, f64),
-    /// Transactions a second of TPC-C where the rate is fixed: what every
-    /// collector can do.
+    /// The fixed rate of TPC-C in transactions per second, which every
+    /// collector can reach.
     pub tpcc_rate: f64,
-    /// The same of YCSB.
+    /// The same for YCSB.
     pub ycsb_rate: f64,
     /// The machine's cores.
     pub cores: usize,
@@ -34,7 +34,7 @@ pub struct Size {
     pub thetas: Vec<f64>,
     /// Operations of a transaction (TB-10).
     pub ops: Vec<u32>,
-    /// Emulated memories beside Optane (TB-15).
+    /// Emulated memories besides Optane (TB-15).
     pub memories: Vec<&'static str>,
     /// Numbers of analytical readers (ST-9).
     pub olap: Vec<usize>,
@@ -44,11 +44,12 @@ pub struct Size {
     pub scans: Vec<u32>,
 }
 
-/// By how much experiments are shortened, one after the other, until they fit.
+/// The factors by which experiments are shortened, tried in order until they
+/// fit.
 const SHORTER: [f64; 7] = [1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1];
 
 impl Size {
-    /// Ten minutes on two cores, the page included.
+    /// Ten minutes on two cores, including the page.
     pub fn quick(cores: usize) -> Self {
         Self {
             name: "quick",
@@ -94,7 +95,7 @@ impl Size {
         }
     }
 
-    /// The same with shorter runs, each shorter than the one before.
+    /// The same with shorter runs, each size shorter than the one before.
     pub fn shorter(&self) -> impl Iterator<Item = Self> {
         let shorten = |seconds: f64, by: f64| (seconds * by * 100.0).round().max(2.0) / 100.0;
         SHORTER.iter().map(move |&by| Self {
@@ -105,8 +106,8 @@ impl Size {
         })
     }
 
-    /// Numbers of clients: one, doubled until every core has one, and twice
-    /// as many, past the peak.
+    /// Numbers of clients: one, doubled until every core has one, then twice as
+    /// many, past the peak.
     pub fn threads(&self) -> Vec<usize> {
         let mut threads: Vec<_> =
             std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|&n| n < self.cores).collect();

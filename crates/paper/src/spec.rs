@@ -1,4 +1,4 @@
-//! One run, described so that it can be found again and repeated.
+//! The description of one run, by which it can be found and repeated.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use pantile_bench::settings::{Medium, Settings, Variant};
 use crate::engine::not_built_in;
 use crate::workload::Work;
 
-/// The seed of all runs: their data and their transactions are the same.
+/// The seed of all runs. Their data and transactions are the same.
 const SEED: u64 = 42;
 
-/// A run, but for how often it is repeated.
+/// A run, without its number of repetitions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunSpec {
     /// The workload.
@@ -21,23 +21,23 @@ pub struct RunSpec {
     pub gc: &'static str,
     /// The medium's name.
     pub medium: &'static str,
-    /// Clients; with `ch` those that write.
+    /// The number of clients; with `ch`, of those that write.
     pub threads: usize,
-    /// Transactions a second on a schedule, or 0.
+    /// Transactions per second on a schedule, or 0.
     pub rate: f64,
-    /// Seconds before measuring.
+    /// Seconds of warm-up.
     pub warmup: f64,
-    /// Seconds of measuring.
+    /// Seconds of measurement.
     pub seconds: f64,
     /// Transactions that only read and stay open.
     pub long_readers: usize,
-    /// How seldom the collector works, if that is not as it was tuned: the
-    /// period of its thread in milliseconds, or tenths of the commits of its epochs.
+    /// The interval of the collector, unless it is left as tuned: the period of
+    /// its thread in milliseconds, or the commits of its epochs in tens.
     pub period: Option<f64>,
 }
 
 impl RunSpec {
-    /// A run on emulated Optane, as fast as it goes, with `(warmup, seconds)`.
+    /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
     pub fn new(work: Work, gc: &'static str, threads: usize, (warmup, seconds): (f64, f64)) -> Self {
         let medium = "nvm:optane";
         Self { work, gc, medium, threads, rate: 0.0, warmup, seconds, long_readers: 0, period: None }
@@ -55,13 +55,13 @@ impl RunSpec {
         Self { medium, ..self }
     }
 
-    /// The same at a fixed rate, in transactions a second.
+    /// The same at a fixed rate in transactions per second.
     #[must_use]
     pub fn at_rate(self, rate: f64) -> Self {
         Self { rate, ..self }
     }
 
-    /// What identifies it: the command line that repeats it.
+    /// The command line that repeats the run, which identifies it.
     pub fn key(&self) -> String {
         self.command(&[self.gc], 1)
     }
@@ -95,22 +95,23 @@ impl RunSpec {
         line
     }
 
-    /// Seconds that it takes in all, as first assumed.
+    /// The total seconds that it takes, by the initial estimate.
     pub fn cost(&self) -> f64 {
-        // Loading waits for the device, which is measured by itself too.
+        // Loading waits for the device, which also has a measurement of its
+        // own.
         let slow = if self.medium == "file" { 2.0 } else { 1.0 };
         self.work.overhead() * slow + self.pace()
     }
 
-    /// Seconds of warming up and measuring.
+    /// Seconds of warm-up and measurement.
     pub fn pace(&self) -> f64 {
         self.warmup + self.seconds
     }
 
-    /// The run as the benchmarks take it.
+    /// The run as settings of the benchmarks.
     ///
     /// # Errors
-    /// What is not built in, or wrong.
+    /// What is not built in or invalid.
     pub fn settings(&self) -> Result<Settings, String> {
         let gc = pantile_rivals::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;

@@ -1,4 +1,5 @@
-//! Finished runs, a line of JSON each, so that an interrupted report goes on.
+//! Finished runs, one line of JSON each, so that an interrupted report can
+//! continue.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::measurement::Measurement;
 
-/// Name of the file in the report's directory.
+/// The name of the file in the report's directory.
 pub const RUNS: &str = "runs.jsonl";
 
 /// A finished run.
@@ -28,7 +29,7 @@ pub struct Line {
     pub measurement: Measurement,
 }
 
-/// What was run, and where: figures of another are not compared with it.
+/// What was run, and where. Measurements of different builds are not compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Build {
     /// The commit.
@@ -59,9 +60,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file in `dir`, which is made if missing, and gives the runs
-    /// that are there. Those of another build are put aside; what is said of
-    /// that is the last of the three. `fresh` forgets all.
+    /// Opens the file in `dir`, which is created if missing. Returns the runs
+    /// found there. Runs of another build are moved to another file; the last
+    /// of the three results is a message about that. `fresh` discards all runs.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -76,7 +77,7 @@ impl Store {
         if let Some(other) = lines.iter().find(|line| line.build != build) {
             let aside = dir.join(format!("runs-{}.jsonl", other.build.commit));
             note = Some(format!(
-                "{} runs in {} are of commit {} ({}) and not of this one, {}: they are kept as {} and not used",
+                "{} runs in {} are from commit {} ({}), not from this one, {}: they are kept as {} and not used",
                 lines.len(),
                 path.display(),
                 other.build.commit,
@@ -112,7 +113,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The lines that are whole: the last may have been cut short.
+/// The complete lines. The last one may have been cut short.
 fn read(path: &Path) -> Result<Vec<Line>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),

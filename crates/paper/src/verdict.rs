@@ -1,29 +1,29 @@
 //! Verdicts, and the rules by which they are reached.
 //!
-//! A rule is a list of conditions taken from the published text. A claim
-//! holds if all of them do. A condition that is met only within noise is not
+//! A rule is a list of conditions taken from the published text. A claim holds
+//! if all of them are met. A condition that is met only within noise is not
 //! met: a tie is not a win.
 
 use serde::Serialize;
 
 use crate::numbers::{Side, Spread, times};
 
-/// What a claim has come to.
+/// The verdict on a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Verdict {
     /// Every condition of its rule is met.
     #[serde(rename = "holds")]
     Holds,
-    /// At least one is not.
+    /// At least one condition is not met.
     #[serde(rename = "does not hold")]
     DoesNotHold,
-    /// The machine, the engine or the measurements do not allow to say.
+    /// The machine, the engine or the measurements do not permit a verdict.
     #[serde(rename = "cannot be judged here")]
     CannotBeJudged,
 }
 
 impl Verdict {
-    /// The words for it.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -33,7 +33,7 @@ impl Verdict {
     }
 }
 
-/// A verdict and its reason, a sentence.
+/// A verdict and its reason, as a sentence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {
     /// The verdict.
@@ -43,34 +43,35 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// It cannot be judged, for this reason.
+    /// A judgement that the claim cannot be judged, for this reason.
     pub fn cannot(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::CannotBeJudged, reason: reason.into() }
     }
 }
 
-/// Most conditions that a reason tells one by one.
+/// Most conditions that a reason lists one by one.
 const MOST_TOLD: usize = 3;
 
-/// Conditions, as they are looked at.
+/// The conditions examined so far.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
     met: Vec<String>,
     unmet: Vec<String>,
     missing: Vec<String>,
-    /// Collectors that are not built in.
+    /// Required collectors that are not built in.
     absent: Vec<&'static str>,
-    /// Figures that are not there: told only where nothing else explains why.
+    /// Missing measurements; mentioned only if nothing else explains why they
+    /// are missing.
     without_figures: Vec<String>,
 }
 
 impl Rule {
-    /// A condition, and what was found.
+    /// Adds a condition, and what was found.
     pub fn require(&mut self, is_met: bool, found: impl Into<String>) {
         if is_met { self.met.push(found.into()) } else { self.unmet.push(found.into()) }
     }
 
-    /// Something without which the claim cannot be judged.
+    /// Adds something whose absence prevents a verdict.
     pub fn lack(&mut self, what: impl Into<String>) {
         let what = what.into();
         if !self.missing.contains(&what) {
@@ -78,26 +79,28 @@ impl Rule {
         }
     }
 
-    /// A collector without which the claim cannot be judged, and which is not built in.
+    /// Adds a required collector that is not built in.
     pub fn absent(&mut self, collector: &'static str) {
         if !self.absent.contains(&collector) {
             self.absent.push(collector);
         }
     }
 
-    /// `what` is larger: it is `by` times as large in every repetition.
+    /// Requires that `what` is larger: it is `by` times as large in each
+    /// repetition.
     pub fn larger(&mut self, what: &str, than: &str, by: Option<Spread>) {
         self.differs(what, than, by, Side::Above);
     }
 
-    /// `what` is smaller: it is `by` times as large in every repetition.
+    /// Requires that `what` is smaller: it is `by` times as large in each
+    /// repetition.
     pub fn smaller(&mut self, what: &str, than: &str, by: Option<Spread>) {
         self.differs(what, than, by, Side::Below);
     }
 
     fn differs(&mut self, what: &str, than: &str, by: Option<Spread>, wanted: Side) {
         let Some(by) = by else {
-            return self.without_figures.push(format!("there are no figures of {what} and {than}"));
+            return self.without_figures.push(format!("there are no measurements of {what} and {than}"));
         };
         let side = by.side_of(1.0);
         let mut found = format!("{what} is {} {than}", times(by.median));
@@ -108,10 +111,11 @@ impl Rule {
         self.require(side == wanted, found);
     }
 
-    /// `what` lies between these two, or its spread reaches in.
+    /// Requires that `what` lies between these two values, or that its spread
+    /// overlaps them.
     pub fn between(&mut self, what: &str, found: Option<Spread>, (low, high): (f64, f64)) {
         let Some(found) = found else {
-            return self.without_figures.push(format!("there are no figures of {what}"));
+            return self.without_figures.push(format!("there are no measurements of {what}"));
         };
         let inside = found.side_of(low) != Side::Below && found.side_of(high) != Side::Above;
         let relation = if inside { "between" } else { "not between" };

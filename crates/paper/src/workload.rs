@@ -1,5 +1,5 @@
-//! The workloads of the experiments: what they are run with, and the one
-//! place that knows which of the benchmarks each is.
+//! The workloads of the experiments with their parameters. Only this module
+//! knows which benchmark each one is.
 
 use pantile_bench::Result;
 use pantile_bench::ch::Ch;
@@ -18,13 +18,13 @@ pub enum Work {
         /// Warehouses.
         warehouses: u16,
     },
-    /// YCSB of 100-byte tuples; operations that are not updates read.
+    /// YCSB of 100-byte tuples. Operations that do not update read.
     Ycsb {
         /// Tuples.
         tuples: u64,
         /// Operations of a transaction.
         ops: u32,
-        /// Percent of them that update.
+        /// Percentage of operations that update.
         updates: u32,
         /// Skew.
         theta: f64,
@@ -37,9 +37,9 @@ pub enum Work {
         ops: u32,
         /// Skew.
         theta: f64,
-        /// Percent of transactions that are long.
+        /// Percentage of transactions that are long.
         long_share: u32,
-        /// Operations of a long one.
+        /// Operations of a long transaction.
         long_ops: u32,
     },
     /// TPC-C beside analytical readers.
@@ -49,28 +49,28 @@ pub enum Work {
         /// Threads that run analytical queries.
         olap: usize,
     },
-    /// Updates of single rows, and scans beside them.
+    /// Updates of single rows, beside scans.
     Kv {
         /// Rows.
         tuples: u64,
         /// Skew.
         theta: f64,
-        /// Percent of transactions that scan the table.
+        /// Percentage of transactions that scan the table.
         scans: u32,
     },
 }
 
-/// The name by which records know scans of the table.
+/// The name of table scans in records.
 pub const SCAN: &str = "table_scan";
 
-/// Bytes of a tuple of YCSB (TB-Collect 5.1).
+/// Bytes of a YCSB tuple (TB-Collect 5.1).
 const TUPLE_BYTES: u32 = 100;
 
 impl Work {
-    /// Runs it; the records go to `each`.
+    /// Runs it. Passes each record to `each`.
     ///
     /// # Errors
-    /// Those of the run.
+    /// The errors of the run.
     pub fn run(&self, settings: &Settings, context: &Context<'_>, each: impl FnMut(Record)) -> Result<()> {
         let seed = settings.seed;
         let tpcc = |warehouses| Tpcc { scale: Scale::full(warehouses), seed };
@@ -103,7 +103,7 @@ impl Work {
         }
     }
 
-    /// Clients beside those that write.
+    /// The number of clients besides those that write.
     pub fn readers(&self) -> usize {
         match self {
             Work::Ch { olap, .. } => *olap,
@@ -111,7 +111,7 @@ impl Work {
         }
     }
 
-    /// The words by which `pantile bench` runs it.
+    /// The arguments with which `pantile bench` runs it.
     pub fn arguments(&self) -> String {
         match *self {
             Work::Tpcc { warehouses } => format!("tpcc --warehouses {warehouses}"),
@@ -128,7 +128,7 @@ impl Work {
         }
     }
 
-    /// The flag that says how many threads write.
+    /// The flag that sets the number of writing threads.
     pub fn threads_flag(&self) -> &'static str {
         match self {
             Work::Ch { .. } => "--oltp",
@@ -136,8 +136,8 @@ impl Work {
         }
     }
 
-    /// Seconds that a run takes beside warming up and measuring, as first
-    /// assumed: loading, checking, closing, opening again, checking again.
+    /// Seconds that a run takes besides warm-up and measurement, by the initial
+    /// estimate: loading, checking, closing, reopening and checking again.
     pub fn overhead(&self) -> f64 {
         match *self {
             Work::Tpcc { warehouses } | Work::Ch { warehouses, .. } => 0.5 + 1.2 * f64::from(warehouses),

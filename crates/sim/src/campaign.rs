@@ -1,4 +1,4 @@
-//! Many cases, until something is wrong or enough has been tried.
+//! Runs many cases, until one fails or enough have run.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -6,51 +6,51 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pantile::Collector;
-use pantile_testkit::cut::{Broken, Kind};
+use pantile_testkit::cut::{Broken, CutKind};
 
 use crate::case::{Case, Failure, Totals};
 
-/// When a campaign has tried enough.
+/// When a campaign ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// After this time; cases that are under way are finished.
+    /// After this time. Cases in progress are finished.
     Time(Duration),
-    /// After so many cases.
+    /// After this many cases.
     Cases(u64),
-    /// After so many power cuts.
+    /// After this many power cuts.
     Cuts(u64),
 }
 
-/// What to try.
+/// What to simulate.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The seed of the first case; the others follow.
+    /// The seed of the first case; the others follow from it.
     pub seed: u64,
-    /// The media, in turn.
-    pub kinds: Vec<Kind>,
-    /// The collectors, in turn.
+    /// The media, in rotation.
+    pub kinds: Vec<CutKind>,
+    /// The collectors, in rotation.
     pub collectors: Vec<Collector>,
     /// When to end.
     pub until: Until,
-    /// Cases at the same time.
+    /// How many cases run at the same time.
     pub threads: usize,
     /// A promise that the media break.
     pub broken: Option<Broken>,
 }
 
-/// What a campaign has found.
+/// The result of a campaign.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Totals by medium and collector.
     pub totals: BTreeMap<(&'static str, &'static str), Totals>,
-    /// The failure of the lowest seed, if there was one.
+    /// The failure with the lowest seed, if any.
     pub failure: Option<Failure>,
-    /// How long it took.
+    /// The duration.
     pub time: Duration,
 }
 
 impl Outcome {
-    /// Everything together.
+    /// The sum of all totals.
     pub fn total(&self) -> Totals {
         let mut total = Totals::default();
         self.totals.values().for_each(|one| total.add(one));
@@ -59,7 +59,7 @@ impl Outcome {
 }
 
 impl Campaign {
-    /// Which case has this number.
+    /// The case with this number.
     pub fn case(&self, number: u64) -> Case {
         let kinds = self.kinds.len() as u64;
         Case {
@@ -70,7 +70,8 @@ impl Campaign {
         }
     }
 
-    /// Runs it. `stop` ends it early; `progress` hears of the totals after each case.
+    /// Runs the campaign. `stop` ends it early. `progress` receives the totals
+    /// after each case.
     pub fn run(&self, stop: &AtomicBool, progress: impl Fn(&Totals) + Sync) -> Outcome {
         let began = Instant::now();
         let next = AtomicU64::new(0);
@@ -91,7 +92,7 @@ impl Campaign {
                 let case = self.case(number);
                 let mut totals = Totals::default();
                 let result = case.run(None, &mut totals);
-                let mut outcome = outcome.lock().expect("no thread panics with it");
+                let mut outcome = outcome.lock().expect("no thread panics while it holds the lock");
                 let key = (case.kind.name(), case.collector.name());
                 outcome.totals.entry(key).or_default().add(&totals);
                 if let Err(failure) = result {
@@ -109,7 +110,7 @@ impl Campaign {
         std::thread::scope(|scope| {
             (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
         });
-        let mut outcome = outcome.into_inner().expect("no thread panics with it");
+        let mut outcome = outcome.into_inner().expect("no thread panicked while it held the lock");
         outcome.time = began.elapsed();
         outcome
     }

@@ -1,5 +1,6 @@
-//! One case: a few lives of a database one after the other, each cut at many
-//! boundaries, and recoveries that are cut as well. A seed determines all of it.
+//! One case: a few consecutive lives of a database. Each is cut at many
+//! boundaries, and some recoveries are cut as well. A seed determines all of
+//! it.
 
 use std::any::Any;
 use std::fmt;
@@ -8,39 +9,39 @@ use std::str::FromStr;
 
 use pantile::Collector;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_testkit::cut::{Broken, Image, Keep, Kind, Log, Replay};
+use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
 use crate::life::{Life, Plan, found};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 
-/// Boundaries tried in each life of a large case.
+/// Boundaries to try in each life of a large case.
 const SAMPLED: usize = 150;
-/// Bits flipped, one at a time, in each database that was closed.
+/// Bits to flip, one at a time, in each database that was closed.
 const FLIPS: u64 = 20;
-/// Recoveries that are cut: one in so many.
+/// One recovery in this many is cut.
 const AGAIN: u64 = 8;
 
-/// Where the power is cut in one life, and what is left then.
+/// Where the power is cut in a life, and what remains then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut {
-    /// Events before it.
+    /// The number of events before the cut.
     pub boundary: usize,
-    /// What is left of what was not durable.
+    /// What remains of the data that was not durable.
     pub keep: Keep,
-    /// Determines which part, where that is not all.
+    /// Determines which part remains, where that is not all.
     pub choice: u64,
 }
 
-/// A cut of a case, and perhaps one of the recovery from it.
+/// A cut of a case, and optionally a cut of the recovery from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutOfCase {
-    /// Which life.
+    /// The number of the life.
     pub life: u32,
-    /// Where it is cut.
+    /// The cut of the life.
     pub cut: Cut,
-    /// Where the recovery is.
+    /// The cut of the recovery.
     pub again: Option<Cut>,
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for CutOfCase {
     }
 }
 
-/// Reads what [`CutOfCase`] displays: LIFE:BOUNDARY:KEEP:CHOICE, and again
+/// Parses the output of `Display`: LIFE:BOUNDARY:KEEP:CHOICE, then optionally
 /// BOUNDARY:KEEP:CHOICE for the recovery.
 impl FromStr for CutOfCase {
     type Err = String;
@@ -86,17 +87,17 @@ impl FromStr for CutOfCase {
 /// A case.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Determines everything but what the other fields say.
+    /// Determines everything except the other fields.
     pub seed: u64,
     /// The medium.
-    pub kind: Kind,
+    pub kind: CutKind,
     /// The collector.
     pub collector: Collector,
     /// A promise that the medium breaks.
     pub broken: Option<Broken>,
 }
 
-/// What has been done.
+/// How much was done.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Totals {
     /// Cases.
@@ -105,30 +106,30 @@ pub struct Totals {
     pub lives: u64,
     /// Commits acknowledged.
     pub commits: u64,
-    /// Events that a cut could have come between.
+    /// Events between which the power could have been cut.
     pub events: u64,
-    /// Power cuts, each followed by a recovery and a comparison.
+    /// Power cuts. Each is followed by a recovery and a comparison.
     pub cuts: u64,
-    /// Of these, cuts of a recovery.
+    /// How many of these cut a recovery.
     pub cuts_of_recovery: u64,
-    /// Blocks that collectors have reclaimed.
+    /// Blocks that collectors reclaimed.
     pub blocks_reclaimed: u64,
-    /// Of these, beside a transaction that had begun before them.
+    /// How many of these were bypassed by a transaction that began before them.
     pub blocks_bypassed: u64,
-    /// Versions whose space collectors have freed, with their blocks or one by one.
+    /// Versions whose space collectors freed, with their blocks or one by one.
     pub versions_reclaimed: u64,
-    /// Versions that collectors have moved.
+    /// Versions that collectors relocated.
     pub survivors_relocated: u64,
-    /// Tombstones that collectors have dropped.
+    /// Tombstones that collectors dropped.
     pub tombstones_dropped: u64,
-    /// Bits flipped, each followed by an attempt to open.
+    /// Bits flipped. Each flip is followed by an attempt to open.
     pub flips: u64,
-    /// Of these, such as were reported.
+    /// How many of these were reported.
     pub flips_reported: u64,
 }
 
 impl Totals {
-    /// Adds others.
+    /// Adds other totals.
     pub fn add(&mut self, other: &Totals) {
         self.cases += other.cases;
         self.lives += other.lives;
@@ -146,14 +147,14 @@ impl Totals {
     }
 }
 
-/// What a case has shown to be wrong.
+/// A fault that a case has found.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The case.
     pub case: Case,
-    /// Where the power had been cut; none if it was wrong before.
+    /// Where the power was cut; `None` if the fault appeared before a cut.
     pub cut: Option<CutOfCase>,
-    /// What, in words.
+    /// A description of the fault.
     pub what: String,
 }
 
@@ -169,38 +170,38 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// The arguments of `pantile crashtest` that show it again.
+    /// The arguments of `pantile crashtest` that reproduce it.
     pub fn replay(&self) -> String {
         let Case { seed, kind, collector, .. } = self.case;
         let cut = self.cut.map(|cut| format!(" --cut {cut}")).unwrap_or_default();
         let medium = match kind {
-            Kind::Memory => "dax",
-            Kind::File => "file",
+            CutKind::Memory => "dax",
+            CutKind::File => "file",
         };
         format!("--simulate --seed {seed} --medium {medium} --gc {}{cut}", collector.name())
     }
 }
 
 impl Case {
-    /// Runs it, or only the cut that is given.
+    /// Runs the case, or only the given cut of it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The fault found.
     pub fn run(self, only: Option<CutOfCase>, totals: &mut Totals) -> Result<(), Failure> {
         let mut run = Run { case: self, only, at: None, totals };
         let outcome = catch_unwind(AssertUnwindSafe(|| run.run()));
         let what = match outcome {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(what)) => what,
-            Err(panic) => format!("it has panicked: {}", words(&*panic)),
+            Err(panic) => format!("it panicked: {}", words(&*panic)),
         };
         Err(Failure { case: self, cut: run.at, what })
     }
 
-    /// Lives the first life of the case; gives what it has logged.
+    /// Runs the first life of the case and returns its log.
     ///
     /// # Errors
-    /// In words, if the database has answered wrongly.
+    /// A description, if the database answered wrongly.
     pub fn log(self) -> Result<Log, String> {
         let mut random = Random::new(mix(self.seed), 0);
         let plan = self.plan(&mut random, Size::Busy);
@@ -223,7 +224,7 @@ impl Case {
         };
         let hot = *random.pick(&[2, 12]);
         let pace = *random.pick(&[4, 40, 250]);
-        // Little room has transactions fail, and the collector hurry.
+        // Little space makes transactions fail and hurries the collector.
         let is_tight = size == Size::Busy && random.one_in(2);
         let limit = is_tight.then(|| (10 + random.below(10)) * CHUNK_BYTES);
         Plan { seed, kind, collector, broken, clients, calls, pace, mood, hot, limit }
@@ -235,10 +236,10 @@ fn words(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// How much is done in a life.
+/// How much a life does.
 #[derive(Clone, Copy, PartialEq)]
 enum Size {
-    /// Little enough to be cut everywhere.
+    /// Little enough to cut everywhere.
     Small,
     Varied,
     /// The same few rows again and again, which keeps the collector busy.
@@ -272,7 +273,7 @@ impl Run<'_> {
             self.totals.survivors_relocated += life.collected.survivors_relocated;
             self.totals.tombstones_dropped += life.collected.tombstones_dropped;
             let last = life.log.boundaries() as u64;
-            // The cut that the next life begins with.
+            // The cut that the next life starts from.
             let ending = last / 2 + random.below(last - last / 2);
             let ending = self.choose(ending as usize, &mut random);
             let mut cuts = match self.only {
@@ -298,7 +299,7 @@ impl Run<'_> {
         Cut { boundary, keep: *random.pick(Keep::of(self.case.kind)), choice: random.word() >> 32 }
     }
 
-    /// Every boundary, and after a fence or sync everything that can be left.
+    /// Every boundary; after a fence or sync, everything that can remain.
     fn everywhere(&self, life: &Life, random: &mut Random) -> Vec<Cut> {
         let mut cuts = Vec::new();
         for boundary in 0..life.log.boundaries() {
@@ -313,7 +314,7 @@ impl Run<'_> {
         cuts
     }
 
-    /// Some boundaries, half of them about where a block changes its state.
+    /// Some boundaries, half of them near a block's change of state.
     fn sampled(&self, life: &Life, random: &mut Random) -> Vec<Cut> {
         let turns = life.log.changes_of_blocks();
         let boundary = |random: &mut Random| match turns.len() as u64 {
@@ -330,7 +331,8 @@ impl Run<'_> {
             .collect()
     }
 
-    /// Cuts a life at boundaries in order; gives what the last one has left.
+    /// Cuts a life at the given boundaries, in order. Returns what remains
+    /// after the last.
     fn cut_life(
         &mut self,
         number: u32,
@@ -346,7 +348,7 @@ impl Run<'_> {
             self.at = Some(CutOfCase { life: number, cut, again: None });
             replay.advance_to(cut.boundary);
             while let Some(step) = steps.next_if(|step| step.ended <= cut.boundary) {
-                // One that has written nothing has left no timestamp either.
+                // A step that has written nothing has not left a timestamp either.
                 if step.changes.iter().any(|change| change.is_written(&state)) {
                     floor = floor.max(step.ts);
                 }
@@ -372,7 +374,8 @@ impl Run<'_> {
         Ok(left)
     }
 
-    /// Flips bits of a database that was closed: that is reported, or does no harm.
+    /// Flips bits of a closed database. Each flip must be reported or do no
+    /// harm.
     fn flip_bits(&mut self, image: &Image, expected: &State, choice: u64) -> Result<(), String> {
         let mut random = Random::new(mix(choice), 0);
         for _ in 0..FLIPS {
@@ -390,7 +393,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Cuts the recovery as well, now and then; it finds the same again.
+    /// Now and then cuts the recovery as well. The next recovery must find the
+    /// same state.
     fn cut_recovery(
         &mut self,
         image: &Image,
@@ -418,7 +422,7 @@ impl Run<'_> {
     }
 }
 
-/// What is not as it should be, in words.
+/// Describes how the state differs from what is acceptable.
 fn difference(is: &State, least: &State, most: Option<&State>) -> String {
     let mut lines = Vec::new();
     let names: std::collections::BTreeSet<&String> = is.keys().chain(least.keys()).collect();
@@ -431,7 +435,7 @@ fn difference(is: &State, least: &State, most: Option<&State>) -> String {
                     let (found, expected) = (is.rows.get(key), least.rows.get(key));
                     if found != expected {
                         lines.push(format!(
-                            "{name} {key} is {}, acknowledged was {}",
+                            "{name} {key} is {}, but {} was acknowledged",
                             brief(found),
                             brief(expected)
                         ));
@@ -439,16 +443,20 @@ fn difference(is: &State, least: &State, most: Option<&State>) -> String {
                 }
                 if is.is_indexed != least.is_indexed {
                     lines.push(format!(
-                        "{name} has an index: {}, acknowledged: {}",
+                        "{name} has an index: {}; acknowledged: {}",
                         is.is_indexed, least.is_indexed
                     ));
                 }
             }
-            (Some(_), None) => lines.push(format!("table {name} is there")),
+            (Some(_), None) => lines.push(format!("table {name} exists")),
             _ => lines.push(format!("table {name} is lost")),
         }
     }
-    let also = if most.is_some() { "; a transaction was committing, and it is not that either" } else { "" };
+    let also = if most.is_some() {
+        "; a transaction was committing, and the state does not match that either"
+    } else {
+        ""
+    };
     format!("{}{also}", lines.join("; "))
 }
 

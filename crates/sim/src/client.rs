@@ -10,14 +10,14 @@ use pantile::{
 use crate::state::{Change, Row, Versions};
 use pantile_testkit::Random;
 
-/// Keys are below.
+/// Keys are below this.
 pub(crate) const KEYS: u64 = 24;
 /// The same where many rows are deleted.
 const MANY_KEYS: u64 = 300;
-/// Values of the column with a secondary index are below.
+/// Values of the column with a secondary index are below this.
 const VALUES: u64 = 6;
 
-/// Rows by table and key, none where it was deleted.
+/// Rows by table and key; `None` if the row was deleted.
 type Writes = BTreeMap<(String, u64), Option<Row>>;
 
 /// A client between two of its calls.
@@ -28,7 +28,7 @@ pub(crate) struct Client {
 
 struct Open {
     txn: Transaction,
-    kind: Kind,
+    kind: TransactionMode,
     /// Calls until it ends.
     left: u64,
     writes: Writes,
@@ -36,14 +36,14 @@ struct Open {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum TransactionMode {
     Writer(Isolation),
     Reader,
     /// Reads at a safe snapshot.
     Safe,
 }
 
-/// What a turn has done to the database.
+/// What a turn did to the database.
 pub(crate) enum Turn {
     Nothing,
     Committed { ts: u64, changes: Vec<Change> },
@@ -52,11 +52,12 @@ pub(crate) enum Turn {
 /// What clients mostly do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mood {
-    /// Something of everything.
+    /// A mix of everything.
     Varied,
-    /// Write the same few rows again and again, so that blocks die as a whole.
+    /// Write the same few rows again and again, so that whole blocks become
+    /// obsolete.
     Churning,
-    /// Write and delete runs of many rows, so that tombstones come to be swept.
+    /// Write and delete runs of many rows, so that tombstones are swept.
     Deleting,
 }
 
@@ -65,10 +66,10 @@ impl Mood {
         self != Mood::Varied
     }
 
-    /// A key to use, and how many from there on.
+    /// The first key to use, and how many keys from there on.
     fn keys(self, hot: u64, random: &mut Random) -> (u64, u64) {
         match self {
-            // Some rows are written once, and what they were written with dies.
+            // Some rows are written once, and the contents beside them become obsolete.
             Mood::Churning if random.one_in(6) => (KEYS + random.below(1 << 40), 1),
             Mood::Churning if !random.one_in(8) => (random.below(hot), 1),
             Mood::Varied | Mood::Churning => (random.below(KEYS), 1),
@@ -83,7 +84,8 @@ pub(crate) struct Stage<'s> {
     pub versions: &'s mut Versions,
     pub random: &'s mut Random,
     pub mood: Mood,
-    /// Keys that are written most, where the same ones are again and again.
+    /// The number of keys that are written most, where the same keys are
+    /// written again and again.
     pub hot: u64,
 }
 
@@ -103,19 +105,19 @@ impl Client {
     /// Makes one call.
     ///
     /// # Errors
-    /// In words, if the database has answered wrongly.
+    /// A description, if the database answered wrongly.
     pub fn turn(&mut self, stage: &mut Stage<'_>) -> Result<Turn, String> {
         let Some(open) = &mut self.open else {
             self.open = begin(self.core, stage)?;
             return Ok(Turn::Nothing);
         };
         if open.left == 0 {
-            return self.open.take().expect("it is open").end(stage);
+            return self.open.take().expect("the transaction is open").end(stage);
         }
         open.left -= 1;
         match open.call(stage) {
             Err(Call::Refused) if stage.random.one_in(2) => {
-                self.open.take().expect("it is open").txn.rollback();
+                self.open.take().expect("the transaction is open").txn.rollback();
                 Ok(Turn::Nothing)
             }
             Ok(()) | Err(Call::Refused) => Ok(Turn::Nothing),
@@ -123,15 +125,15 @@ impl Client {
         }
     }
 
-    /// Ends what is open without committing.
+    /// Ends the open transaction without committing.
     pub fn leave(&mut self) {
         self.open = None;
     }
 }
 
-/// Why a call has not done what it was to do.
+/// Why a call did not do what it should.
 enum Call {
-    /// As it may be: another transaction was in the way, or there was no space.
+    /// Legitimately: another transaction conflicted, or there was no space.
     Refused,
     Wrong(String),
 }
@@ -146,34 +148,36 @@ impl From<Error> for Call {
 }
 
 fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
-    // Whoever churns mostly writes. Where runs of rows are deleted one writes,
-    // since others would only be in the way.
+    // Where rows are churned, most transactions write. Where runs of rows are
+    // deleted only one client writes, because others would only conflict.
     if stage.mood == Mood::Deleting && core > 0 && !stage.random.one_in(16) {
         return Ok(None);
     }
     let kind = match stage.random.below(if stage.mood.is_busy() { 48 } else { 20 }) {
-        20.. | 0..12 => Kind::Writer(Isolation::Serializable),
-        12..14 => Kind::Writer(Isolation::Snapshot),
-        14..16 => Kind::Writer(Isolation::ReadCommitted),
-        16..18 => Kind::Reader,
-        18..20 => Kind::Safe,
+        20.. | 0..12 => TransactionMode::Writer(Isolation::Serializable),
+        12..14 => TransactionMode::Writer(Isolation::Snapshot),
+        14..16 => TransactionMode::Writer(Isolation::ReadCommitted),
+        16..18 => TransactionMode::Reader,
+        18..20 => TransactionMode::Safe,
     };
     let options = TransactionOptions::new().conflict(ConflictPolicy::Abort);
     let options = match kind {
-        Kind::Writer(isolation) => options.isolation(isolation),
-        Kind::Reader => options.read_only(true),
-        Kind::Safe => options.safe_snapshot(),
+        TransactionMode::Writer(isolation) => options.isolation(isolation),
+        TransactionMode::Reader => options.read_only(true),
+        TransactionMode::Safe => options.safe_snapshot(),
     };
     let txn = match stage.db.begin_with(options) {
         Err(Error::Timeout(_)) => return Ok(None),
         other => other.map_err(|error| format!("begin: {error}"))?,
     };
     let left = match kind {
-        // Some stay for long.
-        Kind::Reader | Kind::Safe if stage.random.one_in(4) => match stage.mood.is_busy() {
-            true => 50 + stage.random.below(500),
-            false => 20 + stage.random.below(60),
-        },
+        // Some readers run for long.
+        TransactionMode::Reader | TransactionMode::Safe if stage.random.one_in(4) => {
+            match stage.mood.is_busy() {
+                true => 50 + stage.random.below(500),
+                false => 20 + stage.random.below(60),
+            }
+        }
         _ if stage.random.one_in(30) => 30,
         _ => 1 + stage.random.below(if stage.mood.is_busy() { 3 } else { 5 }),
     };
@@ -187,7 +191,7 @@ impl Open {
             return Ok(());
         };
         let (key, run) = stage.mood.keys(stage.hot, stage.random);
-        let writes = matches!(self.kind, Kind::Writer(_));
+        let writes = matches!(self.kind, TransactionMode::Writer(_));
         let first = if writes && stage.mood.is_busy() && !stage.random.one_in(4) { 7 } else { 0 };
         match first + stage.random.below(if writes { 16 } else { 6 } - first) {
             0..3 => self.get(stage, name, key),
@@ -203,14 +207,14 @@ impl Open {
     /// The timestamp at which the next call reads.
     fn ts(&self) -> u64 {
         match self.kind {
-            Kind::Writer(Isolation::ReadCommitted) => u64::MAX,
+            TransactionMode::Writer(Isolation::ReadCommitted) => u64::MAX,
             _ => self.txn.timestamp().get(),
         }
     }
 
-    /// Whether later writers must keep out of what has been read.
+    /// Whether what it reads restricts later writers.
     fn is_remembered(&self) -> bool {
-        !matches!(self.kind, Kind::Writer(Isolation::ReadCommitted))
+        !matches!(self.kind, TransactionMode::Writer(Isolation::ReadCommitted))
     }
 
     fn expected(&self, stage: &mut Stage<'_>, table: &str, key: u64) -> Option<Row> {

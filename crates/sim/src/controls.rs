@@ -1,5 +1,5 @@
-//! Negative controls: one promise of the medium or one answer of the engine is
-//! taken away at a time, and the simulation must notice.
+//! Negative controls. Each removes one promise of the medium or one safeguard
+//! of the engine, and the simulation must notice.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use pantile::Collector;
 #[cfg(feature = "controls")]
 use pantile_base::control::{self, Control};
-use pantile_testkit::cut::{Broken, Kind};
+use pantile_testkit::cut::{Broken, CutKind};
 
 use crate::campaign::{Campaign, Until};
 use crate::case::Failure;
 
-/// What is taken away.
+/// What is removed.
 #[derive(Clone, Copy, Debug)]
 pub enum Removed {
     /// A promise of the medium.
     Promise(Broken),
-    /// An answer of the engine.
+    /// A safeguard of the engine.
     #[cfg(feature = "controls")]
     Answer(Control),
 }
@@ -25,26 +25,26 @@ pub enum Removed {
 /// One negative control.
 #[derive(Clone, Copy, Debug)]
 pub struct NegativeControl {
-    /// A name to call it by.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What is taken away, in words, with trap or invariant.
+    /// A description of what is removed, with its trap or invariant.
     pub what: &'static str,
-    /// The same.
+    /// What is removed.
     pub removed: Removed,
-    /// Where it must be noticed.
-    pub kinds: &'static [Kind],
-    /// Beside which collectors.
+    /// The media on which it must be noticed.
+    pub kinds: &'static [CutKind],
+    /// The collectors with which it must be noticed.
     pub collectors: &'static [Collector],
 }
 
-/// When it was noticed.
+/// How it was noticed.
 #[derive(Clone, Debug)]
 pub struct Caught {
-    /// After this time.
+    /// The time it took.
     pub after: Duration,
-    /// In so many cases.
+    /// The number of cases it took.
     pub cases: u64,
-    /// By what.
+    /// The failure that revealed it.
     pub failure: Failure,
 }
 
@@ -52,7 +52,7 @@ const fn promise(
     name: &'static str,
     what: &'static str,
     broken: Broken,
-    kinds: &'static [Kind],
+    kinds: &'static [CutKind],
 ) -> NegativeControl {
     NegativeControl { name, what, removed: Removed::Promise(broken), kinds, collectors: OF_BLOCKS }
 }
@@ -63,12 +63,13 @@ const fn answer(name: &'static str, what: &'static str, control: Control) -> Neg
         name,
         what,
         removed: Removed::Answer(control),
-        kinds: &Kind::ALL,
+        kinds: &CutKind::ALL,
         collectors: OF_BLOCKS,
     }
 }
 
-/// The same, of an answer that only collectors ask for that free versions one by one.
+/// As [`answer`], for a safeguard that only collectors need that free versions
+/// one by one.
 #[cfg(feature = "controls")]
 const fn of_versions(name: &'static str, what: &'static str, control: Control) -> NegativeControl {
     NegativeControl { collectors: OF_VERSIONS, ..answer(name, what, control) }
@@ -78,15 +79,15 @@ const OF_BLOCKS: &[Collector] = &[Collector::TB_COLLECT, Collector::TB_COLLECT_E
 #[cfg(feature = "controls")]
 const OF_VERSIONS: &[Collector] =
     &[pantile_rivals::HYPER, pantile_rivals::STEAM, pantile_rivals::N2DB, pantile_rivals::ZEN];
-const MEMORY: &[Kind] = &[Kind::Memory];
-const FILE: &[Kind] = &[Kind::File];
+const MEMORY: &[CutKind] = &[CutKind::Memory];
+const FILE: &[CutKind] = &[CutKind::File];
 
-/// Those of the medium, which are always there.
+/// Those of the medium, which are always available.
 const PROMISES: &[NegativeControl] = &[
     promise("fence-of-memory", "fences do nothing", Broken::Fence, MEMORY),
     promise("sync-of-file", "syncs do nothing", Broken::Sync, FILE),
     promise("sync-of-commits", "syncs of commits do nothing", Broken::Fence, FILE),
-    promise("sync-point", "what is not durable is said to be (T12)", Broken::SyncPoint, FILE),
+    promise("sync-point", "data is called durable before it is (T12)", Broken::SyncPoint, FILE),
     promise("flush-of-contents", "contents are not flushed", Broken::FlushOfContents, MEMORY),
     promise(
         "flush-of-descriptors",
@@ -103,21 +104,21 @@ const PROMISES: &[NegativeControl] = &[
 const ANSWERS: &[NegativeControl] = &[
     answer(
         "watermark-at-release",
-        "blocks are released before what is in them is durably decided (I-10; T1)",
+        "blocks are released before their contents are durably decided (I-10; T1)",
         Control::WatermarkAtRelease,
     ),
     answer(
         "life-in-checksum",
-        "contents are not sealed with the life of their block (T2)",
+        "checksums of contents do not cover the generation of their block (T2)",
         Control::LifeInChecksum,
     ),
     answer(
         "tombstones-stay",
-        "tombstones go while older versions are there (I-14; T3)",
+        "tombstones are dropped while older versions can be read back (I-14; T3)",
         Control::TombstonesStay,
     ),
-    answer("headers-are-hints", "recovery believes update maps (T4)", Control::HeadersAreHints),
-    answer("clock-goes-on", "timestamps begin anew after opening (T5)", Control::ClockGoesOn),
+    answer("headers-are-hints", "recovery trusts update maps (T4)", Control::HeadersAreHints),
+    answer("clock-goes-on", "timestamps restart after opening (T5)", Control::ClockGoesOn),
     answer("marks", "reads of rows are forgotten (T7)", Control::Marks),
     answer("leaf-marks", "reads of ranges and of absent keys are forgotten (T8)", Control::LeafMarks),
     answer(
@@ -127,17 +128,21 @@ const ANSWERS: &[NegativeControl] = &[
     ),
     answer(
         "forgotten-durable",
-        "blocks are written again before their last life is durably forgotten (I-12; T12)",
+        "blocks are written again before their previous generation is durably forgotten (I-12; T12)",
         Control::ForgottenDurable,
     ),
-    answer("tiles-kept", "tiles go while somebody walks over them (I-13; T13)", Control::TilesKept),
-    answer("content-checksum", "checksums of contents are not looked at (T16)", Control::ContentChecksum),
-    answer("line-seal", "seals of descriptors are not looked at (T16)", Control::LineSeal),
-    answer("state-checksum", "checksums of state records are not looked at (T16)", Control::StateChecksum),
+    answer(
+        "tiles-kept",
+        "tiles are freed while a reader follows their links (I-13; T13)",
+        Control::TilesKept,
+    ),
+    answer("content-checksum", "checksums of contents are not verified (T16)", Control::ContentChecksum),
+    answer("line-seal", "seals of descriptors are not verified (T16)", Control::LineSeal),
+    answer("state-checksum", "checksums of state records are not verified (T16)", Control::StateChecksum),
     answer("evidence", "transactions count without all their contents (I-8)", Control::Evidence),
     of_versions(
         "durable-before-recycle",
-        "slots are written again before what was in them is durably decided (I-10; T1)",
+        "slots are written again before their last content is durably decided (I-10; T1)",
         Control::DurableBeforeRecycle,
     ),
 ];
@@ -151,7 +156,7 @@ impl NegativeControl {
         PROMISES.to_vec()
     }
 
-    /// Simulates until it is noticed, for at most `limit`.
+    /// Simulates until the control is noticed, for at most `limit`.
     pub fn run(&self, seed: u64, threads: usize, limit: Duration, stop: &AtomicBool) -> Option<Caught> {
         let broken = match self.removed {
             Removed::Promise(broken) => Some(broken),

@@ -1,13 +1,13 @@
-//! A simulator that cuts the power.
+//! A simulator of power cuts.
 //!
-//! A case is a few lives of a database in one thread: a seeded scheduler lets
-//! several clients and the collector take turns on a medium that logs what is
-//! done to it, by a time that the scheduler lets pass. From the log it makes
-//! images of what a power cut could have left at any boundary, opens them, and
-//! compares them with what was acknowledged; now and then it cuts the recovery
-//! too. While it runs, every answer is compared with an oracle of all versions,
-//! and every commit with what others have read. The same seed does the same
-//! again, exactly.
+//! A case is a few lives of a database in one thread. A seeded scheduler lets
+//! several clients and the collector take turns, and advances the time. The
+//! medium logs everything done to it. From the log the simulator builds images
+//! of what a power cut could have left at any boundary. It opens them and
+//! compares them with what was acknowledged. Now and then it cuts the recovery
+//! too. During a life it compares every answer with an oracle of all versions,
+//! and every commit with what other transactions have read. The same seed
+//! repeats a case exactly.
 
 mod campaign;
 mod case;

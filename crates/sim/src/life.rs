@@ -1,4 +1,4 @@
-//! One life of a database: from opening to the end of power.
+//! One life of a database: from opening to the power cut.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use pantile::{
     Collector, CollectorStats, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range,
     SimulatedTime, TableDef, Type,
 };
-use pantile_testkit::cut::{Broken, CutMedium, Image, Kind, Log};
+use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
 use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
 use crate::state::{Change, State, TableState, Versions};
@@ -16,15 +16,16 @@ use pantile_testkit::{Random, mix};
 /// Most tables at a time.
 const TABLES: usize = 3;
 
-/// What a life is like.
+/// The parameters of a life.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub seed: u64,
-    pub kind: Kind,
+    pub kind: CutKind,
     pub collector: Collector,
     pub broken: Option<Broken>,
     pub clients: u8,
-    /// Calls of all clients, and the most microseconds from one to the next.
+    /// The most microseconds between two calls, and the number of calls of all
+    /// clients.
     pub pace: u64,
     pub calls: u64,
     pub mood: Mood,
@@ -33,23 +34,23 @@ pub(crate) struct Plan {
     pub limit: Option<u64>,
 }
 
-/// A step that was acknowledged.
+/// An acknowledged step.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Events before it began and once it had ended.
+    /// The number of events before it began, and after it ended.
     pub began: usize,
     pub ended: usize,
     pub ts: u64,
     pub changes: Vec<Change>,
 }
 
-/// What was done in a life, and what was logged.
+/// What a life did, and its log.
 pub(crate) struct Life {
     pub start: Image,
     pub log: Log,
     pub state: State,
     pub steps: Vec<Step>,
-    /// The highest timestamp acknowledged before.
+    /// The highest timestamp acknowledged before this life.
     pub floor: u64,
     pub collected: CollectorStats,
     pub was_closed: bool,
@@ -78,11 +79,11 @@ impl Plan {
             .simulated_time(time)
     }
 
-    /// Lives once, in a thread of its own: what threads remember of others
-    /// would make one run of a seed differ from the next.
+    /// Runs the life in a thread of its own. Thread-local state left by other
+    /// runs would make runs of one seed differ.
     ///
     /// # Errors
-    /// In words, if the database has answered wrongly.
+    /// A description, if the database answered wrongly.
     pub fn live_alone(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
         let life = std::thread::scope(|scope| scope.spawn(|| self.live(start, state, floor)).join());
         life.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -116,12 +117,12 @@ impl Plan {
         let World { steps, mut random, .. } = world;
         let was_closed = random.one_in(4);
         if was_closed {
-            // An orderly end, with whatever that writes.
+            // An orderly end, with everything that it writes.
             clients.iter_mut().for_each(Client::leave);
             medium.run_as(0);
             db.close().map_err(|error| format!("close: {error}"))?;
         }
-        // What is dropped later is not part of this life any more.
+        // What is dropped later is no longer part of this life.
         let log = medium.take_log();
         Ok(Life { start: start.clone(), log, state: state.clone(), steps, floor, collected, was_closed })
     }
@@ -166,8 +167,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Changes a definition; no transaction is running. Without space nothing
-    /// has changed.
+    /// Changes a definition while no transaction is running. If there is no
+    /// space, nothing changes.
     fn define(&mut self) -> Result<(), String> {
         let began = self.medium.events();
         let names: Vec<String> = self.state.keys().cloned().collect();
@@ -175,7 +176,7 @@ impl World<'_> {
         let done = |result: pantile::Result<()>| match result {
             Ok(()) => Ok(true),
             Err(Error::StorageFull { .. }) => Ok(false),
-            Err(error) => Err(format!("a definition: {error}")),
+            Err(error) => Err(format!("a change of a definition failed: {error}")),
         };
         let (is_done, change) = match (names.len(), self.random.below(3)) {
             (0, _) | (..TABLES, 0) => {
@@ -212,12 +213,12 @@ impl World<'_> {
     }
 }
 
-/// Opens what a cut has left and tells what is there, and what opening has
-/// done to the medium.
+/// Opens what a cut has left. Returns its state, and what opening did to the
+/// medium.
 ///
 /// # Errors
-/// In words, if it cannot be opened or contradicts itself.
-pub(crate) fn found(image: &Image, kind: Kind, floor: u64) -> Result<(State, Log), String> {
+/// A description, if it cannot be opened or contradicts itself.
+pub(crate) fn found(image: &Image, kind: CutKind, floor: u64) -> Result<(State, Log), String> {
     let medium = CutMedium::new(image, kind, None);
     let time = SimulatedTime::default();
     let options = Options::new()
@@ -225,12 +226,12 @@ pub(crate) fn found(image: &Image, kind: Kind, floor: u64) -> Result<(State, Log
         .recovery_threads(1)
         .streams(1)
         .simulated_time(time);
-    let db = options.open("simulated").map_err(|error| format!("cannot be opened: {error}"))?;
+    let db = options.open("simulated").map_err(|error| format!("the database cannot be opened: {error}"))?;
     let log = medium.take_log();
-    let state = read_all(&db).map_err(|error| format!("cannot be read: {error}"))??;
+    let state = read_all(&db).map_err(|error| format!("the database cannot be read: {error}"))??;
     let next = db.begin().map_err(|error| error.to_string())?.timestamp().get();
     if next <= floor {
-        return Err(format!("the clock has gone back from {floor} to {next}"));
+        return Err(format!("the clock went back from {floor} to {next}"));
     }
     Ok((state, log))
 }
@@ -256,7 +257,7 @@ fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
         for key in 0..KEYS {
             let row = txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;
             if row.map(|(_, row)| row).as_ref() != rows.get(&key) {
-                return Ok(Err(format!("{name} {key} is not what a scan finds")));
+                return Ok(Err(format!("a read of {name} {key} differs from a scan")));
             }
         }
         state.insert(name, TableState { rows, is_indexed: index.is_some() });

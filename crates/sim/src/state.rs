@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The column with a secondary index, and the data.
+/// The value of the column with a secondary index, and the data.
 pub(crate) type Row = (u64, Vec<u8>);
 
 /// Tables by name.
@@ -12,11 +12,11 @@ pub(crate) type State = BTreeMap<String, TableState>;
 #[derive(Clone, Default, PartialEq, Debug)]
 pub(crate) struct TableState {
     pub rows: BTreeMap<u64, Row>,
-    /// Whether it has its secondary index.
+    /// Whether its secondary index exists.
     pub is_indexed: bool,
 }
 
-/// What a step has changed.
+/// A change made by a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Put(String, u64, Option<Row>),
@@ -26,8 +26,8 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Whether it is on the medium: a row that came and went in one
-    /// transaction is not.
+    /// Whether it reaches the medium. A row that is inserted and deleted in one
+    /// transaction does not.
     pub fn is_written(&self, before: &State) -> bool {
         match self {
             Change::Put(table, key, None) => before.get(table).is_some_and(|t| t.rows.contains_key(key)),
@@ -60,7 +60,8 @@ pub(crate) fn apply(state: &mut State, changes: &[Change]) {
     }
 }
 
-/// Every version of every row, and who has read what: the oracle of isolation.
+/// All versions of all rows, and which timestamps have read what: the oracle of
+/// isolation.
 #[derive(Default)]
 pub(crate) struct Versions {
     tables: BTreeMap<String, TableVersions>,
@@ -69,11 +70,14 @@ pub(crate) struct Versions {
 #[derive(Default)]
 struct TableVersions {
     rows: BTreeMap<u64, Vec<(u64, Option<Row>)>>,
-    /// The highest timestamp that has read each key, there or not.
+    /// The highest timestamp that has read each key, whether or not the key
+    /// exists.
     read: BTreeMap<u64, u64>,
-    /// Ranges of keys, both ends included, that have been read, and when.
+    /// Ranges of keys, inclusive, that were read, and the timestamps of the
+    /// reads.
     scanned: Vec<(u64, u64, u64)>,
-    /// Values of the indexed column that have been read, and when.
+    /// Values of the indexed column that were read, and the timestamps of the
+    /// reads.
     selected: Vec<(u64, u64)>,
 }
 
@@ -87,7 +91,7 @@ impl Versions {
         versions
     }
 
-    /// The row that a transaction sees that reads at `ts`.
+    /// The row seen by a transaction that reads at `ts`.
     pub fn read(&mut self, table: &str, key: u64, ts: u64) -> Option<Row> {
         let table = self.tables.get_mut(table)?;
         let read = table.read.entry(key).or_default();
@@ -95,12 +99,12 @@ impl Versions {
         table.at(key, ts)
     }
 
-    /// As [`Versions::read`], and nobody is told.
+    /// As [`Versions::read`], without recording the read.
     pub fn peek(&self, table: &str, key: u64, ts: u64) -> Option<Row> {
         self.tables.get(table)?.at(key, ts)
     }
 
-    /// All rows of a range of keys, both ends included.
+    /// All rows in an inclusive range of keys.
     pub fn scan(&mut self, table: &str, keys: (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
         let Some(table) = self.tables.get_mut(table) else { return BTreeMap::new() };
         table.scanned.push((keys.0, keys.1, ts));
@@ -116,32 +120,33 @@ impl Versions {
         rows
     }
 
-    /// As [`Versions::scan`], and nobody is told.
+    /// As [`Versions::scan`], without recording the read.
     pub fn peek_range(&self, table: &str, keys: (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
         self.tables.get(table).map(|table| table.range(keys, ts)).unwrap_or_default()
     }
 
-    /// Takes note of a commit.
+    /// Records a commit.
     ///
     /// # Errors
-    /// In words, if it should not have been let through.
+    /// A description, if the commit should have been refused.
     pub fn commit(&mut self, ts: u64, changes: &[Change]) -> Result<(), String> {
         for change in changes {
             match change {
                 Change::Put(name, key, row) => {
-                    let table = self.tables.get_mut(name).ok_or("a commit to a table that is not there")?;
-                    // A row that came and went in the transaction was never there.
+                    let table = self.tables.get_mut(name).ok_or("a commit to a table that does not exist")?;
+                    // A row that was inserted and deleted in the transaction never
+                    // existed.
                     let old = table.at(*key, u64::MAX);
                     if row.is_none() && old.is_none() {
                         continue;
                     }
                     let values = [&old, row].map(|row| row.as_ref().map(|row| row.0));
                     if let Some(by) = table.read_above(*key, values, ts) {
-                        return Err(format!("{name} {key} was written at {ts} and had been read at {by}"));
+                        return Err(format!("{name} {key} was written at {ts}, but had been read at {by}"));
                     }
                     let versions = table.rows.entry(*key).or_default();
                     if let Some((last, _)) = versions.last().filter(|(last, _)| *last >= ts) {
-                        return Err(format!("{name} {key} was written at {ts}, and at {last} before"));
+                        return Err(format!("{name} {key} was written at {ts}, but before that at {last}"));
                     }
                     versions.push((ts, row.clone()));
                 }
@@ -169,7 +174,8 @@ impl TableVersions {
         keys.filter_map(|key| Some((key, self.at(key, ts)?))).collect()
     }
 
-    /// Who has read a key above `ts`, or would have read it by one of the values.
+    /// The timestamp above `ts`, if any, of a read of the key, or of a read
+    /// that would have found it by one of the values.
     fn read_above(&self, key: u64, values: [Option<u64>; 2], ts: u64) -> Option<u64> {
         let selected = self.selected.iter().filter(|(value, _)| values.contains(&Some(*value)));
         let selected = selected.map(|(_, by)| *by);

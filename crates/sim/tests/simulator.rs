@@ -1,19 +1,20 @@
-//! The simulator does the same again, finds nothing where all is well, and
-//! notices what is not.
+//! The simulator repeats itself exactly, finds nothing in a sound engine, and
+//! notices faults.
 //!
-//! `PANTILE_SIM_CASES` and `PANTILE_SIM_SEED` give more cases and others.
+//! `PANTILE_SIM_CASES` and `PANTILE_SIM_SEED` set the number of cases and the
+//! first seed.
 
 use std::time::Duration;
 
 use pantile_sim::{Campaign, Case, CutOfCase, NegativeControl, Totals, Until};
-use pantile_testkit::cut::{Broken, Kind};
+use pantile_testkit::cut::{Broken, CutKind};
 
 fn from_env(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number in the environment"))
+    std::env::var(name).map_or(default, |text| text.parse().expect("the environment variable is a number"))
 }
 
 fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
-    let (kinds, collectors) = (Kind::ALL.to_vec(), pantile_rivals::all().to_vec());
+    let (kinds, collectors) = (CutKind::ALL.to_vec(), pantile_rivals::all().to_vec());
     Campaign { seed, kinds, collectors, until, threads: 2, broken }
 }
 
@@ -33,12 +34,12 @@ fn nothing_is_lost() {
     println!("PANTILE_SIM_SEED={seed} PANTILE_SIM_CASES={cases}");
     let outcome = campaign(seed, Until::Cases(cases), None).run(&false.into(), |_| {});
     if let Some(failure) = &outcome.failure {
-        panic!("{failure}; again: pantile crashtest {}", failure.replay());
+        panic!("{failure}; reproduce with: pantile crashtest {}", failure.replay());
     }
     let total = outcome.total();
     println!("{total:?}");
     assert!(total.cuts > 100 * cases && total.cuts_of_recovery > 5 * cases && total.blocks_reclaimed > cases);
-    // Those that free no blocks free versions one by one.
+    // Collectors that free no blocks free versions one by one.
     let one_by_one = outcome.totals.values().filter(|one| one.blocks_reclaimed == 0);
     assert!(one_by_one.map(|one| one.versions_reclaimed).sum::<u64>() > 100 * cases);
 }
@@ -56,10 +57,10 @@ fn broken_promises_are_noticed() {
 fn one_cut_is_shown_again_by_what_the_failure_says() {
     let failure = campaign(1, Until::Cases(20), Some(Broken::Fence)).run(&false.into(), |_| {}).failure;
     let failure = failure.expect("fences do nothing");
-    let cut = failure.cut.expect("it shows after a cut");
+    let cut = failure.cut.expect("the failure follows a cut");
     let read: CutOfCase = cut.to_string().parse().expect("what is displayed can be read");
     assert_eq!(read, cut);
-    let again = failure.case.run(Some(read), &mut Totals::default()).expect_err("the same cut");
+    let again = failure.case.run(Some(read), &mut Totals::default()).expect_err("the same cut fails again");
     assert_eq!((again.cut, again.what), (Some(cut), failure.what));
     let sound = Case { broken: None, ..failure.case };
     assert!(sound.run(Some(read), &mut Totals::default()).is_ok(), "the medium keeps its promises");

@@ -41,7 +41,7 @@ pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use stream::{Age, NewContent, Urgency};
 pub use survey::{
-    BlockUse, ChunkUse, FilledSlot, Finding, Place, RecordFacts, Severity, Survey, SurveyCalls, Surveyed,
-    SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
+    BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
+    Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
 pub use tile::{Link, Tile};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pantile_media::{Facts, FullReason, Medium, MediumError, MediumStatus, SyncPoint};
 
-use crate::cut::{CutMedium, Image, Keep, Kind};
+use crate::cut::{CutKind, CutMedium, Image, Keep};
 
 /// A point that never becomes durable, since the medium failed before it.
 const NEVER: SyncPoint = SyncPoint::new(u64::MAX);
@@ -68,7 +68,7 @@ pub struct FaultMedium {
 impl FaultMedium {
     /// A medium that holds what an image has.
     pub fn new(image: &Image, fault: Option<Fault>) -> Arc<Self> {
-        let inner = CutMedium::new(image, Kind::Memory, None);
+        let inner = CutMedium::new(image, CutKind::Memory, None);
         Arc::new(Self { inner, fault, progress: Mutex::default() })
     }
 

@@ -15,11 +15,11 @@ use pantile_nvm::NvmConfig;
 
 use crate::{Patience, Random};
 
-/// An empty directory, which is removed in the end.
+/// An empty directory, removed when this is dropped.
 #[derive(Debug)]
-pub struct Place(tempfile::TempDir);
+pub struct ScratchDir(tempfile::TempDir);
 
-impl Place {
+impl ScratchDir {
     /// Among the system's temporary files.
     ///
     /// # Panics
@@ -87,7 +87,7 @@ pub enum Bed {
 #[derive(Debug)]
 pub struct Home {
     bed: Bed,
-    place: Place,
+    place: ScratchDir,
     medium: Option<Arc<dyn Medium>>,
     collector: Collector,
     eager: Option<u64>,
@@ -100,7 +100,7 @@ impl Home {
     pub fn new(bed: Bed) -> Self {
         Self {
             bed,
-            place: Place::new(),
+            place: ScratchDir::new(),
             medium: None,
             collector: Collector::default(),
             eager: None,
@@ -184,7 +184,7 @@ impl Home {
             self.medium = Some(copy_of(&*db.medium()));
             return;
         }
-        let copy = Place::new();
+        let copy = ScratchDir::new();
         copy_all(&self.path(), &copy.path().join("db"));
         drop(running);
         drop(db);

@@ -1,8 +1,8 @@
-//! Where concurrent rooms take their atomics, locks and threads from.
+//! Atomics, locks and threads for the concurrent rooms.
 //!
-//! As a rule these are the types of the standard library and of parking_lot
-//! themselves. Under `--cfg pantile_shuttle` they are the ones in `model.rs`,
-//! which let a scheduler decide before every access which thread goes on; see
+//! Normally these are the types of the standard library and of parking_lot.
+//! Under `--cfg pantile_shuttle` they are the types in `model.rs`, which let a
+//! scheduler decide before every access which thread continues; see
 //! "Interleavings" in `docs/testing.md`.
 
 #[cfg(pantile_shuttle)]
@@ -21,13 +21,13 @@ mod native {
     pub use std::time::Instant;
     pub use std::{thread, thread_local};
 
-    /// What the standard library has under this name, as far as it concerns threads.
+    /// The part of `std::hint` that concerns threads.
     pub mod hint {
         pub use std::hint::spin_loop;
     }
 
-    /// Says that memory is about to be read or written which is not atomic
-    /// and which another protocol keeps others from changing.
+    /// Announces an access to memory that is not atomic and that another
+    /// protocol protects from concurrent change.
     #[inline(always)]
     pub fn plain_access() {}
 }

@@ -1,12 +1,12 @@
-//! The same interface, for the model checker shuttle.
+//! The same interface, backed by the model checker shuttle.
 //!
-//! All threads of a model run on one thread of the system, one at a time, and
-//! may be exchanged before every access to an atomic or a lock: memory is
-//! sequentially consistent, whatever `Ordering` says. Atomics are the plain
-//! words of the standard library, because the engine finds them in memory
-//! that it maps, fills with zeros and uses again.
+//! All threads of a model run on one thread of the system, one at a time. The
+//! scheduler may switch threads before every access to an atomic or a lock.
+//! Memory is sequentially consistent, whatever `Ordering` says. Atomics are the
+//! plain words of the standard library, because the engine finds them in memory
+//! that it maps, zero-fills and reuses.
 //!
-//! Time is simulated: it goes on with each access, and a sleep moves it on.
+//! Time is simulated: each access advances it, and so does a sleep.
 
 mod atomics;
 mod locks;
@@ -23,16 +23,16 @@ pub use crate::model_thread_local as thread_local;
 const STEP_NS: u64 = 40;
 
 std::thread_local! {
-    /// Simulated nanoseconds. Only differences are ever looked at, so nobody
-    /// sets it back between executions.
+    /// Simulated nanoseconds. Only differences matter, so executions do not
+    /// reset it.
     static NOW: Cell<u64> = const { Cell::new(0) };
-    /// A model runs on this thread, and threads may be exchanged.
+    /// Whether a model runs on this thread, so that threads may be switched.
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
-    /// The access that is about to be made reads and writes at once.
+    /// Whether the next access both reads and writes.
     static UPDATES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Atomics that are scheduling points.
+/// Atomics whose accesses are scheduling points.
 pub mod atomic {
     pub use super::atomics::*;
     pub use std::sync::atomic::Ordering;
@@ -40,7 +40,8 @@ pub mod atomic {
 
 /// Waiting without sleeping.
 pub mod hint {
-    /// Lets other threads of the model run: what is waited for, they do.
+    /// Lets the other threads of the model run, because one of them does what
+    /// this thread waits for.
     pub fn spin_loop() {
         super::thread::yield_now();
     }
@@ -64,13 +65,13 @@ pub mod thread {
         }
     }
 
-    /// Lets time pass and other threads run.
+    /// Advances time and lets other threads run.
     pub fn sleep(length: Duration) {
         super::advance(length);
         yield_now();
     }
 
-    /// What the standard library has under this name: here always two.
+    /// As in the standard library, but always two.
     ///
     /// # Errors
     /// None.
@@ -89,7 +90,7 @@ impl Instant {
         Self(Duration::from_nanos(NOW.get()))
     }
 
-    /// How long ago it was.
+    /// How much time has passed since.
     pub fn elapsed(&self) -> Duration {
         Self::now().0.saturating_sub(self.0)
     }
@@ -111,7 +112,7 @@ impl std::ops::Sub for Instant {
     }
 }
 
-/// A variable of each thread of the model.
+/// A thread-local variable of the model.
 #[derive(Debug)]
 pub struct LocalKey<T: 'static>(#[doc(hidden)] pub shuttle::thread::LocalKey<T>);
 
@@ -121,7 +122,7 @@ impl<T: Copy + 'static> LocalKey<Cell<T>> {
         self.0.with(Cell::get)
     }
 
-    /// Gives it a value.
+    /// Sets its value.
     pub fn set(&'static self, value: T) {
         self.0.with(|cell| cell.set(value));
     }
@@ -130,7 +131,7 @@ impl<T: Copy + 'static> LocalKey<Cell<T>> {
 #[doc(hidden)]
 pub use shuttle::thread::LocalKey as Inner;
 
-/// As in the standard library, for variables with a constant first value.
+/// As in the standard library, for variables with a constant initial value.
 #[macro_export]
 macro_rules! model_thread_local {
     ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const { $init:expr } $(;)?) => {
@@ -142,8 +143,8 @@ macro_rules! model_thread_local {
     };
 }
 
-/// Runs a model: from here on threads may be exchanged at every access.
-/// What has been made before was made without.
+/// Runs a model. From here on, threads may be switched at every access. What
+/// was created before, was created without switches.
 pub fn explore<R>(model: impl FnOnce() -> R) -> R {
     struct Quiet(bool);
     impl Drop for Quiet {
@@ -155,7 +156,7 @@ pub fn explore<R>(model: impl FnOnce() -> R) -> R {
     model()
 }
 
-/// Moves simulated time on.
+/// Advances simulated time.
 pub fn advance(length: Duration) {
     NOW.set(NOW.get() + STEP_NS + length.as_nanos() as u64);
 }
@@ -164,16 +165,16 @@ fn is_active() -> bool {
     ACTIVE.get() && !std::thread::panicking()
 }
 
-/// Says that memory is about to be read or written which is not atomic and
-/// which another protocol keeps others from changing: a scheduling point.
+/// Announces an access to memory that is not atomic and that another protocol
+/// protects from concurrent change. A scheduling point.
 #[inline]
 pub fn plain_access() {
     step();
 }
 
-/// For schedulers: whether the thread that is to be exchanged is about to read
-/// and write at once (to compare and exchange, to add): there protocols are
-/// decided.
+/// For schedulers: returns whether the thread to be switched out is about to
+/// read and write in one step (compare and exchange, add). Such steps decide
+/// protocols.
 pub fn is_before_update() -> bool {
     UPDATES.get()
 }
@@ -183,7 +184,7 @@ fn step() {
     exchange(false);
 }
 
-/// One before an access that reads and writes at once.
+/// A scheduling point before an access that both reads and writes.
 fn update() {
     exchange(true);
 }

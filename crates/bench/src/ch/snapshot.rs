@@ -21,12 +21,12 @@ pub struct Snapshot<'a> {
 }
 
 /// A district's, customer's or order's place: warehouse, district, number.
-pub type Place = (u16, u8, u32);
+pub type WarehouseKey = (u16, u8, u32);
 
 /// What queries want of a row of ORDER.
 pub struct Order {
     /// Warehouse, district, number.
-    pub key: Place,
+    pub key: WarehouseKey,
     /// The customer's number in the district.
     pub customer: u32,
     /// When it was entered.
@@ -53,7 +53,7 @@ impl Order {
     }
 
     /// Its customer.
-    pub fn customer(&self) -> Place {
+    pub fn customer(&self) -> WarehouseKey {
         (self.key.0, self.key.1, self.customer)
     }
 }
@@ -61,7 +61,7 @@ impl Order {
 /// What queries want of a row of ORDER-LINE.
 pub struct Line {
     /// Warehouse, district, number of its order.
-    pub order: Place,
+    pub order: WarehouseKey,
     /// Its number in the order.
     pub number: u8,
     /// What is sold.

@@ -16,11 +16,11 @@ use pantile_testkit::Random;
 /// Most tuples of a scan that is an operation.
 const MAX_SCAN: u32 = 100;
 
-/// The kinds of transaction, by [`Kind`].
+/// The kinds of transaction, by [`TransactionKind`].
 pub(super) const KINDS: [&str; 3] = ["transaction", "long", "table_scan"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum TransactionKind {
     /// Of the usual number of operations.
     Usual,
     /// Of another number of operations.
@@ -63,7 +63,7 @@ pub struct Client {
     next: Arc<AtomicU64>,
     random: Random,
     /// The transaction decided on.
-    kind: Kind,
+    kind: TransactionKind,
     /// Its operations.
     pub(super) ops: Vec<Op>,
     /// Where it begins if it is a table scan.
@@ -101,7 +101,7 @@ impl Client {
             keys: Arc::clone(keys),
             next: Arc::clone(&data.next),
             random,
-            kind: Kind::Usual,
+            kind: TransactionKind::Usual,
             ops: Vec::new(),
             scan_from: 0,
             field,
@@ -202,14 +202,14 @@ fn look_at(row: &Row<'_>) -> pantile::Result<()> {
 }
 
 impl Client {
-    fn draw_kind(&mut self) -> Kind {
+    fn draw_kind(&mut self) -> TransactionKind {
         let (sizes, random) = (self.sizes, &mut self.random);
         if random.percent(sizes.scan_share) {
-            Kind::TableScan
+            TransactionKind::TableScan
         } else if random.percent(sizes.long_share) {
-            Kind::Long
+            TransactionKind::Long
         } else {
-            Kind::Usual
+            TransactionKind::Usual
         }
     }
 
@@ -234,9 +234,9 @@ impl runner::Client for Client {
         self.kind = self.draw_kind();
         self.ops.clear();
         let ops = match self.kind {
-            Kind::Usual => self.sizes.usual,
-            Kind::Long => self.sizes.long,
-            Kind::TableScan => {
+            TransactionKind::Usual => self.sizes.usual,
+            TransactionKind::Long => self.sizes.long,
+            TransactionKind::TableScan => {
                 // So that no scan is shorter for where it begins.
                 let last = self.loaded.saturating_sub(self.sizes.scan.unwrap_or(u64::MAX));
                 self.scan_from = self.random.below(last + 1);
@@ -251,7 +251,7 @@ impl runner::Client for Client {
     }
 
     fn attempt(&mut self) -> Result<Outcome> {
-        if self.kind == Kind::TableScan {
+        if self.kind == TransactionKind::TableScan {
             self.scan_table()?;
             return Ok(Outcome::Committed);
         }

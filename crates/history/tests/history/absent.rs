@@ -1,7 +1,7 @@
 //! Reads of absent keys that have been deleted, and unknown outcomes.
 
 use crate::common::{d, ended, finds, none, r, s, t, w};
-use pantile_history::{Kind, Outcome};
+use pantile_history::{AnomalyKind, Outcome};
 
 #[test]
 fn absence_fits_before_and_after() {
@@ -13,7 +13,7 @@ fn absence_fits_before_and_after() {
 
 #[test]
 fn absence_must_fit_somewhere() {
-    // Absent only before T1 and after T3, seen together with T2.
+    // Absent only before T1 and after T3, but seen together with T2.
     finds(
         &[
             t(1, &[w(1, 10)]),
@@ -21,7 +21,7 @@ fn absence_must_fit_somewhere() {
             t(3, &[d(1, 12), w(2, 21)]),
             t(4, &[none(1), r(2, 20)]),
         ],
-        &[Kind::GSingle],
+        &[AnomalyKind::GSingle],
     );
     finds(
         &[
@@ -38,14 +38,15 @@ fn absence_must_fit_somewhere() {
 fn absence_before_the_last_insertion_is_certain() {
     let key = [t(1, &[w(1, 10)]), t(2, &[d(1, 11)])];
     let skew = [t(3, &[none(1), w(2, 20)]), t(4, &[none(2), w(1, 12)])];
-    finds(&[&key[..], &skew].concat(), &[Kind::G2Item]);
+    finds(&[&key[..], &skew].concat(), &[AnomalyKind::G2Item]);
     let phantom = [t(3, &[s(1, 1, &[]), w(2, 20)]), t(4, &[s(2, 2, &[]), w(1, 12)])];
-    finds(&[&key[..], &phantom].concat(), &[Kind::G2]);
+    finds(&[&key[..], &phantom].concat(), &[AnomalyKind::G2]);
 }
 
 #[test]
 fn write_skew_amid_deletions() {
-    // T3 saw key 1 absent after T2 or T6, and the former must be: T5 is after.
+    // T3 saw key 1 absent after T2 or after T6. It must be T2, because T5 comes
+    // later.
     let skew = [
         t(1, &[w(1, 10)]),
         t(2, &[d(1, 11), w(3, 30)]),
@@ -54,7 +55,7 @@ fn write_skew_amid_deletions() {
         t(5, &[r(1, 12), w(2, 21)]),
         t(6, &[d(1, 13)]),
     ];
-    finds(&skew, &[Kind::G2Item]);
+    finds(&skew, &[AnomalyKind::G2Item]);
     let mut fine = skew;
     fine[3] = t(4, &[r(2, 20), w(1, 12)]);
     finds(&fine, &[]);
@@ -77,7 +78,7 @@ fn tombstones_in_a_row_are_one() {
 fn a_deletion_may_lose_an_update() {
     finds(
         &[t(1, &[w(1, 10)]), t(2, &[r(1, 10), w(1, 11)]), t(3, &[r(1, 10), d(1, 12)])],
-        &[Kind::LostUpdate],
+        &[AnomalyKind::LostUpdate],
     );
     finds(
         &[
@@ -93,13 +94,14 @@ fn a_deletion_may_lose_an_update() {
 #[test]
 fn unknown_outcomes_count_once_seen() {
     let unknown = ended(1, Outcome::Unknown, &[w(1, 10), r(2, 20)]);
-    // It read from T2, which read from it.
-    finds(&[unknown.clone(), t(2, &[w(2, 20), r(1, 10)])], &[Kind::G1c]);
+    // It read from T2, and T2 read from it.
+    finds(&[unknown.clone(), t(2, &[w(2, 20), r(1, 10)])], &[AnomalyKind::G1c]);
     finds(&[unknown, t(2, &[w(2, 20), none(1)])], &[]);
-    // A value never written, read by a transaction that may have aborted.
+    // A value that was never written, read by a transaction that may have
+    // aborted.
     let doubtful = ended(1, Outcome::Unknown, &[w(1, 10), r(2, 99)]);
     finds(std::slice::from_ref(&doubtful), &[]);
-    finds(&[doubtful, t(2, &[r(1, 10)])], &[Kind::UnknownValue]);
+    finds(&[doubtful, t(2, &[r(1, 10)])], &[AnomalyKind::UnknownValue]);
 }
 
 #[test]
@@ -107,5 +109,5 @@ fn unknown_deletions_explain_absence() {
     let txns =
         [t(1, &[w(1, 10), w(2, 20)]), ended(2, Outcome::Unknown, &[d(1, 11)]), t(3, &[none(1), r(2, 20)])];
     finds(&txns, &[]);
-    finds(&[txns[0].clone(), txns[2].clone()], &[Kind::GSingle]);
+    finds(&[txns[0].clone(), txns[2].clone()], &[AnomalyKind::GSingle]);
 }

@@ -1,16 +1,16 @@
-//! Random executions, sound and broken, and what is found in them.
+//! Random executions, sound and broken, and the anomalies found in them.
 
 use std::collections::BTreeSet;
 
 use crate::common::store::{Load, Mode, run};
 use crate::common::well_linked;
-use pantile_history::{Check, History, Kind, Op, Outcome, Txn, check};
+use pantile_history::{AnomalyKind, Check, History, Op, Outcome, Txn, check};
 use pantile_testkit::Random;
 
 const SEEDS: u64 = 60;
 
-/// The kinds found in runs with any of the seeds.
-fn all_kinds(mode: Mode, load: Load) -> BTreeSet<Kind> {
+/// The kinds of anomalies found with any of the seeds.
+fn all_kinds(mode: Mode, load: Load) -> BTreeSet<AnomalyKind> {
     let mut kinds = BTreeSet::new();
     for seed in 0..SEEDS {
         let (history, check) = run(mode, load, seed);
@@ -22,11 +22,11 @@ fn all_kinds(mode: Mode, load: Load) -> BTreeSet<Kind> {
     kinds
 }
 
-fn has_g1(kinds: &BTreeSet<Kind>) -> bool {
-    [Kind::G1a, Kind::G1b, Kind::G1c].iter().any(|kind| kinds.contains(kind))
+fn has_g1(kinds: &BTreeSet<AnomalyKind>) -> bool {
+    [AnomalyKind::G1a, AnomalyKind::G1b, AnomalyKind::G1c].iter().any(|kind| kinds.contains(kind))
 }
 
-/// One transaction after the other, on a map.
+/// Runs one transaction after another, on a map.
 fn serial(seed: u64) -> History {
     let mut rng = Random::new(seed, 0);
     let mut state = std::collections::BTreeMap::new();
@@ -103,18 +103,18 @@ fn snapshots_show_write_skew_and_no_more() {
     for deletes in [0, 10, 30] {
         let load = Load { deletes, ..Load::MIXED };
         let kinds = all_kinds(Mode::Snapshot, load);
-        let expected = BTreeSet::from([Kind::G2Item, Kind::G2]);
+        let expected = BTreeSet::from([AnomalyKind::G2Item, AnomalyKind::G2]);
         assert!(!kinds.is_empty() && kinds.is_subset(&expected), "{kinds:?}");
     }
     let points = Load { scans: 0, ..Load::MIXED };
-    assert_eq!(all_kinds(Mode::Snapshot, points), [Kind::G2Item].into());
+    assert_eq!(all_kinds(Mode::Snapshot, points), [AnomalyKind::G2Item].into());
 }
 
 #[test]
 fn snapshots_with_unknown_outcomes_show_no_more() {
     let load = Load { unknown: 20, ..Load::MIXED };
     let kinds = all_kinds(Mode::Snapshot, load);
-    assert!(kinds.is_subset(&[Kind::G2Item, Kind::G2].into()), "{kinds:?}");
+    assert!(kinds.is_subset(&[AnomalyKind::G2Item, AnomalyKind::G2].into()), "{kinds:?}");
 }
 
 #[test]
@@ -122,18 +122,20 @@ fn read_committed_shows_read_skew() {
     for deletes in [0, 10, 30] {
         let load = Load { deletes, ..Load::MIXED };
         let kinds = all_kinds(Mode::ReadCommitted, load);
-        for expected in [Kind::GSingle, Kind::LostUpdate, Kind::NonRepeatableRead] {
+        for expected in [AnomalyKind::GSingle, AnomalyKind::LostUpdate, AnomalyKind::NonRepeatableRead] {
             assert!(kinds.contains(&expected), "{kinds:?}");
         }
-        assert!(!has_g1(&kinds) && !kinds.contains(&Kind::G0), "{kinds:?}");
-        assert!(!kinds.contains(&Kind::Internal), "{kinds:?}");
+        assert!(!has_g1(&kinds) && !kinds.contains(&AnomalyKind::G0), "{kinds:?}");
+        assert!(!kinds.contains(&AnomalyKind::Internal), "{kinds:?}");
     }
 }
 
 #[test]
 fn no_isolation_shows_everything_dirty() {
     let kinds = all_kinds(Mode::Nothing, Load::MIXED);
-    for expected in [Kind::G0, Kind::G1a, Kind::G1b, Kind::G1c, Kind::Internal] {
+    for expected in
+        [AnomalyKind::G0, AnomalyKind::G1a, AnomalyKind::G1b, AnomalyKind::G1c, AnomalyKind::Internal]
+    {
         assert!(kinds.contains(&expected), "{kinds:?}");
     }
 }
@@ -156,5 +158,5 @@ fn snapshots_of_pure_readers_are_clean() {
         let report = check.real_time(true).run(&history);
         assert!(report.is_strictly_serializable(), "{seed}: {report}");
     }
-    assert!(all_kinds(Mode::ReadCommitted, load).contains(&Kind::GSingle));
+    assert!(all_kinds(Mode::ReadCommitted, load).contains(&AnomalyKind::GSingle));
 }

@@ -1,14 +1,14 @@
-//! Small histories against all serial orders, one by one.
+//! Compares small histories with all serial orders, one by one.
 
 use std::collections::BTreeMap;
 
 use crate::common::store::{Load, Mode, run};
 use crate::common::{ended, history, well_linked};
-use pantile_history::{Check, History, Kind, Op, Outcome, Txn};
+use pantile_history::{AnomalyKind, Check, History, Op, Outcome, Txn};
 use pantile_testkit::Random;
 
-/// Whether the transactions, run in this order, see what they saw, and
-/// install versions in the order of timestamps.
+/// Whether the transactions, run in this order, see what they saw, and install
+/// versions in the order of timestamps.
 fn replays(order: &[&Txn]) -> bool {
     let mut state: BTreeMap<u64, u64> = BTreeMap::new();
     let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
@@ -44,7 +44,7 @@ fn replays(order: &[&Txn]) -> bool {
     true
 }
 
-/// Whether some order of the rest after the chosen replays.
+/// Whether some order of the rest, after the chosen ones, replays.
 fn some_order<'a>(chosen: &mut Vec<&'a Txn>, rest: &mut Vec<&'a Txn>, strict: bool) -> bool {
     let overdue = |txn: &&Txn| chosen.iter().any(|before| txn.end < before.begin);
     if !replays(chosen) || strict && rest.iter().any(overdue) {
@@ -67,7 +67,8 @@ fn serializable(history: &History, strict: bool) -> bool {
     some_order(&mut Vec::new(), &mut committed, strict)
 }
 
-/// Compares; returns whether there was an anomaly, and whether it was found.
+/// Compares the two verdicts. Returns whether there was an anomaly, and whether
+/// it was found.
 #[track_caller]
 fn compare(history: &History, strict: bool) -> (bool, bool) {
     let report = Check::new().real_time(strict).run(history);
@@ -78,7 +79,8 @@ fn compare(history: &History, strict: bool) -> (bool, bool) {
     (!truth, found)
 }
 
-/// Transactions that read whatever somebody writes, mostly in vain.
+/// Transactions that read values that some transaction may write; mostly they
+/// find none.
 fn arbitrary(seed: u64, deletions: bool) -> History {
     let mut rng = Random::new(seed, 0);
     let count = 2 + rng.below(3);
@@ -89,7 +91,7 @@ fn arbitrary(seed: u64, deletions: bool) -> History {
     let keys = 3;
     let txns: Vec<Txn> = (1..=count)
         .map(|id| {
-            // What it may have written at most once: its number and the key.
+            // The most that it can have written: its number and the key.
             let mut ops = Vec::new();
             for key in 0..keys {
                 match rng.below(4) {
@@ -159,11 +161,11 @@ fn agrees_about_toy_stores() {
                 let (anomalous, found) = compare(&history, false);
                 let kinds = Check::new().run(&history).kinds();
                 let most = match mode {
-                    Mode::Snapshot => Kind::G2Item,
-                    _ => Kind::NonRepeatableRead,
+                    Mode::Snapshot => AnomalyKind::G2Item,
+                    _ => AnomalyKind::NonRepeatableRead,
                 };
                 assert!(kinds.iter().all(|kind| *kind >= most), "{kinds:?}");
-                let flow = [Kind::G0, Kind::G1a, Kind::G1b, Kind::G1c];
+                let flow = [AnomalyKind::G0, AnomalyKind::G1a, AnomalyKind::G1b, AnomalyKind::G1c];
                 assert!(kinds.is_disjoint(&flow.into()), "{kinds:?}");
                 assert!(deletes > 0 || anomalous == found, "{history:#?}");
                 anomalies += u32::from(anomalous);

@@ -1,4 +1,4 @@
-//! Recording from several threads.
+//! Records from several threads.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -54,8 +54,8 @@ fn large_histories_of_few_keys() {
 
 #[test]
 fn large_histories_of_stale_readers() {
-    // Readers whose timestamps come late, among keys that come and go: many
-    // absences to be placed, all of which can be.
+    // Readers whose timestamps are late, among keys that are inserted and
+    // deleted. Many absences must be placed, and all of them can be.
     for (keys, writes, deletes) in [(100, 25, 15), (20, 20, 20), (1000, 20, 20)] {
         let load = Load { keys, writes, deletes, split: true, ..LOAD };
         assert!(time(Mode::Snapshot, load));

@@ -1,8 +1,8 @@
-//! Arrays of half words, two of them to an atomic word.
+//! Arrays of half words, two per atomic word.
 
 use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Puts half a word in at `pos` among `count`, two of them to a word.
+/// Inserts a half word at `pos` among `count`.
 pub(super) fn insert_half(words: &[AtomicU64], pos: usize, count: usize, half: u64) {
     let (first, last) = (pos / 2, count / 2);
     for i in (first + 1..=last).rev() {
@@ -14,7 +14,7 @@ pub(super) fn insert_half(words: &[AtomicU64], pos: usize, count: usize, half: u
     words[first].store(new, Relaxed);
 }
 
-/// Takes the half word at `pos` of `count` out.
+/// Removes the half word at `pos` among `count`.
 pub(super) fn remove_half(words: &[AtomicU64], pos: usize, count: usize) {
     let (first, last) = (pos / 2, (count - 1) / 2);
     for i in first..=last {

@@ -3,11 +3,11 @@
 //! ```text
 //! header | prefix | heads (cap) | values (cap) | tail refs (cap / 2) | fences, tails, free
 //! ```
-//! The *prefix* is what all keys of the node begin with. The *head* of a key is
-//! the word after it, and the *tail* what follows: searches run over the heads
-//! and look at tails only where heads are equal. How many entries there are
-//! places for (`cap`) is decided anew whenever a node is stored, from the mean
-//! length of its tails.
+//! The *prefix* is the words that all keys of the node begin with. The *head*
+//! of a key is the word after the prefix; the *tail* is the rest. Searches run
+//! over the heads, and look at tails only where heads are equal. The capacity
+//! in entries (`cap`) is chosen whenever a node is stored, from the mean length
+//! of its tails.
 
 mod halves;
 mod shape;
@@ -27,13 +27,14 @@ use pantile_base::sync::atomic::Ordering::Relaxed;
 pub(crate) const MAX_KEY_WORDS: usize = 384;
 /// The smallest and the largest node, in words.
 const NODE_WORDS: (usize, usize) = (264, 4104);
-/// How many keys and fences of the greatest length a node holds, if that does
-/// not make it too large. (Splits rely on six.)
+/// How many keys and fences of the greatest length a node holds, unless that
+/// makes it too large. Splits rely on six.
 const MAXIMAL_KEYS: usize = 16;
 const _: () = assert!(HEADER + 6 * (MAX_KEY_WORDS + 3) <= NODE_WORDS.1);
-/// Cache lines fetched ahead: header, prefix and most heads.
+/// Cache lines to prefetch: header, prefix and most heads.
 const PREFETCH_LINES: usize = 12;
-/// A node with fewer entries is never split before it is really full.
+/// A node with this many entries or fewer is never split before it is really
+/// full.
 const FEW: usize = 4;
 
 /// Keys of up to `max_key_words` words.
@@ -61,8 +62,8 @@ impl Wide {
         (entries, fences)
     }
 
-    /// Puts an entry in by storing the node anew: with another prefix, other
-    /// places, without lost tails.
+    /// Inserts an entry by storing the node anew: with a new prefix and a new
+    /// capacity, and without dead tails.
     #[cold]
     fn insert_anew(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
         let (mut entries, [low, high]) = self.reload(**node);
@@ -70,7 +71,7 @@ impl Wide {
         let range = 0..entries.len();
         let (few, low, high) = (range.len() <= FEW, low.as_deref(), high.as_deref());
         let content = Content { entries: &entries, range, low, high };
-        // Leave some room: storing anew at every insert would be slow.
+        // Leave some room: storing anew for every insert would be slow.
         let budget = if few { self.budget() } else { self.budget() / 16 * 15 };
         let fits = self.cost(&content) <= budget;
         if fits {
@@ -80,7 +81,7 @@ impl Wide {
     }
 }
 
-/// Finds by tail among the entries `from..to`, whose heads are equal.
+/// Searches by tail among the entries `from..to`, whose heads are equal.
 #[inline]
 fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64]) -> Slot {
     let (mut low, mut high) = (from, to);
@@ -97,11 +98,11 @@ fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64])
     Slot { pos: low, found: false }
 }
 
-/// How `key` compares with all keys of the node, as far as the prefix decides.
+/// Compares `key` with all keys of the node, as far as the prefix decides.
 #[inline(always)]
 fn compare_prefix(node: Node<'_>, shape: Shape, key: &[u64]) -> Ordering {
     if key.len() <= shape.prefix {
-        // A key that is the prefix, or part of it, is below all that are longer.
+        // A key that is the prefix or a part of it is below all longer keys.
         return compare(part(node, HEADER, shape.prefix), key).reverse().then(Ordering::Less);
     }
     compare(part(node, HEADER, shape.prefix), &key[..shape.prefix]).reverse()
@@ -245,19 +246,19 @@ impl Layout for Wide {
 }
 
 impl Wide {
-    /// How many entries to make places for, if the tails of those to come are as
-    /// long as the present ones.
+    /// The capacity to choose, if the tails to come are as long as the present
+    /// ones.
     fn places(&self, content: &Content<'_>) -> usize {
         let (count, prefix) = (content.range.len(), prefix_of(content));
         let spare = self.budget() - self.cost(content);
         let tails = content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
         let mean = if count == 0 { self.max_key_words } else { tails.div_ceil(count) };
-        // Half words: four for head and value, one for the place of the tail.
+        // In half words: four for head and value, one for the tail's location.
         count + 2 * spare / (5 + 2 * mean)
     }
 }
 
-/// How many words all keys share; every key has at least one more.
+/// How many words all keys share, leaving each key at least one more.
 fn prefix_of(content: &Content<'_>) -> usize {
     if content.range.is_empty() {
         return 0;
@@ -267,7 +268,7 @@ fn prefix_of(content: &Content<'_>) -> usize {
     common_prefix(first, last).min(first.len() - 1)
 }
 
-/// Writes words behind one another.
+/// Writes runs of words one after another.
 struct Heap<'a> {
     node: Node<'a>,
     top: usize,

@@ -1,10 +1,10 @@
-//! Where things are in a node for keys of several words.
+//! Where the parts of a node for keys of several words are.
 
 use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::node::{HEADER, META, Node};
 
-/// The shape of a node, kept in one header word.
+/// The shape of a node, packed into one header word.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) count: usize,
@@ -48,7 +48,7 @@ impl Shape {
     }
 }
 
-/// Words `from..from + len`, or none if that leaves the node (I4).
+/// Words `from..from + len`, or none if the range leaves the node (I4).
 #[inline(always)]
 pub(super) fn part(node: Node<'_>, from: usize, len: usize) -> &[AtomicU64] {
     node.words().get(from..from + len).unwrap_or(&[])
@@ -63,7 +63,7 @@ pub(super) fn load_words(words: &[AtomicU64]) -> impl Iterator<Item = u64> {
     words.iter().map(|word| word.load(Relaxed))
 }
 
-/// Where some words lie in the heap: offset and length in half a word.
+/// The location of some words in the heap: offset and length in half a word.
 #[inline(always)]
 pub(super) fn pack(at: usize, len: usize) -> u64 {
     (at as u64) << 16 | len as u64

@@ -9,12 +9,13 @@ use crate::common::{Key, Model, as_slice, check, new_index, scan_all, steps};
 use pantile_index::{Batch, Direction, Index, Insert, NodeArena, Scan};
 use pantile_testkit::{Random, mix};
 
-/// A key of one word, or of three with a common beginning.
+/// A key of one word, or of three words with a common prefix.
 fn key(words: usize, i: u64) -> Key {
     if words == 1 { vec![mix(i)] } else { vec![i % 3, mix(i), i] }
 }
 
-/// Each thread owns every fourth key and knows exactly what must be there.
+/// Each thread owns every fourth key and knows exactly which of them are
+/// present.
 #[test]
 fn disjoint_keys_belong_to_their_thread() {
     for words in [1, 3] {
@@ -50,7 +51,7 @@ fn run_own(index: &Index, words: usize, thread: u64) -> Model {
     model
 }
 
-/// Threads fight over few keys; every insert and removal that succeeded is
+/// Threads compete for a few keys. Every successful insert and removal is
 /// counted, and the counts must add up.
 #[test]
 fn overlapping_keys_add_up() {
@@ -77,8 +78,8 @@ fn overlapping_keys_add_up() {
     }
 }
 
-/// Keys that stay are found by every get and every scan, in order and once,
-/// while their neighbours come and go.
+/// Every get and every scan finds the keys that stay, in order and exactly
+/// once, while their neighbours are inserted and removed.
 #[test]
 fn what_stays_is_always_found() {
     for words in [1, 3] {
@@ -101,7 +102,7 @@ fn what_stays_is_always_found() {
     }
 }
 
-/// Fills and empties the space between the keys that stay, again and again.
+/// Fills and empties the gaps between the keys that stay, again and again.
 fn churn(index: &Index, stop: &AtomicBool, n: u64, thread: u64, make: &dyn Fn(u64) -> Key) {
     let mine = |i: &u64| !i.is_multiple_of(5) && i % 2 == thread;
     while !stop.load(Ordering::Relaxed) {
@@ -121,16 +122,16 @@ fn check_stayers(index: &Index, n: u64, round: usize, make: &dyn Fn(u64) -> Key)
     if direction == Direction::Backward {
         found.reverse();
     }
-    assert!(found.is_sorted_by(|a, b| a.0 < b.0), "in order, none twice");
+    assert!(found.is_sorted_by(|a, b| a.0 < b.0), "keys are in order, and none appears twice");
     let stayers = found.iter().filter(|(_, i)| i % 5 == 0).map(|(_, i)| *i);
-    assert!(stayers.eq((0..n).filter(|i| i % 5 == 0)), "all that stay");
+    assert!(stayers.eq((0..n).filter(|i| i % 5 == 0)), "all keys that stay are found");
     for i in (0..n).filter(|i| i % 5 == 0) {
         assert_eq!(index.get(&make(i), None), Some(i));
     }
 }
 
-/// A reader marks and scans at a timestamp; a writer with an older one inserts.
-/// Either the reader sees the key or the writer is refused.
+/// A reader marks and scans at a timestamp. A writer with an older timestamp
+/// inserts. Either the reader sees the key or the writer is refused.
 #[test]
 fn no_phantoms() {
     for words in [1, 3] {
@@ -160,13 +161,13 @@ fn no_phantoms() {
             });
             let (seen, done) = seen;
             for i in done {
-                assert!(seen.contains(&i), "round {round}: {i} slipped in behind the reader");
+                assert!(seen.contains(&i), "round {round}: key {i} appeared behind the reader");
             }
         }
     }
 }
 
-/// Reads the whole range at timestamp 9: by scan, or by a get of every key.
+/// Reads the whole range at timestamp 9, by a scan or by a get of every key.
 fn read_all(index: &Index, round: u64, make: &dyn Fn(u64) -> Key) -> Vec<u64> {
     let all = &Bound::Unbounded;
     let scan = |direction, limit| scan_all(index, all, all, direction, limit, Some(9));
@@ -178,7 +179,7 @@ fn read_all(index: &Index, round: u64, make: &dyn Fn(u64) -> Key) -> Vec<u64> {
     }
 }
 
-/// Two indexes that exchange their nodes all the time.
+/// Two indexes that keep exchanging their nodes.
 #[test]
 fn reused_nodes_do_not_confuse_readers() {
     let arena = Arc::new(NodeArena::new());

@@ -25,9 +25,9 @@ fn a_missed_get_forbids_older_inserts() {
         let index = filled(words, 0..10);
         assert_eq!(index.get(&make(words, 20), Some(50)), None);
         assert_eq!(insert(&index, words, 20, 49), Insert::Forbidden(50));
-        assert_eq!(insert(&index, words, 5, 1), Insert::Exists(5), "present keys are no gaps");
+        assert_eq!(insert(&index, words, 5, 1), Insert::Exists(5), "a present key is not a gap");
         assert_eq!(index.get(&make(words, 20), None), None, "nothing changed");
-        assert_eq!(insert(&index, words, 20, 50), Insert::Inserted, "the reader itself may");
+        assert_eq!(insert(&index, words, 20, 50), Insert::Inserted, "the reader itself may insert");
         assert_eq!(insert(&index, words, 21, 51), Insert::Inserted);
     }
 }
@@ -64,7 +64,7 @@ fn a_scan_forbids_older_inserts_in_its_range() {
         for i in 500..900 {
             assert_eq!(insert(&index, words, i * 10 + 1, 76), Insert::Forbidden(77));
         }
-        assert_eq!(insert(&index, words, 1, 76), Insert::Inserted, "far off the range");
+        assert_eq!(insert(&index, words, 1, 76), Insert::Inserted, "the key is far from the range");
         assert_eq!(insert(&index, words, 19_999, 76), Insert::Inserted);
     }
 }
@@ -116,8 +116,8 @@ fn merges_keep_the_newest_mark() {
 fn a_removal_leaves_its_floor() {
     for words in [1, 3] {
         let index = filled(words, 0..10);
-        assert!(!index.remove(&make(words, 3), 99, 70), "another value");
-        assert!(!index.remove(&make(words, 33), 33, 70), "no such key");
+        assert!(!index.remove(&make(words, 3), 99, 70), "the value differs");
+        assert!(!index.remove(&make(words, 33), 33, 70), "the key is absent");
         assert_eq!(insert(&index, words, 30, 2), Insert::Inserted, "nothing was removed");
         assert!(index.remove(&make(words, 3), 3, 70));
         assert_eq!(insert(&index, words, 3, 69), Insert::Forbidden(70));

@@ -7,7 +7,7 @@ use crate::common::{Key, Model, check, expected, new_index, scan_all, steps};
 use pantile_index::{Direction, Index, Insert, NodeArena};
 use pantile_testkit::{Random, mix};
 
-/// A source of keys, many of them drawn more than once.
+/// A source of keys. Many keys are drawn more than once.
 type KeySource = fn(&mut Random) -> Key;
 
 fn dense(rng: &mut Random) -> Key {

@@ -1,4 +1,4 @@
-//! How much memory indexes take, and that they give it back.
+//! How much memory indexes take, and that they return it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn fill(index: &Index, words: usize, keys: impl Iterator<Item = u64>) {
     keys.for_each(|i| assert_eq!(index.insert(&make(words, i), i, 0), Insert::Inserted));
 }
 
-/// Inserts at the right and removals at the left, for a long time.
+/// Many inserts at the right end and removals at the left end.
 #[test]
 fn a_queue_does_not_grow() {
     for words in [1, 3] {
@@ -31,7 +31,8 @@ fn a_queue_does_not_grow() {
     }
 }
 
-/// Many queues side by side in one index, like the new orders of each district.
+/// Many queues side by side in one index, such as the new orders of each
+/// district.
 #[test]
 fn queues_in_the_middle_do_not_grow() {
     let (index, length, n) = (new_index(2), 100, steps(20_000) as u64);
@@ -72,7 +73,7 @@ fn ordered_inserts_fill_their_leaves() {
             let index = new_index(words);
             fill(&index, words, (0..n).map(|i| if descending { n - i } else { i }));
             let per_key = index.bytes() / n;
-            assert!(cfg!(miri) || per_key <= most, "{words} words: {per_key} bytes a key");
+            assert!(cfg!(miri) || per_key <= most, "{words} words: {per_key} bytes per key");
         }
     }
 }
@@ -85,14 +86,14 @@ fn ordered_streams_fill_their_leaves() {
         fill(&index, 1, (0..10).map(|stream| stream << 40 | i));
     }
     let per_key = index.bytes() / (10 * n);
-    assert!(cfg!(miri) || per_key <= 20, "{per_key} bytes a key");
+    assert!(cfg!(miri) || per_key <= 20, "{per_key} bytes per key");
 }
 
 #[test]
 fn random_inserts_fill_two_thirds() {
     let (index, n, mut rng) = (new_index(1), steps(100_000) as u64, Random::new(1, 0));
     fill(&index, 1, (0..n).map(|_| rng.word()));
-    assert!(cfg!(miri) || index.bytes() / n <= 27, "{} bytes a key", index.bytes() / n);
+    assert!(cfg!(miri) || index.bytes() / n <= 27, "{} bytes per key", index.bytes() / n);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! An index while its leaves split, merge and are marked.
+//! An index while its leaves are split, merged and marked.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ fn scan(index: &Index, from: u64, to: u64, direction: Direction, mark: Option<u6
     found
 }
 
-/// A scan finds each entry once and in order that is there all the while,
-/// though its leaves are split under it.
+/// A scan finds every entry that stays, once and in order, even if its leaves
+/// are split during the scan.
 fn split_against_scan() {
     let index = filled(2 * LEAF, 1.0);
     explore(|| {
@@ -57,7 +57,8 @@ fn split_against_scan() {
     assert_eq!(scan(&index, 0, 2 * LEAF, Direction::Forward, None).len() as u64, LEAF + 2);
 }
 
-/// What stays is found while leaves are merged, whose memory is used again.
+/// Entries that stay are found while leaves are merged and their memory is
+/// reused.
 fn merge_against_get() {
     let index = filled(2 * LEAF, 0.5);
     let stays = |key: u64| key.is_multiple_of(8);
@@ -85,7 +86,7 @@ fn merge_against_get() {
 }
 
 /// I-5 (T8): a reader at 50 finds an entry that is inserted at 40, or the
-/// insert is refused, also if the leaf is split at that moment.
+/// insert is refused, even if the leaf is split at that moment.
 fn mark_against_insert() {
     let index = filled(2 * LEAF, 1.0);
     explore(|| {
@@ -100,10 +101,10 @@ fn mark_against_insert() {
         let entered = [65, 67].map(|key| match index.insert(&[key], key, 40) {
             Insert::Inserted => true,
             Insert::Forbidden(_) => false,
-            Insert::Exists(_) => panic!("nobody else enters {key}"),
+            Insert::Exists(_) => panic!("no other thread inserts {key}"),
         });
         let found = [by_key, by_range].map(|thread| thread.join().expect("no panic"));
-        assert!(entered[0] == found[0] || !entered[0], "entered {entered:?}, found {found:?}");
-        assert!(entered[1] == found[1] || !entered[1], "entered {entered:?}, found {found:?}");
+        assert!(entered[0] == found[0] || !entered[0], "inserted {entered:?}, found {found:?}");
+        assert!(entered[1] == found[1] || !entered[1], "inserted {entered:?}, found {found:?}");
     });
 }

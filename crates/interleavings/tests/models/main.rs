@@ -1,5 +1,5 @@
-//! The protocols that threads of the engine follow among each other, model by
-//! model. A model states in its first lines what must hold.
+//! The protocols between threads of the engine, one model each. The first lines
+//! of a model state what must hold.
 
 use std::process::ExitCode;
 
@@ -24,6 +24,6 @@ fn main() -> ExitCode {
 
 #[cfg(not(pantile_shuttle))]
 fn main() -> ExitCode {
-    println!("models need the model checker's atomics: scripts/interleave [SECONDS] [MODEL]");
+    println!("models need the model checker's atomics; run scripts/interleave [SECONDS] [MODEL]");
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! Blocks are emptied, freed and used again while others look into them.
+//! Blocks are emptied, freed and reused while other threads read them.
 
 use pantile::Isolation;
 use pantile_base::sync::model::explore;
@@ -16,12 +16,13 @@ pub const MODELS: &[Model] = &[
     Model { name: "queues_are_taken_over", rounds: 200, scale: 11, run: queues_are_taken_over },
 ];
 
-/// Rounds of the collector after which a block whose contents are all
-/// superseded has been freed, if nobody is in the way.
+/// Rounds of the collector after which a fully superseded block has been freed,
+/// if no transaction prevents it.
 const ENOUGH: u32 = 6;
 
-/// I-11, pins (T6): who has found a version that is too new goes on from there,
-/// though its block may be superseded, freed and written again meanwhile.
+/// I-11, pins (T6): a reader that has found a version that is too new can
+/// continue from it, although its block may meanwhile be superseded, freed and
+/// rewritten.
 fn free_against_walk() {
     let small = Small::new(2);
     small.put_later(&[1], 1);
@@ -47,8 +48,8 @@ fn free_against_walk() {
     small.check(&[(1, 7), (2, 7)]);
 }
 
-/// I-3, I-11: a row keeps its bytes as long as the transaction runs that has
-/// borrowed it, at every level.
+/// I-3, I-11: a borrowed row keeps its bytes for as long as the transaction
+/// that borrowed it runs, at every isolation level.
 fn free_against_borrowed_row() {
     let small = Small::new(2);
     small.put_later(&[1], 1);
@@ -73,8 +74,8 @@ fn free_against_borrowed_row() {
     small.check(&[(1, 6), (2, 6)]);
 }
 
-/// The same for transactions that read by statement, which may see anything
-/// that was newest since they began.
+/// The same for transactions that read by statement. They may see any version
+/// that was the newest at some time since they began.
 fn free_against_statements() {
     let small = Small::new(2);
     small.put_later(&[1, 2], 1);
@@ -97,8 +98,8 @@ fn free_against_statements() {
     small.check(&[(1, 8), (2, 8)]);
 }
 
-/// I-13 (T13): chains lead through blocks that are gone, by tiles that are kept
-/// and the numbers of lives.
+/// I-13 (T13): chains lead through freed blocks, by their kept tiles and the
+/// generations in the links.
 fn unlink_against_walk() {
     let small = Small::new(2);
     small.put_later(&[1], 1);
@@ -126,13 +127,13 @@ fn unlink_against_walk() {
     small.check(&[(1, 9)]);
 }
 
-/// I-1: an anchor is moved to a copy, or changed by a writer, and readers find
-/// the newest version whichever it names.
+/// I-1: a collector moves an anchor to a copy, or a writer changes it. Readers
+/// find the newest version, whichever address the anchor holds.
 fn relocate() {
     let small = Small::new(3);
     small.put_later(&[1, 2, 3], 1);
     small.put_later(&[2, 3, 4], 2);
-    // The next round moves the survivor.
+    // The next round relocates the survivor.
     small.collect(2);
     explore(|| {
         let collecting = small.spawn(|small| small.collect(2));
@@ -151,8 +152,8 @@ fn relocate() {
     small.check(&[(1, 4), (2, 2), (3, 2), (4, 2)]);
 }
 
-/// T18: what threads leave that stop others work off, one at a time, and
-/// nothing is freed twice or forgotten.
+/// T18: running threads work off the queues of stopped threads, one at a time.
+/// Nothing is freed twice or forgotten.
 fn queues_are_taken_over() {
     let small = Small::new(2);
     (1..=4).for_each(|key| small.put_later(&[key], 1));

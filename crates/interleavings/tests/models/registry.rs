@@ -1,4 +1,4 @@
-//! Transactions begin and end while others ask who runs.
+//! Transactions begin and end while others ask which transactions run.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const MODELS: &[Model] = &[
     },
 ];
 
-/// Notes of the threads of a model, which are no part of it.
+/// What a model's threads record. Recording is not part of the model.
 struct Notes<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Notes<T> {
@@ -62,8 +62,9 @@ const KINDS: [Begin; 4] =
 
 /// I-4: no transaction that runs reads below `watermark - 1`.
 ///
-/// Found by seed 1359: a safe reader that began behind a look at all slots took
-/// its snapshot from the watermark before the look's result was stored in it.
+/// Found by seed 1359: a safe reader began behind a scan of the slots. It took
+/// its snapshot from the watermark before the result of the scan was stored
+/// there.
 fn begin_against_watermark() {
     let registry = registry();
     let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
@@ -97,20 +98,21 @@ fn begin_against_watermark() {
     }
 }
 
-/// I-11: whoever is told who runs hears of every transaction that reads, now
-/// or later, between two times that it asks about.
+/// I-11: a running set covers every transaction that reads, now or later,
+/// between two timestamps.
 fn check_sets(sets: Vec<RunningSet>, reads: &[(Begin, Timestamp)]) {
     for set in sets {
         for &(kind, ts) in reads {
             let next = Timestamp::from_raw(ts.get() + 1);
-            assert!(set.may_see(ts, next), "{kind:?} reads at {ts:?}, which {set:?} does not know");
-            assert!(set.min() <= ts, "{kind:?} reads at {ts:?}, below the least of {set:?}");
+            assert!(set.may_see(ts, next), "{kind:?} reads at {ts:?}, which {set:?} does not cover");
+            assert!(set.min() <= ts, "{kind:?} reads at {ts:?}, below the minimum of {set:?}");
         }
     }
 }
 
-/// Found by seed 124: a safe reader that took the time of the look for its
-/// snapshot read just below, where the set said that nobody would.
+/// Found by seed 124: a safe reader took the time of the scan as its snapshot
+/// and read just below it, where the set claimed that no transaction would
+/// read.
 fn begin_against_running_set() {
     let registry = registry();
     let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
@@ -159,8 +161,8 @@ fn statements_against_running_set() {
     check_sets(sets.take(), &reads.take());
 }
 
-/// Nobody publishes at or below a safe snapshot that has been given, and they
-/// do not go back (I-6).
+/// No transaction publishes at or below a safe snapshot that was handed out,
+/// and safe snapshots never fall (I-6).
 fn safe_snapshots_against_writers() {
     let registry = registry();
     let snapshots = Notes::new();
@@ -174,7 +176,7 @@ fn safe_snapshots_against_writers() {
                 plain_access();
                 // This is the moment of publication.
                 snapshots
-                    .each(|&at| assert!(at < ts, "{kind:?} publishes at {ts:?}, a snapshot is of {at:?}"));
+                    .each(|&at| assert!(at < ts, "{kind:?} publishes at {ts:?}, below the snapshot {at:?}"));
                 registry.release(slot);
             })
         });
@@ -182,7 +184,7 @@ fn safe_snapshots_against_writers() {
         for _ in 0..3 {
             let (slot, ts) = registry.begin(Begin::SafeReader).expect("a slot");
             snapshots.add(ts);
-            assert!(ts >= last, "a snapshot of {ts:?} after one of {last:?}");
+            assert!(ts >= last, "snapshot {ts:?} follows snapshot {last:?}");
             last = ts;
             registry.release(slot);
         }

@@ -1,5 +1,5 @@
-//! Versions are taken out of chains, and their slots written again, while
-//! others look at them.
+//! Versions are removed from chains, and their slots are rewritten, while other
+//! threads read them.
 
 use pantile::{Collector, Isolation};
 use pantile_base::sync::model::explore;
@@ -16,15 +16,15 @@ pub const MODELS: &[Model] = &[
 ];
 
 /// Rounds of the collector after which a version that nobody sees has been
-/// freed, if nobody is in the way.
+/// freed, if no transaction prevents it.
 const ENOUGH: u32 = 4;
 
-/// I-11, pins (T6): versions are taken out of the middle of a chain that an
-/// old reader walks, and their slots go to others while it is on its way.
+/// I-11, pins (T6): versions are removed from the middle of a chain while an
+/// old reader walks it, and their slots are reused.
 fn skip_against_walk() {
     let small = Small::beside(pantile_rivals::STEAM, 2);
     small.put_later(&[1], 1);
-    // Whoever gets into the chain of the other row finds another number.
+    // A reader that strays into the other row's chain finds a different number.
     small.put_later(&[2], 100);
     let reader = small.db.begin_with(at(Isolation::Snapshot)).expect("begin");
     (2..4).for_each(|n| small.put_later(&[1], n));
@@ -45,8 +45,8 @@ fn skip_against_walk() {
     small.check(&[(1, 6), (2, 10)]);
 }
 
-/// The same at the end of chains: readers begin and end while what lies below
-/// the watermark is cut off.
+/// The same at the end of chains: readers begin and end while the versions
+/// below the watermark are cut off.
 fn cut_against_walk() {
     let small = Small::beside(pantile_rivals::N2DB, 2);
     (1..4).for_each(|n| small.put_later(&[1, 2], n));
@@ -72,8 +72,9 @@ fn cut_against_walk() {
     small.check(&[(1, 8), (2, 8)]);
 }
 
-/// Who writes a tuple prunes its chain while others cut off what they have
-/// found in lists: a version is retired once, or its slot is freed twice.
+/// A writer prunes the chain of its tuple while other threads cut off the
+/// versions in their lists. A version must be retired once, or its slot would
+/// be freed twice.
 fn cut_against_prune() {
     let small = Small::beside(pantile_rivals::STEAM, 2);
     (1..4).for_each(|n| small.put_later(&[1, 2], n));
@@ -89,8 +90,8 @@ fn cut_against_prune() {
     small.check(&[(1, 6), (2, 6)]);
 }
 
-/// I-3, I-11: a row keeps its bytes as long as the transaction runs that has
-/// borrowed it, at every level.
+/// I-3, I-11: a borrowed row keeps its bytes for as long as the transaction
+/// that borrowed it runs, at every isolation level.
 fn recycle_against_borrowed_row() {
     let small = Small::beside(pantile_rivals::HYPER, 2);
     small.put_later(&[1, 2], 1);

@@ -1,4 +1,4 @@
-//! A small database, and rows that show any mixture of two versions.
+//! A small database, and rows that reveal any mixture of two versions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use pantile_base::sync::model::advance;
 use pantile_base::sync::thread::{self, JoinHandle};
 use pantile_media::{DramMedium, MapOptions};
 
-/// Bytes of a row: so large that a chunk has a few dozen blocks only, which
-/// are all made and looked at in each execution.
+/// Bytes of a row. Large, so that a chunk has only a few dozen blocks, because
+/// each execution creates and scans all of them.
 const ROW_BYTES: usize = 30_000;
 
 const EPOCH: Duration = Duration::from_micros(100);
 
-/// A database in memory, whose blocks hold a few contents and are emptied as
-/// soon as half of them is superseded, and its one table.
+/// A database in memory with one table. Its blocks hold a few contents and are
+/// emptied as soon as half of the contents are superseded.
 pub struct Small {
     pub db: Database,
     pub table: Table,
@@ -43,7 +43,7 @@ impl Small {
         Self { db, table, medium, collector, block_slots }
     }
 
-    /// The same for another thread of the model.
+    /// The same database for another thread of the model.
     pub fn share(&self) -> Self {
         Self {
             db: self.db.clone(),
@@ -54,26 +54,28 @@ impl Small {
         }
     }
 
-    /// Runs a thread of the model.
+    /// Spawns a thread of the model.
     pub fn spawn(&self, run: impl FnOnce(Self) + Send + 'static) -> JoinHandle<()> {
         let own = self.share();
         thread::spawn(move || run(own))
     }
 
-    /// Writes the n-th version of some rows in one transaction, whatever it takes.
+    /// Writes the n-th version of some rows in one transaction, and retries
+    /// until it succeeds.
     pub fn put(&self, keys: &[u64], n: u64) {
         let put = |txn: &mut Transaction| keys.iter().try_for_each(|&key| put(txn, &self.table, key, n));
         self.db.run(put).expect("a commit");
     }
 
-    /// As [`Small::put`], in an epoch of its own.
+    /// As [`Small::put`], in a new epoch.
     pub fn put_later(&self, keys: &[u64], n: u64) {
         advance(EPOCH * 2);
         self.put(keys, n);
         advance(EPOCH * 2);
     }
 
-    /// The collector does some rounds of all it can, in epochs of their own.
+    /// Runs several rounds of everything the collector can do, each in a new
+    /// epoch.
     pub fn collect(&self, rounds: u32) {
         for _ in 0..rounds {
             advance(EPOCH * 2);
@@ -91,7 +93,8 @@ impl Small {
         self.db.stats().collector.versions_reclaimed
     }
 
-    /// Everything is there: now, and when the database is next opened.
+    /// Checks that all rows are present, now and after the database is
+    /// reopened.
     pub fn check(self, expected: &[(u64, u64)]) {
         assert_eq!(all(&self.db.begin_read().expect("begin"), &self.table).expect("rows"), expected);
         self.db.close().expect("nothing runs");
@@ -116,7 +119,8 @@ fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32) -> Dat
     options.collector(collector).recovery_threads(1).open("unused").expect("open")
 }
 
-/// Transactions of this kind wait for others; a wait that does not end is a deadlock of the model.
+/// Transactions with this isolation wait for others. A wait that never ends is
+/// a deadlock in the model.
 pub fn at(isolation: Isolation) -> TransactionOptions {
     TransactionOptions::new().isolation(isolation).conflict(ConflictPolicy::Wait(Duration::from_secs(10)))
 }
@@ -129,12 +133,12 @@ pub fn put(txn: &mut Transaction, table: &Table, key: u64, n: u64) -> Result<()>
     txn.upsert(table, &[key.into(), n.into(), Value::Bytes(&data(key, n))]).map(|_| ())
 }
 
-/// Which version of a row this is.
+/// The version of a row.
 pub fn version(row: &Row<'_>) -> u64 {
     let (key, n) = (row.get::<u64>(0).expect("a key"), row.get::<u64>(1).expect("a number"));
     let expected = (key * 31 + n * 7) as u8;
     let bytes = row.get::<&[u8]>(2).expect("bytes");
-    assert!(bytes.iter().all(|&b| b == expected), "the bytes are those of version {n} of row {key}");
+    assert!(bytes.iter().all(|&b| b == expected), "all bytes belong to version {n} of row {key}");
     n
 }
 
@@ -149,7 +153,7 @@ pub fn all(txn: &Transaction, table: &Table) -> Result<Vec<(u64, u64)>> {
         .collect()
 }
 
-/// What succeeded, or `None` if others were in the way.
+/// The result, or `None` if it conflicted with another transaction.
 pub fn unless_conflict<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(done) => Some(done),

@@ -1,4 +1,4 @@
-//! Transactions beside each other: what is seen, and who waits for whom.
+//! Concurrent transactions: what they see, and which waits for which.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ fn readers() -> [TransactionOptions; 4] {
     ]
 }
 
-/// Sees both of two rows as the same transaction left them, twice.
+/// Sees both rows as one transaction left them, twice.
 fn reads_pairs(small: &Small, kind: TransactionOptions) {
     let reader = small.db.begin_with(kind).expect("begin");
     let pair = || Ok((get(&reader, &small.table, 1)?, get(&reader, &small.table, 2)?));
     let Some(seen) = unless_conflict(pair()) else { return };
     assert_eq!(seen.0, seen.1, "{kind:?}");
-    assert_eq!(unless_conflict(pair()).unwrap_or(seen), seen, "{kind:?} reads again");
+    assert_eq!(unless_conflict(pair()).unwrap_or(seen), seen, "{kind:?} reads the same again");
 }
 
 fn install(level: Isolation) {
@@ -73,8 +73,8 @@ fn late_install_against_read() {
     install(Isolation::Snapshot);
 }
 
-/// Who begins after a commit was acknowledged sees it; a safe snapshot never
-/// shows what an older one did not, in part.
+/// A transaction that begins after a commit was acknowledged sees it. A safe
+/// snapshot never shows less than an older one did.
 fn acknowledged_is_seen() {
     let small = Small::new(4);
     small.put(&[1, 2], 1);
@@ -89,7 +89,7 @@ fn acknowledged_is_seen() {
                     let Some(seen) = unless_conflict(get(&reader, &small.table, 1)) else { continue };
                     assert!(
                         !known || seen == Some(2),
-                        "{kind:?} sees version {seen:?} after it was told of 2"
+                        "{kind:?} sees version {seen:?} after version 2 was acknowledged"
                     );
                 }
             })
@@ -101,7 +101,7 @@ fn acknowledged_is_seen() {
     small.check(&[(1, 2), (2, 2)]);
 }
 
-/// Moves `n` from one row to the other, unless somebody is in the way.
+/// Moves `n` from one row to the other, unless another transaction conflicts.
 fn transfer(small: &Small, level: Isolation, from: u64, to: u64) {
     let move_one = || {
         let mut txn = small.db.begin_with(at(level)).expect("begin");
@@ -114,12 +114,12 @@ fn transfer(small: &Small, level: Isolation, from: u64, to: u64) {
     unless_conflict(move_one());
 }
 
-/// Late writers announce where they will publish, so that whoever takes a
-/// snapshot meanwhile, safe or not, sees all of a transfer or nothing (I-6).
+/// Late writers announce where they will publish. So a snapshot taken
+/// meanwhile, safe or not, sees all of a transfer or nothing (I-6).
 fn commit_against_snapshot() {
     let small = Small::new(4);
     small.put(&[1, 2], 10);
-    // Later safe snapshots are not of before that.
+    // Safe snapshots taken from here on are not older than this point.
     small.db.begin_safe_snapshot().expect("begin").rollback();
     explore(|| {
         let writing = [
@@ -139,7 +139,7 @@ fn commit_against_snapshot() {
     small.check(&rows);
 }
 
-/// Every increment that was acknowledged counts, whatever the levels.
+/// Every acknowledged increment counts, whatever the isolation levels.
 fn no_update_is_lost() {
     let small = Small::new(4);
     small.put(&[1], 1);
@@ -164,7 +164,7 @@ fn no_update_is_lost() {
     small.check(&[(1, 1 + done)]);
 }
 
-/// I-5: of two that read what the other writes, one fails.
+/// I-5: if each of two transactions reads what the other writes, one fails.
 fn no_write_skew() {
     let small = Small::new(4);
     small.put(&[1, 2], 1);
@@ -188,8 +188,8 @@ fn no_write_skew() {
     small.check(&rows);
 }
 
-/// I-5 for gaps (T8): of two that insert what the other has found absent, by
-/// key or in a range, one fails.
+/// I-5 for gaps (T8): if each of two transactions inserts what the other found
+/// absent, by key or in a range, one fails.
 fn no_phantoms() {
     let small = Small::new(4);
     small.put(&[5], 1);
@@ -218,7 +218,7 @@ fn no_phantoms() {
     small.check(&rows);
 }
 
-/// T10: of two that insert the same key one is refused.
+/// T10: if two transactions insert the same key, one is refused.
 fn unique_keys() {
     let small = Small::new(4);
     let insert = |small: &Small, level, n: u64| -> u64 {
@@ -248,8 +248,8 @@ fn unique_keys() {
     small.check(&rows);
 }
 
-/// Whoever waits is woken, and of those who wait in a circle one at least is
-/// refused: the limits of waits, which end nothing here, are not needed.
+/// Every waiter is woken. Of transactions that wait in a cycle, at least one is
+/// refused. Time limits, which end no wait in a model, are not needed.
 fn circles_of_waits_end() {
     let small = Small::new(4);
     small.put(&[1, 2], 1);

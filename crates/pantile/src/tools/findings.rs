@@ -21,7 +21,7 @@ pub enum Severity {
 /// Where something is on the medium, as far as known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Place {
+pub struct Location {
     /// Byte offset in the data file.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub offset: Option<u64>,
@@ -45,14 +45,14 @@ pub struct Place {
     pub tuple: Option<u64>,
 }
 
-impl From<pantile_store::Place> for Place {
-    fn from(place: pantile_store::Place) -> Self {
-        let pantile_store::Place { offset, chunk, block, slot, table, tuple } = place;
+impl From<pantile_store::MediumLocation> for Location {
+    fn from(place: pantile_store::MediumLocation) -> Self {
+        let pantile_store::MediumLocation { offset, chunk, block, slot, table, tuple } = place;
         Self { offset: Some(offset), chunk, block, slot, table_id: table, table: None, tuple }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         parts.extend(self.offset.map(|offset| format!("offset {offset}")));
@@ -76,7 +76,7 @@ impl fmt::Display for Place {
 pub struct Finding {
     /// Where.
     #[cfg_attr(feature = "serde", serde(flatten))]
-    pub place: Place,
+    pub place: Location,
     /// How bad it is.
     pub severity: Severity,
     /// What.
@@ -86,7 +86,7 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = if self.severity == Severity::Damage { "damage" } else { "notice" };
-        match self.place == Place::default() {
+        match self.place == Location::default() {
             true => write!(f, "{severity}: {}", self.what),
             false => write!(f, "{severity}: {}: {}", self.place, self.what),
         }
@@ -127,23 +127,26 @@ impl Findings {
         }
     }
 
-    pub fn damage(&self, place: impl Into<Place>, what: impl Into<String>) {
+    pub fn damage(&self, place: impl Into<Location>, what: impl Into<String>) {
         self.add(Finding { place: place.into(), severity: Severity::Damage, what: what.into() });
     }
 
-    pub fn notice(&self, place: impl Into<Place>, what: impl Into<String>) {
+    pub fn notice(&self, place: impl Into<Location>, what: impl Into<String>) {
         self.add(Finding { place: place.into(), severity: Severity::Notice, what: what.into() });
     }
 
     /// Notes what is wrong with the file before its contents are known.
     pub fn note_file(&self, view: &ViewMedium) {
         for &at in view.unreadable() {
-            self.damage(pantile_store::Place::at(at), "the device cannot read this page of 4096 bytes");
+            self.damage(
+                pantile_store::MediumLocation::at(at),
+                "the device cannot read this page of 4096 bytes",
+            );
         }
         let len = view.file_len();
         if !len.is_multiple_of(CHUNK_BYTES) {
             let what = format!("the file has {len} bytes, which are not whole chunks: it has been truncated");
-            self.damage(pantile_store::Place::at(len), what);
+            self.damage(pantile_store::MediumLocation::at(len), what);
         }
     }
 

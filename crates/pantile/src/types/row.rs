@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use pantile_base::Timestamp;
 
 use crate::types::error::{Error, Result};
-use crate::types::schema::{Column, Place, Schema, Type};
+use crate::types::schema::{Column, ColumnLocation, Schema, Type};
 use crate::types::value::{Decimal, Value};
 
 /// Most bytes of a row, without values out of line.
@@ -45,8 +45,8 @@ pub(crate) fn encode<'a>(
             put_bit(&mut out[start..], 0, column.null_bit, true);
         }
         match column.place {
-            Place::Fixed(at) => put_fixed(column.ty, value, &mut out[start + at as usize..]),
-            Place::Variable { nth, large } => {
+            ColumnLocation::Fixed(at) => put_fixed(column.ty, value, &mut out[start + at as usize..]),
+            ColumnLocation::Variable { nth, large } => {
                 let bytes = variable_bytes(value);
                 if moved.contains(&n) {
                     let id = move_out(bytes);
@@ -226,11 +226,11 @@ impl<'a> Encoded<'a> {
     #[inline]
     pub fn raw(&self, column: &Column) -> &'a [u8] {
         match column.place {
-            Place::Fixed(at) => {
+            ColumnLocation::Fixed(at) => {
                 let at = at as usize;
                 &self.bytes[at..at + column.ty.fixed_len().unwrap_or(0)]
             }
-            Place::Variable { nth, .. } => {
+            ColumnLocation::Variable { nth, .. } => {
                 let start = if nth == 0 { self.schema.heap_at } else { self.end(nth - 1) };
                 &self.bytes[start..self.end(nth)]
             }
@@ -245,7 +245,7 @@ impl<'a> Encoded<'a> {
 
     pub fn is_out_of_line(&self, column: &Column) -> bool {
         match column.place {
-            Place::Variable { large: Some(b), .. } => bit(self.bytes, self.schema.large_at, b),
+            ColumnLocation::Variable { large: Some(b), .. } => bit(self.bytes, self.schema.large_at, b),
             _ => false,
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Encoded<'a> {
 /// Overwrites a value in the fixed part of an encoded row. Returns false if the
 /// column is of variable length.
 pub(crate) fn overwrite_fixed(bytes: &mut [u8], column: &Column, value: &Value<'_>) -> bool {
-    let Place::Fixed(at) = column.place else {
+    let ColumnLocation::Fixed(at) = column.place else {
         return false;
     };
     put_bit(bytes, 0, column.null_bit, matches!(value, Value::Null));
@@ -298,7 +298,7 @@ pub(crate) fn splice(
     large: bool,
 ) -> Result<()> {
     let column = &schema.columns[n];
-    let Place::Variable { nth, large: large_bit } = column.place else {
+    let ColumnLocation::Variable { nth, large: large_bit } = column.place else {
         return Ok(());
     };
     let old = Encoded { schema, bytes: row };

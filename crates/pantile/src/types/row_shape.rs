@@ -3,7 +3,7 @@
 //! Recovery checks before it relies on them.
 
 use crate::types::row::{Encoded, MAX_ROW, OUT_OF_LINE_BYTES, Stored};
-use crate::types::schema::{Column, Place, Type};
+use crate::types::schema::{Column, ColumnLocation, Type};
 use crate::types::value::Value;
 
 impl Encoded<'_> {
@@ -34,7 +34,7 @@ impl Encoded<'_> {
     fn is_readable(&self, column: &Column) -> bool {
         let raw = self.raw(column);
         match column.ty {
-            _ if self.is_null(column) => matches!(column.place, Place::Fixed(_)) || raw.is_empty(),
+            _ if self.is_null(column) => matches!(column.place, ColumnLocation::Fixed(_)) || raw.is_empty(),
             Type::String(max) | Type::Bytes(max) if self.is_out_of_line(column) => {
                 let len = |raw: &[u8]| raw[8..].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
                 raw.len() == OUT_OF_LINE_BYTES && len(raw) <= u64::from(max)

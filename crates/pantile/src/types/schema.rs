@@ -193,19 +193,19 @@ pub(crate) struct Column {
     pub ty: Type,
     /// Bit in the null bitmap.
     pub null_bit: Option<u16>,
-    pub place: Place,
+    pub place: ColumnLocation,
 }
 
 impl Column {
     /// Whether its values can be stored out of line.
     pub fn can_move_out(&self) -> bool {
-        matches!(self.place, Place::Variable { large: Some(_), .. })
+        matches!(self.place, ColumnLocation::Variable { large: Some(_), .. })
     }
 }
 
 /// Where a column's bytes are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum ColumnLocation {
     /// At this offset from the start of the row.
     Fixed(u32),
     /// The n-th value of variable length; `large` its bit in the out-of-line bitmap.
@@ -239,11 +239,11 @@ impl Schema {
             let place = if let Some(len) = column.ty.fixed_len() {
                 let at = u32::try_from(fixed_at).map_err(|_| too_wide(def))?;
                 fixed_at += len;
-                Place::Fixed(at)
+                ColumnLocation::Fixed(at)
             } else {
                 let bit = next_bit(may_be_large(column.ty), &mut large);
                 variable += 1;
-                Place::Variable { nth: variable - 1, large: bit }
+                ColumnLocation::Variable { nth: variable - 1, large: bit }
             };
             let null_bit = next_bit(column.nullable, &mut null_bit);
             columns.push(Column { name: column.name.clone(), ty: column.ty, null_bit, place });

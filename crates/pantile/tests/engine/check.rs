@@ -10,7 +10,7 @@ use pantile::{
     BlockState, CheckOptions, CheckReport, Database, Error, IndexDef, Options, Severity, TableDef, Type,
     Value, check, inspect,
 };
-use pantile_testkit::{Place, Random, SeedNote, eager, seeds};
+use pantile_testkit::{Random, ScratchDir, SeedNote, eager, seeds};
 
 fn options() -> CheckOptions {
     CheckOptions::new().threads(2)
@@ -27,8 +27,8 @@ fn sound(path: &Path) -> CheckReport {
 }
 
 /// A closed database with everything that the format has.
-fn made() -> (Place, PathBuf) {
-    let dir = Place::new();
+fn made() -> (ScratchDir, PathBuf) {
+    let dir = ScratchDir::new();
     let path = dir.path().join("db");
     fixture::make(&path).expect("make");
     (dir, path)
@@ -96,7 +96,7 @@ fn an_open_database_is_refused() {
 
 #[test]
 fn what_is_no_database_is_told() {
-    let dir = Place::new();
+    let dir = ScratchDir::new();
     assert!(matches!(check(dir.path(), &options()), Err(Error::NoDatabase(_))));
     assert!(matches!(check(dir.path().join("none"), &options()), Err(Error::NoDatabase(_))));
     let data = dir.path().join("pantile.data");
@@ -234,7 +234,7 @@ fn databases_are_sound_at_any_time() {
     for seed in seeds(1, 6) {
         let _note = SeedNote(seed);
         let mut rng = Random::new(seed, 0);
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let open =
             || eager(Options::new(), seed).durability(pantile::Durability::None).open(&path).expect("open");

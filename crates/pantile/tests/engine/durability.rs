@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pantile::{Database, IndexDef, Medium, Options, Range, TableDef, Timestamp, Type, Value};
-use pantile_testkit::cut::{Broken, CutMedium, Image, Keep, Kind};
+use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Keep};
 use pantile_testkit::{Patience, Random, eager, from_env};
 
 /// Tables by name, rows by key.
@@ -233,7 +233,7 @@ fn churn(medium: &Arc<CutMedium>, clients: &mut [Client], seed: u64, blocks: u64
     (done.blocks_reclaimed, done.survivors_relocated)
 }
 
-fn one_client(kind: Kind, broken: Option<Broken>, steps: usize) -> (Arc<CutMedium>, [Client; 1]) {
+fn one_client(kind: CutKind, broken: Option<Broken>, steps: usize) -> (Arc<CutMedium>, [Client; 1]) {
     let seed = from_env("PANTILE_CUT_SEED", 7);
     println!("PANTILE_CUT_SEED={seed}");
     let medium = CutMedium::new(&Image::default(), kind, broken);
@@ -244,10 +244,10 @@ fn one_client(kind: Kind, broken: Option<Broken>, steps: usize) -> (Arc<CutMediu
 
 #[test]
 fn every_moment_of_a_run_can_be_the_last() {
-    Kind::ALL.into_iter().for_each(try_every_moment);
+    CutKind::ALL.into_iter().for_each(try_every_moment);
 }
 
-fn try_every_moment(kind: Kind) {
+fn try_every_moment(kind: CutKind) {
     let (medium, clients) = one_client(kind, None, 14);
     let fences = medium.persists();
     let mut tried = 0;
@@ -287,7 +287,7 @@ fn every_moment_of_collecting_can_be_the_last() {
     println!("PANTILE_CUT_SEED={seed} PANTILE_CUT_ROUNDS={rounds}");
     for seed in seed..seed + rounds {
         let mut random = Random::new(seed, 0);
-        let medium = CutMedium::new(&Image::default(), Kind::ALL[seed as usize % 2], None);
+        let medium = CutMedium::new(&Image::default(), CutKind::ALL[seed as usize % 2], None);
         let mut clients = [Client::new("a", random.word()), Client::new("b", random.word())];
         let clients = &mut clients[..1 + seed as usize % 2];
         let (reclaimed, relocated) = churn(&medium, clients, seed, 200);
@@ -317,7 +317,7 @@ fn one_collecting_life_after_the_other() {
     let mut clients = [Client::new("a", random.word()), Client::new("b", random.word())];
     let mut reclaimed = 0;
     for life in 0..lives {
-        let medium = CutMedium::new(&image, Kind::ALL[life as usize % 2], None);
+        let medium = CutMedium::new(&image, CutKind::ALL[life as usize % 2], None);
         reclaimed += churn(&medium, &mut clients, seed + life / 4, 1 + random.below(60)).0;
         let cut = random.below(medium.events() as u64 + 1) as usize;
         let keep = Keep::ALL[random.below(5) as usize];
@@ -332,7 +332,7 @@ fn one_collecting_life_after_the_other() {
 
 #[test]
 fn recovery_can_be_cut_as_well_and_finds_the_same() {
-    let (medium, clients) = one_client(Kind::ALL[from_env("PANTILE_CUT_SEED", 7) as usize % 2], None, 16);
+    let (medium, clients) = one_client(CutKind::ALL[from_env("PANTILE_CUT_SEED", 7) as usize % 2], None, 16);
     let mut random = Random::new(clients[0].random.clone().word(), 0);
     let mut tried = 0;
     for _ in 0..14 {
@@ -362,7 +362,7 @@ fn one_life_after_the_other() {
         let mut image = Image::default();
         let mut clients = [Client::new("a", random.word()), Client::new("b", random.word())];
         for life in 0..lives {
-            let medium = CutMedium::new(&image, Kind::ALL[life as usize % 2], None);
+            let medium = CutMedium::new(&image, CutKind::ALL[life as usize % 2], None);
             work(&medium, &mut clients, 1, 6);
             let cut = random.below(medium.events() as u64 + 1) as usize;
             let keep = Keep::ALL[random.below(5) as usize];
@@ -376,7 +376,7 @@ fn one_life_after_the_other() {
 }
 
 /// What goes wrong first when a medium does not keep its promises.
-fn first_loss(kind: Kind, broken: Option<Broken>) -> Option<String> {
+fn first_loss(kind: CutKind, broken: Option<Broken>) -> Option<String> {
     let (medium, clients) = one_client(kind, broken, 8);
     let cuts = (0..=medium.events()).rev().step_by(7);
     cuts.flat_map(|cut| [(cut, Keep::Nothing), (cut, Keep::Lines)])
@@ -386,17 +386,17 @@ fn first_loss(kind: Kind, broken: Option<Broken>) -> Option<String> {
 #[test]
 fn a_medium_that_breaks_its_promises_is_caught() {
     let broken = [
-        (Kind::Memory, Broken::Fence),
-        (Kind::Memory, Broken::FlushOfContents),
-        (Kind::Memory, Broken::FlushOfDescriptors),
-        (Kind::File, Broken::Sync),
+        (CutKind::Memory, Broken::Fence),
+        (CutKind::Memory, Broken::FlushOfContents),
+        (CutKind::Memory, Broken::FlushOfDescriptors),
+        (CutKind::File, Broken::Sync),
     ];
     for (kind, broken) in broken {
         let loss = first_loss(kind, Some(broken));
         println!("{kind:?}, {broken:?}: {loss:?}");
         assert!(loss.is_some(), "{broken:?} was not noticed");
     }
-    for kind in Kind::ALL {
+    for kind in CutKind::ALL {
         assert_eq!(first_loss(kind, None), None);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use pantile::{Medium, Timestamp};
 use pantile_base::{TableId, TupleId};
 use pantile_store::{Age, ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
-use pantile_testkit::cut::{Broken, CutMedium, Image, Keep, Kind};
+use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Keep};
 use pantile_testkit::{Random, from_env};
 
 type Found = BTreeSet<(u32, u64)>;
@@ -58,7 +58,7 @@ fn append(store: &Store, n: u64) {
 fn another_boot_finds_the_state_of_a_record() {
     let seed = from_env("PANTILE_CUT_SEED", 3);
     println!("PANTILE_CUT_SEED={seed}");
-    let medium = CutMedium::new(&Image::default(), Kind::File, Some(Broken::Fence));
+    let medium = CutMedium::new(&Image::default(), CutKind::File, Some(Broken::Fence));
     let (store, _) = open(medium.clone(), 1).expect("open");
     // Opening a database ends with this; it says that commits are relaxed from here on.
     store.record_state(store.sample(Timestamp::from_raw(1000)), false, &[]).expect("record");
@@ -79,7 +79,7 @@ fn another_boot_finds_the_state_of_a_record() {
     for cut in (0..=medium.events()).step_by(17) {
         for (mode, &keep) in Keep::ALL.iter().enumerate() {
             let image = medium.cut(cut, keep, seed ^ (cut * 5 + mode) as u64);
-            let found = open(CutMedium::new(&image, Kind::File, None), 2).map(|(_, found)| found);
+            let found = open(CutMedium::new(&image, CutKind::File, None), 2).map(|(_, found)| found);
             let found = found.unwrap_or_else(|error| panic!("cut at {cut}, {keep:?}: {error}"));
             let last = records.iter().rposition(|(.., ended)| *ended <= cut).unwrap_or(0);
             let next = records.get(last + 1).filter(|(_, began, _)| *began < cut);

@@ -8,7 +8,7 @@ use pantile::{
     Conflict, ConflictPolicy, Database, Error, Isolation, MediumKind, Options, Range, Table, TableDef,
     TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Place, fails};
+use pantile_testkit::{ScratchDir, fails};
 
 const CHUNK: u64 = 2 << 20;
 
@@ -25,7 +25,7 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
 
 #[test]
 fn a_directory_on_a_full_device() {
-    let db = Options::new().max_bytes(CHUNK - 1).open(Place::new().path());
+    let db = Options::new().max_bytes(CHUNK - 1).open(ScratchDir::new().path());
     fails!(db, Error::StorageFull { .. }, "0 are allowed", "raise the limit");
 }
 

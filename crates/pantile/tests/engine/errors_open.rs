@@ -8,7 +8,7 @@ use std::time::Duration;
 use pantile::{Database, Error, MediumKind, Options, Range, SimulatedTime, Table, TableDef, Type};
 use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::Image;
-use pantile_testkit::{FaultMedium, Place, await_that, fails};
+use pantile_testkit::{FaultMedium, ScratchDir, await_that, fails};
 
 const CHUNK: u64 = 2 << 20;
 
@@ -27,7 +27,7 @@ fn stored(place: &Path) -> PathBuf {
 
 /// Changes a data file, and asserts that opening fails and leaves it so.
 fn refused(change: impl Fn(&Path), check: impl Fn(Error)) {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let data = stored(place.path());
     change(&data);
     let before = fs::read(&data).expect("read");
@@ -118,7 +118,7 @@ fn damaged_files() {
 
 #[test]
 fn paths_that_hold_no_database() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let at = |name: &str| place.path().join(name);
     let must_exist = || Options::new().create(false);
     fails!(must_exist().open(at("missing")), Error::NoDatabase(_), "no database", "missing");
@@ -140,7 +140,7 @@ fn paths_that_hold_no_database() {
 
 #[test]
 fn closed_databases() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let db = Database::open(place.path()).expect("open");
     let table = table(&db);
     let handle = db.clone();

@@ -23,7 +23,7 @@ use pantile_crash::work::{Life, work_on};
 use pantile_media::{DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError};
 use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{Store, StoreError, StoreOptions};
-use pantile_testkit::{Place, Random, await_that, fails, from_env, retry_locked};
+use pantile_testkit::{Random, ScratchDir, await_that, fails, from_env, retry_locked};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
 const PLACE: &str = "PANTILE_MEDIA_PLACE";
@@ -33,8 +33,8 @@ fn dax_directory() -> Option<PathBuf> {
     std::env::var_os("PANTILE_DAX_DIR").map(PathBuf::from)
 }
 
-fn temporary() -> Place {
-    dax_directory().map_or_else(Place::new, Place::within)
+fn temporary() -> ScratchDir {
+    dax_directory().map_or_else(ScratchDir::new, ScratchDir::within)
 }
 
 fn open_once(kind: &str, path: &Path) -> Result<Database> {
@@ -177,7 +177,7 @@ fn a_closed_database_goes_from_medium_to_medium() {
 
 #[test]
 fn places_without_persistent_memory_are_refused() {
-    let place = Place::within("/dev/shm");
+    let place = ScratchDir::within("/dev/shm");
     let path = place.path().join("db");
     let dax = || Options::new().medium(MediumKind::Dax);
     let refused = || {
@@ -209,7 +209,7 @@ fn store(medium: Arc<dyn Medium>, boot: u64) -> Result<Store, StoreError> {
 
 #[test]
 fn emulated_memory_is_believed_only_while_the_machine_runs() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let emulated = || NvmMedium::open(place.path(), NvmConfig::E, DirectoryOptions::default()).expect("nvm");
     let file = || FileMedium::open(place.path(), FileOptions::default()).expect("file");
     let record = |medium: Arc<dyn Medium>, boot, closed| {
@@ -253,7 +253,7 @@ fn stored(path: &Path) -> PathBuf {
 #[test]
 fn a_file_cut_short_while_it_is_opened_is_an_error() {
     for len in [0, 4096, CHUNK, CHUNK + 4096, 2 * CHUNK + 40_960, 3 * CHUNK] {
-        let place = Place::new();
+        let place = ScratchDir::new();
         let data = stored(place.path());
         let medium = FileMedium::open(place.path(), FileOptions::default()).expect("file");
         cut_short(&data, len);
@@ -288,7 +288,7 @@ fn fs_len(place: &Path) -> u64 {
 #[test]
 fn a_read_that_fails_says_so_and_ends_the_process() {
     for (kind, explained) in [("file+cut", true), ("silent+cut", false)] {
-        let place = Place::new();
+        let place = ScratchDir::new();
         stored(place.path());
         let output = start_child(kind, place.path(), Stdio::piped()).wait_with_output().expect("child");
         let text = String::from_utf8_lossy(&output.stderr);

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use pantile::{Database, Durability, Error, MediumKind, Options, Range, Table, TableDef, Type, Value};
-use pantile_testkit::{Place, fails, open_soon, run_case};
+use pantile_testkit::{ScratchDir, fails, open_soon, run_case};
 
 const LIMITED: &str = "PANTILE_TEST_MEMORY";
 
@@ -125,7 +125,7 @@ fn child_on_a_file() {
 
 #[test]
 fn a_process_without_memory_ends_and_loses_nothing() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let mut acknowledged = 0;
     let mut ends = 0;
     // Some end at work and some while they recover what there is by then.
@@ -163,7 +163,7 @@ fn child_without_addresses() {
 
 #[test]
 fn too_few_addresses_are_an_error_of_opening() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let output = limited("memory::child_without_addresses", Of::Addresses, 250 << 10, place.path());
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");

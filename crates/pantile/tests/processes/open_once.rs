@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use pantile::{Database, Error, Options, TableDef, Type};
-use pantile_testkit::{Place, fails, open_soon};
+use pantile_testkit::{ScratchDir, fails, open_soon};
 
 const OPENER: &str = "PANTILE_TEST_OPENER";
 
@@ -17,7 +17,7 @@ fn other_process() {
 
 #[test]
 fn a_database_is_open_once() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let db = Database::open(place.path()).expect("open");
     let table =
         db.create_table(TableDef::new("t").column("id", Type::U32).primary_key(["id"])).expect("create");

@@ -1,4 +1,4 @@
-//! What experiments share.
+//! Helpers that experiments share.
 
 use crate::engine::not_built_in;
 use crate::figure::{Figure, Point, Series, Shape};
@@ -18,34 +18,36 @@ pub const OTHERS: [&str; 4] = ["zen", "one-shot", "n2db", "steam"];
 /// All of these.
 pub const GROUP: [&str; 6] = [NONE, TB, "zen", "one-shot", "n2db", "steam"];
 
-/// A number on the horizontal axis and the run that is there, of some collector.
+/// A position on the horizontal axis, and the run measured there, for some
+/// collector.
 pub type At = (f64, RunSpec);
 
-/// A figure of a run.
+/// A value taken from a run.
 pub type Value<'v> = &'v dyn Fn(&RunSpec) -> Option<Spread>;
 
-/// TPC-C on emulated Optane with a client on every core.
+/// TPC-C on emulated Optane with one client per core.
 pub fn tpcc(size: &Size, gc: &'static str) -> RunSpec {
     RunSpec::new(Work::Tpcc { warehouses: size.warehouses }, gc, size.cores, size.pace)
 }
 
-/// The YCSB of most experiments: 20 operations, half of them updates, no skew.
+/// The YCSB of most experiments: 20 operations, half of them updates, without
+/// skew.
 pub fn ycsb(size: &Size, gc: &'static str) -> RunSpec {
     let work = Work::Ycsb { tuples: size.tuples, ops: 20, updates: 50, theta: 0.0 };
     RunSpec::new(work, gc, size.cores, size.pace)
 }
 
-/// Each of these runs with each of these collectors.
+/// Each of the runs with each of the collectors.
 pub fn each(gcs: &[&'static str], runs: impl IntoIterator<Item = RunSpec>) -> Vec<RunSpec> {
     runs.into_iter().flat_map(|run| gcs.iter().map(move |gc| run.with_gc(gc))).collect()
 }
 
-/// The runs of these places.
+/// The runs at these positions.
 pub fn runs(places: &[At]) -> Vec<RunSpec> {
     places.iter().map(|(_, run)| run.clone()).collect()
 }
 
-/// A series for each collector, with a point at each place where there is a figure.
+/// A series for each collector, with a point at each position that has a value.
 pub fn series(gcs: &[&'static str], places: &[At], value: Value<'_>) -> Vec<Series> {
     let points = |gc: &&'static str| {
         let point = |(x, run): &At| Some(Point::measured(*x, value(&run.with_gc(gc))?));
@@ -66,7 +68,7 @@ pub fn bars(title: &str, y: &str, gcs: &[&'static str], run: &RunSpec, value: Va
     }
 }
 
-/// Published figures for the bars of [`bars`].
+/// Adds the published values to the bars of [`bars`].
 pub fn publish(figure: &mut Figure, gcs: &[&str], published: &[(&str, f64)]) {
     for (name, value) in published {
         if let Some(n) = gcs.iter().position(|gc| gc == name) {
@@ -75,9 +77,9 @@ pub fn publish(figure: &mut Figure, gcs: &[&str], published: &[(&str, f64)]) {
     }
 }
 
-/// Lines over numbers.
+/// Lines over a numeric axis.
 pub fn lines(title: &str, x: &str, y: &str, doubling: bool, series: Vec<Series>) -> Figure {
-    let shape = Shape::Lines { doubling, marks: true };
+    let shape = Shape::Lines { doubling, markers: true };
     Figure { title: title.into(), shape, x: x.into(), y: y.into(), series }
 }
 
@@ -86,12 +88,12 @@ pub fn grouped(title: &str, names: Vec<String>, x: &str, y: &str, series: Vec<Se
     Figure { title: title.into(), shape: Shape::Bars(names), x: x.into(), y: y.into(), series }
 }
 
-/// Throughput against that of the baseline in the same repetitions.
+/// Throughput as a share of the baseline's in the same repetitions.
 pub fn share_of_none(results: &Results, run: &RunSpec) -> Option<Spread> {
     results.quotient(run, &run.with_gc(NONE), &throughput)
 }
 
-/// Says of a rule what is missing of the runs that it needs.
+/// Adds to a rule what is missing of the runs that it needs.
 pub fn need(rule: &mut Rule, results: &Results, runs: impl IntoIterator<Item = RunSpec>) {
     for run in runs {
         match results.why_missing(&run) {
@@ -102,7 +104,7 @@ pub fn need(rule: &mut Rule, results: &Results, runs: impl IntoIterator<Item = R
     }
 }
 
-/// Requires that `winner` has more throughput than each of `others`.
+/// Requires that `winner` has a higher throughput than each of `others`.
 pub fn fastest(
     rule: &mut Rule,
     results: &Results,
@@ -117,7 +119,7 @@ pub fn fastest(
     }
 }
 
-/// Shares of the baseline in short.
+/// Shares of the baseline, as one short text.
 pub fn told(results: &Results, gcs: &[&'static str], run: &RunSpec) -> String {
     let one = |gc: &&'static str| {
         let share = share_of_none(results, &run.with_gc(gc))?;

@@ -1,8 +1,7 @@
 //! The claims: what was published, how it is measured here, and when it holds.
 //!
-//! Each claim states its rule. Ratios between
-//! collectors in the same repetition count, absolute numbers of another
-//! machine do not.
+//! Each claim states its rule. Ratios between collectors in the same repetition
+//! count. Absolute numbers from another machine do not.
 
 mod help;
 mod sias;
@@ -23,51 +22,51 @@ use crate::verdict::{Judgement, Rule};
 /// A published result.
 #[derive(Debug)]
 pub struct Claim {
-    /// Its id; one row may stand for several figures, with slashes.
+    /// Its id. One claim may cover several figures, separated by slashes.
     pub id: &'static str,
-    /// What it is about.
+    /// The topic.
     pub title: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// What was said.
+    /// The published statement.
     pub text: &'static str,
-    /// The figures, in short.
+    /// The published numbers, in short.
     pub published: &'static str,
-    /// When it holds here.
+    /// When the claim holds here.
     pub rule: &'static str,
-    /// How it is looked at.
+    /// How it is examined.
     pub experiment: Experiment,
 }
 
-/// How a claim is looked at.
+/// How a claim is examined.
 #[derive(Debug)]
 pub enum Experiment {
-    /// Not at all, for this reason.
+    /// Not examined here, for this reason.
     NotHere(&'static str),
-    /// By runs.
+    /// Examined by runs.
     Runs {
         /// The runs.
         runs: fn(&Size) -> Vec<RunSpec>,
-        /// What they say.
+        /// Judges the results.
         judge: fn(&Results, &Size) -> Finding,
     },
 }
 
-/// What was found of a claim.
+/// The finding on a claim.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The verdict.
     pub judgement: Judgement,
-    /// Our figures, in short.
+    /// Our numbers, in short.
     pub ours: String,
     /// Their unit.
     pub unit: &'static str,
-    /// What was measured.
+    /// The figures to draw.
     pub figures: Vec<Figure>,
 }
 
 impl Finding {
-    /// Of a rule and what it was applied to.
+    /// Builds the finding from a rule and what it was applied to.
     fn of(rule: Rule, unit: &'static str, ours: String, figures: Vec<Figure>) -> Self {
         let figures = figures.into_iter().filter(|figure| !figure.is_empty()).collect();
         Self { judgement: rule.judge(), ours, unit, figures }
@@ -83,7 +82,7 @@ impl Claim {
         }
     }
 
-    /// What the results say of it.
+    /// Judges the results.
     pub fn judge(&self, results: &Results, size: &Size) -> Finding {
         match self.experiment {
             Experiment::NotHere(reason) => Finding {
@@ -96,15 +95,15 @@ impl Claim {
         }
     }
 
-    /// Whether a name means this claim: its id, or one of the figures that
-    /// its id stands for, in either case.
+    /// Whether a name means this claim: its id, or one of the figures that the
+    /// id covers, in upper or lower case.
     pub fn is_named(&self, name: &str) -> bool {
         let (series, figures) = self.id.split_once('-').unwrap_or((self.id, ""));
         let is = |figure: &str| format!("{series}-{figure}").eq_ignore_ascii_case(name);
         self.id.eq_ignore_ascii_case(name) || figures.split('/').any(is)
     }
 
-    /// Its place in a page.
+    /// The anchor in the page.
     pub fn anchor(&self) -> String {
         self.id.replace('/', "-")
     }
@@ -117,7 +116,8 @@ pub fn all() -> impl Iterator<Item = &'static Claim> {
     collect.chain(steam::CLAIMS).chain(zen::CLAIMS).chain(sias::CLAIMS)
 }
 
-/// The claims of these names, all of none; in the order of the report.
+/// The claims with these names, in the order of the report; all claims if there
+/// are no names.
 ///
 /// # Errors
 /// [`Error::UnknownClaim`].

@@ -22,7 +22,7 @@ pub const CLAIMS: &[Claim] = &[Claim {
     experiment: Experiment::Runs { runs: |size| each(&LAYOUTS, [on_file(size)]), judge },
 }];
 
-/// Appending without and with a collector, and updating in place.
+/// Appending with and without a collector, and updating in place.
 const LAYOUTS: [&str; 3] = [NONE, TB, "one-shot"];
 
 fn on_file(size: &Size) -> RunSpec {
@@ -41,15 +41,13 @@ fn judge(results: &Results, size: &Size) -> Finding {
     let mut ours = String::new();
     if let Some(by) = results.quotient(&run.with_gc("one-shot"), &run.with_gc(TB), kilobytes) {
         ours = format!("one-shot writes {} the bytes of tb-collect", times(by.median));
-        rule.require(by.range().1 >= 18.0, format!("per transaction {ours}"));
+        rule.require(by.range().1 >= 18.0, format!("per transaction, {ours}"));
     }
-    let written =
-        bars("Written by TPC-C on a file", "KB for each transaction, file", &LAYOUTS, &run, &|run| {
-            results.spread(run, kilobytes)
-        });
-    let synced =
-        bars("Syncs of TPC-C on a file", "syncs for each transaction, file", &LAYOUTS, &run, &|run| {
-            results.spread(run, syncs)
-        });
+    let written = bars("Written by TPC-C on a file", "KB per transaction, file", &LAYOUTS, &run, &|run| {
+        results.spread(run, kilobytes)
+    });
+    let synced = bars("Syncs of TPC-C on a file", "syncs per transaction, file", &LAYOUTS, &run, &|run| {
+        results.spread(run, syncs)
+    });
     Finding::of(rule, "bytes written, as a multiple", ours, vec![written, synced])
 }

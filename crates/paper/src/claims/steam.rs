@@ -78,9 +78,9 @@ pub const CLAIMS: &[Claim] = &[
         id: "ST-12",
         title: "Scans against updates of single rows",
         source: "Steam, section 5.6, figure 12",
-        text: "In every mix of table scans and updates, Steam reads the most.",
+        text: "In every mix of table scans and updates, Steam completes the most scans.",
         published: "steam best in every mix",
-        rule: "In every mix, steam ends more scans a second than each other collector.",
+        rule: "In every mix, steam completes more scans per second than each other collector.",
         experiment: Experiment::Runs {
             runs: |size| each(&SURVEY, runs(&by_scans(size))),
             judge: judge_scans,
@@ -93,24 +93,25 @@ pub const CLAIMS: &[Claim] = &[
         text: "Over 300 k transactions of CH-benCHmark, EPO cuts the versions that the collector walks from 1,197 M to 4.2 M and the longest \
                chain from 30,287 to 2, and raises throughput from 6,554 to 30,580 txn/s.",
         published: "versions walked 285x fewer, longest chain 15,000x shorter, 4.7x the throughput",
-        rule: "Per transaction, steam walks at most a tenth of the versions that steam-watermark walks, its longest chain is at most a tenth, \
+        rule: "Per transaction, steam walks at most a tenth of the versions that steam-watermark walks; its longest chain is at most a tenth as long, \
                and its throughput at least twice as high.",
         experiment: Experiment::Runs { runs: |size| each(&EPO, [ch(size, 1)]), judge: judge_epo },
     },
 ];
 
-/// Steam first, and what the survey compares it with.
+/// Steam first, then the collectors that the survey compares it with.
 const SURVEY: [&str; 6] = ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia"];
 
-/// The same, and TB-Collect to be seen beside them.
+/// The same, with TB-Collect for comparison.
 const BESIDE: [&str; 7] =
     ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia", "tb-collect"];
 
-/// Those of figure 8, beside no collector at all and HyPer's own.
+/// The collectors of figure 8, with no collector at all and HyPer's own for
+/// comparison.
 const ALONE: [&str; 8] =
     [NONE, "steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia", "hyper"];
 
-/// Collectors with a period.
+/// Collectors that work periodically.
 const PERIODIC: [&str; 4] = ["hana", "hekaton", "deuteronomy", "ermia"];
 
 /// With and without eager pruning.
@@ -118,12 +119,12 @@ const EPO: [&str; 2] = ["steam", "steam-watermark"];
 
 const WRITES: &str = "write transactions/s, nvm:optane";
 
-/// One client of TPC-C beside some analytical ones.
+/// One client of TPC-C beside analytical clients.
 fn ch(size: &Size, olap: usize) -> RunSpec {
     RunSpec::new(Work::Ch { warehouses: size.warehouses, olap }, "steam", 1, size.middle)
 }
 
-/// Throughputs of the runs in short.
+/// Throughputs of the runs, as one short text.
 fn told(results: &Results, gcs: &[&'static str], run: &RunSpec) -> String {
     let speed = |gc: &&'static str| {
         let speed = results.spread(&run.with_gc(gc), &throughput)?;
@@ -220,7 +221,7 @@ fn judge_frequency(results: &Results, size: &Size) -> Finding {
     };
     let y = "transactions/s, nvm:optane";
     let figure = lines(
-        "TPC-C throughput by how seldom the collector works",
+        "TPC-C throughput by the interval between collections",
         "period, ms (hana, hekaton); epoch, tens of commits (deuteronomy, ermia)",
         y,
         true,

@@ -55,7 +55,7 @@ pub fn steady(size: &Size) -> RunSpec {
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }.at_rate(size.tpcc_rate)
 }
 
-/// TPC-C for longer, as fast as it goes.
+/// TPC-C for longer, at full speed.
 fn long(size: &Size) -> RunSpec {
     let (warmup, seconds) = size.long;
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }
@@ -67,8 +67,8 @@ fn chains(size: &Size) -> RunSpec {
     RunSpec::new(work, NONE, size.cores, size.middle).at_rate(size.ycsb_rate)
 }
 
-/// Whether every collector does as much as the others: otherwise what they
-/// take for it cannot be compared.
+/// Requires that every collector reaches the rate. Otherwise their costs cannot
+/// be compared.
 fn keeps_up(rule: &mut Rule, results: &Results, run: &RunSpec) {
     for gc in GROUP {
         let Some(speed) = results.spread(&run.with_gc(gc), &throughput) else { continue };
@@ -119,8 +119,8 @@ fn over_time(
     };
     Figure {
         title: title.into(),
-        shape: Shape::Lines { doubling: false, marks: false },
-        x: "seconds of measuring".into(),
+        shape: Shape::Lines { doubling: false, markers: false },
+        x: "seconds of measurement".into(),
         y: y.into(),
         series: GROUP.iter().filter_map(line).collect(),
     }

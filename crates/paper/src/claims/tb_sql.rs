@@ -1,5 +1,5 @@
-//! TB-Collect: what was measured through a SQL server (figures 15 and 16).
-//! There is none here; the embedded engine is measured in its place.
+//! TB-Collect: measurements through a SQL server (figures 15 and 16). There is
+//! no SQL server here; the embedded engine is measured instead.
 
 use super::help::{At, NONE, TB, each, grouped, runs, series, share_of_none, tpcc};
 use super::tb_space::steady;
@@ -18,7 +18,7 @@ pub const CLAIMS: &[Claim] = &[
         title: "Memories from Optane to DRAM's speed, through a SQL server",
         source: "TB-Collect, section 5.6, figure 15",
         text: "In a SQL server, TB-Collect keeps 88 % of NoGC's TPC-C throughput and is 1.23 to 1.58 times as fast as \
-               the other collectors; on a memory as fast as DRAM (E) these reach up to 95 % of it.",
+               the other collectors; on a memory as fast as DRAM (E) they reach up to 95 % of it.",
         published: "88 % of NoGC; 1.23 to 1.58x the others; at E the others up to 95 % of TB-Collect",
         rule: "Not judged: the measurements are of the embedded engine, without a SQL server.",
         experiment: Experiment::Runs { runs: |size| runs(&memories(size)), judge: judge_memories },
@@ -40,7 +40,7 @@ pub const CLAIMS: &[Claim] = &[
 
 const SHARE: &str = "share of NoGC's throughput";
 
-/// Whose space is looked at on two memories.
+/// The collectors whose space is compared on two memories.
 const SPACE: [&str; 3] = [NONE, TB, "zen"];
 
 /// The memory that differs most from Optane.
@@ -75,9 +75,9 @@ fn judge_memories(results: &Results, size: &Size) -> Finding {
     let mut shares = series(&SQL[1..], &places, &|run| share_of_none(results, run));
     shares.push(Series::published(TB, &[(0.0, 0.88)]));
     let reason = if ours.is_empty() {
-        "There is no SQL server here, and the embedded engine was not measured in its place.".to_owned()
+        "There is no SQL server here, and the embedded engine was not measured instead.".to_owned()
     } else {
-        format!("There is no SQL server here; the embedded engine in its place: {ours}.")
+        format!("There is no SQL server here; the embedded engine was measured instead: {ours}.")
     };
     let figures = vec![
         grouped(
@@ -111,9 +111,9 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
         format!("growth on {LAST} against nvm:optane: {}", told.join(", "))
     };
     let reason = if ours.is_empty() {
-        "There is no SQL server here, and the embedded engine was not measured in its place.".to_owned()
+        "There is no SQL server here, and the embedded engine was not measured instead.".to_owned()
     } else {
-        format!("There is no SQL server here; of the embedded engine in its place: {ours}.")
+        format!("There is no SQL server here; the embedded engine was measured instead: {ours}.")
     };
     let places: Vec<At> = vec![(0.0, run.clone()), (1.0, run.on(LAST))];
     let megabytes = |measurement: &Measurement| measurement.growth().map(|bytes| bytes / 1e6);

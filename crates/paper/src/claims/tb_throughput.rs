@@ -69,7 +69,7 @@ const SHARES: [(&str, f64); 5] =
 
 const SHARE: &str = "share of NoGC's throughput";
 
-/// TPC-C's collectors of figure 1, in its order.
+/// The collectors of figure 1, in its order.
 const FIRST: [&str; 4] = [NONE, "one-shot", "steam", "zen"];
 
 fn on_both_media(size: &Size) -> Vec<RunSpec> {
@@ -139,7 +139,7 @@ fn all_by_threads(size: &Size) -> Vec<At> {
     by_threads(size).into_iter().flat_map(at).collect()
 }
 
-/// Threads for each core and share of NoGC's peak.
+/// Threads per core, and the share of NoGC's peak.
 const PEAKS: [(&str, &[(f64, f64)]); 6] = [
     (NONE, &[(1.0, 1.0)]),
     (TB, &[(1.0, 0.91)]),
@@ -185,8 +185,8 @@ fn judge_threads(results: &Results, size: &Size) -> Finding {
     let figures = vec![
         lines("TPC-C throughput by threads", "threads", "transactions/s, nvm:optane", true, absolute),
         lines(
-            "TPC-C throughput against NoGC's with a thread for each core",
-            "threads for each core",
+            "TPC-C throughput against NoGC's with one thread per core",
+            "threads per core",
             "share of NoGC's peak, nvm:optane",
             true,
             shares,
@@ -195,8 +195,8 @@ fn judge_threads(results: &Results, size: &Size) -> Finding {
     Finding::of(rule, "transactions/s", ours, figures)
 }
 
-/// A kind of transaction, its name, a percentile, and what was published of
-/// it in microseconds, by collector in the order of [`GROUP`].
+/// A kind of transaction, its name, a percentile, and the published values in
+/// microseconds, by collector in the order of [`GROUP`].
 type Published = (&'static str, &'static str, fn(&Measurement, &str) -> Option<f64>, [f64; 6]);
 
 fn mean(measurement: &Measurement, kind: &str) -> Option<f64> {

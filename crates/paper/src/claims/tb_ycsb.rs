@@ -21,8 +21,11 @@ pub const CLAIMS: &[Claim] = &[
         text: "With 50 % updates, 20 operations and no skew, throughput peaks with a thread on every logical core, where \
                TB-Collect keeps 85 % of NoGC's (0.65 M txn/s), ahead of Zen 0.49, OneShot 0.46, N2DB 0.44, Steam 0.43.",
         published: "tb-collect 85 %, zen 75 %, one-shot 71 %, n2db 68 %, steam 66 % of NoGC",
-        rule: "With a thread for each core, tb-collect has a higher throughput than each other collector.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_threads(size, 50)), judge: judge_half },
+        rule: "With one thread per core, tb-collect has a higher throughput than each other collector.",
+        experiment: Experiment::Runs {
+            runs: |size| every_collector(&by_threads(size, 50)),
+            judge: judge_half,
+        },
     },
     Claim {
         id: "TB-8b",
@@ -33,7 +36,10 @@ pub const CLAIMS: &[Claim] = &[
         published: "all about 80 % of NoGC, one-shot the lowest",
         rule: "tb-collect, zen, n2db and steam keep 70 to 90 % of NoGC's throughput, with a thread for each core, and each is \
                faster than one-shot.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_threads(size, 100)), judge: judge_updates },
+        experiment: Experiment::Runs {
+            runs: |size| every_collector(&by_threads(size, 100)),
+            judge: judge_updates,
+        },
     },
     Claim {
         id: "TB-8c",
@@ -44,7 +50,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "10.2 to 20.3 % faster than the others at 60 % writes, where the advantage peaks",
         rule: "At 60 % writes tb-collect is faster than each other collector, and its mean advantage over them is larger there \
                than with the smallest and with the largest share of writes.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_share(size)), judge: judge_shares },
+        experiment: Experiment::Runs { runs: |size| every_collector(&by_share(size)), judge: judge_shares },
     },
     Claim {
         id: "TB-9",
@@ -55,7 +61,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "theta 0.5 / 0.9: tb-collect 86 / 81 %, steam 63 / 51 % of NoGC",
         rule: "tb-collect is faster than each other collector at theta 0.5 and at 0.9, and steam's share of NoGC's throughput is \
                smaller at 0.9 than at 0.5.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_theta(size)), judge: judge_skew },
+        experiment: Experiment::Runs { runs: |size| every_collector(&by_theta(size)), judge: judge_skew },
     },
     Claim {
         id: "TB-10",
@@ -66,7 +72,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "tb-collect 85 % of NoGC at 20 operations; steam and n2db slowest at small transactions",
         rule: "tb-collect is faster than each other collector at 20 operations; with the smallest transactions, steam and n2db are \
                slower than tb-collect, zen and one-shot.",
-        experiment: Experiment::Runs { runs: |size| everybody(&by_ops(size)), judge: judge_ops },
+        experiment: Experiment::Runs { runs: |size| every_collector(&by_ops(size)), judge: judge_ops },
     },
     Claim {
         id: "TB-11",
@@ -85,12 +91,12 @@ const SHARE: &str = "share of NoGC's throughput, nvm:optane";
 const UNIT: &str = "share of NoGC's throughput";
 const SPEED: &str = "transactions/s, nvm:optane";
 
-/// Every collector at each of these places.
-fn everybody(places: &[At]) -> Vec<RunSpec> {
+/// Every collector at each of these positions.
+fn every_collector(places: &[At]) -> Vec<RunSpec> {
     each(&GROUP, runs(places))
 }
 
-/// The YCSB of most experiments with something else.
+/// The YCSB of most experiments, with a change.
 fn with(size: &Size, change: impl FnOnce(&mut u32, &mut u32, &mut f64)) -> RunSpec {
     let run = ycsb(size, NONE);
     let (mut ops, mut updates, mut theta) = (20, 50, 0.0);
@@ -98,7 +104,7 @@ fn with(size: &Size, change: impl FnOnce(&mut u32, &mut u32, &mut f64)) -> RunSp
     RunSpec { work: Work::Ycsb { tuples: size.tuples, ops, updates, theta }, ..run }
 }
 
-/// Shares of NoGC's throughput and the throughput itself.
+/// Shares of NoGC's throughput, and the throughput itself.
 fn figures(
     results: &Results,
     (title, x): (&str, &str),
@@ -151,19 +157,19 @@ fn judge_updates(results: &Results, size: &Size) -> Finding {
     Finding::of(rule, UNIT, told(results, &GROUP, &run), figures)
 }
 
-/// The share of writes at which TB-Collect's advantage is said to peak.
+/// The share of writes at which TB-Collect's advantage is published to peak.
 const PEAK: u32 = 60;
 
 fn by_share(size: &Size) -> Vec<At> {
     let mut shares = size.shares.clone();
-    // Those of figures 8a and 8b belong to it.
+    // The shares of figures 8a and 8b belong to it.
     shares.extend([50, PEAK, 100]);
     shares.sort_unstable();
     shares.dedup();
     shares.into_iter().map(|share| (f64::from(share), with(size, |_, updates, _| *updates = share))).collect()
 }
 
-/// How many times as fast as the other collectors TB-Collect is, on average.
+/// How many times faster TB-Collect is than the other collectors, on average.
 fn advantage(results: &Results, run: &RunSpec) -> Option<f64> {
     let by = |gc: &&'static str| results.quotient(&run.with_gc(TB), &run.with_gc(gc), &throughput);
     let factors: Option<Vec<Spread>> = OTHERS.iter().map(by).collect();
@@ -173,7 +179,7 @@ fn advantage(results: &Results, run: &RunSpec) -> Option<f64> {
 fn judge_shares(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let places = by_share(size);
-    need(&mut rule, results, everybody(&places));
+    need(&mut rule, results, every_collector(&places));
     let peak = with(size, |_, updates, _| *updates = PEAK);
     fastest(&mut rule, results, &peak, TB, &OTHERS, "at 60 % writes ");
     let at_peak = advantage(results, &peak);
@@ -259,7 +265,7 @@ fn judge_ops(results: &Results, size: &Size) -> Finding {
     Finding::of(rule, UNIT, format!("20 operations: {}", told(results, &GROUP, &twenty)), figures)
 }
 
-/// What figure 11 compares.
+/// The collectors that figure 11 compares.
 const HASH: [&str; 3] = [NONE, TB, "tb-collect-hash"];
 
 /// Transactions of ten operations, and the same with some of a hundred.

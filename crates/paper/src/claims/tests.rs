@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::measurement::{Kind, Measurement, Second};
+use crate::measurement::{KindSummary, Measurement, Second};
 use crate::verdict::Verdict;
 
 /// Rows of the published results.
@@ -39,14 +39,14 @@ const ROWS: [&str; 30] = [
 ];
 
 fn claim(name: &str) -> &'static Claim {
-    named(&[name.to_owned()]).expect("it is there")[0]
+    named(&[name.to_owned()]).expect("the claim exists")[0]
 }
 
 fn size() -> Size {
     Size::quick(2)
 }
 
-/// A measurement in which everything follows from a speed.
+/// A measurement in which every value follows from a speed.
 fn at(speed: f64) -> Measurement {
     let second = |n: u64| Second {
         seconds: 1.0,
@@ -54,7 +54,7 @@ fn at(speed: f64) -> Measurement {
         medium_bytes: (n as f64 * 1e9 / speed) as u64,
         ..Second::default()
     };
-    let kind = Kind { per_s: speed, mean: 1e6 / speed, p95: 2e6 / speed, p99: 3e6 / speed };
+    let kind = KindSummary { per_s: speed, mean: 1e6 / speed, p95: 2e6 / speed, p99: 3e6 / speed };
     let kinds = ["new_order", "payment", "table_scan"].map(|name| (name.to_owned(), kind));
     Measurement {
         txn_per_s: speed,
@@ -72,7 +72,7 @@ fn at(speed: f64) -> Measurement {
     }
 }
 
-/// Three repetitions of every run of a claim at the speed that is said of it.
+/// Three repetitions of every run of a claim, at the speed given for each.
 fn measured(claim: &Claim, speed: impl Fn(&RunSpec) -> f64) -> Results {
     let mut results = Results::default();
     for run in claim.runs(&size()) {
@@ -88,7 +88,7 @@ fn verdict(name: &str, speed: impl Fn(&RunSpec) -> f64) -> Judgement {
     claim.judge(&measured(claim, speed), &size()).judgement
 }
 
-/// Speeds as published, of the collectors of figure 7a.
+/// The published speeds of the collectors of figure 7a.
 fn as_published(run: &RunSpec) -> f64 {
     match run.gc {
         "none" => 1000.0,
@@ -135,7 +135,7 @@ fn claims_share_their_runs() {
 }
 
 #[test]
-fn nothing_measured_is_never_a_verdict() {
+fn no_measurement_gives_no_verdict() {
     for claim in all() {
         let finding = claim.judge(&Results::default(), &size());
         assert_eq!(finding.judgement.verdict, Verdict::CannotBeJudged, "{}", claim.id);
@@ -175,7 +175,7 @@ fn throughput_as_published_holds_and_otherwise_does_not() {
 }
 
 #[test]
-fn a_tie_is_told_as_one() {
+fn a_tie_is_reported_as_a_tie() {
     let claim = claim("TB-8a");
     let mut results = measured(claim, as_published);
     for run in claim.runs(&size()).iter().filter(|run| run.gc == "zen") {
@@ -234,7 +234,7 @@ fn a_rate_that_is_not_reached_cannot_be_judged() {
     let judgement = verdict("TB-12", |run| if run.gc == "steam" { 100.0 } else { 4000.0 });
     assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
     assert!(judgement.reason.contains("steam reached only 100 of 4,000 txn/s"), "{}", judgement.reason);
-    // What grows follows from the speed in these measurements.
+    // In these measurements, growth follows from the speed.
     let smaller = |run: &RunSpec| if run.gc == "tb-collect" { 8000.0 } else { 5000.0 };
     assert_eq!(verdict("TB-12", smaller).verdict, Verdict::Holds);
     let larger = |run: &RunSpec| if run.gc == "tb-collect" { 5000.0 } else { 8000.0 };
@@ -281,7 +281,7 @@ fn the_survey_as_published_holds() {
 fn recovery_is_measured_and_not_judged() {
     let judgement = verdict("ZN-22", |_| 1000.0);
     assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
-    assert!(judgement.reason.contains("YCSB 2 GB/s, at which 100 GB take 50 s"), "{}", judgement.reason);
+    assert!(judgement.reason.contains("YCSB 2 GB/s, so 100 GB take 50 s"), "{}", judgement.reason);
 }
 
 #[test]

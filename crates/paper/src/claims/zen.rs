@@ -21,7 +21,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "1.0 to 10.1x",
         rule: "Not judged.",
         experiment: Experiment::NotHere(
-            "The other three engines, MMDB, WBL and FOEDUS, are not here yet, and neither is a limit on DRAM.",
+            "The other three engines, MMDB, WBL and FOEDUS, are not available here yet, and DRAM cannot be limited.",
         ),
     },
     Claim {
@@ -31,7 +31,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "Not persisting metadata of each allocated tuple makes Zen 1.3 to 2.5 times as fast as a design that does, on YCSB with \
                writes.",
         published: "1.30 to 2.52x over persisting every allocation",
-        rule: "Not judged: no design here persists each allocation. Measured in its place: a block header persisted at every update \
+        rule: "Not judged: no design here persists each allocation. Measured instead: block headers persisted at every update \
                (tb-collect-eager) against lazily (tb-collect).",
         experiment: Experiment::Runs {
             runs: |size| each(&HEADERS, [ycsb(size, NONE)]),
@@ -45,7 +45,9 @@ pub const CLAIMS: &[Claim] = &[
         text: "On TPC-C with 16 threads, Zen is 1.56 to 4.79 times as fast as MMDB, WBL and FOEDUS.",
         published: "1.56 to 4.79x",
         rule: "Not judged.",
-        experiment: Experiment::NotHere("The other three engines, MMDB, WBL and FOEDUS, are not here yet."),
+        experiment: Experiment::NotHere(
+            "The other three engines, MMDB, WBL and FOEDUS, are not available here yet.",
+        ),
     },
     Claim {
         id: "ZN-22",
@@ -54,7 +56,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "After a failure, a YCSB database of 100 GB is open again in 3.1 s with 16 threads; with a redo log and a checkpoint it takes \
                86 s.",
         published: "100 GB in 3.1 s (32 GB/s with 16 threads) against 86 s with a redo log",
-        rule: "Not judged: no engine with a redo log is here to compare with. Measured: bytes of contents that opening scans a second.",
+        rule: "Not judged: there is no engine with a redo log here to compare with. Measured: bytes of contents that opening scans per second.",
         experiment: Experiment::Runs {
             runs: |size| vec![ycsb(size, TB), tpcc(size, TB)],
             judge: judge_recovery,
@@ -68,14 +70,14 @@ pub const CLAIMS: &[Claim] = &[
         published: "all run; 1.1 to 2.5x over MMDB",
         rule: "Not judged.",
         experiment: Experiment::NotHere(
-            "The engine has one concurrency control (MVTO, with three isolation levels), and MMDB is not here.",
+            "The engine has one concurrency control (MVTO, with three isolation levels), and MMDB is not available here.",
         ),
     },
     Claim {
         id: "ZN-24/25/26",
         title: "Long readers and long writers",
         source: "Zen+, section 5.5, figures 24 to 26",
-        text: "Beside transactions that scan 2 and 8 GB, YCSB loses 11 % of its throughput; beside scans one after the other 9.4 to 24.9 %; a \
+        text: "Beside transactions that scan 2 and 8 GB, YCSB loses 11 % of its throughput; beside consecutive scans it loses 9.4 to 24.9 %; a \
                transaction that updates 8 GB commits in an exclusive stage.",
         published: "11 % loss beside long scans, 24.9 % at worst",
         rule: "One-sided: a loss of more than 24.9 % beside a transaction that stays open and reads ten times a second, without scanning, \
@@ -86,16 +88,16 @@ pub const CLAIMS: &[Claim] = &[
         id: "ZN-27/31",
         title: "Soft partitions on NUMA",
         source: "Zen+, section 5.6, figures 27 and 31",
-        text: "With a soft partition by NUMA node, YCSB and TPC-C come within 10 % of using local memory only, 1.54 times as fast as without.",
+        text: "With a soft partition by NUMA node, YCSB and TPC-C come within 10 % of using local memory only; they are 1.54 times as fast as without.",
         published: "within 10 % of local; 1.54x the naive design",
         rule: "Not judged.",
         experiment: Experiment::NotHere(
-            "The engine places nothing by NUMA node, and this needs a machine with two nodes.",
+            "The engine places nothing by NUMA node, and the experiment needs a machine with two nodes.",
         ),
     },
 ];
 
-/// Headers written at every update, and lazily.
+/// Block headers persisted at every update, and lazily.
 const HEADERS: [&str; 2] = ["tb-collect-eager", TB];
 
 fn judge_headers(results: &Results, size: &Size) -> Finding {
@@ -112,7 +114,7 @@ fn judge_headers(results: &Results, size: &Size) -> Finding {
     let measured = if ours.is_empty() {
         String::new()
     } else {
-        format!("; of block headers persisted lazily against at every update, {ours}")
+        format!("; block headers persisted lazily instead of at every update: {ours}")
     };
     let y = "transactions/s, nvm:optane";
     let figure = bars("Block headers persisted at every update, and lazily", y, &HEADERS, &run, &|run| {
@@ -136,7 +138,7 @@ fn judge_recovery(results: &Results, size: &Size) -> Finding {
     let told = runs.iter().filter_map(|(name, run)| {
         let speed = results.spread(run, speed)?.median;
         let whole = PUBLISHED_BYTES / 1e9 / speed;
-        Some(format!("{name} {} GB/s, at which 100 GB take {} s", figure(speed), figure(whole)))
+        Some(format!("{name} {} GB/s, so 100 GB take {} s", figure(speed), figure(whole)))
     });
     let told: Vec<_> = told.collect();
     let ours = told.join("; ");
@@ -152,18 +154,20 @@ fn judge_recovery(results: &Results, size: &Size) -> Finding {
         "Contents scanned when opening",
         names,
         "workload",
-        "GB of contents a second, nvm:optane",
+        "GB of contents per second, nvm:optane",
         series,
     );
     Finding {
-        judgement: Judgement::cannot(format!("No engine with a redo log is here to compare with{measured}.")),
+        judgement: Judgement::cannot(format!(
+            "There is no engine with a redo log here to compare with{measured}."
+        )),
         ours,
         unit: "GB/s",
         figures: [figure].into_iter().filter(|figure| !figure.is_empty()).collect(),
     }
 }
 
-/// Loss at which the claim is refuted.
+/// The loss above which the claim is refuted.
 const WORST: f64 = 0.249;
 
 fn readers(size: &Size) -> [RunSpec; 2] {
@@ -186,7 +190,7 @@ fn judge_readers(results: &Results, size: &Size) -> Finding {
             rule.require(false, format!("tb-collect keeps only {ours}"));
         } else {
             rule.lack(format!(
-                "scans of gigabytes and long writers are not measured; {ours} that reads little is no contradiction"
+                "scans of gigabytes and long writers are not measured; {ours}, which reads little, does not contradict the claim"
             ));
         }
     }

@@ -17,12 +17,12 @@ use crate::plan::Plan;
 use crate::spec::RunSpec;
 use crate::store::Build;
 
-/// Name of the page in the report's directory.
+/// The name of the page in the report's directory.
 pub const PAGE: &str = "index.html";
-/// Name of the record.
+/// The name of the record.
 pub const RECORD: &str = "claims.json";
 
-/// A claim and what was found.
+/// A claim and its finding.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The claim.
@@ -31,11 +31,11 @@ pub struct Entry {
     pub finding: Finding,
     /// Its runs, as command lines that repeat them.
     pub commands: Vec<String>,
-    /// Repetitions of its runs that there are.
+    /// The number of repetitions of its runs.
     pub runs: usize,
 }
 
-/// What is told about the whole.
+/// Facts about the whole report.
 #[derive(Clone, Debug)]
 pub struct About {
     /// What was built, and where it ran.
@@ -44,32 +44,32 @@ pub struct About {
     pub date: String,
     /// `quick` or `full`.
     pub size: &'static str,
-    /// Time that the runs made last took.
+    /// The time that the most recent runs took.
     pub elapsed: Duration,
-    /// Runs made last.
+    /// The number of the most recent runs.
     pub made: usize,
-    /// Runs of before.
+    /// The number of earlier runs.
     pub reused: usize,
-    /// Runs that there was no time for.
+    /// Runs for which there was no time.
     pub left_out: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
-    /// Whether it was told to stop.
+    /// Whether it was interrupted.
     pub interrupted: bool,
 }
 
 /// A report.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// About the whole.
+    /// Facts about the whole.
     pub about: About,
-    /// In the order of the page.
+    /// The claims, in the order of the page.
     pub entries: Vec<Entry>,
 }
 
 impl Report {
-    /// Judges these claims by what was measured, and puts beside them what a
-    /// model says of larger machines.
+    /// Judges these claims by the measurements, and adds a model's predictions
+    /// for larger machines.
     pub fn new(
         claims: &[&'static Claim],
         plan: &Plan,
@@ -105,7 +105,7 @@ impl Report {
         Self { about, entries: claims.iter().map(entry).collect() }
     }
 
-    /// Writes the page and the record; gives the path of the page.
+    /// Writes the page and the record. Returns the path of the page.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -119,7 +119,7 @@ impl Report {
     }
 }
 
-/// A command line for each group of runs that differ by the collector only,
+/// One command line for each group of runs that differ only by the collector,
 /// with the collectors that are built in.
 fn commands(runs: &[RunSpec], repetitions: impl Fn(&RunSpec) -> usize) -> Vec<String> {
     let mut groups: Vec<(String, Vec<&RunSpec>)> = Vec::new();

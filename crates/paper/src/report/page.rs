@@ -1,4 +1,4 @@
-//! The page: one file that needs no other.
+//! The page: a single self-contained file.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -58,23 +58,23 @@ fn overview(about: &About, entries: &[Entry]) -> Markup {
             dt { "runs" }
             dd {
                 (about.made) " in " (humantime::format_duration(elapsed).to_string())
-                @if about.reused > 0 { ", and " (about.reused) " of before" }
+                @if about.reused > 0 { ", and " (about.reused) " from before" }
             }
         }
     }
 }
 
-/// What makes the figures less than they should be.
+/// Reasons why the numbers are less reliable than they should be.
 fn notices(about: &About) -> Markup {
     html! {
         @if about.build.debug {
-            p.notice { "This is a debug build; its figures mean nothing." }
+            p.notice { "This is a debug build; its numbers mean nothing." }
         }
         @if about.interrupted {
-            p.notice { "The runs were interrupted; the same command goes on with those that are missing." }
+            p.notice { "The runs were interrupted; run the same command to continue with the missing ones." }
         }
         @if about.left_out > 0 {
-            p.notice { "There was no time for " (about.left_out) " runs; the same command goes on with them." }
+            p.notice { "There was no time for " (about.left_out) " runs; run the same command to continue with them." }
         }
         @if !about.failed.is_empty() {
             div.notice {
@@ -124,7 +124,7 @@ fn badge(verdict: Verdict) -> Markup {
     html! { span class=(format!("verdict {class}")) { (verdict.words()) } }
 }
 
-/// The command that looks at this claim again.
+/// The command that examines this claim again.
 pub fn command(entry: &Entry, size: &str) -> String {
     let quick = if size == "quick" { " --quick" } else { "" };
     format!("pantile paper {}{quick}", entry.claim.id)
@@ -156,7 +156,7 @@ fn claim(entry: &Entry, about: &About) -> Markup {
             h3 { "Run it again" }
             pre { code { (command(entry, about.size)) } }
             @if !commands.is_empty() {
-                p { "or run by run:" }
+                p { "Or run by run:" }
                 pre { code { (commands.join("\n")) } }
             }
         }

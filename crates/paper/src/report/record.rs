@@ -6,7 +6,7 @@ use super::{About, Entry, Report};
 use crate::figure::{Figure, Origin, Series};
 use crate::verdict::Verdict;
 
-/// A claim, as the record tells it.
+/// A claim in the record.
 #[derive(Serialize)]
 struct Told<'a> {
     id: &'a str,
@@ -57,7 +57,8 @@ struct PointTold {
 /// The claims as a JSON array.
 pub fn to_json(report: &Report) -> String {
     let told: Vec<_> = report.entries.iter().map(|entry| tell(entry, &report.about)).collect();
-    // It holds nothing that JSON cannot: keys are strings, numbers finite or null.
+    // It contains nothing that JSON cannot express: keys are strings, and
+    // numbers are finite or null.
     serde_json::to_string_pretty(&told).unwrap_or_default() + "\n"
 }
 

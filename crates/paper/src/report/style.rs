@@ -1,4 +1,4 @@
-//! How the page looks, on a screen and on paper.
+//! The look of the page, on screen and on paper.
 
 /// The style sheet.
 pub const CSS: &str = "

@@ -5,16 +5,16 @@ use maud::{Markup, html};
 use crate::figure::{Figure, Origin, Point, Series, Shape};
 use crate::numbers;
 
-/// Most rows: of series in time every so many seconds are told.
+/// Most rows. A longer time series is sampled at regular intervals.
 const ROWS: usize = 24;
 
-/// The figure in numbers: the median of repetitions, their range, and what
-/// was published.
+/// The figure in numbers: the median of the repetitions, their range, and the
+/// published value.
 pub fn draw(figure: &Figure) -> Markup {
     if figure.is_single() { one_by_one(figure) } else { side_by_side(figure) }
 }
 
-/// A row for each place, where there is one collector at each.
+/// One row per position, where each position has one collector.
 fn one_by_one(figure: &Figure) -> Markup {
     let find = |x: f64, published: bool| {
         let wanted = move |series: &&Series| (series.origin == Origin::Published) == published;
@@ -59,7 +59,7 @@ fn one_by_one(figure: &Figure) -> Markup {
     }
 }
 
-/// A row for each place, a column for each collector.
+/// One row per position, and one column per collector.
 fn side_by_side(figure: &Figure) -> Markup {
     let columns: Vec<&Series> =
         figure.series.iter().filter(|series| series.origin != Origin::Published).collect();
@@ -110,7 +110,7 @@ fn cell(figure: &Figure, series: &Series, x: f64) -> Markup {
     }
 }
 
-/// How far a figure is from another, with its sign.
+/// The signed difference between our number and a published one.
 fn difference(ours: f64, published: f64) -> String {
     let difference = ours - published;
     let sign = if difference < 0.0 { "-" } else { "+" };

@@ -2,7 +2,7 @@ use super::*;
 use crate::claims;
 use crate::engine::{Ending, Runner};
 use crate::figure::{Origin, Point, Series};
-use crate::measurement::{Kind, Measurement, Second};
+use crate::measurement::{KindSummary, Measurement, Second};
 use crate::results::Results;
 use crate::size::Size;
 
@@ -19,7 +19,7 @@ impl Runner for All {
 }
 
 fn measurement(speed: f64) -> Measurement {
-    let kind = Kind { per_s: speed, mean: 50.0, p95: 70.0, p99: 90.0 };
+    let kind = KindSummary { per_s: speed, mean: 50.0, p95: 70.0, p99: 90.0 };
     let second =
         |n: u64| Second { seconds: 1.0, transactions: 90 + n, medium_bytes: n << 20, ..Second::default() };
     Measurement {
@@ -39,7 +39,7 @@ fn measurement(speed: f64) -> Measurement {
     }
 }
 
-/// A report in which every run was made three times, or none.
+/// A report in which every run was executed three times, or none was.
 fn report(made: bool, change: impl FnOnce(&mut Execution)) -> Report {
     let claims: Vec<_> = claims::all().collect();
     let plan = Plan::new(&claims, &Size::quick(2), 1.0, &All);
@@ -61,7 +61,7 @@ fn report(made: bool, change: impl FnOnce(&mut Execution)) -> Report {
 /// The drawings of a page.
 fn drawings(page: &str) -> Vec<&str> {
     let starts = page.match_indices("<svg").map(|(start, _)| &page[start..]);
-    starts.map(|rest| &rest[..rest.find("</svg>").expect("it ends") + "</svg>".len()]).collect()
+    starts.map(|rest| &rest[..rest.find("</svg>").expect("the drawing ends") + "</svg>".len()]).collect()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_full_report_is_well_formed_and_has_every_claim() {
     }
     assert!(!page.contains("NaN") && !page.contains(">inf"));
     assert!(page.contains("m &lt; n"));
-    assert!(page.contains("as a model says"));
+    assert!(page.contains("as a model predicts"));
     for external in ["http://", "https://", "src=", "<link", "<script", "url(h"] {
         let inside = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!inside.contains(external), "{external}");
@@ -101,8 +101,11 @@ fn a_report_of_nothing_says_so() {
 #[test]
 fn what_was_published_stands_beside_ours() {
     let page = page::to_html(&report(true, |_| ()));
-    assert!(page.contains("<td>0.91</td><td>+0."), "TB-7a's table has its deviation");
-    assert!(page.contains("published 0.86</small><small class=\"there\">ours +0."), "and so has TB-9's");
+    assert!(page.contains("<td>0.91</td><td>+0."), "TB-7a's table has its difference");
+    assert!(
+        page.contains("published 0.86</small><small class=\"there\">ours +0."),
+        "TB-9's table has its difference"
+    );
 }
 
 #[test]

@@ -1,18 +1,18 @@
-//! What the colours and marks of a drawing stand for.
+//! The legend of a drawing: what its colours and markers stand for.
 
 use maud::{Markup, html};
 
 use super::style::{self, Style};
-use super::{filled, marks, n};
+use super::{filled, markers, n};
 use crate::figure::{Figure, Origin, Shape};
 
 /// Height of a row.
 const ROW: f64 = 20.0;
-/// Room for a mark, left of its name.
-const MARK: f64 = 32.0;
-/// Room between two.
+/// Room for a marker, left of its name.
+const MARKER: f64 = 32.0;
+/// Room between two entries.
 const APART: f64 = 18.0;
-/// Width of a letter, rather too much than too little.
+/// The width of a letter, rather too large than too small.
 const LETTER: f64 = 7.0;
 
 /// A legend, in rows.
@@ -22,14 +22,14 @@ pub struct Legend {
 }
 
 struct Entry {
-    kind: Kind,
+    kind: Symbol,
     name: String,
     x: f64,
     row: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum Symbol {
     Bar(Style),
     Line(Style, bool),
     Published,
@@ -37,16 +37,16 @@ enum Kind {
 }
 
 impl Legend {
-    /// Of a figure, in rows of some width.
+    /// The legend of a figure, in rows of the given width.
     pub fn of(figure: &Figure, width: f64) -> Self {
         let own = if figure.is_foretold() { Origin::Model } else { Origin::Measured };
         let named = figure.series.iter().filter(|series| series.origin == own);
-        let mut named: Vec<(Kind, String)> = named
+        let mut named: Vec<(Symbol, String)> = named
             .map(|series| {
                 let style = style::of(&series.name);
                 let kind = match figure.shape {
-                    Shape::Bars(_) => Kind::Bar(style),
-                    Shape::Lines { marks, .. } => Kind::Line(style, marks),
+                    Shape::Bars(_) => Symbol::Bar(style),
+                    Shape::Lines { markers, .. } => Symbol::Line(style, markers),
                 };
                 (kind, series.name.clone())
             })
@@ -54,14 +54,14 @@ impl Legend {
         let has =
             |origin| figure.series.iter().any(|series| series.origin == origin && !series.points.is_empty());
         if has(Origin::Published) {
-            named.push((Kind::Published, "as published".into()));
+            named.push((Symbol::Published, "as published".into()));
         }
         if has(Origin::Model) {
-            named.push((Kind::Model, "as a model says".into()));
+            named.push((Symbol::Model, "as a model predicts".into()));
         }
         let (mut x, mut row) = (0.0, 0);
-        let place = |(kind, name): (Kind, String)| {
-            let needed = MARK + name.chars().count() as f64 * LETTER;
+        let place = |(kind, name): (Symbol, String)| {
+            let needed = MARKER + name.chars().count() as f64 * LETTER;
             if x > 0.0 && x + needed > width {
                 (x, row) = (0.0, row + 1);
             }
@@ -86,24 +86,24 @@ impl Legend {
                 @for entry in &self.entries {
                     @let (x, y) = (left + entry.x, top + ROW * (entry.row as f64 + 0.5));
                     (sample(entry.kind, x, y))
-                    text x=(n(x + MARK - 4.0)) y=(n(y + 4.0)) { (entry.name) }
+                    text x=(n(x + MARKER - 4.0)) y=(n(y + 4.0)) { (entry.name) }
                 }
             }
         }
     }
 }
 
-fn sample(kind: Kind, x: f64, y: f64) -> Markup {
+fn sample(kind: Symbol, x: f64, y: f64) -> Markup {
     let line = format!("M{} {} h22", n(x), n(y));
     html! {
         @match kind {
-            Kind::Bar(style) => (filled((x + 4.0, y - 6.0), (16.0, 12.0), style)),
-            Kind::Line(style, marked) => {
+            Symbol::Bar(style) => (filled((x + 4.0, y - 6.0), (16.0, 12.0), style)),
+            Symbol::Line(style, with_markers) => {
                 path d=(line) fill="none" stroke=(style.colour) stroke-width="2" stroke-dasharray=(style.dash) {}
-                @if marked { (marks::measured(style.mark, x + 11.0, y, style.colour)) }
+                @if with_markers { (markers::measured(style.marker, x + 11.0, y, style.colour)) }
             }
-            Kind::Published => (marks::published(x + 11.0, y, "#000000")),
-            Kind::Model => path.model d=(line) fill="none" stroke="#000000" stroke-width="1.4" stroke-dasharray="3 4" {},
+            Symbol::Published => (markers::published(x + 11.0, y, "#000000")),
+            Symbol::Model => path.model d=(line) fill="none" stroke="#000000" stroke-width="1.4" stroke-dasharray="3 4" {},
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Drawings of figures, as SVG inside a page.
 //!
-//! Every element has an end tag, so that a drawing is XML too. What has been
-//! published is drawn hollow, what a model gives dashed and without marks.
+//! Every element has an end tag, so that a drawing is also XML. Published
+//! points are hollow. A model's lines are dashed and have no markers.
 
 mod legend;
-mod marks;
+mod markers;
 mod scale;
 pub mod style;
 
@@ -27,14 +27,14 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 14.0;
 /// Room for numbers and the name of the horizontal axis.
 const BELOW: f64 = 60.0;
-/// So few points are always marked.
+/// This many points or fewer always have markers.
 const FEW: usize = 8;
-/// Share of a group of bars that is empty.
+/// The share of a group of bars that is empty.
 const GAP: f64 = 0.2;
 /// Widest bar.
 const WIDEST: f64 = 54.0;
 
-/// A length as it is written: no more digits than can be seen.
+/// A length in the drawing, with no more digits than are visible.
 fn n(length: f64) -> String {
     format!("{length:.1}")
 }
@@ -59,7 +59,7 @@ pub fn draw(figure: &Figure) -> Markup {
             }
             @match &figure.shape {
                 Shape::Bars(names) => (bars(figure, names, y)),
-                Shape::Lines { doubling, marks } => (lines(figure, *doubling, *marks, y)),
+                Shape::Lines { doubling, markers } => (lines(figure, *doubling, *markers, y)),
             }
             text.axis x=(n(LEFT + (WIDTH - LEFT - RIGHT) / 2.0)) y=(n(TOP + PLOT + 49.0)) text-anchor="middle" {
                 (figure.x)
@@ -77,7 +77,7 @@ fn extent(point: &Point) -> [f64; 2] {
     [low.min(point.y), high.max(point.y)]
 }
 
-/// The hatching that bars refer to, once for a page.
+/// The hatching patterns that bars refer to; needed once per page.
 pub fn patterns() -> Markup {
     let drawn = |hatch: Hatch| match hatch {
         Hatch::Plain => "",
@@ -128,7 +128,7 @@ fn bars(figure: &Figure, names: &[String], y: Scale) -> Markup {
     let of = |origin: Origin| figure.series.iter().filter(move |series| series.origin == origin);
     let measured: Vec<&Series> = of(Origin::Measured).collect();
     let group = (WIDTH - LEFT - RIGHT) / names.len().max(1) as f64;
-    // Where every group is a single bar, the bar is in its middle.
+    // Where every group is a single bar, the bar is in the middle.
     let single = figure.is_single();
     let count = if single { 1 } else { measured.len() };
     let width = (group * (1.0 - GAP) / count as f64).min(WIDEST);
@@ -149,7 +149,7 @@ fn bars(figure: &Figure, names: &[String], y: Scale) -> Markup {
         @for series in of(Origin::Published) {
             @if let Some(bar) = measured.iter().position(|ours| ours.name == series.name).or(single.then_some(0)) {
                 @for point in &series.points {
-                    (marks::published(left(point.x, bar) + width / 2.0, y.place(point.y), "#000000"))
+                    (markers::published(left(point.x, bar) + width / 2.0, y.place(point.y), "#000000"))
                 }
             }
         }
@@ -165,7 +165,7 @@ fn bars(figure: &Figure, names: &[String], y: Scale) -> Markup {
 /// Width of a letter under a bar.
 const LETTER: f64 = 6.6;
 
-/// A name in one line, or in two where it is wider than its bars.
+/// A name on one line, or on two if it is wider than its bars.
 fn broken(name: &str, width: f64) -> Vec<String> {
     let fits = name.chars().count() as f64 * LETTER <= width;
     let middle = name.len() / 2;
@@ -176,7 +176,7 @@ fn broken(name: &str, width: f64) -> Vec<String> {
     }
 }
 
-fn lines(figure: &Figure, doubling: bool, with_marks: bool, y: Scale) -> Markup {
+fn lines(figure: &Figure, doubling: bool, with_markers: bool, y: Scale) -> Markup {
     let positions = figure.positions();
     let (first, last) =
         (positions.first().copied().unwrap_or_default(), positions.last().copied().unwrap_or(1.0));
@@ -195,23 +195,23 @@ fn lines(figure: &Figure, doubling: bool, with_marks: bool, y: Scale) -> Markup 
             @match series.origin {
                 Origin::Measured => {
                     path d=(path) fill="none" stroke=(style.colour) stroke-width="2" stroke-dasharray=(style.dash) {}
-                    @if with_marks || positions.len() <= FEW {
+                    @if with_markers || positions.len() <= FEW {
                         @for point in &series.points {
                             (range(x.place(point.x), point, y))
-                            (marks::measured(style.mark, x.place(point.x), y.place(point.y), style.colour))
+                            (markers::measured(style.marker, x.place(point.x), y.place(point.y), style.colour))
                         }
                     }
                 }
                 Origin::Published => {
                     @for point in &series.points {
-                        (marks::published(x.place(point.x), y.place(point.y), style.colour))
+                        (markers::published(x.place(point.x), y.place(point.y), style.colour))
                     }
                 }
                 Origin::Model => {
                     path.model d=(path) fill="none" stroke=(style.colour) stroke-width="1.4" stroke-dasharray="3 4" {}
                     @if figure.is_foretold() {
                         @for point in &series.points {
-                            (marks::measured(style.mark, x.place(point.x), y.place(point.y), style.colour))
+                            (markers::measured(style.marker, x.place(point.x), y.place(point.y), style.colour))
                         }
                     }
                 }
@@ -226,7 +226,7 @@ fn path(points: &[Point], x: Scale, y: Scale) -> String {
     if places.is_empty() { String::new() } else { format!("M{}", places.join(" L")) }
 }
 
-/// The positions that can have a number without running into the next.
+/// The positions whose labels do not overlap.
 fn labelled(positions: &[f64], x: Scale) -> Vec<f64> {
     let mut labelled: Vec<f64> = Vec::new();
     for &position in positions {

@@ -1,4 +1,4 @@
-//! From figures to places in a drawing, and round numbers along the axes.
+//! Maps values to positions in a drawing, and finds round numbers for the axes.
 
 /// One axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -11,18 +11,18 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Maps `low..=high` to `from..=to`, evenly.
+    /// Maps `low..=high` to `from..=to` linearly.
     pub fn even((low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, from, to, logarithmic: false }
     }
 
-    /// The same in steps of which each doubles; all must be above 0.
+    /// Maps logarithmically, to base 2. All values must be above 0.
     pub fn doubling((low, high): (f64, f64), range: (f64, f64)) -> Self {
         Self { logarithmic: true, ..Self::even((low, if high > low { high } else { low * 2.0 }), range) }
     }
 
-    /// Where a figure lies.
+    /// The position of a value.
     pub fn place(&self, value: f64) -> f64 {
         let of = |value: f64| if self.logarithmic { value.log2() } else { value };
         let share = (of(value) - of(self.low)) / (of(self.high) - of(self.low));
@@ -30,8 +30,8 @@ impl Scale {
     }
 }
 
-/// Round numbers from 0, or below where there is something, to the first
-/// that is not below `high`, about five of them.
+/// About five round numbers, from 0 or from below the smallest value, to the
+/// first that is not below `high`.
 pub fn ticks(low: f64, high: f64) -> Vec<f64> {
     let (low, high) = (low.min(0.0), high.max(0.0));
     let span = if high > low { high - low } else { 1.0 };
@@ -47,7 +47,7 @@ fn round_step(step: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A number on an axis.
+/// The label of a number on an axis.
 pub fn label(value: f64) -> String {
     let short = |value: f64| {
         let text = format!("{value:.3}");

@@ -1,34 +1,34 @@
-//! How each collector looks: the same in every figure.
+//! The look of each collector, which is the same in every figure.
 //!
-//! Colours are those of Okabe and Ito (Color Universal Design, 2008), which
-//! the colour-blind can tell apart. Marks, dashes and hatching tell apart
-//! what has the same colour, and everything in black and white.
+//! The colours are those of Okabe and Ito (Color Universal Design, 2008), which
+//! the colour-blind can distinguish. Markers, dashes and hatching distinguish
+//! series of one colour, and all series in black and white.
 
 /// The look of a series.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Style {
     /// Colour.
     pub colour: &'static str,
-    /// Shape of its marks.
-    pub mark: Mark,
-    /// Dashes of its line.
+    /// The shape of its markers.
+    pub marker: Marker,
+    /// The dashes of its line.
     pub dash: &'static str,
-    /// Hatching of its bars.
+    /// The hatching of its bars.
     pub hatch: Hatch,
 }
 
-/// Shapes of marks.
+/// Shapes of markers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mark {
+pub enum Marker {
     /// A circle.
     Circle,
     /// A square.
     Square,
     /// A square on its corner.
     Diamond,
-    /// A triangle on its side.
+    /// A triangle that points up.
     Up,
-    /// A triangle on its corner.
+    /// A triangle that points down.
     Down,
 }
 
@@ -43,7 +43,7 @@ pub enum Hatch {
     Falling,
     /// Both.
     Crossed,
-    /// Lines across.
+    /// Horizontal lines.
     Level,
 }
 
@@ -72,27 +72,27 @@ const BLUE: &str = "#0072B2";
 const VERMILLION: &str = "#D55E00";
 const PURPLE: &str = "#CC79A7";
 
-const fn style(colour: &'static str, mark: Mark, dash: &'static str, hatch: Hatch) -> Style {
-    Style { colour, mark, dash, hatch }
+const fn style(colour: &'static str, marker: Marker, dash: &'static str, hatch: Hatch) -> Style {
+    Style { colour, marker, dash, hatch }
 }
 
 /// The look of the collector of this name.
 pub fn of(name: &str) -> Style {
     match name {
-        "tb-collect" => style(BLUE, Mark::Circle, "none", Hatch::Plain),
-        "tb-collect-eager" => style(BLUE, Mark::Square, "7 3", Hatch::Rising),
-        "tb-collect-hash" => style(BLUE, Mark::Up, "2 3", Hatch::Crossed),
-        "zen" => style(VERMILLION, Mark::Diamond, "none", Hatch::Falling),
-        "one-shot" => style(GREEN, Mark::Up, "none", Hatch::Rising),
-        "n2db" => style(ORANGE, Mark::Square, "none", Hatch::Level),
-        "steam" => style(PURPLE, Mark::Down, "none", Hatch::Plain),
-        "steam-watermark" => style(PURPLE, Mark::Square, "7 3", Hatch::Falling),
-        "hana" => style(SKY, Mark::Circle, "none", Hatch::Plain),
-        "hekaton" => style(SKY, Mark::Diamond, "7 3", Hatch::Rising),
-        "deuteronomy" => style(YELLOW, Mark::Up, "none", Hatch::Plain),
-        "ermia" => style(YELLOW, Mark::Square, "7 3", Hatch::Crossed),
-        "hyper" => style(GREEN, Mark::Down, "7 3", Hatch::Level),
-        _ => style(BLACK, Mark::Circle, "none", Hatch::Plain),
+        "tb-collect" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
+        "tb-collect-eager" => style(BLUE, Marker::Square, "7 3", Hatch::Rising),
+        "tb-collect-hash" => style(BLUE, Marker::Up, "2 3", Hatch::Crossed),
+        "zen" => style(VERMILLION, Marker::Diamond, "none", Hatch::Falling),
+        "one-shot" => style(GREEN, Marker::Up, "none", Hatch::Rising),
+        "n2db" => style(ORANGE, Marker::Square, "none", Hatch::Level),
+        "steam" => style(PURPLE, Marker::Down, "none", Hatch::Plain),
+        "steam-watermark" => style(PURPLE, Marker::Square, "7 3", Hatch::Falling),
+        "hana" => style(SKY, Marker::Circle, "none", Hatch::Plain),
+        "hekaton" => style(SKY, Marker::Diamond, "7 3", Hatch::Rising),
+        "deuteronomy" => style(YELLOW, Marker::Up, "none", Hatch::Plain),
+        "ermia" => style(YELLOW, Marker::Square, "7 3", Hatch::Crossed),
+        "hyper" => style(GREEN, Marker::Down, "7 3", Hatch::Level),
+        _ => style(BLACK, Marker::Circle, "none", Hatch::Plain),
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         for (n, one) in NAMES.iter().enumerate() {
             for other in &NAMES[..n] {
                 let (a, b) = (of(one), of(other));
-                assert!((a.colour, a.mark) != (b.colour, b.mark), "{one} and {other} as marks");
+                assert!((a.colour, a.marker) != (b.colour, b.marker), "{one} and {other} as markers");
                 assert!((a.colour, a.dash) != (b.colour, b.dash), "{one} and {other} as lines");
                 assert!((a.colour, a.hatch) != (b.colour, b.hatch), "{one} and {other} as bars");
             }

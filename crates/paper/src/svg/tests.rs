@@ -17,7 +17,7 @@ fn model() -> Series {
     Series { origin: Origin::Model, ..series("none", 3) }
 }
 
-/// The drawing as XML.
+/// The drawing, checked as XML.
 fn drawn(figure: &Figure) -> String {
     let text = draw(figure).into_string();
     roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -30,22 +30,22 @@ fn count(text: &str, what: &str) -> usize {
 }
 
 #[test]
-fn bars_have_a_range_and_a_published_mark_each() {
+fn bars_have_a_range_and_a_published_marker_each() {
     let names = vec!["New-Order".to_owned(), "Payment".to_owned()];
     let published = Series::published("zen", &[(0.0, 0.75), (1.0, 0.8)]);
     let text = drawn(&figure(Shape::Bars(names), vec![series("zen", 2), series("steam", 2), published]));
     assert_eq!(count(&text, "class=\"range\""), 4);
-    // One more of each in the legend.
+    // The legend has one more of each.
     assert_eq!(count(&text, "class=\"published\""), 3);
     assert!(text.contains("url(#falling)") && text.contains("New-Order"));
     assert!(text.contains("a &lt; b &amp; &quot;c&quot;"));
 }
 
 #[test]
-fn lines_are_marked_unless_they_are_of_time() {
-    let shape = |marks| Shape::Lines { doubling: false, marks };
-    let marked = drawn(&figure(shape(true), vec![series("tb-collect", 4)]));
-    assert_eq!(count(&marked, "<circle"), 5);
+fn lines_have_markers_unless_they_are_of_time() {
+    let shape = |markers| Shape::Lines { doubling: false, markers };
+    let with_markers = drawn(&figure(shape(true), vec![series("tb-collect", 4)]));
+    assert_eq!(count(&with_markers, "<circle"), 5);
     let bare = drawn(&figure(shape(false), vec![series("tb-collect", 40)]));
     assert_eq!(count(&bare, "<circle"), 0);
 }
@@ -56,16 +56,16 @@ fn a_model_is_told_from_what_was_measured() {
     doubling.points.remove(0);
     let mut model = model();
     model.points.remove(0);
-    let shape = Shape::Lines { doubling: true, marks: true };
+    let shape = Shape::Lines { doubling: true, markers: true };
     let text = drawn(&figure(shape, vec![doubling, model]));
     assert_eq!(count(&text, "class=\"model\""), 2);
-    assert!(text.contains("as a model says"));
+    assert!(text.contains("as a model predicts"));
 }
 
 #[test]
 fn a_figure_without_points_can_be_drawn() {
     drawn(&figure(Shape::Bars(Vec::new()), Vec::new()));
-    drawn(&figure(Shape::Lines { doubling: true, marks: true }, Vec::new()));
+    drawn(&figure(Shape::Lines { doubling: true, markers: true }, Vec::new()));
     drawn(&figure(Shape::Bars(vec!["a".into()]), vec![series("zen", 0)]));
 }
 

@@ -14,7 +14,7 @@ use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
 use crate::survey::calls::{SurveyCalls, Surveyed};
-use crate::survey::finding::{Finding, Place};
+use crate::survey::finding::{Finding, MediumLocation};
 
 /// What a chunk is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,7 +111,7 @@ impl Reader<'_> {
     pub fn chunk(&self, number: u32) -> SurveyedChunk {
         let offset = u64::from(number) * CHUNK_BYTES;
         let page = mapped(self.medium, offset, CHUNK_HEADER_BYTES);
-        let place = Place { chunk: Some(number), ..Place::at(offset) };
+        let place = MediumLocation { chunk: Some(number), ..MediumLocation::at(offset) };
         let broken = |why: &str| {
             (self.calls.finding)(Finding::damage(place, why));
             ChunkUse::Damaged(why.to_owned())
@@ -139,7 +139,7 @@ impl Reader<'_> {
         // Lines that belong to no block.
         let rest = (blocks as usize + 1) * DESCRIPTOR_BYTES;
         if let Some(n) = page[rest..].iter().position(|&b| b != 0) {
-            let place = Place { offset: offset + (rest + n) as u64, ..place };
+            let place = MediumLocation { offset: offset + (rest + n) as u64, ..place };
             (self.calls.finding)(Finding::notice(place, "bytes are set that are not used"));
         }
         read
@@ -147,11 +147,11 @@ impl Reader<'_> {
 
     /// Entries that were cut off: nothing after a power failure, but a
     /// database that was closed has none.
-    fn torn(&self, bytes: &[u8], place: Place) {
+    fn torn(&self, bytes: &[u8], place: MediumLocation) {
         let is_last = self.state.is_some_and(|state| state.closed);
         let entries = bytes.chunks(ENTRY_BYTES).enumerate();
         for (n, entry) in entries.filter(|(_, entry)| entry.iter().any(|&b| b != 0)) {
-            let place = Place { offset: place.offset + (n * ENTRY_BYTES) as u64, ..place };
+            let place = MediumLocation { offset: place.offset + (n * ENTRY_BYTES) as u64, ..place };
             let finding = match is_last && has_lost_a_word(entry) {
                 true => Finding::damage(place, LOST_ENTRY),
                 false => {
@@ -165,7 +165,8 @@ impl Reader<'_> {
     fn block(&self, chunk: &Chunk, index: u32, page: &[u8]) -> SurveyedBlock {
         let at = chunk.descriptor_offset(index);
         let line = &page[(at - chunk.offset()) as usize..][..DESCRIPTOR_BYTES];
-        let place = Place { chunk: Some(chunk.number), block: Some(index), ..Place::at(at) };
+        let place =
+            MediumLocation { chunk: Some(chunk.number), block: Some(index), ..MediumLocation::at(at) };
         let mut block = SurveyedBlock {
             index,
             offset: chunk.header_offset(index),
@@ -194,7 +195,8 @@ impl Reader<'_> {
                 block.opened_at = descriptor.opened_at;
                 block.recycles = descriptor.recycles;
                 block.highest = Timestamp::from_raw(descriptor.opened_at);
-                let mark = Place { offset: at + ENTRY_BYTES as u64, table: Some(block.table), ..place };
+                let mark =
+                    MediumLocation { offset: at + ENTRY_BYTES as u64, table: Some(block.table), ..place };
                 self.frozen_flag(&mut block, &line[ENTRY_BYTES..], mark);
                 self.slots(chunk, &mut block);
             }
@@ -207,7 +209,7 @@ impl Reader<'_> {
         block
     }
 
-    fn frozen_flag(&self, block: &mut SurveyedBlock, entry: &[u8], place: Place) {
+    fn frozen_flag(&self, block: &mut SurveyedBlock, entry: &[u8], place: MediumLocation) {
         match FrozenFlag::decode(entry, self.identity ^ place.offset) {
             Ok(Some(mark)) if mark.opened_at == block.opened_at => {
                 block.frozen = Some(Timestamp::from_raw(mark.max_ts));
@@ -221,14 +223,17 @@ impl Reader<'_> {
     fn slots(&self, chunk: &Chunk, block: &mut SurveyedBlock) {
         let id = BlockId { chunk: chunk.number, index: block.index };
         let seed = self.identity.rotate_left(17) ^ block.opened_at;
-        let whole = Place {
+        let whole = MediumLocation {
             chunk: Some(id.chunk),
             block: Some(id.index),
             table: Some(block.table),
-            ..Place::at(block.offset)
+            ..MediumLocation::at(block.offset)
         };
-        let place =
-            |slot: u32, address: Address| Place { slot: Some(slot), offset: address.offset(), ..whole };
+        let place = |slot: u32, address: Address| MediumLocation {
+            slot: Some(slot),
+            offset: address.offset(),
+            ..whole
+        };
         let (slots, stride) = (chunk.geometry.slots, chunk.geometry.stride as usize);
         block.expected = self.expect.of(id, block.opened_at, slots);
         block.fill = block.expected;

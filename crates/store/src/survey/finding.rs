@@ -14,7 +14,7 @@ pub enum Severity {
 
 /// Where something lies on the medium, as far as known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Place {
+pub struct MediumLocation {
     /// Byte offset.
     pub offset: u64,
     /// The chunk.
@@ -29,14 +29,14 @@ pub struct Place {
     pub tuple: Option<u64>,
 }
 
-impl Place {
+impl MediumLocation {
     /// A place of which only the offset is known.
     pub fn at(offset: u64) -> Self {
         Self { offset, ..Self::default() }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MediumLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "offset {}", self.offset)?;
         match (self.chunk, self.block) {
@@ -58,7 +58,7 @@ impl fmt::Display for Place {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
     /// Where.
-    pub place: Place,
+    pub place: MediumLocation,
     /// How bad it is.
     pub severity: Severity,
     /// What.
@@ -67,12 +67,12 @@ pub struct Finding {
 
 impl Finding {
     /// Something that was durable is not as it was.
-    pub fn damage(place: Place, what: impl Into<String>) -> Self {
+    pub fn damage(place: MediumLocation, what: impl Into<String>) -> Self {
         Self { place, severity: Severity::Damage, what: what.into() }
     }
 
     /// Something that is worth knowing.
-    pub fn notice(place: Place, what: impl Into<String>) -> Self {
+    pub fn notice(place: MediumLocation, what: impl Into<String>) -> Self {
         Self { place, severity: Severity::Notice, what: what.into() }
     }
 }

@@ -24,7 +24,7 @@ use crate::store::mapped;
 
 pub use calls::{SurveyCalls, Surveyed};
 pub use chunk::{BlockUse, ChunkUse, SurveyedBlock, SurveyedChunk};
-pub use finding::{Finding, Place, Severity};
+pub use finding::{Finding, MediumLocation, Severity};
 pub use records::{RecordFacts, SurveyedRecord};
 pub use recount::FilledSlot;
 
@@ -81,7 +81,7 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
     }
     read_superblock(mapped(medium, 0, 64), &mut found);
     if let Some(problem) = &found.superblock_problem {
-        (calls.finding)(Finding::damage(Place::at(0), format!("the superblock: {problem}")));
+        (calls.finding)(Finding::damage(MediumLocation::at(0), format!("the superblock: {problem}")));
     }
     if found.version.is_none() {
         return found;
@@ -135,7 +135,7 @@ fn check_unused(medium: &dyn Medium, calls: &SurveyCalls<'_>) {
         let mut lines = bytes.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0));
         if let Some((n, _)) = lines.next() {
             let what = format!("bytes are set that are not used ({} lines)", 1 + lines.count());
-            (calls.finding)(Finding::notice(Place::at(from + n as u64 * 64), what));
+            (calls.finding)(Finding::notice(MediumLocation::at(from + n as u64 * 64), what));
         }
     }
 }
@@ -186,14 +186,20 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
             "{carved} of {} chunks are left: the medium has been truncated or overwritten",
             state.carved
         );
-        (calls.finding)(Finding::damage(Place::at(found.records[found.chosen.unwrap_or(0)].offset), what));
+        (calls.finding)(Finding::damage(
+            MediumLocation::at(found.records[found.chosen.unwrap_or(0)].offset),
+            what,
+        ));
     }
     let blocks = || found.chunks.iter().flat_map(|c| &c.blocks);
     let used = blocks().filter(|b| b.found != BlockUse::Free).count() as u64;
     if used < state.used && carved + damaged >= state.carved && damaged == 0 {
         let what =
             format!("{used} of {} blocks are left: the others have lost their descriptors", state.used);
-        (calls.finding)(Finding::damage(Place::at(found.records[found.chosen.unwrap_or(0)].offset), what));
+        (calls.finding)(Finding::damage(
+            MediumLocation::at(found.records[found.chosen.unwrap_or(0)].offset),
+            what,
+        ));
     }
     let block = |id: BlockId| {
         let chunk = found.chunks.get((id.chunk as usize).checked_sub(1)?)?;
@@ -210,7 +216,8 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         };
         if !is_told {
             let offset = u64::from(id.chunk) * CHUNK_BYTES + (u64::from(id.index) + 1) * 64;
-            let place = Place { chunk: Some(id.chunk), block: Some(id.index), ..Place::at(offset) };
+            let place =
+                MediumLocation { chunk: Some(id.chunk), block: Some(id.index), ..MediumLocation::at(offset) };
             (calls.finding)(Finding::damage(place, LOST_BLOCK));
         }
     }
@@ -218,8 +225,11 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         let found = block(BlockId { chunk: listed.chunk, index: listed.index });
         if let Some(found) = found.filter(|b| b.opened_at == listed.opened_at && b.slots < listed.fill) {
             let what = format!("the state record has {} of {} slots filled", listed.fill, found.slots);
-            let place =
-                Place { chunk: Some(listed.chunk), block: Some(listed.index), ..Place::at(found.offset) };
+            let place = MediumLocation {
+                chunk: Some(listed.chunk),
+                block: Some(listed.index),
+                ..MediumLocation::at(found.offset)
+            };
             (calls.finding)(Finding::damage(place, what));
         }
     }

@@ -7,7 +7,7 @@ use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
 use crate::survey::calls::SurveyCalls;
-use crate::survey::finding::{Finding, Place};
+use crate::survey::finding::{Finding, MediumLocation};
 
 /// One copy of a state record.
 #[derive(Clone, Debug)]
@@ -87,12 +87,15 @@ pub(super) fn read(medium: &dyn Medium, identity: u64, calls: &SurveyCalls<'_>) 
         let twin = &found.copies[n ^ 1];
         let what = "a copy of the state record was cut off or is damaged";
         if found.newest.is_some() && !(record.is_blank && twin.is_blank) {
-            (calls.finding)(Finding::notice(Place::at(record.offset), format!("{what}; another is used")));
+            (calls.finding)(Finding::notice(
+                MediumLocation::at(record.offset),
+                format!("{what}; another is used"),
+            ));
         }
     }
     if found.newest.is_none() {
         let what = "no checksum of any state record fits";
-        (calls.finding)(Finding::damage(Place::at(STATE_RECORDS[0]), what));
+        (calls.finding)(Finding::damage(MediumLocation::at(STATE_RECORDS[0]), what));
     }
     found
 }

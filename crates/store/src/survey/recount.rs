@@ -10,7 +10,7 @@ use pantile_base::{Address, TableId};
 use crate::block::{BlockId, BlockState};
 use crate::content::Content;
 use crate::store::Store;
-use crate::survey::finding::Place;
+use crate::survey::finding::MediumLocation;
 
 /// A filled slot of a block that is in use.
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +27,10 @@ pub struct FilledSlot<'a> {
 
 impl Store {
     /// Where an address that an anchor gave is.
-    pub fn place_of(&self, address: Address) -> Place {
+    pub fn place_of(&self, address: Address) -> MediumLocation {
         let chunk = self.chunk_of(address);
         let (index, slot) = chunk.locate(address);
-        Place {
+        MediumLocation {
             offset: address.offset(),
             chunk: Some(chunk.number),
             block: Some(index),

@@ -1,4 +1,4 @@
-//! The bytes of a medium, as far as they are not zero.
+//! The bytes of a medium, without its pages of zeros.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// What a medium with these bytes holds.
+    /// The image of a medium with these bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         let mut image = Self::default();
         for (n, page) in (0..).zip(bytes.chunks(PAGE as usize)) {
@@ -32,7 +32,7 @@ impl Image {
         image
     }
 
-    /// Bytes of the medium: whole chunks.
+    /// Bytes of the medium, in whole chunks.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -46,7 +46,8 @@ impl Image {
         self.len = self.len.max(len);
     }
 
-    /// Stores bytes that lie in one page. The medium grows to hold them.
+    /// Stores bytes that lie in one page. Grows the medium to hold them, in
+    /// whole chunks.
     pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
         self.grow((offset + 1).next_multiple_of(CHUNK_BYTES));
         let page = self.pages.entry(offset / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
@@ -54,7 +55,7 @@ impl Image {
         Arc::make_mut(page)[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Makes a range zero. It stays part of the medium.
+    /// Zeroes a range. It stays part of the medium.
     pub fn clear(&mut self, range: Range<u64>) {
         let pages: Vec<u64> =
             self.pages.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(n, _)| *n).collect();
@@ -69,9 +70,10 @@ impl Image {
         }
     }
 
-    /// Flips a bit in a page that is not all zeros, and returns which.
+    /// Flips a bit somewhere outside pages of zeros, and returns which.
     pub fn flip(&mut self, random: &mut Random) -> u64 {
-        // Every other time in the page of a chunk, where little has much weight.
+        // Half the flips hit the first page of a chunk, where few bytes matter
+        // much.
         let in_chunk_page = random.one_in(2);
         let is_chosen = |number: u64| !in_chunk_page || (number * PAGE).is_multiple_of(CHUNK_BYTES);
         let pages = self.pages.keys().filter(|number| is_chosen(**number)).count() as u64;
@@ -84,12 +86,12 @@ impl Image {
         number * PAGE * 8 + bit
     }
 
-    /// Where pages are that may not be zero.
+    /// The pages that may be nonzero, with their offsets.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
         self.pages.iter().map(|(number, page)| (number * PAGE, &**page))
     }
 
-    /// The numbers of pages of a range that may not be zero.
+    /// The numbers of the pages in a range that may be nonzero.
     pub(crate) fn pages_in(&self, range: &Range<u64>) -> Vec<u64> {
         self.pages.range(range.start / PAGE..range.end / PAGE).map(|(number, _)| *number).collect()
     }

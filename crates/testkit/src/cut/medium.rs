@@ -1,5 +1,5 @@
-//! A medium that logs what is done to it, so that its power can be cut at any
-//! moment of its past.
+//! A medium that logs everything done to it, so that its power can be cut at
+//! any moment of its past.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,34 +17,34 @@ pub(crate) const LINE: u64 = 64;
 /// Most bytes of a simulated medium.
 const RESERVE: u64 = 256 << 20;
 
-/// Cores, each of which has a bit.
+/// The number of cores. Each has a bit.
 const CORES: u8 = 64;
 
-/// No core: each thread has its own.
+/// No core is set. Each thread is its own.
 const BY_THREAD: u8 = u8::MAX;
 
-/// Chunk pages, which have the descriptors of blocks.
+/// Size of a chunk's first page, which contains the block descriptors.
 const CHUNK_PAGE: u64 = 4096;
 
-/// What is simulated.
+/// The kind of medium that is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Persistent memory: a line is durable once it has been flushed and the
-    /// core that flushed it has fenced; a sync point is a fence.
+pub enum CutKind {
+    /// Persistent memory. A line is durable once a core has flushed it and then
+    /// fenced. A sync point is a fence.
     Memory,
-    /// A file: what has been written before a sync is durable after it.
+    /// A file. What was written before a sync is durable after it.
     File,
 }
 
-impl Kind {
+impl CutKind {
     /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Memory, Kind::File];
+    pub const ALL: [CutKind; 2] = [CutKind::Memory, CutKind::File];
 
     /// "memory" or "file".
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Memory => "memory",
-            Kind::File => "file",
+            CutKind::Memory => "memory",
+            CutKind::File => "file",
         }
     }
 }
@@ -54,7 +54,7 @@ impl Kind {
 pub enum Broken {
     /// Fences do nothing.
     Fence,
-    /// Syncs of everything do nothing; on a file, fences neither.
+    /// Syncs do nothing; on a file, fences do nothing either.
     Sync,
     /// Sync points are durable at once.
     SyncPoint,
@@ -62,7 +62,7 @@ pub enum Broken {
     FlushOfContents,
     /// Flushes of chunk headers and block descriptors do nothing.
     FlushOfDescriptors,
-    /// Flushes of descriptors that have been zeroed do nothing.
+    /// Flushes of zeroed descriptors do nothing.
     FlushOfZeros,
     /// Flushes of state records do nothing.
     FlushOfState,
@@ -70,19 +70,19 @@ pub enum Broken {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A part of a write that lies in one line; its bytes are in the log's.
+    /// The part of a write that lies in one line. Its bytes are in the log.
     Piece {
         offset: u64,
         from: usize,
         len: u8,
     },
-    /// Lines.
+    /// A flush of lines.
     Flush {
         first: u64,
         end: u64,
         core: u8,
     },
-    /// Chunks, by bytes, that become zero. Needs no flush.
+    /// Chunks that become zero, as a range of bytes. Needs no flush.
     Discard {
         start: u64,
         end: u64,
@@ -95,7 +95,7 @@ pub(crate) enum Event {
     Grow(u64),
 }
 
-/// What has been done to a medium.
+/// What was done to a medium.
 #[derive(Default, Debug)]
 pub struct Log {
     pub(crate) events: Vec<Event>,
@@ -106,7 +106,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Moments at which the power can be cut: after none of the events, after
+    /// The moments at which the power can be cut: before the first event, after
     /// the first, and so on.
     pub fn boundaries(&self) -> usize {
         self.events.len() + 1
@@ -127,14 +127,15 @@ impl Log {
         matches!(self.events.get(event), Some(Event::Fence { .. } | Event::Sync))
     }
 
-    /// Events that write to the page of a chunk: blocks are opened, frozen or released.
+    /// Events that write to the first page of a chunk. They open, freeze or
+    /// release blocks.
     pub fn changes_of_blocks(&self) -> Vec<usize> {
         let is_change =
             |event: &Event| matches!(event, Event::Piece { offset, .. } if in_chunk_page(*offset));
         (0..self.events.len()).filter(|&n| is_change(&self.events[n])).collect()
     }
 
-    /// Where two logs differ first, in words; `None` if they are the same.
+    /// Describes the first difference of two logs; `None` if they are equal.
     pub fn difference(&self, other: &Log) -> Option<String> {
         let told = |log: &Log, n: usize| match log.events.get(n) {
             Some(Event::Piece { offset, from, len }) => {
@@ -147,7 +148,8 @@ impl Log {
         differs.map(|(n, a, b)| format!("event {n} of {most}: {a} and {b}"))
     }
 
-    /// Whether a boundary lies in the middle of a long write, where all look alike.
+    /// Whether a boundary lies in the middle of a long write, where all
+    /// boundaries are alike.
     pub fn is_long_run(&self, boundary: usize) -> bool {
         let around = self.events.get(boundary.saturating_sub(8)..boundary + 8);
         around.is_some_and(|events| events.iter().all(|event| matches!(event, Event::Piece { .. })))
@@ -160,14 +162,14 @@ impl Log {
 
 /// A medium in memory that can lose what is not durable.
 ///
-/// A fence of one core does nothing for what another has flushed. Each thread
-/// is a core of its own, until a simulation that runs in one thread says which
-/// core goes on ([`CutMedium::run_as`]).
+/// A fence of one core has no effect on what another core has flushed. Each
+/// thread is a core of its own, until a simulation that runs in one thread sets
+/// the core that runs next ([`CutMedium::run_as`]).
 #[derive(Debug)]
 pub struct CutMedium {
     memory: Arc<DramMedium>,
     start: Image,
-    kind: Kind,
+    kind: CutKind,
     broken: Option<Broken>,
     facts: Facts,
     core: AtomicU8,
@@ -175,15 +177,15 @@ pub struct CutMedium {
 }
 
 impl CutMedium {
-    /// A medium that holds what an image has.
-    pub fn new(image: &Image, kind: Kind, broken: Option<Broken>) -> Arc<Self> {
+    /// A medium with the contents of an image.
+    pub fn new(image: &Image, kind: CutKind, broken: Option<Broken>) -> Arc<Self> {
         Self::with_limit(image, kind, broken, None)
     }
 
-    /// As [`CutMedium::new`], with room for `limit` bytes at most.
-    pub fn with_limit(image: &Image, kind: Kind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
+    /// As [`CutMedium::new`], with room for at most `limit` bytes.
+    pub fn with_limit(image: &Image, kind: CutKind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
-            .expect("the machine has memory for a small database");
+            .expect("there is memory for a small database");
         memory.grow(image.len()).expect("as before");
         for (offset, page) in image.pages() {
             memory.write(offset, page).expect("the medium has been grown");
@@ -195,7 +197,7 @@ impl CutMedium {
         Arc::new(Self { memory, start, kind, broken, facts, core, log })
     }
 
-    /// From now on everything is done by this core.
+    /// Sets the core that runs from now on.
     ///
     /// # Panics
     /// If there are fewer cores.
@@ -209,7 +211,7 @@ impl CutMedium {
         self.log().events.len()
     }
 
-    /// Takes what has been logged.
+    /// Takes the log.
     pub fn take_log(&self) -> Log {
         std::mem::take(&mut *self.log())
     }
@@ -314,7 +316,7 @@ impl Medium for CutMedium {
     }
 
     fn flush(&self, offset: u64, len: u64) {
-        if self.kind == Kind::Memory && len > 0 && !self.drops_flush(offset, len) {
+        if self.kind == CutKind::Memory && len > 0 && !self.drops_flush(offset, len) {
             let Range { start: first, end } = lines(offset, len);
             self.record(|core| Event::Flush { first, end, core });
         }
@@ -322,9 +324,9 @@ impl Medium for CutMedium {
 
     fn fence(&self) -> Result<(), MediumError> {
         match (self.kind, self.broken) {
-            (_, Some(Broken::Fence)) | (Kind::File, Some(Broken::Sync)) => {}
-            (Kind::Memory, _) => self.record(|core| Event::Fence { core }),
-            (Kind::File, _) => return self.sync_all(),
+            (_, Some(Broken::Fence)) | (CutKind::File, Some(Broken::Sync)) => {}
+            (CutKind::Memory, _) => self.record(|core| Event::Fence { core }),
+            (CutKind::File, _) => return self.sync_all(),
         }
         Ok(())
     }
@@ -339,14 +341,14 @@ impl Medium for CutMedium {
     }
 
     fn sync_point(&self) -> SyncPoint {
-        if self.kind == Kind::Memory && self.broken != Some(Broken::SyncPoint) {
+        if self.kind == CutKind::Memory && self.broken != Some(Broken::SyncPoint) {
             self.record(|core| Event::Fence { core });
         }
         SyncPoint::new(self.log().syncs)
     }
 
     fn is_durable(&self, point: SyncPoint) -> bool {
-        self.kind == Kind::Memory
+        self.kind == CutKind::Memory
             || self.broken == Some(Broken::SyncPoint)
             || self.log().syncs > point.number()
     }

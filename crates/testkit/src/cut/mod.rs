@@ -11,5 +11,5 @@ mod medium;
 mod replay;
 
 pub use image::Image;
-pub use medium::{Broken, CutMedium, Kind, Log};
+pub use medium::{Broken, CutKind, CutMedium, Log};
 pub use replay::{Keep, Replay};

@@ -1,44 +1,44 @@
-//! What could be found if the power had been cut.
+//! What recovery could find if the power had been cut.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::image::{Image, PAGE};
-use super::medium::{Event, Kind, LINE, Log};
+use super::medium::{CutKind, Event, LINE, Log};
 use crate::mix;
 
-/// Bytes of a sector, which a disk writes whole or not at all.
+/// Bytes of a sector. A disk writes a sector whole or not at all.
 const SECTOR: u64 = 512;
-/// Bytes of a word, which memory writes whole or not at all.
+/// Bytes of a word. Memory writes a word whole or not at all.
 const WORD: u64 = 8;
 
-/// What is left of writes that were not durable.
+/// What remains of writes that were not durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// Nothing of them.
     Nothing,
     /// All of them.
     All,
-    /// Some lines of 64 bytes, as of some moment each.
+    /// Some lines of 64 bytes, each as of some moment.
     Lines,
-    /// Some sectors of 512 bytes, as of some moment each.
+    /// Some sectors of 512 bytes, each as of some moment.
     Sectors,
     /// Any words of 8 bytes of any write.
     Words,
 }
 
 impl Keep {
-    /// Each of them. Whole sectors are possible in memory as well, though they are unlikely there.
+    /// All of them. Whole sectors can remain in memory too, but that is unlikely.
     pub const ALL: [Keep; 5] = [Keep::Nothing, Keep::All, Keep::Lines, Keep::Sectors, Keep::Words];
 
-    /// What can be left on a medium of this kind.
-    pub fn of(kind: Kind) -> &'static [Keep] {
+    /// What can remain on a medium of this kind.
+    pub fn of(kind: CutKind) -> &'static [Keep] {
         match kind {
-            Kind::Memory => &[Keep::Nothing, Keep::All, Keep::Lines, Keep::Words],
-            Kind::File => &[Keep::Nothing, Keep::All, Keep::Sectors],
+            CutKind::Memory => &[Keep::Nothing, Keep::All, Keep::Lines, Keep::Words],
+            CutKind::File => &[Keep::Nothing, Keep::All, Keep::Sectors],
         }
     }
 
-    /// One word.
+    /// The name, one word.
     pub fn name(self) -> &'static str {
         match self {
             Keep::Nothing => "nothing",
@@ -49,33 +49,33 @@ impl Keep {
         }
     }
 
-    /// What has this name.
+    /// The value with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|keep| keep.name() == name)
     }
 }
 
-/// Goes through a log, and knows at each boundary what is durable.
+/// Replays a log, and knows at each boundary what is durable.
 #[derive(Debug)]
 pub struct Replay<'l> {
     log: &'l Log,
-    kind: Kind,
+    kind: CutKind,
     at: usize,
     durable: Image,
-    /// By line, in the order of events: pieces that are not durable, and the
-    /// cores that have flushed each (a bit each).
+    /// By line, in the order of events: pieces that are not durable, each with
+    /// the cores that have flushed it (one bit per core).
     pending: BTreeMap<u64, Vec<(usize, u64)>>,
-    /// Discards that are not durable, and by which core.
+    /// Discards that are not durable, each with its core.
     discards: Vec<(usize, u8)>,
-    /// By core: lines that it has flushed since its last fence.
+    /// By core, the lines that it has flushed since its last fence.
     flushed: HashMap<u8, Vec<u64>>,
-    /// The length that the last growth made, durable or not.
+    /// The length after the last growth, durable or not.
     grown: u64,
 }
 
 impl<'l> Replay<'l> {
-    /// At the first boundary of what was done to a medium that began with `image`.
-    pub fn new(image: &Image, log: &'l Log, kind: Kind) -> Self {
+    /// Starts at the first boundary of a log whose medium began as `image`.
+    pub fn new(image: &Image, log: &'l Log, kind: CutKind) -> Self {
         Self {
             log,
             kind,
@@ -88,7 +88,7 @@ impl<'l> Replay<'l> {
         }
     }
 
-    /// Goes on to a boundary.
+    /// Advances to a boundary.
     pub fn advance_to(&mut self, boundary: usize) {
         while self.at < boundary {
             let n = self.at;
@@ -96,7 +96,8 @@ impl<'l> Replay<'l> {
             match self.log.events[n] {
                 Event::Piece { offset, .. } => self.pending.entry(offset / LINE).or_default().push((n, 0)),
                 Event::Flush { first, end, core } => {
-                    // The line goes as it is, with what other cores have stored in it.
+                    // A flush writes the whole line, including what other cores stored in
+                    // it.
                     for (&line, pieces) in self.pending.range_mut(first..end) {
                         pieces.iter_mut().for_each(|(_, cores)| *cores |= 1 << core);
                         self.flushed.entry(core).or_default().push(line);
@@ -125,16 +126,16 @@ impl<'l> Replay<'l> {
         self.settle_discards(durable);
     }
 
-    /// Everything becomes durable. In memory that takes a flush as well.
+    /// Everything becomes durable. In memory it must also have been flushed.
     fn sync(&mut self) {
         match self.kind {
-            Kind::Memory => {
+            CutKind::Memory => {
                 let cores: Vec<u8> = self.flushed.keys().copied().collect();
                 cores.into_iter().for_each(|core| self.fence(core));
                 let discards = std::mem::take(&mut self.discards);
                 self.settle_discards(discards);
             }
-            Kind::File => {
+            CutKind::File => {
                 let mut pieces: Vec<usize> =
                     std::mem::take(&mut self.pending).into_values().flatten().map(|(n, _)| n).collect();
                 pieces.extend(std::mem::take(&mut self.discards).into_iter().map(|(n, _)| n));
@@ -148,10 +149,10 @@ impl<'l> Replay<'l> {
     fn settle_discards(&mut self, discards: Vec<(usize, u8)>) {
         for (n, _) in discards {
             let Event::Discard { start, end, .. } = self.log.events[n] else { continue };
-            // What was written before is gone, whatever it was.
+            // Earlier writes there are gone, whatever they were.
             let lines: Vec<u64> = self.pending.range(start / LINE..end / LINE).map(|(l, _)| *l).collect();
             for line in lines {
-                let pieces = self.pending.get_mut(&line).expect("it was there a moment ago");
+                let pieces = self.pending.get_mut(&line).expect("the line was found above");
                 pieces.retain(|&(m, _)| m > n);
                 if pieces.is_empty() {
                     self.pending.remove(&line);
@@ -167,7 +168,7 @@ impl<'l> Replay<'l> {
         }
     }
 
-    /// What could be found if the power were cut here.
+    /// What recovery could find if the power were cut here.
     pub fn image(&self, keep: Keep, choice: u64) -> Image {
         let mut image = self.durable.clone();
         if keep != Keep::Nothing {
@@ -193,12 +194,12 @@ fn apply(image: &mut Image, log: &Log, n: usize) {
     }
 }
 
-/// Decides what is left of pieces and discards that are not durable.
+/// Decides what remains of pieces and discards that are not durable.
 struct Left {
     keep: Keep,
     choice: u64,
-    /// How many of the events of a line or sector are still to be kept: it is
-    /// as it was at some moment.
+    /// How many of the events of a line or sector remain to be kept, because it
+    /// is as it was at some moment.
     of_unit: HashMap<u64, u64>,
 }
 

@@ -1,10 +1,10 @@
-//! Words with a scheduling point before each access.
+//! Atomics with a scheduling point before each access.
 
 use std::sync::atomic::{self as native, Ordering};
 
 use super::{step, update};
 
-/// Threads may be exchanged here; nothing is reordered in a model.
+/// A scheduling point. A model reorders nothing.
 pub fn fence(_order: Ordering) {
     step();
 }
@@ -35,7 +35,7 @@ macro_rules! accesses {
         /// As in the standard library.
         ///
         /// # Errors
-        /// The present value, if it is another.
+        /// The current value, if it differs.
         #[inline]
         pub fn compare_exchange(
             &self,
@@ -48,10 +48,10 @@ macro_rules! accesses {
             self.0.compare_exchange(current, new, success, failure)
         }
 
-        /// As in the standard library, but it never fails without a reason.
+        /// As in the standard library, but without spurious failures.
         ///
         /// # Errors
-        /// The present value, if it is another.
+        /// The current value, if it differs.
         #[inline]
         pub fn compare_exchange_weak(
             &self,

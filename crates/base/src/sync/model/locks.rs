@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use super::{Instant, advance, thread};
 
-/// A wait with a limit from here on never ends by it, so that a wake-up that
-/// gets lost shows as a deadlock. A shorter one ends at once.
+/// Waits with this limit or a longer one never time out, so that a lost wake-up
+/// shows as a deadlock. A wait with a shorter limit ends at once.
 const FOR_EVER: Duration = Duration::from_secs(1);
 
-/// Tries of a lock that is waited for with a limit.
+/// Attempts at a lock when the caller sets a time limit.
 const TRIES: u32 = 32;
 
-/// A lock.
+/// A mutual exclusion lock.
 #[derive(Default)]
 pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
-/// Holds a lock.
+/// Holds the lock until dropped.
 pub struct MutexGuard<'m, T> {
-    /// There but while a condition is waited for.
+    /// `None` only while the thread waits for a condition.
     inner: Option<shuttle::sync::MutexGuard<'m, T>>,
     mutex: &'m Mutex<T>,
 }
@@ -32,7 +32,7 @@ impl<T> fmt::Debug for Mutex<T> {
 }
 
 impl<T> Mutex<T> {
-    /// An open lock.
+    /// Creates an unlocked mutex.
     pub const fn new(value: T) -> Self {
         Self(shuttle::sync::Mutex::new(value))
     }
@@ -44,7 +44,7 @@ impl<T> Mutex<T> {
         MutexGuard { inner: Some(inner), mutex: self }
     }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         advance(Duration::ZERO);
         let inner = match self.0.try_lock() {
@@ -55,7 +55,7 @@ impl<T> Mutex<T> {
         Some(MutexGuard { inner: Some(inner), mutex: self })
     }
 
-    /// Takes the lock if it can be had before long.
+    /// Takes the lock if it becomes free soon.
     pub fn try_lock_for(&self, _limit: Duration) -> Option<MutexGuard<'_, T>> {
         for _ in 0..TRIES {
             if let Some(guard) = self.try_lock() {
@@ -66,7 +66,7 @@ impl<T> Mutex<T> {
         None
     }
 
-    /// The value, without locking.
+    /// The value. Needs no locking.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T> MutexGuard<'_, T> {
-    /// Opens the lock while `work` runs.
+    /// Releases the lock while `work` runs.
     pub fn unlocked<R>(guard: &mut Self, work: impl FnOnce() -> R) -> R {
         drop(guard.inner.take());
         let done = work();
@@ -107,14 +107,14 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// A lock that many may hold to read.
+/// A lock that many readers or one writer can hold.
 #[derive(Default)]
 pub struct RwLock<T>(shuttle::sync::RwLock<T>);
 
-/// Holds a lock to read.
+/// Holds the lock for reading until dropped.
 pub type RwLockReadGuard<'l, T> = shuttle::sync::RwLockReadGuard<'l, T>;
 
-/// Holds a lock to write.
+/// Holds the lock for writing until dropped.
 pub type RwLockWriteGuard<'l, T> = shuttle::sync::RwLockWriteGuard<'l, T>;
 
 impl<T> fmt::Debug for RwLock<T> {
@@ -124,36 +124,36 @@ impl<T> fmt::Debug for RwLock<T> {
 }
 
 impl<T> RwLock<T> {
-    /// An open lock.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> Self {
         Self(shuttle::sync::RwLock::new(value))
     }
 
-    /// Waits for the lock, to read.
+    /// Waits for the lock and takes it for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         advance(Duration::ZERO);
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the lock, to write.
+    /// Waits for the lock and takes it for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         advance(Duration::ZERO);
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a wait has ended without a wake-up.
+/// Whether a wait ended without a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether it has.
+    /// Whether it did.
     pub fn timed_out(self) -> bool {
         self.0
     }
 }
 
-/// Something to wait for under a lock.
+/// A condition to wait for while holding a lock.
 #[derive(Default)]
 pub struct Condvar(shuttle::sync::Condvar);
 
@@ -164,19 +164,19 @@ impl fmt::Debug for Condvar {
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// Creates a condition without waiters.
     pub const fn new() -> Self {
         Self(shuttle::sync::Condvar::new())
     }
 
-    /// Opens the lock until woken.
+    /// Releases the lock until woken.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         advance(Duration::ZERO);
         let inner = guard.inner.take().expect("the lock is held");
         guard.inner = Some(self.0.wait(inner).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Opens the lock until woken, or for a while.
+    /// Releases the lock until woken, or for at most `limit`.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) -> WaitTimeoutResult {
         if limit >= FOR_EVER {
             self.wait(guard);
@@ -186,18 +186,18 @@ impl Condvar {
         WaitTimeoutResult(true)
     }
 
-    /// Opens the lock until woken, or until a moment.
+    /// Releases the lock until woken, or until `deadline`.
     pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, deadline: Instant) -> WaitTimeoutResult {
         self.wait_for(guard, deadline - Instant::now())
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiter.
     pub fn notify_one(&self) -> bool {
         self.0.notify_one();
         true
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     pub fn notify_all(&self) -> usize {
         self.0.notify_all();
         0

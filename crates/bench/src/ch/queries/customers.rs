@@ -7,10 +7,10 @@ use pantile::{Range, Result, Row, Value};
 
 use super::EARLIEST;
 use crate::ch::answer::{Answer, By, ordered, row};
-use crate::ch::snapshot::{Line, Order, Place, Snapshot};
+use crate::ch::snapshot::{Line, Order, Snapshot, WarehouseKey};
 use crate::tpcc::schema::{customer, new_order};
 
-fn place(row: &Row<'_>) -> Result<Place> {
+fn place(row: &Row<'_>) -> Result<WarehouseKey> {
     Ok((row.get(customer::C_W_ID)?, row.get(customer::C_D_ID)?, row.get(customer::C_ID)?))
 }
 
@@ -19,13 +19,13 @@ fn nation(row: &Row<'_>) -> Result<u8> {
     Ok(row.get::<&str>(customer::C_STATE)?.as_bytes()[0])
 }
 
-fn key((w, d, number): Place) -> [Value<'static>; 3] {
+fn key((w, d, number): WarehouseKey) -> [Value<'static>; 3] {
     [w.into(), d.into(), number.into()]
 }
 
 /// Q3: the open orders of customers in some states, and what they will bring in.
 pub fn q3(s: &Snapshot<'_>) -> Result<Answer> {
-    let customers: HashMap<Place, ()> = s.hashed(&s.tpcc.customer, |row| {
+    let customers: HashMap<WarehouseKey, ()> = s.hashed(&s.tpcc.customer, |row| {
         Ok(if nation(row)? == b'A' { Some((place(row)?, ())) } else { None })
     })?;
     let mut answer = Vec::new();
@@ -53,7 +53,7 @@ pub fn q3(s: &Snapshot<'_>) -> Result<Answer> {
 pub fn q5(s: &Snapshot<'_>) -> Result<Answer> {
     let nations = s.nations_of(|region| region == "Europe")?;
     let stock = s.stock_of(&s.suppliers_of(&nations)?)?;
-    let customers: HashMap<Place, u8> = s.hashed(&s.tpcc.customer, |row| {
+    let customers: HashMap<WarehouseKey, u8> = s.hashed(&s.tpcc.customer, |row| {
         let nation = nation(row)?;
         nations.contains_key(&nation).then(|| Ok((place(row)?, nation))).transpose()
     })?;
@@ -75,7 +75,7 @@ pub fn q5(s: &Snapshot<'_>) -> Result<Answer> {
 /// delivered. As in the original, a number stands for the customers of all
 /// districts that have it.
 pub fn q13(s: &Snapshot<'_>) -> Result<Answer> {
-    let mut delivered: HashMap<Place, u32> = HashMap::default();
+    let mut delivered: HashMap<WarehouseKey, u32> = HashMap::default();
     s.each(&s.tpcc.order, |row| {
         let order = Order::read(row)?;
         if order.carrier.is_some_and(|carrier| carrier > 8) {

@@ -1,4 +1,4 @@
-//! A toy store with several ways to isolate transactions, or not to, and
+//! A toy store that isolates transactions in several ways, or not at all, and
 //! clients that run random transactions on it, one step at a time.
 
 use std::collections::BTreeMap;
@@ -9,34 +9,35 @@ use pantile_testkit::Random;
 /// How the store isolates transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Writes in place, seen at once, left behind by aborts.
+    /// Writes in place. Writes are seen at once and stay after aborts.
     Nothing,
-    /// Reads the latest committed version, installs writes at commit.
+    /// Reads the latest committed version. Installs writes at commit.
     ReadCommitted,
-    /// Reads as of the begin; the first to commit a write of a key wins.
+    /// Reads as of the begin. The first transaction to commit a write of a key
+    /// wins.
     Snapshot,
-    /// As `Snapshot`, and what was read must still hold at commit.
+    /// As `Snapshot`, but what was read must still hold at commit.
     Optimistic,
-    /// Strict two-phase locking; who would have to wait aborts.
+    /// Strict two-phase locking. A transaction that would have to wait aborts.
     Locking,
 }
 
-/// What random transactions look like.
+/// The shape of random transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub transactions: u64,
     pub clients: usize,
     pub keys: u64,
     pub ops: u64,
-    /// Of a hundred operations, so many write, delete and scan.
+    /// Percentages of operations that write, delete and scan.
     pub writes: u64,
     pub deletes: u64,
     pub scans: u64,
     /// The greatest length of a scan.
     pub range: u64,
-    /// Of a hundred transactions, so many have outcomes unknown to clients.
+    /// The percentage of transactions whose outcome the clients do not know.
     pub unknown: u32,
-    /// Whether transactions either only read or only write.
+    /// Whether each transaction either only reads or only writes.
     pub split: bool,
 }
 
@@ -56,7 +57,7 @@ impl Load {
     };
 }
 
-/// A committed version: its timestamp, and its value unless a tombstone.
+/// A committed version: its timestamp and its value, or `None` for a tombstone.
 type Version = (u64, Option<u64>);
 
 struct Client {
@@ -70,7 +71,7 @@ struct Client {
 struct Store {
     mode: Mode,
     keys: Vec<Vec<Version>>,
-    /// In place: the last write of each key, and all in order.
+    /// Values in place: the last write of each key, and all writes in order.
     places: Vec<Option<u64>>,
     installed: Vec<Vec<u64>>,
     shared: Vec<Vec<u64>>,
@@ -85,7 +86,7 @@ impl Store {
         versions[..count].last().and_then(|version| version.1)
     }
 
-    /// Takes a lock; false if another has it.
+    /// Takes a lock. Returns false if another transaction holds it.
     fn lock(&mut self, id: u64, key: u64, write: bool) -> bool {
         if self.mode != Mode::Locking {
             return true;
@@ -149,7 +150,7 @@ impl Store {
         }
     }
 
-    /// One operation; false if the transaction must abort.
+    /// One operation. Returns false if the transaction must abort.
     fn step(&mut self, client: &mut Client, load: &Load, rng: &mut Random, name: u64) -> bool {
         let id = client.txn.id;
         let key = rng.below(load.keys);
@@ -186,8 +187,8 @@ impl Store {
     }
 }
 
-/// Runs random transactions; returns what was recorded, and a check that
-/// knows the order of versions where timestamps do not give it.
+/// Runs random transactions. Returns the recorded history, and a check that
+/// knows the order of versions where timestamps do not define it.
 pub fn run(mode: Mode, load: Load, seed: u64) -> (History, Check) {
     let mut rng = Random::new(seed, 0);
     let count = load.keys as usize;

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,7 +22,7 @@ pub fn as_slice(bound: &Bound<Key>) -> Bound<&[u64]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
-/// All entries a scan finds.
+/// All entries that a scan finds.
 pub fn scan_all(
     index: &Index,
     lower: &Bound<Key>,
@@ -42,7 +42,7 @@ pub fn scan_all(
     found
 }
 
-/// What the model holds between two bounds, in scan order.
+/// The model's entries between two bounds, in scan order.
 pub fn expected(
     model: &Model,
     lower: &Bound<Key>,
@@ -67,7 +67,7 @@ pub fn expected(
     }
 }
 
-/// Compares everything an index can tell with the model.
+/// Compares everything an index can answer with the model.
 pub fn check(index: &Index, model: &Model) {
     let (lower, upper) = (Bound::Unbounded, Bound::Unbounded);
     for direction in [Direction::Forward, Direction::Backward] {

@@ -10,7 +10,7 @@ use pantile_store::{BlockUse, Content, FilledSlot, Survey};
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::table::TableInner;
-use crate::tools::findings::{Findings, Place};
+use crate::tools::findings::{Findings, Location};
 use crate::tools::options::{CheckOptions, CheckStep};
 
 type TablesById = HashMap<TableId, Arc<TableInner>, FixedState>;
@@ -41,7 +41,7 @@ fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) 
             ["blocks", "open blocks", "slots"].iter().zip(accounted).zip(counted)
         {
             if accounted != counted {
-                let place = Place { table_id: Some(id), ..Place::default() };
+                let place = Location { table_id: Some(id), ..Location::default() };
                 findings.damage(
                     place,
                     format!("the store accounts for {accounted} {what} in use, and {counted} are"),
@@ -54,7 +54,7 @@ fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) 
 fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, findings: &Findings) {
     let content = slot.content;
     let report = |what: String| {
-        let mut place = Place::from(core.store.place_of(slot.address));
+        let mut place = Location::from(core.store.place_of(slot.address));
         place.tuple = Some(content.tuple().0);
         findings.damage(place, what);
     };

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use pantile_base::sync::Mutex;
 use pantile_store::Surveyed;
 
-use crate::tools::findings::{Findings, Place};
+use crate::tools::findings::{Findings, Location};
 
 const SHARDS: usize = 64;
 
@@ -32,7 +32,7 @@ impl Evidence {
             let (counted, first) = shard.entry(timestamp.get()).or_insert((0, written));
             *counted += 1;
             if *first != written {
-                let place = Place { offset: Some(one.address.offset()), ..Place::default() };
+                let place = Location { offset: Some(one.address.offset()), ..Location::default() };
                 let what = format!(
                     "transaction {timestamp} wrote {written} contents, or {first} according to others"
                 );
@@ -51,7 +51,7 @@ impl Evidence {
                 if counted > written {
                     let what =
                         format!("transaction {timestamp} wrote {written} contents, and {counted} are there");
-                    findings.damage(Place::default(), what);
+                    findings.damage(Location::default(), what);
                 }
             }
         }

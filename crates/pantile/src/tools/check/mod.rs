@@ -20,7 +20,7 @@ use pantile_store::{BlockUse, ChunkUse, Survey, SurveyCalls, survey};
 
 use crate::engine::failure::from_medium;
 use crate::tools::definitions::Definitions;
-use crate::tools::findings::{Findings, Place};
+use crate::tools::findings::{Findings, Location};
 use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
@@ -65,7 +65,8 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     let names: BTreeMap<u32, String> =
         definitions.tables().into_iter().map(|(id, def)| (id, def.name)).collect();
     if found.is_blank {
-        findings.notice(Place::default(), "nothing has been stored here: opening creates an empty database");
+        findings
+            .notice(Location::default(), "nothing has been stored here: opening creates an empty database");
         done.is_complete = true;
     } else if findings.counted()[0] == 0 {
         let medium = Arc::clone(&view) as Arc<dyn pantile_media::Medium>;
@@ -120,7 +121,7 @@ fn check_recovered(
     let db = match opened {
         Ok(db) => db,
         Err(Error::Damaged { place, detail }) => {
-            findings.damage(Place::default(), format!("{place}: {detail}"));
+            findings.damage(Location::default(), format!("{place}: {detail}"));
             return Ok(());
         }
         Err(other) => return Err(other),

@@ -15,7 +15,7 @@ use crate::engine::core::Core;
 use crate::engine::pieces::{LARGE, PIECE};
 use crate::engine::table::{IndexInner, TableInner};
 use crate::tools::check::report::CheckReport;
-use crate::tools::findings::{Findings, Place};
+use crate::tools::findings::{Findings, Location};
 use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::key::Key;
 use crate::types::row::Encoded;
@@ -44,7 +44,7 @@ fn check_names(tables: &[Arc<TableInner>], findings: &Findings) {
     for table in tables.iter().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE) {
         if let Some(other) = names.insert(table.def.name.clone(), table.id.0) {
             let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.def.name);
-            findings.damage(Place::default(), what);
+            findings.damage(Location::default(), what);
         }
     }
 }
@@ -132,7 +132,7 @@ impl Checker<'_> {
             }
         }
         if entries != rows {
-            let place = Place { table_id: Some(self.table.id.0), ..Place::default() };
+            let place = Location { table_id: Some(self.table.id.0), ..Location::default() };
             self.findings.damage(place, format!("index {name:?} has {entries} entries for {rows} rows"));
         }
         entries
@@ -149,7 +149,7 @@ impl Checker<'_> {
     fn report(&self, tuple: TupleId, what: String) {
         let newest = Anchor::load(self.table.anchor(tuple)).newest();
         let mut place = match newest.is_none() {
-            true => Place { table_id: Some(self.table.id.0), ..Place::default() },
+            true => Location { table_id: Some(self.table.id.0), ..Location::default() },
             false => self.core.store.place_of(newest).into(),
         };
         place.tuple = Some(tuple.0);
@@ -194,20 +194,21 @@ impl OutOfLine {
             }
             let expected = (lengths[&id] - piece * PIECE as u64).min(PIECE as u64);
             if found as u64 != expected {
-                let place = Place::from(core.store.place_of(Anchor::load(table.anchor(tuple)).newest()));
+                let place = Location::from(core.store.place_of(Anchor::load(table.anchor(tuple)).newest()));
                 let what = format!("piece {piece} of value {id} out of line has {found} of {expected} bytes");
-                findings.damage(Place { tuple: Some(tuple.0), ..place }, what);
+                findings.damage(Location { tuple: Some(tuple.0), ..place }, what);
             }
         }
         let mut left: Vec<_> = left.into_iter().collect();
         left.sort_unstable();
         for (id, piece) in left {
-            findings.damage(Place::default(), format!("piece {piece} of value {id} out of line is missing"));
+            findings
+                .damage(Location::default(), format!("piece {piece} of value {id} out of line is missing"));
         }
         if orphans > 0 {
             let what =
                 format!("{orphans} pieces of values out of line, {orphan_bytes} bytes, belong to no row");
-            findings.notice(Place { table_id: Some(LARGE.0), ..Place::default() }, what);
+            findings.notice(Location { table_id: Some(LARGE.0), ..Location::default() }, what);
         }
         lengths.len() as u64
     }

@@ -9,7 +9,7 @@ use pantile::{Collector, Database, GcOptions, Medium, Options};
 use pantile_testkit::{Patience, Random, copy_of, from_env};
 
 use super::rows::{Rows, collect_until, delete, gc, let_epochs_pass, open, options, put, settle};
-use pantile_testkit::cut::{CutMedium, Image, Keep, Kind};
+use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
 
 type State = BTreeMap<u64, u64>;
 
@@ -22,8 +22,8 @@ struct Run {
     start: State,
 }
 
-fn kind_of(seed: u64) -> Kind {
-    Kind::ALL[seed as usize % 2]
+fn kind_of(seed: u64) -> CutKind {
+    CutKind::ALL[seed as usize % 2]
 }
 
 fn options_of(seed: u64) -> Options {

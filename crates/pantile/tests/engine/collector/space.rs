@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use pantile::{Database, Options, Range, Table, TableDef, Type, Value};
-use pantile_testkit::Place;
+use pantile_testkit::ScratchDir;
 
 use super::rows::{collect_until, gc, prepare};
 
@@ -45,7 +45,7 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
 
 /// Fills a table, has it emptied one way or the other, and looks at the file.
 fn hand_back(empty: impl Fn(&Database, Table)) {
-    let place = Place::new();
+    let place = ScratchDir::new();
     let path = place.path();
     let db = options().open(path).expect("open");
     prepare(&db);

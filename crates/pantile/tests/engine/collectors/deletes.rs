@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pantile::{CheckOptions, Collector, Durability, MediumKind, Options, check};
-use pantile_testkit::{Place, Random};
+use pantile_testkit::{Random, ScratchDir};
 
 use super::beside::{collectors, options, settle};
 use crate::collector::rows::{Rows, collect_until, open};
@@ -56,7 +56,7 @@ fn collectors_take_over_from_each_other() {
     for seed in 1..=2 {
         println!("seed {seed}");
         let mut random = Random::new(seed, 0);
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let mut path = dir.path().join("0");
         let mut expected = None;
         let mut order: Vec<_> = pantile_rivals::all().iter().flat_map(|collector| [*collector; 2]).collect();

@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use super::layout::{Part, parts};
 use super::look;
 use crate::format::image_file::decode;
-use pantile_testkit::Place;
+use pantile_testkit::ScratchDir;
 
 const STORED: &[u8] = include_bytes!("../format/data/format-1.image");
 
@@ -26,7 +26,7 @@ const SECTOR: usize = 512;
 
 /// A directory with a data file that is forged and healed again and again.
 pub struct Forge {
-    dir: Place,
+    dir: ScratchDir,
     file: File,
     sound: Vec<u8>,
     parts: Vec<Part>,
@@ -52,7 +52,7 @@ impl Tape<'_> {
 impl Forge {
     pub fn new() -> Self {
         let sound = decode(STORED).bytes;
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("pantile.data");
         fs::write(dir.path().join("LOCK"), b"").expect("written");
         fs::write(&path, &sound).expect("written");

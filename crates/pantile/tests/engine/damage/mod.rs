@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use hurt::{Hurt, any_bit, any_forgery, any_other};
 use layout::What;
 use pantile::{CheckOptions, CheckReport, Error, Result, check, inspect};
-use pantile_testkit::{Place, Random, from_env, mix};
+use pantile_testkit::{Random, ScratchDir, from_env, mix};
 use subject::Subject;
 
 /// Longest that looking at one damaged file may take.
@@ -46,13 +46,13 @@ enum Outcome {
 /// A directory with the subject's files, to be damaged again and again.
 struct Bench<'s> {
     subject: &'s Subject,
-    dir: Place,
+    dir: ScratchDir,
     data: File,
 }
 
 impl<'s> Bench<'s> {
     fn new(subject: &'s Subject) -> Self {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("pantile.data");
         fs::write(dir.path().join("LOCK"), b"").expect("write");
         fs::write(&path, &subject.data).expect("write");

@@ -12,7 +12,7 @@ use pantile::{
     CheckOptions, Database, Durability, GcOptions, IndexDef, Options, Range, Result, Row, Table, TableDef,
     Type, Value, inspect,
 };
-use pantile_testkit::{Place, Random};
+use pantile_testkit::{Random, ScratchDir};
 
 use super::layout::{Part, parts};
 
@@ -140,7 +140,7 @@ fn eager(options: Options) -> Options {
 impl Subject {
     /// Closed, as one leaves it who has used it for a while.
     pub fn closed() -> Self {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(1, true);
         for life in 0..3 {
@@ -155,7 +155,7 @@ impl Subject {
 
     /// Killed, with some transactions above the durable watermark.
     pub fn killed() -> Self {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(2, true);
         let db = open(Options::new().streams(2), &path);
@@ -172,7 +172,7 @@ impl Subject {
 
     /// Killed while blocks were frozen, which a reader keeps from going.
     pub fn frozen() -> Self {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(3, false);
         let db = open(eager(Options::new()).streams(1), &path);
@@ -194,7 +194,7 @@ impl Subject {
 
     /// Killed while a collector moved rows that seldom change.
     pub fn moving(seed: u64) -> Self {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(seed, false);
         let db = open(eager(Options::new()).streams(1), &path);
@@ -211,7 +211,7 @@ impl Subject {
 
     /// Closed after much was deleted: free blocks, free chunks, copies.
     pub fn holes() -> Self {
-        let dir = Place::new();
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(4, true);
         for life in 0..2 {

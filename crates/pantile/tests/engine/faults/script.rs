@@ -8,7 +8,7 @@ use pantile::{
     Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, Result, SimulatedTime, Table, TableDef,
     Transaction, Type, Value,
 };
-use pantile_testkit::cut::{CutMedium, Image, Kind};
+use pantile_testkit::cut::{CutKind, CutMedium, Image};
 
 /// A transaction, or a change of definitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -224,7 +224,7 @@ fn rows_of(db: &Database, table: &Table) -> Result<Rows> {
 /// Opens what a medium durably holds: one of these states, in which the
 /// database goes on and closes.
 pub fn reopened(image: &Image, time: &SimulatedTime, allowed: &[&State]) {
-    let db = open(CutMedium::new(image, Kind::Memory, None), time).expect("what is durable opens");
+    let db = open(CutMedium::new(image, CutKind::Memory, None), time).expect("what is durable opens");
     let found = State::of(&db).expect("readable");
     assert!(allowed.contains(&&found), "found {found:?}, not one of {allowed:?}");
     let after = goes_on(&db, &found, time);

@@ -14,8 +14,8 @@ use image_file::{ImageFile, decode};
 use pantile::{Database, Error, Medium, Options};
 use pantile_media::{DramMedium, MapOptions};
 use pantile_nvm::NvmConfig;
-use pantile_testkit::cut::{CutMedium, Image, Kind};
-use pantile_testkit::{Place, Random, from_env};
+use pantile_testkit::cut::{CutKind, CutMedium, Image};
+use pantile_testkit::{Random, ScratchDir, from_env};
 
 const STORED: &[u8] = include_bytes!("data/format-1.image");
 
@@ -46,7 +46,7 @@ fn a_file_without_its_zeros_is_the_same_file() {
 fn the_stored_database_is_read_as_it_was_written() {
     let stored = decode(STORED);
     for options in [Options::new(), Options::new().custom_medium(NvmConfig::E)] {
-        let place = Place::new();
+        let place = ScratchDir::new();
         std::fs::write(place.path().join("pantile.data"), &stored.bytes).expect("write");
         for _ in 0..2 {
             let db = options.clone().create(false).open(place.path()).expect("open");
@@ -71,7 +71,7 @@ fn the_stored_database_can_be_written_on() {
 
 #[test]
 fn a_database_of_today_has_the_same_format() {
-    let place = Place::new();
+    let place = ScratchDir::new();
     fixture::make(place.path()).expect("make");
     let db = Options::new().create(false).open(place.path()).expect("open");
     assert_eq!(fixture::compare(&db).expect("read"), None);
@@ -142,7 +142,7 @@ fn lost_sectors_of_contents_are_noticed() {
     for (sector, _) in used.step_by(3) {
         let mut lost = image.clone();
         lost.clear(sector as u64..sector as u64 + 512);
-        let opened = on(CutMedium::new(&lost, Kind::File, None)).and_then(|db| fixture::compare(&db));
+        let opened = on(CutMedium::new(&lost, CutKind::File, None)).and_then(|db| fixture::compare(&db));
         assert!(matches!(opened, Err(Error::Damaged { .. })), "sector {sector}: {opened:?}");
     }
 }

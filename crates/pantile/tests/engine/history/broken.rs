@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 use std::time::Instant;
 
-use pantile_history::{Check, History, Kind, Op, Recorder, Txn};
+use pantile_history::{AnomalyKind, Check, History, Op, Recorder, Txn};
 use pantile_testkit::{Bed, Home, Random};
 
 use super::client::Store;
@@ -17,7 +17,7 @@ const KEYS: u64 = 3;
 type Install = (u64, usize, usize);
 
 /// The kinds of anomalies in the history of a run.
-pub fn kinds(bed: Bed, seed: u64) -> BTreeSet<Kind> {
+pub fn kinds(bed: Bed, seed: u64) -> BTreeSet<AnomalyKind> {
     let db = Home::new(bed).open();
     let store = Store::new(&db);
     let start = Barrier::new(THREADS as usize);

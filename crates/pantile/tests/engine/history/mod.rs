@@ -15,7 +15,7 @@ use std::time::Instant;
 use crate::support::{Beside, check_worth, read_for_long};
 use client::{ITEMS, Load, NAMED, Recorded, Store, record};
 use pantile::{Durability, Isolation};
-use pantile_history::{Check, History, Kind};
+use pantile_history::{AnomalyKind, Check, History};
 use pantile_testkit::{Bed, SeedNote, seeds};
 
 const SMALL: Load =
@@ -121,12 +121,13 @@ fn mixed_levels_beside_an_eager_collector() {
     check_worth();
 }
 
-fn found(history: &History) -> BTreeSet<Kind> {
+fn found(history: &History) -> BTreeSet<AnomalyKind> {
     let report = Check::new().run(history);
 
     let kinds = report.kinds();
     for anomaly in &report.anomalies {
-        let never = anomaly.kind <= Kind::Internal || (Kind::G0..=Kind::G1c).contains(&anomaly.kind);
+        let never = anomaly.kind <= AnomalyKind::Internal
+            || (AnomalyKind::G0..=AnomalyKind::G1c).contains(&anomaly.kind);
         assert!(!never, "{anomaly}");
     }
     kinds
@@ -140,7 +141,7 @@ fn snapshot_gives_write_skew_at_most() {
     let mut kinds = BTreeSet::new();
     let judge = |recorded: Recorded| kinds.extend(found(&recorded.history));
     runs(Bed::Dram, load, 401, 4, judge);
-    assert!(kinds.is_subset(&[Kind::G2Item, Kind::G2].into()), "{kinds:?}");
+    assert!(kinds.is_subset(&[AnomalyKind::G2Item, AnomalyKind::G2].into()), "{kinds:?}");
     assert!(!kinds.is_empty(), "so much load shows some");
 }
 
@@ -158,7 +159,7 @@ fn read_committed_gives_no_dirty_reads_or_writes() {
     let mut kinds = BTreeSet::new();
     let judge = |recorded: Recorded| kinds.extend(found(&recorded.history));
     runs(Bed::Dram, load, 501, 4, judge);
-    assert!(kinds.contains(&Kind::GSingle), "so much load shows some: {kinds:?}");
+    assert!(kinds.contains(&AnomalyKind::GSingle), "so much load shows some: {kinds:?}");
 }
 
 #[test]
@@ -174,9 +175,17 @@ fn mixed_levels_leave_the_serializable_ones_serializable() {
 
 #[test]
 fn transactions_in_pieces_are_found_out() {
-    let wanted: BTreeSet<Kind> =
-        [Kind::G0, Kind::G1a, Kind::G1b, Kind::G1c, Kind::LostUpdate, Kind::GSingle, Kind::G2Item, Kind::G2]
-            .into();
+    let wanted: BTreeSet<AnomalyKind> = [
+        AnomalyKind::G0,
+        AnomalyKind::G1a,
+        AnomalyKind::G1b,
+        AnomalyKind::G1c,
+        AnomalyKind::LostUpdate,
+        AnomalyKind::GSingle,
+        AnomalyKind::G2Item,
+        AnomalyKind::G2,
+    ]
+    .into();
     for bed in [Bed::Dram, Bed::File(Durability::None), Bed::Nvm] {
         let mut kinds = BTreeSet::new();
         for seed in seeds(801, 400) {
