@@ -142,7 +142,7 @@ impl FileMedium {
             Some(prefill) => prefill.ensure(to)?,
             None => self.file.allocate(from, to)?,
         }
-        self.contents.map.attach_file(&self.file, Protection::ReadOnly, from, to)
+        self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
     }
 
     fn shared_sync(&self) -> Result<(), MediumError> {

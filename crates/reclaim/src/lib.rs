@@ -9,6 +9,7 @@
 //! come from other crates as constants of the type [`Collector`];
 //! `docs/collectors.md` shows how to add one.
 
+mod blocks;
 mod collector;
 mod counters;
 mod empty_chunks;

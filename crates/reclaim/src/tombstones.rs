@@ -17,6 +17,7 @@ use pantile_cc::Grace;
 use pantile_store::HEADER_BYTES;
 
 use crate::Context;
+use crate::blocks::{Place, after};
 
 /// The fewest tombstones that are worth a sweep, and the most that one handles.
 const LEAST: u64 = 256;
@@ -38,11 +39,11 @@ enum Stage {
     #[default]
     None,
     /// Noting tombstones; where to go on.
-    Gather { waiting: Waiting, at: (u32, u32) },
+    Gather { waiting: Waiting, at: Place },
     /// Waiting for threads that were copying survivors.
     Settle { waiting: Waiting, grace: Grace },
     /// Looking at superseded versions; where to go on.
-    Meet { waiting: Waiting, at: (u32, u32), slot: u32 },
+    Meet { waiting: Waiting, at: Place, slot: u32 },
     /// Dropping the tombstones that hide none of them.
     Drop { waiting: Vec<((TableId, TupleId), Address)> },
 }
@@ -53,10 +54,10 @@ impl Sweep {
     pub fn advance(&mut self, cx: &Context<'_>, space_is_short: bool, dropped: impl FnMut(TableId, Address)) {
         self.0 = match std::mem::take(&mut self.0) {
             Stage::None if !is_worthwhile(cx, space_is_short) => Stage::None,
-            Stage::None => Stage::Gather { waiting: Waiting::default(), at: FIRST },
+            Stage::None => Stage::Gather { waiting: Waiting::default(), at: Place::default() },
             Stage::Gather { waiting, at } => gather(cx, waiting, at),
             Stage::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
-                true => Stage::Meet { waiting, at: FIRST, slot: 0 },
+                true => Stage::Meet { waiting, at: Place::default(), slot: 0 },
                 false => Stage::Settle { waiting, grace },
             },
             Stage::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
@@ -85,16 +86,7 @@ fn drop_tombstones(
     if waiting.is_empty() { Stage::None } else { Stage::Drop { waiting } }
 }
 
-/// The first block there can be.
-const FIRST: (u32, u32) = (1, 0);
-
-/// The block after this one, whether or not it exists; `None` at the end.
-fn after(cx: &Context<'_>, (chunk, index): (u32, u32)) -> Option<(u32, u32)> {
-    let next = if index + 1 < cx.store.blocks_in(chunk) { (chunk, index + 1) } else { (chunk + 1, 0) };
-    (next.0 < cx.store.chunks_end()).then_some(next)
-}
-
-fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Stage {
+fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: Place) -> Stage {
     let watermark = cx.registry.watermark();
     let mut left = STEP;
     loop {
@@ -109,7 +101,7 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Stage {
             });
         }
         left = left.saturating_sub(1);
-        match after(cx, at).filter(|_| waiting.len() < MOST) {
+        match after(cx.store, at).filter(|_| waiting.len() < MOST) {
             Some(next) if left == 0 => return Stage::Gather { waiting, at: next },
             Some(next) => at = next,
             // The copy of a version that has been superseded meanwhile is not
@@ -119,7 +111,7 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Stage {
     }
 }
 
-fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u32) -> Stage {
+fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: Place, mut slot: u32) -> Stage {
     let mut left = STEP;
     while !waiting.is_empty() && !is_removed(Control::TombstonesStay) {
         let block = cx.store.block_at(at.0, at.1);
@@ -130,7 +122,7 @@ fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u3
                 waiting.remove(&(info.table, tuple));
             })
         });
-        match (next, after(cx, at)) {
+        match (next, after(cx.store, at)) {
             (Some(next), _) => return Stage::Meet { waiting, at, slot: next },
             (None, Some(next)) => (at, slot, left) = (next, 0, left.saturating_sub(1)),
             (None, None) => break,

@@ -6,7 +6,6 @@
 //! and the number of the generation that they belong to.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
 
 use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
@@ -14,21 +13,9 @@ use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::{Block, BlockId};
-use crate::tile::{Link, Tile};
+use crate::tile::{KeepInstead, KeptLinks, Link, Tile};
 
 const SHARDS: usize = 16;
-
-/// The links of a block that has been given away.
-pub trait KeptLinks: Send + Sync + Debug {
-    /// The link of the version that was in a slot.
-    fn link(&self, slot: u32) -> Option<Link>;
-
-    /// DRAM that the links take, in bytes.
-    fn bytes(&self) -> u64;
-}
-
-/// Makes something to keep in place of a tile.
-pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 /// How to keep the links of a block that is given away.
 #[derive(Clone, Copy, Debug)]

@@ -14,6 +14,7 @@ mod content;
 mod error;
 mod event;
 mod format;
+mod free_slot;
 mod geometry;
 mod kept_tiles;
 mod scan;
@@ -34,9 +35,9 @@ pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
-pub use kept_tiles::{KeepInstead, KeepLinks, KeptLinks};
+pub use free_slot::{FreeSlot, SlotReuse};
+pub use kept_tiles::KeepLinks;
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
-pub use slots::{FreeSlot, SlotReuse};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use stream::{Age, NewContent, Urgency};
@@ -44,4 +45,4 @@ pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
-pub use tile::{Link, Tile};
+pub use tile::{KeepInstead, KeptLinks, Link, Tile};

@@ -1,7 +1,7 @@
 //! For collectors that free versions one by one: slots that are written again.
 //!
 //! The product does not do this. A collector that does passes the store a
-//! [`SlotReuse`], which holds the free slots; the store asks it for slots only
+//! [`SlotReuse`](crate::SlotReuse), which holds the free slots; the store asks it for slots only
 //! where it would otherwise open a block. No list of free slots is on the
 //! medium: recovery finds the newest versions by their timestamps (Zen 3.4).
 //!
@@ -11,8 +11,6 @@
 //! older comes back in its place. And the descriptor of a block says from the
 //! start that its slots may be written more than once, so that a write that
 //! was cut off there does not count as damage.
-
-use std::fmt::Debug;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
@@ -24,56 +22,10 @@ use crate::block::{BlockId, BlockRef, BlockState};
 use crate::collect::Refused;
 use crate::content::{Header, encode};
 use crate::error::StoreError;
+use crate::free_slot::FreeSlot;
 use crate::store::Store;
 use crate::stream::{Age, Company, NewContent, Urgency};
 use crate::tile::Link;
-
-/// A slot that may be written again, as [`Store::free_slot`] has decided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FreeSlot {
-    pub(crate) block: BlockRef,
-    pub(crate) slot: u32,
-    pub(crate) table: TableId,
-    pub(crate) stride: u32,
-}
-
-impl FreeSlot {
-    /// Its block.
-    pub fn block(&self) -> BlockRef {
-        self.block
-    }
-
-    /// Its number in the block.
-    pub fn number(&self) -> u32 {
-        self.slot
-    }
-
-    /// The table, and the size of the block's slots: only contents of this
-    /// table and size can be written there.
-    pub fn class(&self) -> (TableId, u32) {
-        (self.table, self.stride)
-    }
-
-    /// Another slot of the same block, which has been freed, too.
-    #[must_use]
-    pub fn sibling(self, number: u32) -> Self {
-        Self { slot: number, ..self }
-    }
-}
-
-/// Holds free slots for a store. Called when a commit finds no room in its
-/// open block, with locks of the store held: it must not call back.
-pub trait SlotReuse: Send + Sync + Debug {
-    /// Moves up to `most` free slots of a class to `out`, in the order in
-    /// which they are to be written. `hint` spreads callers over lists.
-    fn take(&self, class: (TableId, u32), hint: usize, most: usize, out: &mut Vec<FreeSlot>);
-
-    /// Takes back slots that were not written.
-    fn give_back(&self, slots: &mut dyn Iterator<Item = FreeSlot>);
-
-    /// Forgets the slots of a dropped table.
-    fn forget(&self, table: TableId);
-}
 
 impl Store {
     /// The block that a version lies in, or lay in; `None` if its chunk is gone.

@@ -18,8 +18,8 @@ use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
     STATE_RECORDS, Superblock, Unreadable,
 };
+use crate::free_slot::SlotReuse;
 use crate::kept_tiles::KeptTiles;
-use crate::slots::SlotReuse;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
 use crate::tile::Link;

@@ -9,7 +9,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 
 use crate::block::BlockId;
 use crate::content::ContentFlags;
-use crate::slots::FreeSlot;
+use crate::free_slot::FreeSlot;
 
 /// A content to append.
 #[derive(Clone, Copy, Debug)]

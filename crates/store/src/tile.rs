@@ -7,11 +7,11 @@
 //! touches its content (T13). A block without a tile has no links: all its
 //! versions are visible to everyone, or have no predecessor.
 
+use std::fmt::Debug;
+
 use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
-
-use crate::kept_tiles::KeptLinks;
 
 /// A link to an older version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +88,18 @@ impl Tile {
         (0u32..).zip(&self.0).filter_map(|(slot, header)| Some((slot, header.link()?)))
     }
 }
+
+/// The links of a block that has been given away.
+pub trait KeptLinks: Send + Sync + Debug {
+    /// The link of the version that was in a slot.
+    fn link(&self, slot: u32) -> Option<Link>;
+
+    /// DRAM that the links take, in bytes.
+    fn bytes(&self) -> u64;
+}
+
+/// Makes something to keep in place of a tile.
+pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 impl KeptLinks for Tile {
     fn link(&self, slot: u32) -> Option<Link> {

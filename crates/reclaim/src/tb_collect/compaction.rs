@@ -12,11 +12,13 @@
 //! is time for it.
 
 use pantile_base::Timestamp;
-use pantile_cc::Clock;
+use pantile_cc::{Clock, Sight};
 use pantile_store::{BlockInfo, BlockRef, BlockState};
 
-use super::{TbCollect, all_blocks};
+use super::TbCollect;
+use super::state::Survey;
 use crate::Context;
+use crate::blocks::{after, all_blocks};
 
 /// Epochs for which a block must have been obsolete for the most part.
 const LONG: u32 = 50;
@@ -27,28 +29,17 @@ const MOST: usize = 8;
 /// Share of a block that must be obsolete when there is no space at all.
 const LEAST_OBSOLETE: f64 = 0.125;
 
-/// How far a look at all blocks is.
-#[derive(Default)]
-pub(super) struct Survey {
-    chunk: u32,
-    index: u32,
-    bargains: Vec<(f64, BlockRef)>,
-}
-
 impl TbCollect {
     /// Looks at some blocks, and chooses when all have been looked at.
     pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
         for _ in 0..STEP {
-            if survey.index < cx.store.blocks_in(survey.chunk) {
-                if let Some(block) = cx.store.block_at(survey.chunk, survey.index) {
-                    survey.bargains.extend(self.bargain(cx, block, now));
-                }
-                survey.index += 1;
-            } else if survey.chunk < cx.store.chunks_end() {
-                (survey.chunk, survey.index) = (survey.chunk + 1, 0);
-            } else {
+            if let Some(block) = cx.store.block_at(survey.at.0, survey.at.1) {
+                survey.bargains.extend(self.bargain(cx, block, now));
+            }
+            let next = after(cx.store, survey.at);
+            survey.at = next.unwrap_or_default();
+            if next.is_none() {
                 let bargains = std::mem::take(&mut survey.bargains);
-                (survey.chunk, survey.index) = (0, 0);
                 if self.pacer.is_compaction_due() {
                     self.choose(cx, bargains, MOST, now);
                 }
@@ -95,7 +86,7 @@ impl TbCollect {
             // If it has to wait it is not chosen again soon.
             cx.store.note_half(block, now);
             let shard = self.shard(cx.slot.index() + left);
-            shard.queues.lock().queue_for_compaction(block, &info);
+            shard.queues.lock().queue(block, &info, Sight::Obsolete);
             shard.set_due(Timestamp::ZERO);
             left -= 1;
             if left == 0 {

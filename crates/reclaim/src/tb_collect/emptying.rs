@@ -8,56 +8,17 @@
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
-use pantile_cc::{Grace, RunningEpochs, Sight};
-use pantile_media::SyncPoint;
-use pantile_store::{BlockEvent, BlockRef, KeepLinks, Refused, StoreError, Survivor, emit};
+use pantile_cc::{RunningEpochs, Sight};
+use pantile_store::{BlockEvent, KeepLinks, Refused, StoreError, Survivor, emit};
 
 use super::TbCollect;
-use super::queues::Queues;
+use super::queues::{Emptying, Leaving, Parting, Queues, Released};
 use crate::Context;
 use crate::counters::add;
 
 /// Survivors moved in one step, when few blocks wait and when many do.
 const LEAST_MOVED: usize = 8;
 const MOST_MOVED: usize = 64;
-
-/// A block whose survivors are moved.
-pub(super) struct Emptying {
-    pub block: BlockRef,
-    /// Where to go on; none if this pass over the block has not begun.
-    slot: Option<u32>,
-    is_frozen: bool,
-    /// Survivors were left behind in this pass.
-    left_behind: bool,
-    copies: Option<SyncPoint>,
-    moved: u32,
-}
-
-impl From<BlockRef> for Emptying {
-    fn from(block: BlockRef) -> Self {
-        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: 0 }
-    }
-}
-
-/// A block that is empty.
-pub(super) struct Leaving {
-    pub block: BlockRef,
-    copies: Option<SyncPoint>,
-    moved: u32,
-}
-
-/// An empty block that nobody can see into, and the threads that may be looking.
-pub(super) struct Parting {
-    pub leaving: Leaving,
-    grace: Grace,
-    sight: Sight,
-}
-
-/// A released block; the medium will have forgotten it at a sync point.
-pub(super) struct Released {
-    block: BlockRef,
-    forgotten: SyncPoint,
-}
 
 impl TbCollect {
     /// Moves some survivors of frozen blocks. The caller has pinned its slot.

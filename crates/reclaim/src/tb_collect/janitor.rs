@@ -2,14 +2,13 @@
 //! time: tiles, kept tiles, tombstones, empty chunks, pacing.
 
 use pantile_base::Timestamp;
-use pantile_cc::{Epoch, Grace, RunningEpochs};
-use pantile_store::{BlockState, StoreError, Tile};
+use pantile_cc::RunningEpochs;
+use pantile_store::{BlockState, StoreError};
 
 use super::TbCollect;
-use super::compaction::Survey;
+use super::state::Janitor;
 use crate::Context;
 use crate::counters::add;
-use crate::empty_chunks::EmptyChunks;
 use crate::tombstones::Sweep;
 
 /// Tiles looked at in one turn, at least.
@@ -19,20 +18,6 @@ const TILES: usize = 64;
 /// this many epochs after the last: some seconds.
 const IDLE_ROUNDS: u32 = 4;
 const IDLE_EPOCHS: u64 = 25;
-
-/// What is under way.
-#[derive(Default)]
-pub(super) struct Janitor {
-    done: Epoch,
-    idle_looked_for: Epoch,
-    /// Blocks with tiles when last looked at.
-    last_tiled: usize,
-    /// Taken from their blocks; threads may be looking at them.
-    tiles: Vec<(Grace, Vec<Tile>)>,
-    chunks: EmptyChunks,
-    sweep: Sweep,
-    survey: Survey,
-}
 
 impl TbCollect {
     /// Does a bounded part of the work, if it is due and no other thread does it.
