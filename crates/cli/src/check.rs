@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pantile::{CheckOptions, CheckReport};
+use pantile::tools::{CheckOptions, CheckReport};
 
 use crate::exit::Failure;
 use crate::output::Output;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use pantile::{BlockState, CheckOptions, InspectedBlock, InspectedChunk, Inspection};
+use pantile::tools::{BlockState, CheckOptions, InspectedBlock, InspectedChunk, Inspection};
 
 use crate::exit::Failure;
 use crate::output::Output;
@@ -217,6 +217,7 @@ fn character(block: &InspectedBlock) -> char {
             let tenths = u64::from(block.fill) * 10 / u64::from(block.slots.max(1));
             char::from_digit(tenths.min(9) as u32, 10).unwrap_or('9')
         }
+        _ => '?',
     }
 }
 

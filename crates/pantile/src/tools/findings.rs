@@ -21,6 +21,7 @@ pub enum Severity {
 /// Where something is on the medium, as far as known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Location {
     /// Byte offset in the data file.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -73,6 +74,7 @@ impl fmt::Display for Location {
 /// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Finding {
     /// Where.
     #[cfg_attr(feature = "serde", serde(flatten))]

@@ -19,6 +19,7 @@ use crate::types::schema::{IndexDef, TableDef};
 /// What is in a database's files.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Inspection {
     /// Bytes of the data file.
     pub file_bytes: u64,
@@ -47,6 +48,7 @@ pub struct Inspection {
 /// A copy of a state record.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedRecord {
     /// Byte offset in the data file.
     pub offset: u64,
@@ -73,6 +75,7 @@ pub struct InspectedRecord {
 /// A table and what belongs to it.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedTable {
     /// Its id. Ids below 16 are tables of the engine.
     pub id: u32,
@@ -111,6 +114,7 @@ pub struct InspectedTable {
 /// A chunk of 2 MiB.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedChunk {
     /// Its number. It begins at its number times 2 MiB.
     pub number: u32,
@@ -125,6 +129,7 @@ pub struct InspectedChunk {
 /// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum BlockState {
     /// It belongs to no table.
     Free,
@@ -141,6 +146,7 @@ pub enum BlockState {
 /// A block.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedBlock {
     /// Its state.
     pub state: BlockState,

@@ -6,6 +6,7 @@ use pantile_base::sync::thread;
 
 /// What a check is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum CheckStep {
     /// Reading the whole file once, to see whether the device can; in bytes.
     Read,

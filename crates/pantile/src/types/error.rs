@@ -9,6 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What keeps a transaction from reading or writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Conflict {
     /// A transaction with a later timestamp has already written the tuple.
     WrittenByLater,

@@ -14,6 +14,7 @@ use crate::types::error::{Error, Result};
 
 /// Where a database is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum MediumKind {
     /// A file in the database's directory.
     #[default]
@@ -28,6 +29,7 @@ pub enum MediumKind {
 
 /// What a call does when another running transaction has locked what it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ConflictPolicy {
     /// The call fails at once with [`Error::Conflict`].
     Abort,
@@ -45,6 +47,7 @@ impl Default for ConflictPolicy {
 
 /// The progress of a long step of opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Progress {
     /// The step.
     pub step: RecoveryStep,
@@ -56,6 +59,7 @@ pub struct Progress {
 
 /// The steps of recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RecoveryStep {
     /// Reading the medium.
     Scan,

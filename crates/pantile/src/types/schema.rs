@@ -4,6 +4,7 @@ use crate::types::error::{Error, Result};
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Type {
     /// A truth value, 1 byte.
     Bool,

@@ -56,6 +56,7 @@ impl fmt::Display for Decimal {
 /// assert_eq!(row[0], Value::UInt(7));
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Value<'a> {
     /// No value. Only nullable columns hold it.
     Null,

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use hurt::{Hurt, any_bit, any_forgery, any_other};
 use layout::What;
-use pantile::{CheckOptions, CheckReport, Error, Result, check, inspect};
+use pantile::tools::CheckReport;
+use pantile::{CheckOptions, Error, Result, check, inspect};
 use pantile_testkit::{Random, ScratchDir, from_env, mix};
 use subject::Subject;
 

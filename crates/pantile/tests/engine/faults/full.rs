@@ -1,7 +1,8 @@
 //! No space, or a system that refuses, at any operation that may meet it:
 //! nothing is changed, reads and deletes go on, and later everything does.
 
-use pantile::{Database, Error, Medium, SimulatedTime};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, Medium};
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
