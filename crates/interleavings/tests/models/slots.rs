@@ -1,7 +1,7 @@
 //! Versions are taken out of chains, and their slots written again, while
 //! others look at them.
 
-use pantile::{Collector, Isolation};
+use pantile::Isolation;
 use pantile_base::sync::model::explore;
 use pantile_base::sync::plain_access;
 use pantile_interleavings::Model;
