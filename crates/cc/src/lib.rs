@@ -1,8 +1,10 @@
-//! Concurrency control: timestamps, the registry of running transactions
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds concurrency control: the clock, the registry of running transactions
 //! (the only source of watermarks), and the marks that reads leave.
 //!
-//! `docs/design.md` ("Concurrency control") has the definitions and the
-//! invariants that comments here cite as I-n.
+//! In the repository, `docs/design.md` ("Concurrency control") has the
+//! definitions and the invariants that comments here cite as I-n.
+
 #![allow(unsafe_code)] // reading the CPU's clock and pinning threads for the trust test
 
 mod clock;
