@@ -1,8 +1,11 @@
-//! The store: contents in blocks on a medium, their life cycle, tiles.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds the store: contents in blocks on a medium, the life cycle of blocks,
+//! and tiles.
 //!
-//! `docs/format.md` has the bytes, `docs/design.md` ("Storage") the
-//! definitions and the invariants that comments here cite as I-n. The store
-//! knows nothing of transactions' rules and nothing of collectors.
+//! In the repository, `docs/format.md` has the bytes, and `docs/design.md`
+//! ("Storage") has the definitions and the invariants that comments here cite
+//! as I-n. The store knows neither transactions nor collectors.
+
 #![allow(unsafe_code)] // contents are read where they lie in the medium's mapping
 
 mod allocator;

@@ -7,7 +7,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_media::ViewMedium;
 
-/// How bad a finding is.
+/// How bad a finding is. The set is closed: what is not damage is a notice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Severity {

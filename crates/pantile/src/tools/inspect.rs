@@ -17,6 +17,25 @@ use crate::types::error::Result;
 use crate::types::schema::{IndexDef, TableDef};
 
 /// What is in a database's files.
+///
+/// ```
+/// use pantile::tools::{BlockState, CheckOptions, InspectedBlock, InspectedTable, Inspection, inspect};
+/// # use pantile::{Database, TableDef, Type};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("zoo");
+/// # let db = Database::open(&path)?;
+/// # let pets = db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+/// # db.run(|txn| txn.insert(&pets, &[1u32.into()]))?;
+/// # db.close()?;
+/// let seen: Inspection = inspect(&path, &CheckOptions::new())?;
+/// assert!(seen.records.iter().any(|record| record.is_used && record.closed));
+/// let pets: &InspectedTable =
+///     seen.tables.iter().find(|table| table.name.as_deref() == Some("pets")).expect("the table");
+/// assert_eq!((pets.contents, pets.open), (1, 1));
+/// let of_pets = |block: &&InspectedBlock| block.table == pets.id && block.state == BlockState::Open;
+/// assert_eq!(seen.chunks.iter().flat_map(|chunk| &chunk.blocks).filter(of_pets).count(), 1);
+/// # Ok::<(), pantile::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -5,9 +5,34 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A result whose error is [`Error`] by default.
+///
+/// ```
+/// use pantile::{Database, Result, Table};
+///
+/// fn balance(db: &Database, accounts: &Table, id: u64) -> Result<Option<i64>> {
+///     let txn = db.begin_read()?;
+///     txn.get(accounts, &[id.into()])?.map(|row| row.get("balance")).transpose()
+/// }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What keeps a transaction from reading or writing.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// # db.run(|txn| txn.insert(&t, &[1u64.into(), 0i64.into()]))?;
+/// let mut first = db.begin()?;
+/// first.update(&t, &[1u64.into()], &[(1, 1i64.into())])?;
+/// let at_once = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+/// let mut second = db.begin_with(at_once)?;
+/// match second.update(&t, &[1u64.into()], &[(1, 2i64.into())]) {
+///     Err(Error::Conflict { conflict, .. }) => assert_eq!(conflict, Conflict::Locked),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Conflict {
@@ -36,6 +61,19 @@ pub enum Conflict {
 /// The message of each says what happened, what is still true and what to do.
 /// Unless a message says otherwise, the failed call has changed nothing and its
 /// transaction can go on.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// db.run(|txn| txn.insert(&t, &[1u64.into(), 0i64.into()]))?;
+/// let again = db.run(|txn| txn.insert(&t, &[1u64.into(), 0i64.into()]));
+/// assert_eq!(
+///     again.expect_err("the key is taken").to_string(),
+///     "table \"t\" already has a row with this key of index \"primary\"; nothing was changed"
+/// );
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

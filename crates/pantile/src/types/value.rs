@@ -3,6 +3,14 @@
 use std::fmt;
 
 /// A decimal number: `units` divided by ten to the power of `scale`.
+///
+/// ```
+/// use pantile::{Decimal, Value};
+/// let price = Decimal::new(1999, 2);
+/// assert_eq!(price.to_string(), "19.99");
+/// assert_eq!(price.rescale(3), Some(Decimal::new(19990, 3)));
+/// assert_eq!(Value::from(price), Value::Decimal(price));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Decimal {
     /// The digits, as a whole number of `10^-scale`.
