@@ -7,7 +7,7 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 /// Defines the statistics once: fields for readers, and the counters behind them.
 macro_rules! statistics {
     (
-        counters { $($(#[doc = $counter_doc:literal])+ $counter:ident,)+ }
+        counters { $($(#[doc = $counter_doc:literal])+ $(#[serde($($serde:tt)+)])? $counter:ident,)+ }
         maxima { $($(#[doc = $maximum_doc:literal])+ $maximum:ident,)+ }
         gauges { $($(#[doc = $gauge_doc:literal])+ $gauge:ident,)+ }
     ) => {
@@ -16,7 +16,7 @@ macro_rules! statistics {
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct CollectorStats {
-            $($(#[doc = $counter_doc])+ pub $counter: u64,)+
+            $($(#[doc = $counter_doc])+ $(#[cfg_attr(feature = "serde", serde($($serde)+))])? pub $counter: u64,)+
             $($(#[doc = $maximum_doc])+ pub $maximum: u64,)+
             $($(#[doc = $gauge_doc])+ pub $gauge: u64,)+
         }
@@ -57,6 +57,7 @@ statistics! {
         blocks_reclaimed,
         /// The part of `blocks_reclaimed` that was bypassed by a transaction that
         /// had begun before them and still ran (TB-Collect 4.4, second case).
+        #[serde(rename = "blocks_passed_over")]
         blocks_bypassed,
         /// The part of `blocks_reclaimed` that was compacted because space was
         /// short, before theta of it had been superseded.
