@@ -177,7 +177,7 @@ pub use types::row::{ColumnRef, FromValue, Micros, Row};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::value::{Decimal, Value};
 
-/// A transaction's place in the serial order.
+/// Orders transactions: a later one has a greater timestamp.
 ///
 /// ```
 /// # use pantile::*;
@@ -188,7 +188,7 @@ pub use types::value::{Decimal, Value};
 /// # Ok::<(), Error>(())
 /// ```
 pub use pantile_base::Timestamp;
-/// When a commit is acknowledged.
+/// When a commit returns, and what a power failure can take then.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -196,9 +196,6 @@ pub use pantile_base::Timestamp;
 /// let db = Options::new().durability(Durability::Group).open(dir.path())?;
 /// # Ok::<(), pantile::Error>(())
 /// ```
-///
-/// The set is closed, so that a program can match on it: a further one would
-/// come with a new major version.
 pub use pantile_media::Durability;
 pub use pantile_reclaim::Collector;
 /// How eagerly the collector frees space.
@@ -255,7 +252,7 @@ pub mod stats {
 /// The medium beneath a database, and media of other crates.
 ///
 /// An application needs none of this. A crate that offers a medium implements
-/// [`MediumFactory`] and [`Medium`] with the crate `pantile-media`, which has
+/// [`MediumFactory`](media::MediumFactory) and [`Medium`] with the crate `pantile-media`, which has
 /// the parts that media are made of. [`Options::custom_medium`] takes the factory.
 ///
 /// ```

@@ -514,6 +514,21 @@ impl<'t> Row<'t> {
     ///
     /// # Errors
     /// [`Error::UnknownColumn`], [`Error::WrongType`] for other types.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let films = db.create_table(
+    ///     TableDef::new("films").column("id", Type::U64).column("film", Type::Bytes(1 << 30)).primary_key(["id"]),
+    /// )?;
+    /// let film = vec![7; 1 << 20];
+    /// db.run(|txn| txn.insert(&films, &[1u64.into(), film.as_slice().into()]))?;
+    /// let txn = db.begin_read()?;
+    /// let row = txn.get(&films, &[1u64.into()])?.expect("a film");
+    /// assert!(matches!(row.get::<&[u8]>("film"), Err(Error::OutOfLine { .. })));
+    /// assert_eq!(row.read("film")?.expect("not NULL").len(), 1 << 20);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn read(&self, column: impl ColumnRef) -> Result<Option<Cow<'t, [u8]>>> {
         let n = column.resolve(self)?;
         match self.encoded.stored(n) {
