@@ -1,12 +1,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pantile::{MediumKind, Options};
+use pantile::{MediumKind, Options, Range};
 
 use super::*;
 use crate::load::Silent;
 use crate::runner::{self, Client as _, Outcome, Pace};
 use client::Op;
+use data::{FIELD, KEY};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
