@@ -17,13 +17,16 @@ use crate::tile::{KeptLinks, Link, Tile};
 
 const SHARDS: usize = 16;
 
+/// Makes something to keep in place of a tile.
+pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
+
 /// How to keep the links of a block that is given away.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepLinks {
     /// For walks of transactions that began before this time.
     pub until: Timestamp,
     /// Makes something else to keep in place of the block's tile.
-    pub instead: Option<fn(&Tile) -> Box<dyn KeptLinks>>,
+    pub instead: Option<KeepInstead>,
 }
 
 #[derive(Debug)]

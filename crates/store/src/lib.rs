@@ -36,7 +36,7 @@ pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use free_slot::{FreeSlot, SlotReuse};
-pub use kept_tiles::KeepLinks;
+pub use kept_tiles::{KeepInstead, KeepLinks};
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};

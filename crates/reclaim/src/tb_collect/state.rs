@@ -3,7 +3,7 @@
 use pantile_base::sync::Mutex;
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
-use pantile_store::{BlockEvent, BlockRef, KeptLinks, Store, Tile, emit};
+use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Tile, emit};
 
 use super::pacing::Pacer;
 use super::queues::Shard;
@@ -22,9 +22,6 @@ pub(super) enum Headers {
     /// With each update of a version of the block, as published.
     Eagerly,
 }
-
-/// Makes something to keep in place of a tile.
-type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 /// The collector.
 pub struct TbCollect {
