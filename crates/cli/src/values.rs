@@ -41,9 +41,9 @@ impl From<IsolationArg> for Isolation {
 pub enum DurabilityArg {
     /// When it is on the medium.
     Sync,
-    /// When it is on the medium, together with others that commit meanwhile.
+    /// When it is on the medium; commits that arrive meanwhile share one sync.
     Group,
-    /// At once; the last commits may be lost with the machine.
+    /// At once; a power failure may lose the last commits, and leaves an earlier consistent state.
     None,
 }
 
@@ -61,9 +61,9 @@ pub fn percent() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(0..=100)
 }
 
-/// A number of something that there can be `least` of.
+/// Reads a number that is at least `least`.
 pub fn number(text: &str, least: f64) -> Result<f64, String> {
-    // Longer than a year is a slip, and more than the clocks can add.
+    // More seconds than a year are a typing error, and overflow the clocks.
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && (least..=3e7).contains(&number) => Ok(number),
         Ok(_) if least > 0.0 => Err("it must be above 0, and at most 30000000".into()),
@@ -94,7 +94,7 @@ pub fn collectors(text: &str) -> Result<Collectors, String> {
     })
 }
 
-/// A number that the engine takes for one of its options.
+/// Reads a number that the engine accepts for one of its options.
 fn gc_number<T: Copy>(
     text: &str,
     read: impl FnOnce(f64) -> Option<T>,

@@ -88,7 +88,7 @@ unsafe impl Send for Map {}
 // SAFETY: as for Send; `len` is atomic and growth is under a lock.
 unsafe impl Sync for Map {}
 
-#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+#[expect(clippy::len_without_is_empty, reason = "`len` says how far the mapping goes")]
 impl Map {
     /// Reserves addresses and attaches nothing.
     ///

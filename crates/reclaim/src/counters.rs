@@ -14,6 +14,7 @@ macro_rules! statistics {
         /// What a collector has done since the database was opened, and what waits.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[non_exhaustive]
         pub struct CollectorStats {
             $($(#[doc = $counter_doc])+ pub $counter: u64,)+
             $($(#[doc = $maximum_doc])+ pub $maximum: u64,)+

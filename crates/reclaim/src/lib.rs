@@ -1,13 +1,15 @@
-//! Reclamation: what happens to versions that nobody can see any more.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds reclamation: how the space of versions that no transaction can see is
+//! used again.
 //!
 //! Every collector implements one trait, [`Reclaimer`]. The engine tells the
 //! collector what a commit has superseded and calls it after each commit; the
 //! collector decides what to free. No collector can lose data: the store
 //! frees a block only if everything in it has a durable successor or copy.
 //!
-//! Here are TB-Collect, which is the default, and no collector at all. Others
-//! come from other crates as constants of the type [`Collector`];
-//! `docs/collectors.md` shows how to add one.
+//! This crate has TB-Collect, which is the default, and `none`, which frees
+//! nothing. Others come from other crates as constants of the type
+//! [`Collector`]; `docs/collectors.md` in the repository shows how to add one.
 
 mod blocks;
 mod collector;

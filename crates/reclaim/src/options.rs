@@ -73,6 +73,7 @@ impl GcOptions {
 
 /// When a collector processes its queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Pacing {
     /// When they hold their share of the data (TB-Collect 4.3).
     Fixed,

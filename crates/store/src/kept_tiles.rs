@@ -13,19 +13,16 @@ use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::{Block, BlockId};
-use crate::tile::{KeptLinks, Link, Tile};
+use crate::tile::{KeepInstead, KeptLinks, Link, Tile};
 
 const SHARDS: usize = 16;
-
-/// Makes something to keep in place of a tile.
-pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 /// How to keep the links of a block that is given away.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepLinks {
     /// For walks of transactions that began before this time.
     pub until: Timestamp,
-    /// Makes something else to keep in place of the block's tile.
+    /// What to keep in place of the block's tile, if not the tile itself.
     pub instead: Option<KeepInstead>,
 }
 

@@ -98,6 +98,9 @@ pub trait KeptLinks: Send + Sync + Debug {
     fn bytes(&self) -> u64;
 }
 
+/// Makes something to keep in place of a tile.
+pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
+
 impl KeptLinks for Tile {
     fn link(&self, slot: u32) -> Option<Link> {
         self.0.get(slot as usize)?.link()

@@ -1,7 +1,7 @@
 //! Versions are removed from chains, and their slots are rewritten, while other
 //! threads read them.
 
-use pantile::{Collector, Isolation};
+use pantile::Isolation;
 use pantile_base::sync::model::explore;
 use pantile_base::sync::plain_access;
 use pantile_interleavings::Model;

@@ -30,8 +30,8 @@ impl FoundTables {
     }
 
     /// The tables that have not been taken.
-    pub fn rest(self) -> Vec<TableId> {
-        self.by_id.into_inner().into_keys().collect()
+    pub fn rest(&self) -> Vec<TableId> {
+        self.by_id.read().keys().copied().collect()
     }
 
     fn table(&self, id: TableId) -> Arc<FoundTable> {

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use crate::format::fixture;
 use crate::support::{PULSE, let_collect};
-use pantile::{
-    BlockState, CheckOptions, CheckReport, Database, Error, IndexDef, Options, Severity, TableDef, Type,
-    Value, check, inspect,
-};
+use pantile::tools::{BlockState, CheckReport, Severity};
+use pantile::{CheckOptions, Database, Error, IndexDef, Options, TableDef, Type, Value, check, inspect};
 use pantile_testkit::{Random, ScratchDir, SeedNote, eager, seeds};
 
 fn options() -> CheckOptions {
@@ -142,7 +140,7 @@ fn damage_is_listed_with_every_place() {
     assert_eq!(&one.findings[0], first);
     let seen = inspect(&path, &options()).expect("inspect");
     assert_eq!(seen.damaged, report.damaged);
-    let damaged = |b: &pantile::InspectedBlock| b.state == BlockState::Damaged;
+    let damaged = |b: &pantile::tools::InspectedBlock| b.state == BlockState::Damaged;
     assert!(seen.chunks.iter().flat_map(|c| &c.blocks).any(damaged));
 }
 

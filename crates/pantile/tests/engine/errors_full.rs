@@ -56,7 +56,7 @@ fn a_circle_of_waiting_transactions_is_broken() {
         .expect("fill");
     let both_hold_one = Barrier::new(2);
     let cross = |first: u64| {
-        let patience = ConflictPolicy::Wait(Duration::from_secs(20));
+        let patience = ConflictPolicy::Wait(Duration::from_secs(600));
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted).conflict(patience);
         let mut txn = db.begin_with(options).expect("begin");
         let change = [(1, Value::Bytes(b"x"))];

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pantile::{Database, Error, MediumKind, Options, Range, SimulatedTime, Table, TableDef, Type};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, MediumKind, Options, Range, Table, TableDef, Type};
 use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, ScratchDir, await_that, fails};

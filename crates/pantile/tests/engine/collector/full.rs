@@ -1,11 +1,10 @@
 //! T14: reclaiming needs room to make room.
 
-use std::time::{Duration, Instant};
-
 use pantile::{Database, Error, GcOptions, MediumKind, Options, Result, Table, TableDef, Type, Value};
 
 use super::filled::{fill_and_make_room, ids};
 use super::rows::gc;
+use pantile_testkit::Patience;
 
 const CHUNK: u64 = 2 << 20;
 
@@ -102,9 +101,9 @@ fn t14_survivors_move_on_a_full_medium() {
     for id in (0..end).filter(|id| id % 20 != 0) {
         db.run(|txn| txn.delete(&table, &[id.into()])).unwrap_or_else(|e| panic!("delete {id}: {e}"));
     }
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let patience = Patience::new();
     while db.stats().collector.survivors_relocated < end / 40 {
-        assert!(Instant::now() < deadline, "{:#?}", db.stats());
+        patience.check(|| format!("{:#?}", db.stats()));
         db.run(|txn| txn.get_for_update(&table, &[0u64.into()]).map(|_| ())).expect("a commit");
     }
     assert_eq!(ids(&db, &table), (0..end).filter(|id| id % 20 == 0).collect::<Vec<_>>());
@@ -114,7 +113,7 @@ fn t14_survivors_move_on_a_full_medium() {
         match db.create_table(other.clone()) {
             Ok(table) => break table,
             Err(error) => {
-                assert!(Instant::now() < deadline, "{error}: {:#?}", db.stats());
+                patience.check(|| format!("{error}: {:#?}", db.stats()));
                 db.run(|txn| txn.get_for_update(&table, &[0u64.into()]).map(|_| ())).expect("a commit");
             }
         }

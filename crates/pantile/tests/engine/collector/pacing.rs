@@ -1,6 +1,6 @@
 //! When the collector does something, and when it leaves well alone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pantile::{Database, GcOptions, Pacing, Table, TableDef, Type, Value};
 
@@ -39,8 +39,10 @@ fn half_dead(options: pantile::Options, rows: u64) -> (Database, Table) {
 /// block must have been half dead for.
 fn look_around(db: &Database) {
     let steps = db.stats().collector.steps + 1500;
-    let until = std::time::Instant::now() + Duration::from_millis(400);
-    collect_until(db, "steps are made", |s| s.collector.steps > steps && std::time::Instant::now() > until);
+    let began = Instant::now();
+    collect_until(db, "steps are made", |s| {
+        s.collector.steps > steps && began.elapsed() > Duration::from_millis(400)
+    });
 }
 
 #[test]

@@ -1,16 +1,13 @@
 //! A table whose every row is known, and waiting for the collector.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile::{
     Database, GcOptions, MediumKind, Options, Pacing, Range, Result, Row, Stats, Table, TableDef, Timestamp,
     Transaction, Type, Value,
 };
-use pantile_testkit::{copy_of, mix};
-
-/// No test takes that long; one that is stuck fails then.
-const PATIENCE: Duration = Duration::from_secs(120);
+use pantile_testkit::{Patience, copy_of, mix};
 
 const NUDGE: &str = "nudge";
 
@@ -153,13 +150,13 @@ pub fn delete(txn: &mut Transaction, table: &Table, key: u64) -> Result<()> {
 /// A commit that changes nothing: its thread does some of the collector's work.
 pub fn nudge(db: &Database, table: &Table) {
     let locked = db.run(|txn| txn.get_for_update(table, &[0u8.into()]).map(|row| row.is_some()));
-    assert!(locked.expect("a commit"), "who locks nothing does no work");
+    assert!(locked.expect("a commit"), "a commit that locks nothing does no work");
 }
 
 /// Lets the collector work until something is so.
 pub fn collect_until(db: &Database, what: &str, mut done: impl FnMut(&Stats) -> bool) -> Stats {
     let table = db.table(NUDGE).expect("prepared");
-    let deadline = Instant::now() + PATIENCE;
+    let patience = Patience::new();
     loop {
         for _ in 0..32 {
             nudge(db, &table);
@@ -168,7 +165,7 @@ pub fn collect_until(db: &Database, what: &str, mut done: impl FnMut(&Stats) -> 
         if done(&stats) {
             return stats;
         }
-        assert!(Instant::now() < deadline, "never: {what}\n{stats:#?}\n{:#?}", db.space_by_table());
+        patience.check(|| format!("never: {what}\n{stats:#?}\n{:#?}", db.space_by_table()));
     }
 }
 

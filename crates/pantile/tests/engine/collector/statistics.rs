@@ -50,7 +50,7 @@ fn statistics_collector_and_definitions_do_not_wait_in_a_circle() {
         }
         send.send(db.stats().collector.blocks_reclaimed).expect("somebody waits");
     });
-    let freed = made.recv_timeout(Duration::from_secs(120)).expect("all threads wait for each other");
+    let freed = made.recv_timeout(Duration::from_secs(600)).expect("all threads wait for each other");
     done.store(true, Ordering::Relaxed);
     assert!(freed > 0, "the collector had nothing to do");
 }

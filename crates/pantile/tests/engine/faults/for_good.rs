@@ -1,7 +1,8 @@
 //! A medium that fails for good (EIO, a failed sync) at any operation: no
 //! commit after that, reads go on, and nothing that was acknowledged is lost.
 
-use pantile::{Database, Error, SimulatedTime};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error};
 use pantile_media::MediumExt;
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};

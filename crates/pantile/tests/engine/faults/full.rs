@@ -1,7 +1,8 @@
 //! No space, or a system that refuses, at any operation that may meet it:
 //! nothing is changed, reads and deletes go on, and later everything does.
 
-use pantile::{Database, Error, Medium, SimulatedTime};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, Medium};
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
@@ -20,8 +21,8 @@ fn is_clear(error: Error, how: How) {
     }
 }
 
-/// One operation fails; whoever tries again has success. Tells whether it has
-/// failed, and how long the medium is in the end.
+/// One operation fails, and succeeds when it is tried again. Returns whether
+/// it failed, and how long the medium is in the end.
 fn once(operation: Operation, nth: u64, how: How) -> (bool, u64) {
     let (medium, time) = (faulty(operation, nth, how), SimulatedTime::default());
     let db = open(medium.clone(), &time).or_else(|error| {

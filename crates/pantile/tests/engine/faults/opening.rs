@@ -1,7 +1,8 @@
 //! Faults while a database is opened and recovered: a clear error, and the
 //! next opening finds everything.
 
-use pantile::{Error, SimulatedTime};
+use pantile::Error;
+use pantile::lab::SimulatedTime;
 use pantile_media::MediumExt;
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};

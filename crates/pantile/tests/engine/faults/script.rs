@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile::lab::SimulatedTime;
 use pantile::{
-    Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, Result, SimulatedTime, Table, TableDef,
-    Transaction, Type, Value,
+    Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, Result, Table, TableDef, Transaction,
+    Type, Value,
 };
 use pantile_testkit::cut::{CutKind, CutMedium, Image};
 

@@ -23,8 +23,6 @@ use crate::support::{is_conflict, is_duplicate};
 pub const ITEMS: u64 = 0;
 /// The first key of the second table.
 pub const NAMED: u64 = 1000;
-/// No run takes longer, however busy the machine is.
-const LONGEST: Duration = Duration::from_secs(2);
 /// Keys of each table.
 const KEYS: u64 = 7;
 
@@ -156,9 +154,6 @@ pub fn record(store: &Store, load: Load, seed: u64, origin: Instant) -> Recorded
                 scope.spawn(move || {
                     start.wait();
                     for _ in 0..load.transactions {
-                        if origin.elapsed() > LONGEST {
-                            break;
-                        }
                         client.transaction();
                     }
                     client

@@ -7,9 +7,8 @@
 
 use std::time::Duration;
 
-use pantile::{
-    Database, Error, IndexDef, MediumKind, Options, Result, SimulatedTime, Table, TableDef, Transaction, Type,
-};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, IndexDef, MediumKind, Options, Result, Table, TableDef, Transaction, Type};
 
 struct Cleaned {
     db: Database,

@@ -74,6 +74,7 @@ impl Val {
             Value::Str(v) => Val::Str(v.to_owned()),
             Value::Bytes(v) => Val::Bytes(v.to_vec()),
             Value::Timestamp(v) => Val::Time(v),
+            other => panic!("no column of the model holds {other:?}"),
         }
     }
 }
