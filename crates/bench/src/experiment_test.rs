@@ -7,10 +7,10 @@ use pantile::{Collector, Durability, GcOptions, Isolation};
 
 use super::*;
 use crate::load::{Observer, Silent};
-use crate::long_readers::LoadedRow;
 use crate::record::{Consistency, Records};
 use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
+use crate::workload::LoadedRow;
 use crate::ycsb::Ycsb;
 use pantile_testkit::Random;
 

@@ -1,10 +1,9 @@
 //! The interface of a workload.
 
-use pantile::{Database, Isolation};
+use pantile::{Database, Isolation, Table, Value};
 
 use crate::error::Result;
 use crate::load::Context;
-use crate::long_readers::LoadedRow;
 use crate::record::Consistency;
 use crate::runner::Client;
 use pantile_testkit::Random;
@@ -18,6 +17,17 @@ pub enum Found<D> {
     Complete(D),
     /// Something else: a description, and what to do.
     Other(String),
+}
+
+/// Where a row is that was loaded.
+#[derive(Clone)]
+pub struct LoadedRow<'d> {
+    /// Its table.
+    pub table: &'d Table,
+    /// Its primary key.
+    pub key: Vec<Value<'static>>,
+    /// Whether transactions of the workload delete it.
+    pub is_deleted: bool,
 }
 
 /// A workload.

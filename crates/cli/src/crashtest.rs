@@ -20,11 +20,11 @@ use pantile_crash::settings::Settings;
 use pantile_crash::verify as compare;
 use pantile_crash::work::{Life, Sabotage};
 
-use crate::args::{DurabilityArg, number};
 use crate::exit::{Failure, one_line};
 use crate::output::{Output, cannot_write, print};
 use crate::progress::Bars;
 use crate::simulate::{self, SimulateArgs};
+use crate::values::{DurabilityArg, number};
 
 pub const EXAMPLES: &str = "Examples:
   pantile crashtest --rounds 50 --seed 7

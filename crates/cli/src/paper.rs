@@ -18,11 +18,11 @@ use pantile_paper::report::Report;
 use pantile_paper::size::Size;
 use pantile_paper::store::{Build, Store};
 
-use crate::args::number;
 use crate::exit::Failure;
 use crate::figures::whole;
 use crate::output::print;
 use crate::progress;
+use crate::values::number;
 
 pub const EXAMPLES: &str = "Examples:
   pantile paper --quick                 (every claim in ten minutes)

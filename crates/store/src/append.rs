@@ -10,13 +10,13 @@ use std::ops::DerefMut;
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, Timestamp};
-use pantile_media::{MediumError, SyncPoint};
+use pantile_media::{MediumError, MediumExt, SyncPoint};
 
-use crate::block::{BlockId, BlockRef, BlockState};
+use crate::block::{BlockId, BlockState};
 use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
-use crate::format::{Descriptor, ENTRY_BYTES};
+use crate::format::Descriptor;
 use crate::geometry::stride_for;
 use crate::store::Store;
 use crate::stream::{Company, Lane, NO_BEGINS, NewContent, OpenBlock, Spare, Stream, Urgency};
@@ -40,11 +40,7 @@ impl Appended<'_> {
     pub fn persist(self) -> Result<(), StoreError> {
         self.store.medium.fence()?;
         if !self.carved.is_empty() {
-            let mut allocator = self.store.allocator.lock();
-            for id in self.carved {
-                let stride = self.store.block(id).0.geometry.stride;
-                allocator.give(stride, id);
-            }
+            self.store.give_carved(self.carved, None);
         }
         drop(self.stream);
         Ok(())
@@ -54,11 +50,7 @@ impl Appended<'_> {
     pub(crate) fn persist_later(self) -> SyncPoint {
         let point = self.store.medium.sync_point();
         if !self.carved.is_empty() {
-            let mut allocator = self.store.allocator.lock();
-            for id in self.carved {
-                let stride = self.store.block(id).0.geometry.stride;
-                allocator.give_later(point, stride, id);
-            }
+            self.store.give_carved(self.carved, Some(point));
         }
         point
     }
@@ -258,9 +250,8 @@ impl Store {
         self.used_bytes.fetch_add(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles };
         let offset = chunk.descriptor_offset(id.index);
-        self.medium.write(offset, &descriptor.encode(self.identity ^ offset))?;
-        self.medium.flush(offset, ENTRY_BYTES as u64);
-        emit(BlockEvent::Opened, BlockRef { id, opened_at: now.get() }, lane.table);
+        self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
+        emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
         Ok(id)
     }
 
@@ -284,10 +275,20 @@ impl Store {
         if let Some(reuse) = &self.options.reuse {
             reuse.give_back(&mut slots.into_iter());
         }
+        self.give_carved(carved, None);
+    }
+
+    /// Makes blocks available that an append has carved and not opened, at once
+    /// or when a sync point is durable.
+    #[cold]
+    fn give_carved(&self, carved: Vec<BlockId>, point: Option<SyncPoint>) {
         let mut allocator = self.allocator.lock();
         for id in carved {
             let stride = self.block(id).0.geometry.stride;
-            allocator.give(stride, id);
+            match point {
+                Some(point) => allocator.give_later(point, stride, id),
+                None => allocator.give(stride, id),
+            }
         }
     }
 
@@ -351,17 +352,16 @@ impl Store {
     fn write_staged(&self, lane: &mut Lane, at: Timestamp) -> Result<(), MediumError> {
         let Some(open) = lane.open.as_mut() else { return Ok(()) };
         let offset = open.first.offset() + u64::from(open.staged_from) * u64::from(lane.stride);
-        self.medium.write(offset, &lane.staging)?;
-        self.medium.flush(offset, lane.staging.len() as u64);
+        self.medium.write_flushed(offset, &lane.staging)?;
         lane.staging.clear();
         open.staged_from = open.next;
-        let (_, block) = self.block(open.id);
+        let (chunk, block) = self.block(open.id);
         let (first, last) = std::mem::replace(&mut open.staged_begins, NO_BEGINS);
         block.note_begins(first, last, at.get());
         block.set_fill(open.next);
         if open.next == open.slots {
             block.become_(BlockState::Sealed);
-            emit(BlockEvent::Sealed, BlockRef { id: open.id, opened_at: block.opened_at() }, lane.table);
+            emit(BlockEvent::Sealed, chunk.block_ref(open.id.index), lane.table);
             lane.open = None;
         }
         Ok(())

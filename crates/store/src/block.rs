@@ -42,6 +42,11 @@ impl BlockState {
         )
     }
 
+    /// Whether it belongs to a table.
+    pub(crate) fn is_used(self) -> bool {
+        !matches!(self, Self::Free | Self::Released)
+    }
+
     fn from_raw(raw: u8) -> Self {
         match raw {
             0 => Self::Free,
@@ -293,6 +298,16 @@ impl Chunk {
     /// Where the header of a block lies.
     pub fn header_offset(&self, index: u32) -> u64 {
         self.offset() + CHUNK_HEADER_BYTES as u64 + u64::from(index) * u64::from(self.geometry.block_bytes)
+    }
+
+    /// Names a block.
+    pub fn id(&self, index: u32) -> BlockId {
+        BlockId { chunk: self.number, index }
+    }
+
+    /// Names the present generation of a block.
+    pub fn block_ref(&self, index: u32) -> BlockRef {
+        BlockRef { id: self.id(index), opened_at: self.blocks[index as usize].opened_at() }
     }
 
     /// Where a slot's content lies.

@@ -7,7 +7,7 @@
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::Ordering;
-use pantile_media::{MediumError, SyncPoint};
+use pantile_media::{MediumError, MediumExt, SyncPoint};
 
 use crate::allocator::Allocator;
 use crate::block::{BlockId, Chunk};
@@ -168,8 +168,7 @@ impl Store {
         }
         if self.durable_watermark() > retired.at {
             let offset = retired.chunk.offset();
-            self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
-            self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+            self.medium.write_flushed(offset, &[0; DESCRIPTOR_BYTES])?;
             retired.forgotten = Some(self.medium.sync_point());
         }
         Ok(false)

@@ -5,17 +5,17 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::SyncPoint;
+use pantile_media::{MediumExt, SyncPoint};
 use smallvec::SmallVec;
 
-use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
+use crate::block::{Block, BlockRef, BlockState, Chunk};
 use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
-use crate::stream::{Age, NewContent};
+use crate::stream::NewContent;
 use crate::tile::Tile;
 
 /// A version has been superseded.
@@ -90,12 +90,6 @@ pub enum Refused {
 }
 
 impl Store {
-    fn locate(&self, address: Address) -> (&Chunk, u32, u32) {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        (chunk, index, slot)
-    }
-
     /// The block, or `None` if the generation that is meant is over.
     pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
         let chunk = self.chunk(block.id.chunk)?;
@@ -107,22 +101,17 @@ impl Store {
     /// reader at or above `at` sees. `at` is not before the present.
     #[inline]
     pub fn supersede(&self, old: Address, at: Timestamp) -> Superseded {
-        let (chunk, index, slot) = self.locate(old);
-        let block = &chunk.blocks[index as usize];
+        let (chunk, index, block, slot) = self.locate(old);
         let count = block.supersede(slot, at.get());
-        let id = BlockId { chunk: chunk.number, index };
-        Superseded {
-            block: BlockRef { id, opened_at: block.opened_at() },
-            count,
-            slots: chunk.geometry.slots,
-        }
+        let block = BlockRef { id: chunk.id(index), opened_at: block.opened_at() };
+        Superseded { block, count, slots: chunk.geometry.slots }
     }
 
     /// The version at `old` has a copy, and readers find only that since `at` at
     /// the latest.
     pub fn leave(&self, old: Address, at: Timestamp) {
-        let (chunk, index, slot) = self.locate(old);
-        chunk.blocks[index as usize].leave(slot, at.get());
+        let (_, _, block, slot) = self.locate(old);
+        block.leave(slot, at.get());
     }
 
     /// What there is to know about a block; `None` if its generation is over.
@@ -172,8 +161,7 @@ impl Store {
             self.write_header(block)?;
             let offset = chunk.descriptor_offset(block.id.index) + ENTRY_BYTES as u64;
             let mark = FrozenFlag { opened_at: block.opened_at, max_ts: found.max_ts() };
-            self.medium.write(offset, &mark.encode(self.identity ^ offset))?;
-            self.medium.flush(offset, ENTRY_BYTES as u64);
+            self.medium.write_flushed(offset, &mark.encode(self.identity ^ offset))?;
             found.set_frozen_on_medium();
         }
         Ok(true)
@@ -192,10 +180,7 @@ impl Store {
         found.map.write_to(map);
         times[..8].copy_from_slice(&found.max_ts().to_le_bytes());
         times[8..].copy_from_slice(&found.min_ts().to_le_bytes());
-        let offset = chunk.header_offset(block.id.index);
-        self.medium.write(offset, &bytes)?;
-        self.medium.flush(offset, BLOCK_HEADER_BYTES as u64);
-        Ok(())
+        Ok(self.medium.write_flushed(chunk.header_offset(block.id.index), &bytes)?)
     }
 
     /// Adds to `out` at most `most` versions of a frozen block that have not been
@@ -235,17 +220,8 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
-        let contents = survivors.iter().map(|(table, survivor)| {
-            let content = &survivor.content;
-            NewContent {
-                table: *table,
-                tuple: content.tuple(),
-                flags: content.flags().relocated(),
-                age: Age::Later,
-                timestamp: content.timestamp(),
-                transaction_contents: content.transaction_contents(),
-                row: content.row(),
-            }
+        let contents = survivors.iter().map(|(table, Survivor { content, .. })| {
+            NewContent::copy_of(*table, content, content.flags().relocated())
         });
         self.append_survivors(hint, contents, now, addresses)
     }
@@ -311,10 +287,7 @@ impl Store {
     }
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
-        let offset = chunk.descriptor_offset(index);
-        self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
-        self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
-        Ok(())
+        Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 
     /// Makes the space of a released block available: **this is where space is
@@ -372,9 +345,9 @@ impl Store {
     /// A block of a chunk, if it holds something.
     pub fn block_at(&self, chunk: u32, index: u32) -> Option<BlockRef> {
         let _chunks = self.chunks_lock.read();
-        let block = self.chunk(chunk)?.blocks.get(index as usize)?;
-        let id = BlockId { chunk, index };
-        (block.state() != BlockState::Free).then(|| BlockRef { id, opened_at: block.opened_at() })
+        let chunk = self.chunk(chunk)?;
+        let block = chunk.blocks.get(index as usize)?;
+        (block.state() != BlockState::Free).then(|| chunk.block_ref(index))
     }
 
     /// Chunks have numbers below this one.

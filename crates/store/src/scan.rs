@@ -281,7 +281,7 @@ impl Store {
             let line = &page[(at - offset) as usize..][..DESCRIPTOR_BYTES];
             match Descriptor::decode(line, self.identity ^ at) {
                 Ok(Some(descriptor)) => {
-                    let id = BlockId { chunk: number, index };
+                    let id = chunk.id(index);
                     let block = &chunk.blocks[index as usize];
                     block.open(TableId(descriptor.table), descriptor.opened_at, descriptor.recycles);
                     self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
@@ -401,8 +401,7 @@ impl Store {
     /// be cut off in turn without the two being mixed.
     fn clear(&self, entries: &[u64]) -> Result<(), StoreError> {
         for &offset in entries {
-            self.medium.write(offset, &[0; ENTRY_BYTES])?;
-            self.medium.flush(offset, ENTRY_BYTES as u64);
+            self.medium.write_flushed(offset, &[0; ENTRY_BYTES])?;
         }
         if !entries.is_empty() {
             self.medium.fence()?;
@@ -425,8 +424,7 @@ impl Store {
             block.map.set(one.slot);
             bytes.clear();
             encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
-            self.medium.write(address.offset(), &bytes)?;
-            self.medium.flush(address.offset(), bytes.len() as u64);
+            self.medium.write_flushed(address.offset(), &bytes)?;
         }
         if !slots.is_empty() {
             self.medium.fence()?;

@@ -15,25 +15,23 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, TableId, Timestamp};
-use pantile_media::MediumError;
+use pantile_media::{MediumError, MediumExt};
 
 use crate::append::Reservation;
-use crate::block::{BlockId, BlockRef, BlockState};
+use crate::block::{BlockRef, BlockState};
 use crate::collect::Refused;
 use crate::content::{Header, encode};
 use crate::error::StoreError;
 use crate::free_slot::FreeSlot;
 use crate::store::Store;
-use crate::stream::{Age, Company, NewContent, Urgency};
+use crate::stream::{Company, NewContent, Urgency};
 use crate::tile::Link;
 
 impl Store {
     /// The block that a version lies in, or lay in; `None` if its chunk is gone.
     pub fn block_of(&self, address: Address) -> Option<BlockRef> {
         let chunk = self.chunk((address.offset() / CHUNK_BYTES) as u32)?;
-        let (index, _) = chunk.locate(address);
-        let id = BlockId { chunk: chunk.number, index };
-        Some(BlockRef { id, opened_at: chunk.blocks[index as usize].opened_at() })
+        Some(chunk.block_ref(chunk.locate(address).0))
     }
 
     /// Checks whether a superseded version may be overwritten: **this is where
@@ -60,9 +58,7 @@ impl Store {
             return Err(Refused::NotReusable);
         }
         assert!(block.map.is_set(slot), "a slot is freed whose version is the newest");
-        let id = BlockId { chunk: chunk.number, index };
-        let block = BlockRef { id, opened_at: block.opened_at() };
-        Ok(FreeSlot { block, slot, table, stride: chunk.geometry.stride })
+        Ok(FreeSlot { block: chunk.block_ref(index), slot, table, stride: chunk.geometry.stride })
     }
 
     /// Writes a content to a slot that has become free.
@@ -83,8 +79,7 @@ impl Store {
         let address = chunk.address(to.block.id.index, to.slot);
         block.tile.replace_link(to.slot, None);
         encode(header, row, self.content_seed(to.block.opened_at), address, buffer);
-        self.medium.write(address.offset(), buffer)?;
-        self.medium.flush(address.offset(), buffer.len() as u64);
+        self.medium.write_flushed(address.offset(), buffer)?;
         buffer.clear();
         let begin = header.timestamp.get();
         block.note_begins(begin, begin, at.get());
@@ -108,15 +103,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let contents = versions.map(|(table, address)| {
             let content = self.content(address);
-            NewContent {
-                table,
-                tuple: content.tuple(),
-                flags: content.flags().superseded(),
-                age: Age::Later,
-                timestamp: content.timestamp(),
-                transaction_contents: content.transaction_contents(),
-                row: content.row(),
-            }
+            NewContent::copy_of(table, &content, content.flags().superseded())
         });
         let reservation = Reservation::new(Urgency::Write, Company::Alone);
         let (appended, _) =
@@ -129,17 +116,15 @@ impl Store {
     /// and returns whether it did. The caller that removes a link may retire
     /// the version that it leads to.
     pub fn take_link(&self, address: Address, link: Link) -> bool {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        chunk.blocks[index as usize].tile.take_link(slot, link)
+        let (_, _, block, slot) = self.locate(address);
+        block.tile.take_link(slot, link)
     }
 
     /// Replaces the link of the version at `address`, so that walks bypass the
     /// version that it leads to. The caller keeps others from changing the chain.
     pub fn skip_link(&self, address: Address, next: Option<Link>) {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        chunk.blocks[index as usize].tile.replace_link(slot, next);
+        let (_, _, block, slot) = self.locate(address);
+        block.tile.replace_link(slot, next);
     }
 
     /// Calls `each` with the superseded versions of every block, for collectors
@@ -147,19 +132,17 @@ impl Store {
     pub fn superseded_versions(&self, mut each: impl FnMut(TableId, &[Address])) {
         let _chunks = self.chunks_lock.read();
         let mut versions = Vec::new();
-        for chunk in self.all_chunks() {
-            for (index, block) in (0u32..).zip(&chunk.blocks) {
-                if !matches!(block.state(), BlockState::Open | BlockState::Sealed) {
-                    continue;
-                }
-                versions.clear();
-                let mut at = 0;
-                while let Some(slot) = block.map.next_set(at, block.fill()) {
-                    versions.push(chunk.address(index, slot));
-                    at = slot + 1;
-                }
-                each(block.table(), &versions);
+        for (chunk, index, block) in self.used() {
+            if block.state() == BlockState::Frozen {
+                continue;
             }
+            versions.clear();
+            let mut at = 0;
+            while let Some(slot) = block.map.next_set(at, block.fill()) {
+                versions.push(chunk.address(index, slot));
+                at = slot + 1;
+            }
+            each(block.table(), &versions);
         }
     }
 }

@@ -62,20 +62,14 @@ impl Store {
     pub fn space_by_table(&self) -> BTreeMap<TableId, TableBlocks> {
         let mut tables = BTreeMap::<_, TableBlocks>::new();
         let _chunks = self.chunks_lock.read();
-        for chunk in self.all_chunks() {
-            for block in &chunk.blocks {
-                let state = block.state();
-                if matches!(state, BlockState::Free | BlockState::Released) {
-                    continue;
-                }
-                let table = tables.entry(block.table()).or_default();
-                table.blocks += 1;
-                table.open_blocks += u64::from(state == BlockState::Open);
-                table.bytes += u64::from(chunk.geometry.block_bytes);
-                table.contents += u64::from(block.fill());
-                table.obsolete += u64::from(block.map.count());
-                table.obsolete_bytes += u64::from(block.map.count()) * u64::from(chunk.geometry.stride);
-            }
+        for (chunk, _, block) in self.used() {
+            let table = tables.entry(block.table()).or_default();
+            table.blocks += 1;
+            table.open_blocks += u64::from(block.state() == BlockState::Open);
+            table.bytes += u64::from(chunk.geometry.block_bytes);
+            table.contents += u64::from(block.fill());
+            table.obsolete += u64::from(block.map.count());
+            table.obsolete_bytes += u64::from(block.map.count()) * u64::from(chunk.geometry.stride);
         }
         tables
     }
@@ -92,7 +86,7 @@ impl Store {
         for chunk in self.all_chunks() {
             for block in &chunk.blocks {
                 let stride = u64::from(chunk.geometry.stride);
-                if matches!(block.state(), BlockState::Free | BlockState::Released) {
+                if !block.state().is_used() {
                     space.free_block_bytes += u64::from(chunk.geometry.block_bytes);
                 } else {
                     space.contents_stored += u64::from(block.fill());

@@ -90,8 +90,7 @@ impl Store {
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
             write_state(&*medium, &state, identity)?;
             medium.sync_all()?;
-            medium.write(0, &superblock.encode())?;
-            medium.flush(0, 64);
+            medium.write_flushed(0, &superblock.encode())?;
             medium.fence()?;
             medium.sync_all()?;
         }
@@ -186,25 +185,22 @@ impl Store {
     /// now, to the one before it.
     #[inline]
     pub fn link(&self, address: Address) -> Option<Link> {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        chunk.blocks[index as usize].tile.link(slot)
+        let (_, _, block, slot) = self.locate(address);
+        block.tile.link(slot)
     }
 
     /// The link from the version that `link` leads to, whose block may be gone,
     /// to the one before it. The caller must have begun before the version.
     #[inline]
     pub fn older(&self, link: Link) -> Option<Link> {
-        let chunk = self.chunk_of(link.address);
-        let (index, slot) = chunk.locate(link.address);
-        let block = &chunk.blocks[index as usize];
+        let (chunk, index, block, slot) = self.locate(link.address);
         if block.generation() == link.generation
             && let Some(found) = block.tile.link(slot)
             && block.generation() == link.generation
         {
             return Some(found);
         }
-        self.kept.link(BlockId { chunk: chunk.number, index }, block, link.generation, slot)
+        self.kept.link(chunk.id(index), block, link.generation, slot)
     }
 
     /// How many versions can be reached from the one at `newest`, which an
@@ -250,9 +246,7 @@ impl Store {
     /// before it, which the caller keeps from being freed.
     #[inline]
     pub fn set_link(&self, address: Address, older: Address, begin_ts: Timestamp) {
-        let chunk = self.chunk_of(older);
-        let (index, slot) = chunk.locate(older);
-        let block = &chunk.blocks[index as usize];
+        let (_, _, block, slot) = self.locate(older);
         // It will be superseded in a moment.
         block.map.prefetch(slot);
         self.copy_link(address, Link { address: older, begin_ts, generation: block.generation() });
@@ -261,18 +255,19 @@ impl Store {
     /// Gives the version's link to a copy of it that no reader finds yet.
     #[inline]
     pub fn copy_link(&self, address: Address, link: Link) {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        let block = &chunk.blocks[index as usize];
+        let (chunk, index, block, slot) = self.locate(address);
         if block.tile.set(slot, link) {
-            let id = BlockId { chunk: chunk.number, index };
-            self.tiled.lock().push_back(BlockRef { id, opened_at: block.opened_at() });
+            self.tiled.lock().push_back(chunk.block_ref(index));
         }
     }
 
+    /// The chunk, the block with its number there, and the slot of an address.
     #[inline]
-    pub(crate) fn chunk_of(&self, address: Address) -> &Chunk {
-        self.chunk((address.offset() / CHUNK_BYTES) as u32).expect("addresses lie in carved chunks")
+    pub(crate) fn locate(&self, address: Address) -> (&Chunk, u32, &Block, u32) {
+        let chunk = self.chunk((address.offset() / CHUNK_BYTES) as u32);
+        let chunk = chunk.expect("addresses lie in carved chunks");
+        let (index, slot) = chunk.locate(address);
+        (chunk, index, &chunk.blocks[index as usize], slot)
     }
 
     #[inline]
@@ -312,6 +307,13 @@ impl Store {
         (1..end).filter_map(|number| self.chunk(number))
     }
 
+    /// All blocks that belong to tables; the caller holds `chunks_lock`.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (&Chunk, u32, &Block)> {
+        let blocks =
+            self.all_chunks().flat_map(|chunk| (0u32..).zip(&chunk.blocks).map(move |b| (chunk, b.0, b.1)));
+        blocks.filter(|(_, _, block)| block.state().is_used())
+    }
+
     /// Seeds the checksums of contents of a block's generation.
     #[inline]
     pub(crate) fn content_seed(&self, opened_at: u64) -> u64 {
@@ -335,16 +337,11 @@ impl Store {
         self.resumable.lock().retain(|key, _| class_key(table, 0) >> 32 != key >> 32);
         let _chunks = self.chunks_lock.read();
         let mut released = Vec::new();
-        for chunk in self.all_chunks() {
-            for (index, block) in (0u32..).zip(&chunk.blocks) {
-                let used = !matches!(block.state(), BlockState::Free | BlockState::Released);
-                if used && block.table() == table {
-                    block.become_(BlockState::Released);
-                    block.end_generation();
-                    self.zero_descriptor(chunk, index)?;
-                    released.push((chunk, BlockId { chunk: chunk.number, index }));
-                }
-            }
+        for (chunk, index, block) in self.used().filter(|(_, _, block)| block.table() == table) {
+            block.become_(BlockState::Released);
+            block.end_generation();
+            self.zero_descriptor(chunk, index)?;
+            released.push((chunk, chunk.id(index)));
         }
         if let Some(reuse) = &self.options.reuse {
             reuse.forget(table);
@@ -426,8 +423,7 @@ impl Store {
     /// Blocks whose descriptors are written, while nobody changes that.
     fn used_blocks(&self) -> u64 {
         let _chunks = self.chunks_lock.read();
-        let is_used = |b: &&Block| !matches!(b.state(), BlockState::Free | BlockState::Released);
-        self.all_chunks().map(|chunk| chunk.blocks.iter().filter(is_used).count() as u64).sum()
+        self.used().count() as u64
     }
 
     /// The durable watermark: transactions at or below it need no evidence.
@@ -511,8 +507,7 @@ fn write_state(medium: &dyn Medium, state: &StateRecord, seed: u64) -> Result<()
     let bytes = state.encode(seed);
     let place = STATE_RECORDS[(state.sequence % 2) as usize];
     for at in [place, place + STATE_COPY_BYTES] {
-        medium.write(at, &bytes)?;
-        medium.flush(at, bytes.len() as u64);
+        medium.write_flushed(at, &bytes)?;
     }
     medium.fence()
 }

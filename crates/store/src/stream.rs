@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 
 use crate::block::BlockId;
-use crate::content::ContentFlags;
+use crate::content::{Content, ContentFlags};
 use crate::free_slot::FreeSlot;
 
 /// A content to append.
@@ -28,6 +28,21 @@ pub struct NewContent<'a> {
     pub transaction_contents: u64,
     /// The row.
     pub row: &'a [u8],
+}
+
+impl<'a> NewContent<'a> {
+    /// A copy of a content of this table.
+    pub(crate) fn copy_of(table: TableId, content: &Content<'a>, flags: ContentFlags) -> Self {
+        Self {
+            table,
+            tuple: content.tuple(),
+            flags,
+            age: Age::Later,
+            timestamp: content.timestamp(),
+            transaction_contents: content.transaction_contents(),
+            row: content.row(),
+        }
+    }
 }
 
 /// Versions that are likely to die together go to blocks of their own (T23).

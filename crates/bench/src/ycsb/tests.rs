@@ -1,12 +1,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pantile::{MediumKind, Options};
+use pantile::{MediumKind, Options, Range};
 
 use super::*;
 use crate::load::Silent;
 use crate::runner::tests::side_by_side;
 use crate::runner::{Client as _, Outcome};
 use client::Op;
+use data::{FIELD, KEY};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 

@@ -7,7 +7,6 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::thread;
 use pantile_base::{Address, TableId};
 
-use crate::block::{BlockId, BlockState};
 use crate::content::Content;
 use crate::store::Store;
 use crate::survey::finding::MediumLocation;
@@ -28,14 +27,13 @@ pub struct FilledSlot<'a> {
 impl Store {
     /// Where an address that an anchor gave is.
     pub fn place_of(&self, address: Address) -> MediumLocation {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
+        let (chunk, index, block, slot) = self.locate(address);
         MediumLocation {
             offset: address.offset(),
             chunk: Some(chunk.number),
             block: Some(index),
             slot: Some(slot),
-            table: Some(self.block(BlockId { chunk: chunk.number, index }).1.table().0),
+            table: Some(block.table().0),
             tuple: None,
         }
     }
@@ -68,7 +66,7 @@ impl Store {
     fn slots_of_chunk(&self, number: u32, look: &(dyn Fn(FilledSlot<'_>) + Sync)) {
         let Some(chunk) = self.chunk(number) else { return };
         for (index, block) in (0..).zip(&chunk.blocks) {
-            if matches!(block.state(), BlockState::Free | BlockState::Released) {
+            if !block.state().is_used() {
                 continue;
             }
             for slot in 0..block.fill() {

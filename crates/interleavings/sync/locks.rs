@@ -140,6 +140,11 @@ impl<T> RwLock<T> {
         advance(Duration::ZERO);
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether a wait ended without a wake-up.
