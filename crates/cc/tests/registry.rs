@@ -187,9 +187,13 @@ fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
     let unlocked = AtomicBool::new(false);
     let far = Instant::now() + Duration::from_secs(600);
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| registry.wait(a, b, far, || unlocked.load(Ordering::SeqCst)));
-        // Once it waits, a wait for it closes the circle; before, this one only takes its time.
-        while registry.wait(b, a, soon(), || false).is_some() {}
+        // It may be the one that is told of the circle: then it waits again.
+        let wait = || registry.wait(a, b, far, || unlocked.load(Ordering::SeqCst));
+        let waiter = scope.spawn(move || std::iter::repeat_with(wait).find_map(|outcome| outcome));
+        // Once it waits, a wait for it closes the circle. Before, this one takes its time.
+        while registry.wait(b, a, soon(), || false).is_some() {
+            thread::sleep(Duration::from_millis(5));
+        }
         assert!(!waiter.is_finished(), "it waits until it is woken");
         unlocked.store(true, Ordering::SeqCst);
         registry.wake(b);
