@@ -5,7 +5,8 @@ use pantile_store::{BlockRef, Store};
 /// A chunk and the number of a block in it. The default comes before all blocks.
 pub type Place = (u32, u32);
 
-/// The place after this one, whether or not a block is there; `None` at the end.
+/// The place after this one, whether or not a block is there; `None` at the
+/// end.
 pub fn after(store: &Store, (chunk, index): Place) -> Option<Place> {
     if index + 1 < store.blocks_in(chunk) {
         return Some((chunk, index + 1));

@@ -200,7 +200,7 @@ fn a_slot_is_free_once() {
 }
 
 #[test]
-#[should_panic(expected = "a slot is freed whose version is the newest")]
+#[should_panic(expected = "a slot is freed although its version is the newest")]
 fn the_newest_version_is_never_free() {
     let Opened { store, slots, .. } = open(&memory(8), Layout::Recycle);
     let newest = append(&store, 1000, &[(A, 1)]);

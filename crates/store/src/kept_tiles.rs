@@ -1,9 +1,9 @@
 //! Tiles that outlive their blocks, for the chains of long transactions
 //! (TB-Collect 4.4).
 //!
-//! A block that is bypassed by a long transaction is given away, but walks
-//! still need the links of its versions. They are found by the block's name
-//! and the number of the generation that they belong to.
+//! A block that a long transaction bypasses is released, but walks still need
+//! the links of its versions. They find the links by the block's name and the
+//! number of the generation that the links belong to.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ use crate::tile::{KeepInstead, KeptLinks, Link, Tile};
 
 const SHARDS: usize = 16;
 
-/// How to keep the links of a block that is given away.
+/// How to keep the links of a released block.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepLinks {
-    /// For walks of transactions that began before this time.
+    /// Needed by walks of transactions that began before this time.
     pub until: Timestamp,
-    /// What to keep in place of the block's tile, if not the tile itself.
+    /// What to keep in place of the block's tile; `None` keeps the tile itself.
     pub instead: Option<KeepInstead>,
 }
 
 #[derive(Debug)]
 struct Kept {
     links: Links,
-    /// A transaction that began later does not walk through it.
+    /// Transactions that began later do not walk through the tile.
     until: Timestamp,
 }
 
@@ -50,13 +50,13 @@ impl Links {
 
 type Shard = HashMap<(BlockId, u16), Kept, FixedState>;
 
-/// The tiles kept.
+/// The tiles that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct KeptTiles {
     shards: [RwLock<Shard>; SHARDS],
     count: AtomicU64,
     bytes: AtomicU64,
-    /// No tile can go before the watermark has passed this.
+    /// No kept tile can be dropped before the watermark has passed this.
     first: AtomicU64,
 }
 
@@ -65,15 +65,16 @@ impl KeptTiles {
         &self.shards[(id.chunk.wrapping_mul(61).wrapping_add(id.index)) as usize % SHARDS]
     }
 
-    /// Whether the links of this generation are kept: then the generation's number cannot
-    /// be given again.
+    /// Whether the links of this generation are kept. If so, the generation's
+    /// number cannot be used again.
     pub fn has(&self, id: BlockId, generation: u16) -> bool {
         self.shard(id).read().contains_key(&(id, generation))
     }
 
-    /// Ends the generation of a block and keeps its links, if it has a tile. Returns
-    /// whether it does, and the tile if something else is kept in its place.
-    /// A thread that looks for a link meanwhile waits at the shard.
+    /// Ends the generation of a block and keeps its links, if it has a tile.
+    /// Returns whether links are kept, and the tile if something else is kept
+    /// in its place. A thread that looks for a link meanwhile waits at the
+    /// shard.
     pub fn take_over(&self, id: BlockId, block: &Block, keep: KeepLinks) -> (bool, Option<Tile>) {
         let mut shard = self.shard(id).write();
         let generation = block.generation();
@@ -94,7 +95,8 @@ impl KeptTiles {
         (true, left)
     }
 
-    /// The link of a version of this generation of the block, wherever it is kept.
+    /// The link of a version of this generation of the block, wherever the link
+    /// is kept.
     pub fn link(&self, id: BlockId, block: &Block, generation: u16, slot: u32) -> Option<Link> {
         let shard = self.shard(id).read();
         if block.generation() == generation {
@@ -122,7 +124,8 @@ impl KeptTiles {
             }
             first = shard.values().map(|kept| kept.until.get()).fold(first, u64::min);
         }
-        // Links that were kept meanwhile may be missed; the next call finds them.
+        // Links that were kept meanwhile may be missed. The next call finds
+        // them.
         self.first.store(first.min(watermark.get()), Ordering::Release);
         self.count.fetch_sub(gone.len() as u64, Ordering::AcqRel);
         gone

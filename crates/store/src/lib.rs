@@ -2,9 +2,9 @@
 //! holds the store: contents in blocks on a medium, the life cycle of blocks,
 //! and tiles.
 //!
-//! In the repository, `docs/format.md` has the bytes, and `docs/design.md`
-//! ("Storage") has the definitions and the invariants that comments here cite
-//! as I-n. The store knows neither transactions nor collectors.
+//! In the repository, `docs/format.md` defines the bytes, and `docs/design.md`
+//! ("Storage") the terms and the invariants that comments cite as I-n. The
+//! store knows neither transactions nor collectors.
 
 #![allow(unsafe_code)] // contents are read where they lie in the medium's mapping
 

@@ -1,16 +1,17 @@
-//! For collectors that free versions one by one: slots that are written again.
+//! Rewriting slots, for collectors that free versions one by one.
 //!
 //! The product does not do this. A collector that does passes the store a
-//! [`SlotReuse`](crate::SlotReuse), which holds the free slots; the store asks it for slots only
-//! where it would otherwise open a block. No list of free slots is on the
-//! medium: recovery finds the newest versions by their timestamps (Zen 3.4).
+//! [`SlotReuse`](crate::SlotReuse), which holds the free slots. The store asks
+//! it for slots only where it would otherwise open a block. No list of free
+//! slots is on the medium: recovery finds the newest versions by their
+//! timestamps (Zen 3.4).
 //!
-//! Two rules keep reuse safe, and the store enforces both. A slot is free only
-//! if the version in it and the one that has superseded it are at or below the
-//! durable watermark, so that no evidence is lost with it (T1) and nothing
-//! older comes back in its place. And the descriptor of a block says from the
-//! start that its slots may be written more than once, so that a write that
-//! was cut off there does not count as damage.
+//! Two rules keep reuse safe, and the store enforces both. First, a slot is
+//! free only if its version and that version's successor are at or below the
+//! durable watermark. So no evidence is lost with the version (T1), and nothing
+//! older comes back in its place. Second, the descriptor of a block says from
+//! the start that its slots may be written more than once. So a write that was
+//! cut off there does not count as damage.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
@@ -36,13 +37,13 @@ impl Store {
 
     /// Checks whether a superseded version may be overwritten: **this is where
     /// space is reclaimed version by version** (I-10). The caller guarantees
-    /// that no transaction sees the version or is on its way to it. At `at` it
-    /// had been superseded, and was found for the last time.
+    /// that no transaction sees the version or is on its way to it. At `at` the
+    /// version had been superseded and could be found for the last time.
     ///
     /// # Errors
-    /// [`Refused::NotDurable`] if `at` is not yet known to be durable,
-    /// [`Refused::NotReusable`] if the slot is no longer the table's or its
-    /// block is not written slot by slot.
+    /// [`Refused::NotDurable`] if `at` is not yet known to be durable.
+    /// [`Refused::NotReusable`] if the slot no longer belongs to the table, or
+    /// if the slots of its block are not rewritten one by one.
     ///
     /// # Panics
     /// If the version is the newest one.
@@ -57,7 +58,7 @@ impl Store {
         if !is_used || block.table() != table || !block.recycles() {
             return Err(Refused::NotReusable);
         }
-        assert!(block.map.is_set(slot), "a slot is freed whose version is the newest");
+        assert!(block.map.is_set(slot), "a slot is freed although its version is the newest");
         Ok(FreeSlot { block: chunk.block_ref(index), slot, table, stride: chunk.geometry.stride })
     }
 
@@ -75,7 +76,7 @@ impl Store {
     ) -> Result<Address, MediumError> {
         let (chunk, block) = self.block(to.block.id);
         let is_free = block.opened_at() == to.block.opened_at && block.map.is_set(to.slot);
-        assert!(is_free, "a slot is written again that is not free");
+        assert!(is_free, "a slot that is not free is rewritten");
         let address = chunk.address(to.block.id.index, to.slot);
         block.tile.replace_link(to.slot, None);
         encode(header, row, self.content_seed(to.block.opened_at), address, buffer);
@@ -83,14 +84,15 @@ impl Store {
         buffer.clear();
         let begin = header.timestamp.get();
         block.note_begins(begin, begin, at.get());
-        // Last: a thread that finds the slot in use finds the content there.
+        // Last, so that a thread that finds the slot in use finds the content
+        // there.
         block.map.unset(to.slot);
         Ok(address)
     }
 
     /// Appends copies of versions that are being superseded, for readers of
-    /// this process only: recovery ignores them, and nothing waits until they
-    /// are durable. They share blocks with nothing else.
+    /// this process only. Recovery ignores the copies, and no thread waits
+    /// until they are durable. They share blocks with nothing else.
     ///
     /// # Errors
     /// [`StoreError::Medium`]. If it is `Full`, nothing was written.
@@ -120,15 +122,16 @@ impl Store {
         block.tile.take_link(slot, link)
     }
 
-    /// Replaces the link of the version at `address`, so that walks bypass the
-    /// version that it leads to. The caller keeps others from changing the chain.
+    /// Replaces the link of the version at `address`, so that walks skip the
+    /// version that it leads to. The caller prevents other threads from
+    /// changing the chain.
     pub fn skip_link(&self, address: Address, next: Option<Link>) {
         let (_, _, block, slot) = self.locate(address);
         block.tile.replace_link(slot, next);
     }
 
     /// Calls `each` with the superseded versions of every block, for collectors
-    /// that begin with what an earlier run has left.
+    /// that begin with what an earlier run left behind.
     pub fn superseded_versions(&self, mut each: impl FnMut(TableId, &[Address])) {
         let _chunks = self.chunks_lock.read();
         let mut versions = Vec::new();

@@ -27,15 +27,16 @@ use crate::tile::Link;
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Append streams: commits that can append at the same time.
+    /// Number of append streams, that is, of commits that can append at the
+    /// same time.
     pub streams: usize,
-    /// Contents of a block, at most (1 to 1,920).
+    /// The most contents that a block holds (1 to 1,920).
     pub block_slots: u32,
     /// Identifies this boot of the machine.
     pub boot: u64,
-    /// Commits will be acknowledged before they are durable.
+    /// Whether commits will be acknowledged before they are durable.
     pub relaxed: bool,
-    /// Free slots to write again, if the collector frees versions one by one.
+    /// Free slots to rewrite, if the collector frees versions one by one.
     pub reuse: Option<Arc<dyn SlotReuse>>,
 }
 
@@ -43,20 +44,21 @@ pub struct StoreOptions {
 #[derive(Debug)]
 pub struct Store {
     pub(crate) medium: Arc<dyn Medium>,
-    /// Start of the mapping, as a number so that the store can be shared.
+    /// Start of the mapping, as a number so that the store can be shared
+    /// between threads.
     base: usize,
-    /// What readers are charged, on media that charge for reads.
+    /// The delay that readers are charged, on media that charge for reads.
     read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
     pub(crate) options: StoreOptions,
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
     pub(crate) streams: Box<[Mutex<Stream>]>,
-    /// For copies that collectors make. Usually fewer, since each has partly
-    /// filled blocks of its own.
+    /// Streams for copies that collectors make. Usually fewer, since each
+    /// stream has partly filled blocks of its own.
     pub(crate) survivor_streams: Box<[Mutex<Stream>]>,
-    /// Partly filled blocks that no lane appends to, by class; lanes take them
-    /// up before they open others.
+    /// Partly filled blocks that no lane appends to, by class. Lanes take these
+    /// before they open others.
     pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
@@ -65,18 +67,18 @@ pub struct Store {
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use.
     pub(crate) used_bytes: AtomicU64,
-    /// Tiles of blocks that are gone.
+    /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
-    /// Blocks whose tiles have been made and not yet been dropped.
+    /// Blocks whose tiles have been made and not yet dropped.
     pub(crate) tiled: Mutex<VecDeque<BlockRef>>,
-    /// Taken, by block, to write a header.
+    /// Locked, by block, while a block header is written.
     pub(crate) header_locks: [Mutex<()>; 64],
     /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
 }
 
 impl Store {
-    /// Makes a store on an empty medium, or opens the one that is there;
+    /// Creates a store on an empty medium, or opens the store that is there.
     /// [`Store::recover`] must follow.
     ///
     /// # Errors
@@ -99,12 +101,12 @@ impl Store {
         if state.emulated && !state.closed && state.boot != options.boot {
             return Err(StoreError::Damaged {
                 place: "the state record".into(),
-                detail: "the database was on emulated persistent memory, which keeps what is committed only \
-                         as long as the machine runs, and the machine has stopped before it was closed"
+                detail: "the database was on emulated persistent memory, which keeps commits only \
+                         as long as the machine runs, and the machine stopped before the database was closed"
                     .into(),
             });
         }
-        // A collector that reuses slots makes copies in every commit, if any.
+        // A collector that reuses slots makes its copies in every commit.
         let survivor_streams =
             if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
         Ok(Self {
@@ -134,7 +136,7 @@ impl Store {
         &self.medium
     }
 
-    /// The content at an address that a version's anchor or link gave.
+    /// The content at an address that came from an anchor or a link.
     ///
     /// The bytes stay as they are while a transaction that can see the version
     /// runs (I-3). That transaction must outlive the content.
@@ -142,9 +144,9 @@ impl Store {
     pub fn content(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
-        // SAFETY: the address is of a content that was written whole before
-        // it was published, inside the mapping; contents do not change while
-        // they can be reached (I-3).
+        // SAFETY: the address is that of a content that was written whole
+        // before it was published, inside the mapping. Contents do not change
+        // while they can be reached (I-3).
         unsafe {
             let len = u32::from_le(start.add(16).cast::<u32>().read()) & 0x00ff_ffff;
             let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len as usize);
@@ -155,7 +157,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::content`], but only the header: the content has no row.
+    /// Like [`Store::content`], but only the content header: the content has no
+    /// row.
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
@@ -181,16 +184,17 @@ impl Store {
         let _ = address;
     }
 
-    /// The link from the version at `address`, which an anchor has named just
-    /// now, to the one before it.
+    /// The link from the version at `address`, which an anchor has just named,
+    /// to the version before it.
     #[inline]
     pub fn link(&self, address: Address) -> Option<Link> {
         let (_, _, block, slot) = self.locate(address);
         block.tile.link(slot)
     }
 
-    /// The link from the version that `link` leads to, whose block may be gone,
-    /// to the one before it. The caller must have begun before the version.
+    /// The link from the version that `link` leads to, whose block may have
+    /// been released, to the version before it. The caller must have begun
+    /// before the version.
     #[inline]
     pub fn older(&self, link: Link) -> Option<Link> {
         let (chunk, index, block, slot) = self.locate(link.address);
@@ -203,10 +207,10 @@ impl Store {
         self.kept.link(chunk.id(index), block, link.generation, slot)
     }
 
-    /// How many versions can be reached from the one at `newest`, which an
-    /// anchor has named just now, by links that are still there. Unlike a
-    /// transaction it walks on to versions that nobody sees, and must not rely
-    /// on their state.
+    /// The number of versions that can be reached, over links that still exist,
+    /// from the one at `newest`, which an anchor has just named. Unlike a
+    /// transaction, this walk continues to versions that no transaction sees,
+    /// and must not rely on their state.
     pub fn chain_length(&self, newest: Address) -> u64 {
         let mut length = 1;
         let mut next = self.link(newest);
@@ -216,13 +220,14 @@ impl Store {
             }
             length += 1;
             next = self.older(link);
-            // The link of a slot that is used again does not lead back in time.
+            // The link of a slot that has been rewritten does not lead back in
+            // time.
             next = next.filter(|older| older.begin_ts < link.begin_ts);
         }
         length
     }
 
-    /// Whether the slot that a link leads to has been written again.
+    /// Whether the slot that a link leads to has been rewritten.
     fn has_gone(&self, link: Link) -> bool {
         self.options.reuse.is_some() && self.content_header(link.address).timestamp() != link.begin_ts
     }
@@ -242,8 +247,8 @@ impl Store {
         (BLOCK_HEADER_BYTES as u64..BLOCK_HEADER_BYTES as u64 + slots).contains(&in_block)
     }
 
-    /// Links a version that has been appended but not published to the one
-    /// before it, which the caller keeps from being freed.
+    /// Links a version that has been appended but not published to the version
+    /// before it. The caller keeps that version from being freed.
     #[inline]
     pub fn set_link(&self, address: Address, older: Address, begin_ts: Timestamp) {
         let (_, _, block, slot) = self.locate(older);
@@ -283,15 +288,15 @@ impl Store {
         assert!(old.is_null(), "a chunk is carved once");
     }
 
-    /// Takes a chunk out; threads may still be looking at it.
+    /// Takes a chunk out of the table. Threads may still be looking at it.
     pub(crate) fn remove_chunk(&self, number: u32) -> Option<Box<Chunk>> {
         let old = self.chunks.get(u64::from(number))?.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: made by `add_chunk` and not in the table any more.
+        // SAFETY: made by `add_chunk` and no longer in the table.
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 
-    /// Keeps chunks from being taken apart while a thread looks at blocks that
-    /// has not pinned a slot.
+    /// Keeps chunks from being taken apart while a thread that has not pinned
+    /// its transaction slot looks at blocks.
     pub fn hold_chunks(&self) -> impl Drop + '_ {
         self.chunks_lock.read()
     }
@@ -314,7 +319,7 @@ impl Store {
         blocks.filter(|(_, _, block)| block.state().is_used())
     }
 
-    /// Seeds the checksums of contents of a block's generation.
+    /// The seed of the checksums of the contents of a block's generation.
     #[inline]
     pub(crate) fn content_seed(&self, opened_at: u64) -> u64 {
         let generation = if is_removed(Control::LifeInChecksum) { 0 } else { opened_at };
@@ -356,9 +361,11 @@ impl Store {
     }
 
     /// The blocks that streams append to, with their fill: one half of a new
-    /// state record. Every block opened by `taken_at` is among them or full.
+    /// state record. Every block opened by `taken_at` is either among them or
+    /// full.
     pub fn sample(&self, taken_at: Timestamp) -> StateSample {
-        // All at once, or a block that is taken up meanwhile would be missed.
+        // All locks at once, or a block that a lane takes meanwhile would be
+        // missed.
         let streams: Vec<_> =
             self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
         let resumable = self.resumable.lock();
@@ -384,8 +391,8 @@ impl Store {
     }
 
     /// Writes a state record from a sample. Every transaction at or below the
-    /// sample's `taken_at` must have been decided, but for the `undecided`
-    /// ones, and every one that had appended when the sample was taken.
+    /// sample's `taken_at` must have been decided, except the `undecided` ones.
+    /// So must every transaction that had appended when the sample was taken.
     ///
     /// # Errors
     /// [`StoreError::Medium`]; the previous record stays valid.
@@ -420,7 +427,8 @@ impl Store {
         Ok(())
     }
 
-    /// Blocks whose descriptors are written, while nobody changes that.
+    /// Number of blocks whose descriptors are written, while no thread changes
+    /// that.
     fn used_blocks(&self) -> u64 {
         let _chunks = self.chunks_lock.read();
         self.used().count() as u64
@@ -434,12 +442,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // All that recovery may have got to, also if it failed.
+        // Every chunk that recovery may have reached, even if it failed.
         for number in 0..=(self.medium.len() / CHUNK_BYTES) {
             if let Some(cell) = self.chunks.get(number) {
                 let chunk = cell.swap(std::ptr::null_mut(), Ordering::AcqRel);
                 if !chunk.is_null() {
-                    // SAFETY: made by `add_chunk`; nobody else is left.
+                    // SAFETY: made by `add_chunk`; no other user is left.
                     drop(unsafe { Box::from_raw(chunk) });
                 }
             }
@@ -464,13 +472,13 @@ impl StateSample {
 
 pub(crate) fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
     assert!(offset + len as u64 <= medium.len(), "the range lies in the mapping");
-    // SAFETY: inside the mapping; the caller reads bytes that nobody writes
-    // meanwhile (recovery runs alone).
+    // SAFETY: inside the mapping. No thread writes the bytes while the caller
+    // reads them (recovery runs alone).
     unsafe { std::slice::from_raw_parts(medium.base().add(offset as usize), len) }
 }
 
-/// Whether nothing has ever been acknowledged here: the medium is empty, or
-/// its making was cut short before the superblock was whole.
+/// Whether no commit has ever been acknowledged here: the medium is empty, or
+/// its creation was cut short before the superblock was whole.
 pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
     medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
 }

@@ -1,7 +1,7 @@
 //! Which contents of a block have been superseded (`superseded_bits`, TB-Collect 4.1).
 //!
-//! Kept in DRAM; the medium gets a copy when a block is frozen. What recovery
-//! believes is the contents themselves, so a bit can hide nothing (T4).
+//! Kept in DRAM. The medium gets a copy when a block is frozen. Recovery relies
+//! on the contents themselves, so a bit can hide nothing (T4).
 
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::prefetch;
@@ -80,13 +80,13 @@ impl SupersededBits {
         None
     }
 
-    /// No bit is set any more. Nobody else may use the map.
+    /// Clears all bits. No other thread may use them.
     pub fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.set.store(0, Ordering::Release);
     }
 
-    /// As it is written to the medium.
+    /// The bits as they are written to the medium.
     pub fn write_to(&self, bytes: &mut [u8]) {
         for (word, place) in self.words.iter().zip(bytes.chunks_exact_mut(8)) {
             place.copy_from_slice(&word.load(Ordering::Acquire).to_le_bytes());

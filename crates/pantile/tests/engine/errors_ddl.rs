@@ -1,4 +1,4 @@
-//! Tables and indexes that come and go under running transactions.
+//! Tables and indexes are created and dropped under running transactions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,7 +16,7 @@ fn is_expected(error: &Error) -> bool {
     matches!(error, Error::TableDropped(_) | Error::UnknownTable(_)) || error.is_retryable()
 }
 
-/// Inserts, changes and reads rows of whatever table is there.
+/// Inserts, changes and reads rows of whichever table exists.
 fn client(db: &Database, number: u64, done: &AtomicBool, committed: &AtomicU64) {
     for n in 0.. {
         if done.load(Ordering::Relaxed) {
@@ -58,7 +58,7 @@ fn under_clients(changes: u64, mut change: impl FnMut(&Database)) {
         done.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().expect("no panic"));
     });
-    // Nothing is left but what the definitions say.
+    // Only what the definitions name is left.
     let table = db.table("t").expect("table");
     let txn = db.begin_read().expect("begin");
     let rows = txn.scan(&table, Range::all()).expect("scan").count();

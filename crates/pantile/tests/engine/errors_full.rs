@@ -1,4 +1,4 @@
-//! When something runs out: space, slots, patience. Disks that are full are in
+//! When something runs out: space, slots, patience. Tests of full disks are in
 //! `tests/processes`.
 
 use std::sync::Barrier;

@@ -1,4 +1,5 @@
-//! Timestamps go on after a database is opened again, and what is deleted stays so.
+//! Timestamps continue after a database is reopened, and what was deleted stays
+//! deleted.
 
 use std::time::Duration;
 
@@ -39,8 +40,8 @@ fn timestamps_continue() {
     }
 }
 
-/// Tombstones stay while there is something left for them to hide (T3): here
-/// in blocks of which too little is obsolete for them ever to be emptied.
+/// Tombstones stay while they hide something (T3): here in blocks that are
+/// never obsolete enough to be emptied.
 #[test]
 fn what_is_deleted_stays_deleted() {
     const ROWS: u64 = 2_000;
@@ -56,7 +57,7 @@ fn what_is_deleted_stays_deleted() {
             db.run(|txn| txn.insert(&table, &[id.into(), id.into()])).expect("nobody has it");
         }
         for id in (0..ROWS).step_by(5) {
-            assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("nobody is in the way"));
+            assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("no other transaction runs"));
         }
         let_collect(&db, &pulse, Duration::from_millis(150));
         println!("{:?}", db.stats().collector);

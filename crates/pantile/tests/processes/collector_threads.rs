@@ -1,5 +1,5 @@
-//! The threads of collectors that work in the background end with their
-//! database. No other test of this program has such threads.
+//! The threads of background collectors end with their database. No other test
+//! of this program has such threads.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ fn threads() -> usize {
     names.filter(|name| name.trim_end() == "pantile-collect").count()
 }
 
-/// There are so many, or will be: a thread gives itself its name, and is shown
-/// for a moment after it has ended.
+/// Waits until there are `n` such threads: a thread gives itself its name, and
+/// is listed for a moment after it has ended.
 fn await_threads(expected: usize) {
     await_that(&format!("{expected} threads"), || threads() == expected);
 }
@@ -34,8 +34,8 @@ fn no_thread_outlives_its_database() {
     }
 }
 
-/// Opens the database, adds a row, and closes it or lets go of it, or leaves
-/// one handle; gives the number of rows.
+/// Opens the database, adds a row, and closes the database, drops it, or keeps
+/// one handle; returns the number of rows.
 fn live(path: &Path, collector: Collector, n: u64) -> (u64, Option<pantile::Database>) {
     let options = Options::new().medium(MediumKind::File).durability(Durability::None).collector(collector);
     let db = open_soon(&options, path).unwrap_or_else(|error| panic!("{collector}, life {n}: {error}"));

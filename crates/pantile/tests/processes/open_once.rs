@@ -1,4 +1,4 @@
-//! A database is open once, whoever else wants it (T17).
+//! A database is open in one process at a time (T17).
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use pantile_testkit::{ScratchDir, fails, open_soon};
 
 const OPENER: &str = "PANTILE_TEST_OPENER";
 
-/// Does nothing unless it is started as the other process.
+/// Does nothing unless it is started as the second process.
 #[test]
 fn other_process() {
     if let Some(place) = std::env::var_os(OPENER) {

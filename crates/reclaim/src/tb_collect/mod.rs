@@ -1,17 +1,17 @@
-//! TB-Collect: whole blocks, without walking a chain.
+//! TB-Collect: frees whole blocks, without walking a chain.
 //!
-//! After Wei et al., "TB-Collect: Efficient Garbage Collection for
-//! Non-Volatile Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections
-//! 4.1 to 4.5, Algorithms 1 to 3. A block of which theta has been superseded
-//! waits in a `gc_pending_queue` until nobody can see the superseded versions,
-//! then in a `local_gc_queue`, or in a `long_tx_gc_queue` if a long
-//! transaction runs that bypasses it. When that queue is full the block is
-//! frozen, its survivors move, and it is freed whole. Committing threads do
-//! the work, a little after each commit.
+//! After Wei et al., "TB-Collect: Efficient Garbage Collection for Non-Volatile
+//! Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections 4.1 to 4.5,
+//! Algorithms 1 to 3. A block of which theta has been superseded waits in a
+//! `gc_pending_queue` until no transaction can see the superseded versions.
+//! Then it waits in a `local_gc_queue`, or in a `long_tx_gc_queue` if a long
+//! transaction bypasses it. When that queue is full the block is frozen, its
+//! survivors move, and it is freed whole. Committing threads do the work, a
+//! little after each commit.
 //!
-//! Queues belong to shards of the database and not to threads: a committing
-//! thread works on the shard of its transaction slot and now and then on the
-//! others, so a thread that stops leaves nothing behind (T18, T19).
+//! Queues belong to shards of the database and not to threads. A committing
+//! thread works on the shard of its transaction slot and from time to time on
+//! the others, so a thread that stops leaves nothing behind (T18, T19).
 
 mod compaction;
 mod emptying;
@@ -33,13 +33,14 @@ use queues::Shard;
 use state::Headers;
 pub use state::TbCollect;
 
-/// Calls of a thread between two in which it looks at all shards.
+/// Calls of a thread between two calls that look at all shards.
 const OFTEN: u32 = 64;
 
 pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
 
 impl TbCollect {
-    /// Does some of a shard's work, if it is due and no other thread is doing it.
+    /// Does some of a shard's work, if any is due and no other thread is doing
+    /// it.
     fn work(&self, cx: &Context<'_>, shard: &Shard) -> Result<(), StoreError> {
         let now = cx.registry.now();
         if !shard.is_due(now) {

@@ -1,4 +1,5 @@
-//! The queues of a shard, and what they hold of blocks (TB-Collect 4.3 and 4.4).
+//! The queues of a shard, and what they record about blocks (TB-Collect 4.3 and
+//! 4.4).
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use pantile_store::{BlockEvent, BlockInfo, BlockRef, emit};
 
 use crate::CollectorStats;
 
-/// One shard: queues, and when there is something to do.
+/// One shard: its queues, and when there is work to do.
 #[derive(Default)]
 pub(super) struct Shard {
     due: AtomicU64,
@@ -34,7 +35,8 @@ impl Shard {
 pub(super) struct Waiting {
     pub blocks: VecDeque<(BlockRef, u64)>,
     pub bytes: u64,
-    /// When the queue was last full it had this many blocks, which are being handed on.
+    /// The number of blocks that the queue had when it was last full, and that
+    /// are being passed on.
     pub full: usize,
 }
 
@@ -58,13 +60,14 @@ impl Waiting {
     }
 }
 
-/// A block whose survivors are moved.
+/// A block whose survivors are being moved.
 pub(super) struct Emptying {
     pub block: BlockRef,
-    /// Where to go on; none if this pass over the block has not begun.
+    /// The slot to continue at; `None` if this pass over the block has not
+    /// begun.
     pub slot: Option<u32>,
     pub is_frozen: bool,
-    /// Survivors were left behind in this pass.
+    /// Whether this pass has left survivors behind.
     pub left_behind: bool,
     pub copies: Option<SyncPoint>,
     pub moved: u32,
@@ -83,7 +86,8 @@ pub(super) struct Leaving {
     pub moved: u32,
 }
 
-/// An empty block that nobody can see into, and the threads that may be looking.
+/// An empty block that no transaction can see into, and the threads that may be
+/// looking at it.
 pub(super) struct Parting {
     pub leaving: Leaving,
     pub grace: Grace,
@@ -101,26 +105,26 @@ pub(super) struct Released {
 pub(super) struct Queues {
     /// `gc_pending_queue`: theta of the block had been superseded by this time.
     pub pending: VecDeque<(BlockRef, Timestamp)>,
-    /// `local_gc_queue`: nobody can see what has been superseded.
+    /// `local_gc_queue`: no transaction can see what has been superseded.
     pub local: Waiting,
     /// `long_tx_gc_queue`: the same, while a long transaction bypasses the block.
     pub long_tx: Waiting,
     /// `local_gc_queue_frozen`: being emptied.
     pub frozen: VecDeque<Emptying>,
-    /// As `frozen`, with survivors that could not be moved in this epoch.
+    /// Like `frozen`, with survivors that could not be moved in this epoch.
     pub held_up: VecDeque<Emptying>,
-    /// Empty; waiting until nobody can see into them.
+    /// Empty; waiting until no transaction can see into them.
     pub leaving: VecDeque<Leaving>,
-    /// The same; waiting until no thread is looking.
+    /// Empty; waiting until no thread is looking at them.
     pub parting: VecDeque<Parting>,
     /// Released; waiting until that is durable.
     pub released: VecDeque<Released>,
-    /// When blocks were last judged.
+    /// When blocks were last examined.
     pub judged: Epoch,
 }
 
 impl Queues {
-    /// Keeps the blocks of which `keep` is true.
+    /// Keeps the blocks for which `keep` is true.
     pub fn retain(&mut self, keep: impl Fn(BlockRef) -> bool) {
         self.pending.retain(|&(b, _)| keep(b));
         self.local.retain(&keep);

@@ -1,4 +1,4 @@
-//! What the collector holds, and what all of its work does.
+//! The collector's data, and what all of its work uses.
 
 use pantile_base::sync::Mutex;
 use pantile_base::{Address, Timestamp};
@@ -14,12 +14,12 @@ use crate::empty_chunks::EmptyChunks;
 use crate::options::GcOptions;
 use crate::tombstones::Sweep;
 
-/// When headers of blocks go to the medium.
+/// When block headers are written to the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Headers {
     /// Once, when the block is frozen.
     Lazily,
-    /// With each update of a version of the block, as published.
+    /// With each update of one of the block's versions, as published.
     Eagerly,
 }
 
@@ -27,9 +27,10 @@ pub(super) enum Headers {
 pub struct TbCollect {
     pub(super) options: GcOptions,
     pub(super) headers: Headers,
-    /// What keeps the links of bypassed blocks, if their tiles do not.
+    /// What keeps the links of bypassed blocks in place of their tiles.
     pub(super) kept_instead: Option<KeepInstead>,
-    /// Tiles whose links are kept elsewhere; threads may be looking at them.
+    /// Tiles whose links are kept elsewhere; threads may be looking at the
+    /// tiles.
     pub(super) retired_tiles: Mutex<Vec<Tile>>,
     pub(super) epochs: EpochManager,
     pub(super) shards: Box<[Shard]>,
@@ -54,19 +55,19 @@ impl TbCollect {
         }
     }
 
-    /// As published: the header of a block is written with each update of one
-    /// of its versions (TB-Collect 4.3, step 2).
+    /// As published: every update of a version writes the header of its block
+    /// (TB-Collect 4.3, step 2).
     pub fn eager(options: GcOptions, shards: usize) -> Self {
         Self { headers: Headers::Eagerly, ..Self::new(options, shards) }
     }
 
-    /// As [`TbCollect::new`], but the links of blocks that a long transaction
-    /// bypasses are kept in what `instead` makes of their tiles.
+    /// Like [`TbCollect::new`], but `instead` makes of the tiles of blocks that
+    /// a long transaction bypasses what keeps their links.
     pub fn keeping_links(options: GcOptions, shards: usize, instead: KeepInstead) -> Self {
         Self { kept_instead: Some(instead), ..Self::new(options, shards) }
     }
 
-    /// How many versions of a block must have been superseded.
+    /// The number of a block's versions that must have been superseded.
     pub(super) fn threshold(&self, slots: u32) -> u32 {
         ((self.options.theta * f64::from(slots)) as u32 + 1).min(slots)
     }
@@ -90,7 +91,7 @@ impl TbCollect {
         }
     }
 
-    /// Notes that the version at `old` is not needed from `at` on.
+    /// Notes that no transaction needs the version at `old` from `at` on.
     pub(super) fn note_superseded(&self, store: &Store, of: usize, old: Address, at: Timestamp) -> BlockRef {
         let superseded = store.supersede(old, at);
         if superseded.count == Some(self.threshold(superseded.slots)) {
@@ -100,24 +101,24 @@ impl TbCollect {
     }
 }
 
-/// Work for the whole database that is under way (`janitor.rs`).
+/// Work in progress for the whole database (`janitor.rs`).
 #[derive(Default)]
 pub(super) struct Janitor {
     pub done: Epoch,
     pub idle_looked_for: Epoch,
-    /// Blocks with tiles when last looked at.
+    /// Number of blocks with tiles at the last look.
     pub last_tiled: usize,
-    /// Taken from their blocks; threads may be looking at them.
+    /// Tiles taken from their blocks; threads may be looking at them.
     pub tiles: Vec<(Grace, Vec<Tile>)>,
     pub chunks: EmptyChunks,
     pub sweep: Sweep,
     pub survey: Survey,
 }
 
-/// How far a look at all blocks is.
+/// The progress of a look at all blocks.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// Where to go on.
+    /// The place to continue at.
     pub at: Place,
     pub bargains: Vec<(f64, BlockRef)>,
 }

@@ -9,12 +9,12 @@ use super::TbCollect;
 use super::queues::Queues;
 use crate::Context;
 
-/// Blocks of a queue that one turn looks at.
+/// Number of blocks of a queue that one turn looks at.
 const MOST_LOOKED_AT: usize = 256;
 
 impl TbCollect {
-    /// Does a bounded part of a shard's work; returns when there will be more. If
-    /// it is `urgent`, queues need not be full.
+    /// Does a bounded part of a shard's work; returns when there will be more.
+    /// If the turn is `urgent`, queues need not be full.
     pub(super) fn turn(
         &self,
         cx: &Context<'_>,
@@ -22,7 +22,8 @@ impl TbCollect {
         now: Timestamp,
         urgent: bool,
     ) -> Result<Timestamp, StoreError> {
-        // Keeps blocks and chunks that the queues name while we look at them.
+        // Protects the blocks and chunks that the queues name while this turn
+        // looks at them.
         let _pin = cx.registry.pin(cx.slot);
         self.free_released(cx, queues, now);
         let epoch = self.epochs.of(now);
@@ -50,9 +51,10 @@ impl TbCollect {
         Ok(if more { Timestamp::ZERO } else { self.epochs.end(now) })
     }
 
-    /// `gc_pending_queue`: a block goes on to the next queue once nobody can see
-    /// the theta that had been superseded. Versions superseded since then do not
-    /// delay it: the block leaves only when nobody can see any of it.
+    /// `gc_pending_queue`: a block moves to the next queue once no transaction
+    /// can see the theta that had been superseded. Versions superseded since
+    /// then do not delay it: the block leaves only when no transaction can see
+    /// any of it.
     fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
         for _ in 0..queues.pending.len().min(MOST_LOOKED_AT) {
             let Some((block, at)) = queues.pending.pop_front() else { return };
@@ -70,13 +72,13 @@ impl TbCollect {
         }
     }
 
-    /// `long_tx_gc_queue`: blocks are like any other once the long
-    /// transaction has ended (Algorithm 2, lines 2 to 7).
+    /// `long_tx_gc_queue`: once the long transaction has ended, its blocks are
+    /// treated like all others (Algorithm 2, lines 2 to 7).
     fn judge_long_tx(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
         for _ in 0..queues.long_tx.blocks.len().min(MOST_LOOKED_AT) {
             let Some(block) = queues.long_tx.pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
-            // The transaction that bypasses it has ended, or not.
+            // The transaction that bypasses it may or may not have ended.
             if self.epochs.of(info.min_ts) > running.min() {
                 queues.long_tx.push(block, info.bytes);
             } else {
@@ -85,8 +87,8 @@ impl TbCollect {
         }
     }
 
-    /// Hands on the blocks of a full queue, some at a time (Algorithm 2, lines 8
-    /// to 12). Blocks that cannot be emptied now stay.
+    /// Passes on the blocks of a full queue, some at a time (Algorithm 2, lines
+    /// 8 to 12). Blocks that cannot be emptied now stay.
     fn freeze_full(
         &self,
         cx: &Context<'_>,
@@ -104,8 +106,8 @@ impl TbCollect {
         for _ in 0..queue.full.min(MOST_LOOKED_AT) {
             let Some(block) = queues.of(sight).pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
-            // Survivors must not be needed as evidence (T1), and a long reader of
-            // survivors must not keep the block beside its copies.
+            // Survivors must not be needed as evidence (T1), and a long reader
+            // of survivors must not keep the block beside its copies.
             if info.last_append <= durable && self.can_be_left(running, &info) {
                 queues.frozen.push_back(block.into());
             } else {
@@ -115,7 +117,8 @@ impl TbCollect {
     }
 
     /// Whether the block can go soon after its survivors have left: no
-    /// transaction that may be looking at one of them has been running for long.
+    /// transaction that may be looking at one of them has been running for
+    /// long.
     pub(super) fn can_be_left(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
         const LONG: u64 = 2;
         if info.obsolete == info.slots {

@@ -1,5 +1,5 @@
-//! What DRAM says after recovery, slot by slot, for who compares it with the
-//! contents.
+//! The state in DRAM after recovery, slot by slot, for callers that compare it
+//! with the contents.
 
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,16 +16,16 @@ use crate::survey::finding::MediumLocation;
 pub struct FilledSlot<'a> {
     /// The table of its block.
     pub table: TableId,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// What is there; it may be void.
+    /// The content; it may be void.
     pub content: Content<'a>,
-    /// Whether its version is taken for superseded.
+    /// Whether the store counts its version as superseded.
     pub is_superseded: bool,
 }
 
 impl Store {
-    /// Where an address that an anchor gave is.
+    /// The place of an address that came from an anchor.
     pub fn place_of(&self, address: Address) -> MediumLocation {
         let (chunk, index, block, slot) = self.locate(address);
         MediumLocation {
@@ -38,7 +38,7 @@ impl Store {
         }
     }
 
-    /// Shows every filled slot, from several threads. Nobody may be writing.
+    /// Shows every filled slot, from several threads. No thread may be writing.
     pub fn for_each_slot(
         &self,
         threads: usize,

@@ -1,4 +1,4 @@
-//! The life of every block can be followed as trace events.
+//! Every generation of a block can be followed as trace events.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,16 +12,17 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::rows::{Rows, let_epochs_pass, open, options, settle};
 
-/// A block in one life: chunk, index, when it was opened, table.
+/// One generation of a block: chunk, index, when it was opened, table.
 type Life = (u64, u64, u64, u64);
 
-/// What has happened to each.
+/// The events of each generation.
 type Lives = BTreeMap<Life, Vec<String>>;
 
 thread_local!(static RECORDED: RefCell<Option<Lives>> = const { RefCell::new(None) });
 
-/// Collects events of the target that blocks have, by thread. It is there for
-/// good: one that came and went beside other tests' threads would miss some.
+/// Collects the events with the target of blocks, by thread. It stays
+/// installed: a recorder that was installed and removed beside other tests'
+/// threads would miss some events.
 struct Recorder;
 
 #[derive(Default)]
@@ -75,11 +76,12 @@ impl Subscriber for Recorder {
     fn exit(&self, _: &Id) {}
 }
 
-/// Records what this thread does.
+/// Records the events of this thread.
 fn recorded(work: impl FnOnce()) -> Lives {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder).expect("the only one"));
-    // An event that other threads met as the recorder came would stay off.
+    // An event that another thread reached while the recorder was being
+    // installed would stay disabled.
     drop(open(options()));
     tracing::callsite::rebuild_interest_cache();
     RECORDED.set(Some(Lives::new()));
@@ -87,8 +89,8 @@ fn recorded(work: impl FnOnce()) -> Lives {
     RECORDED.take().expect("recorded")
 }
 
-/// A block that is full already when it becomes obsolete enough; one that is
-/// still open then is pending before it is sealed.
+/// The history of a block that is already full when it becomes obsolete enough.
+/// A block that is still open then is pending before it is sealed.
 fn is_whole_life(events: &[String], waited: &str) -> bool {
     let rest = ["Frozen", "Relocated", "Released", "Freed"];
     [["Opened", "Sealed", "Pending"], ["Opened", "Pending", "Sealed"]]
@@ -114,7 +116,7 @@ fn the_life_of_a_block_is_told_in_order() {
         assert!(freed.is_none_or(|at| at + 1 == events.len()), "{life:?} {events:?}");
         assert!(freed.is_none() || is_whole_life(events, "Queued"), "{life:?} {events:?}");
     }
-    // No block was in two lives at a time.
+    // No block had two generations at the same time.
     let mut places: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
     for (chunk, index, opened_at, _) in lives.keys() {
         places.entry((*chunk, *index)).or_default().push(*opened_at);

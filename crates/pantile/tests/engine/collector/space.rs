@@ -35,7 +35,7 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
     .collect()
 }
 
-/// Fills a table, has it emptied one way or the other, and looks at the file.
+/// Fills a table, empties it in one way or the other, and examines the file.
 fn hand_back(empty: impl Fn(&Database, Table)) {
     let place = ScratchDir::new();
     let path = place.path();
@@ -53,11 +53,11 @@ fn hand_back(empty: impl Fn(&Database, Table)) {
         s.medium_bytes < taken / 2 && gauge.chunks(&data) <= on_disk.map(|chunks| chunks / 2)
     });
     assert_eq!(ids(&db, &kept), (0..20).collect::<Vec<_>>());
-    // It is there to be taken again.
+    // The space can be taken again.
     let again = table(&db, "again");
     fill(&db, &again, 0..800);
     assert_eq!(ids(&db, &again), (0..800).collect::<Vec<_>>());
-    // Killed or closed, it is found as it is.
+    // Killed or closed, the database is found in the same state.
     db.close().expect("close");
     drop((kept, again));
     let db = options().open(path).expect("open");

@@ -1,4 +1,4 @@
-//! Statistics beside a collector at work and changes of definitions.
+//! Statistics, while a collector works and definitions change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,9 +21,10 @@ fn repeat(done: &Arc<AtomicBool>, mut step: impl FnMut() + Send + 'static) {
     });
 }
 
-/// Once a collector at work waited for the lock of the tables, held by a
-/// thread that wanted to know how long the collector's queues are, with a new
-/// table between the two (`crashtest --seed 2001` found it).
+/// A regression: a working collector waited for the lock of the tables. The
+/// thread that held the lock was asking for the lengths of the collector's
+/// queues, and a new table came between the two (`crashtest --seed 2001` found
+/// it).
 #[test]
 fn statistics_collector_and_definitions_do_not_wait_in_a_circle() {
     let gc =
