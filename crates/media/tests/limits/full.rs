@@ -1,4 +1,4 @@
-//! A device without room: growth fails, everything stays as it was.
+//! A device without room: growth fails, and everything stays as it was.
 
 use crate::limit::FileLimit;
 use pantile_media::{
