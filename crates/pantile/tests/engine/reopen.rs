@@ -69,7 +69,7 @@ fn what_is_deleted_stays_deleted() {
         let ids: Vec<u64> = txn
             .scan(&table, Range::all())
             .and_then(|rows| rows.map(|row| row?.get(0)).collect())
-            .expect("nobody is in the way");
+            .expect("no conflict");
         assert!(ids.into_iter().eq((0..ROWS).filter(|id| id % 5 > 0)), "a deleted row is back");
     }
 }

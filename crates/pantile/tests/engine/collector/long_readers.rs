@@ -49,7 +49,7 @@ fn t13_a_long_writer_is_bypassed_and_commits() {
     settle(&db);
     let mut writer = db.begin().expect("begin");
     for key in 0..40 {
-        put(&mut writer, &others.table, key, 1_000_000 + key).expect("nobody is in the way");
+        put(&mut writer, &others.table, key, 1_000_000 + key).expect("no conflict");
     }
     while db.stats().collector.blocks_bypassed < 100 {
         churn(&mut rows, 4);
