@@ -234,23 +234,23 @@ fn a_damaged_frozen_flag_is_reported_with_its_place() {
     drop(store);
     // The second entry of the block's line.
     let index = (addresses[0].offset() % CHUNK - 4096) / (256 + 32 * SLOTS);
-    let mark = addresses[0].offset() / CHUNK * CHUNK + 64 * (index + 1) + 32;
+    let flag = addresses[0].offset() / CHUNK * CHUNK + 64 * (index + 1) + 32;
     let mut byte = [0];
-    medium.read(mark, &mut byte).expect("read");
+    medium.read(flag, &mut byte).expect("read");
     for bit in [0, 3, 7] {
-        medium.write(mark, &[byte[0] ^ (1 << bit)]).expect("write");
+        medium.write(flag, &[byte[0] ^ (1 << bit)]).expect("write");
         let Err(StoreError::Damaged { place, .. }) = try_open(&medium).map(|_| ()) else {
             panic!("bit {bit}: not noticed");
         };
-        assert!(place.contains(&mark.to_string()) && place.contains("frozen"), "{place}");
+        assert!(place.contains(&flag.to_string()) && place.contains("frozen"), "{place}");
     }
     // A flag that was cut off counts as not written, and is cleared.
-    medium.write(mark, &[0; 8]).expect("write");
+    medium.write(flag, &[0; 8]).expect("write");
     let (store, rows) = open(&medium);
     assert!(!store.frozen_on_medium(block));
     assert_eq!(rows.len(), SLOTS as usize);
     let mut line = [1; 32];
-    medium.read(mark, &mut line).expect("read");
+    medium.read(flag, &mut line).expect("read");
     assert_eq!(line, [0; 32]);
 }
 
