@@ -458,7 +458,7 @@ fn copies_of_superseded_versions_are_not_recovered() {
     let mut free = 0;
     opened.store.superseded_versions(|table, versions| {
         let freed = opened.slots.recycle(&opened.store, table, versions, Timestamp::ZERO);
-        free += freed.expect("nobody reads them");
+        free += freed.expect("no thread reads them");
     });
     assert_eq!(free as u64, 2 * SLOTS);
 }
