@@ -235,7 +235,7 @@ fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
     for source in SOURCES {
         let registry = registry(source);
         let (writer, begin) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
-        let before = registry.running_set().expect("nobody commits");
+        let before = registry.running_set().expect("no transaction commits");
         assert!(before.may_see(begin, Timestamp::MAX) && before.min() <= begin, "{source:?}");
         registry.set_committing(writer);
         assert_eq!(registry.running_set(), None, "{source:?}");
@@ -256,7 +256,7 @@ fn safe_readers_stay_within_the_running_set() {
     for source in SOURCES {
         let registry = registry(source);
         for _ in 0..steps(1000) {
-            let set = registry.running_set().expect("nobody is beginning");
+            let set = registry.running_set().expect("no transaction is beginning");
             let (reader, ts) = registry.begin(Begin::SafeReader).expect("a slot");
             assert!(set.may_see(ts, Timestamp::from_raw(ts.get() + 1)), "{source:?}");
             registry.release(reader);
