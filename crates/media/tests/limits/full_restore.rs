@@ -29,7 +29,7 @@ fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
         assert_eq!(medium.stats().bytes_restored, 0);
         medium.write(0, b"goes on").expect("write");
         medium.fence().expect("fence");
-        medium.restore(CHUNK, CHUNK).expect("what there is room for");
+        medium.restore(CHUNK, CHUNK).expect("there is room for it");
         limit.lift();
         medium.restore(2 * CHUNK, CHUNK).expect("room again");
         medium.write(3 * CHUNK - 4, b"back").expect("write");
