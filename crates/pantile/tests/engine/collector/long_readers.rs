@@ -55,7 +55,7 @@ fn t13_a_long_writer_is_bypassed_and_commits() {
         churn(&mut rows, 4);
     }
     others.check_after_crash(options());
-    writer.commit().expect("nobody has read what it has written");
+    writer.commit().expect("no transaction has read those rows");
     others.expected = (0..40).map(|key| (key, 1_000_000 + key)).collect();
     others.check_after_crash(options());
     rows.check_after_crash(options());

@@ -74,7 +74,7 @@ fn run(bed: Bed, beside: Beside, threads: u64, transfers: u64, seed: u64) {
                 assert_eq!(total(bank, &safe).expect("no conflict"), EACH * ACCOUNTS as i64);
                 assert!(last <= Some(safe.timestamp()), "snapshots never go back");
                 last = Some(safe.timestamp());
-                safe.commit().expect("nothing is in its way");
+                safe.commit().expect("no conflict");
                 let fresh = bank.db.begin_read().expect("a transaction");
                 match total(bank, &fresh) {
                     Ok(total) => assert_eq!(total, EACH * ACCOUNTS as i64),
@@ -125,7 +125,7 @@ fn safe_snapshots_leave_no_marks() {
     assert!(safe.timestamp() < writer.timestamp() && safe.is_read_only());
     assert_eq!(total(&bank, &safe).expect("it does not wait for the writer"), EACH * ACCOUNTS as i64);
     assert_eq!(bank.size(&safe, 999).expect("no conflict"), None);
-    bank.resize(&mut writer, 1, EACH - 1).expect("the snapshot has left no mark on the row");
+    bank.resize(&mut writer, 1, EACH - 1).expect("the snapshot has left no read mark on the row");
     bank.insert(&mut writer, 999, 0, 0).expect("nor on the gap");
     writer.commit().expect("nor anywhere else");
     assert_eq!(bank.size(&safe, 0).expect("no conflict"), Some(EACH), "the snapshot stays as it was");
@@ -146,19 +146,19 @@ fn what_is_told_is_seen() {
         std::thread::scope(|scope| {
             let bank = &bank;
             let listener = scope.spawn(move || {
-                for told in hear {
+                for size in hear {
                     let mut txn = bank.begin(level);
-                    assert_eq!(bank.size(&txn, 0).expect("no conflict"), Some(told), "{level:?}");
-                    bank.resize(&mut txn, 1, told).expect("no conflict");
+                    assert_eq!(bank.size(&txn, 0).expect("no conflict"), Some(size), "{level:?}");
+                    bank.resize(&mut txn, 1, size).expect("no conflict");
                     txn.commit().expect("no conflict");
-                    answer.send(told).expect("somebody listens");
+                    answer.send(size).expect("the other thread listens");
                 }
             });
             for n in 0..1_500 {
                 let mut txn = bank.begin(Isolation::Serializable);
                 bank.resize(&mut txn, 0, n).expect("no conflict");
                 let ts = txn.commit().expect("no conflict");
-                tell.send(n).expect("somebody listens");
+                tell.send(n).expect("the other thread listens");
                 let n = answered.recv().expect("an answer");
                 let txn = bank.db.begin_read().expect("a transaction");
                 assert!(txn.timestamp() > ts);

@@ -194,7 +194,7 @@ fn tables_come_and_go_beside_writers() {
             let begun = txn.insert(&table, &[10_000u64.into(), 0u64.into(), 0i64.into()]);
             std::thread::sleep(Duration::from_micros(200));
             db.drop_table("things").expect("it is there");
-            begun.expect("nobody else has this key");
+            begun.expect("the key is free");
             assert!(matches!(txn.commit(), Err(Error::TableDropped(_))), "it has written to it");
             let txn = db.begin().expect("a transaction");
             assert!(matches!(txn.get(&table, &[0u64.into()]), Err(Error::TableDropped(_))));

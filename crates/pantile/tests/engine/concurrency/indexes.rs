@@ -60,9 +60,9 @@ fn run(bed: Bed, beside: Beside, levels: &[Isolation], seed: u64, transactions: 
             // One snapshot stays open for a long time.
             let old = things.db.begin_safe_snapshot().expect("a snapshot");
             while !done.load(Ordering::Relaxed) {
-                agree(things, &old).expect("nothing is in its way");
+                agree(things, &old).expect("no conflict");
                 let safe = things.db.begin_safe_snapshot().expect("a snapshot");
-                agree(things, &safe).expect("nothing is in its way");
+                agree(things, &safe).expect("no conflict");
                 let fresh = things.db.begin_read().expect("a transaction");
                 agree(things, &fresh).unwrap_or_else(|error| assert!(is_conflict(&error), "{error}"));
             }

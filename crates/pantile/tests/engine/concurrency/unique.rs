@@ -106,7 +106,7 @@ fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, tran
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 let safe = things.db.begin_safe_snapshot().expect("a snapshot");
-                is_unique(things, key, &safe).expect("nothing is in a safe snapshot's way");
+                is_unique(things, key, &safe).expect("a safe snapshot meets no conflict");
                 let fresh = things.db.begin_read().expect("a transaction");
                 is_unique(things, key, &fresh).unwrap_or_else(|e| assert!(is_conflict(&e), "{e}"));
             }
@@ -164,7 +164,7 @@ fn unique_beside_a_commit_on_its_way() {
     let limit = Duration::from_secs(600);
     for name in 0..150 {
         let mut late = db.begin_with(wait_at(Isolation::ReadCommitted, limit)).expect("a transaction");
-        things.insert(&mut late, 2 * name, name, 0).expect("nobody has it");
+        things.insert(&mut late, 2 * name, name, 0).expect("the key is free");
         let strict = std::thread::scope(|scope| {
             let committing = scope.spawn(|| late.commit().expect("no conflict"));
             let mut strict = db.begin_with(wait_at(Isolation::Serializable, limit)).expect("a transaction");

@@ -93,7 +93,7 @@ fn waiting_ends_with_the_other() {
                 } else {
                     holder.rollback();
                 }
-                waiter.join().unwrap().expect("nobody is in the way any more");
+                waiter.join().unwrap().expect("no conflict any more");
             });
             let after = things.db.run(|t| things.size(t, 0)).unwrap().unwrap();
             assert_eq!(after, before + if commits { 11 } else { 1 });

@@ -28,8 +28,8 @@ fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime
             && n == 20
             && let Ok(table) = db.table("t")
         {
-            let txn = db.begin_read().expect("reads go on");
-            let before = seen(&txn, &table).expect("reads go on");
+            let txn = db.begin_read().expect("reads still work");
+            let before = seen(&txn, &table).expect("reads still work");
             reader = Some((txn, table, before));
         }
         let state = &progress.acknowledged;
@@ -52,7 +52,7 @@ fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime
         }
     }
     if let Some((txn, table, before)) = reader {
-        assert_eq!(seen(&txn, &table).expect("reads go on"), before);
+        assert_eq!(seen(&txn, &table).expect("reads still work"), before);
     }
     progress
 }
@@ -65,8 +65,8 @@ fn fails_at(operation: Operation, nth: u64, reads: bool) -> bool {
     match open(medium.clone(), &time) {
         Ok(db) => {
             progress = work_until_it_fails(&db, &medium, &time, reads);
-            assert_eq!(State::of(&db).expect("reads go on"), progress.acknowledged);
-            let safe = db.begin_safe_snapshot().expect("reads go on");
+            assert_eq!(State::of(&db).expect("reads still work"), progress.acknowledged);
+            let safe = db.begin_safe_snapshot().expect("reads still work");
             drop(safe);
             db.stats();
             let outcome = db.close();

@@ -35,7 +35,7 @@ fn once(operation: Operation, nth: u64, how: How) -> (bool, u64) {
         if let Err(error) = state.perform(&db, &step, &time) {
             assert!(medium.has_struck(), "{step:?}: {error}");
             is_clear(error, how);
-            assert_eq!(State::of(&db).expect("reads go on"), state, "{step:?}");
+            assert_eq!(State::of(&db).expect("reads still work"), state, "{step:?}");
             state.perform(&db, &step, &time).expect("the second time");
         }
         state = state.after(&step);
@@ -67,7 +67,7 @@ fn for_long(operation: Operation, nth: u64) -> bool {
                 assert!(medium.has_struck(), "{step:?}: {error}");
                 assert!(!step.is_delete(), "{step:?}: {error}");
                 is_clear(error, how);
-                assert_eq!(State::of(&db).expect("reads go on"), state, "{step:?}");
+                assert_eq!(State::of(&db).expect("reads still work"), state, "{step:?}");
             }
         }
     }

@@ -41,7 +41,7 @@ fn fails_at(operation: Operation, nth: u64, how: How, steps: Option<usize>) -> b
             },
             // Work that is deferred can fail, too.
             Ok(db) => {
-                assert_eq!(State::of(&db).expect("reads go on"), state);
+                assert_eq!(State::of(&db).expect("reads still work"), state);
                 let outcome = db.close();
                 assert_eq!(outcome.is_err(), medium.is_failed(), "{outcome:?}");
             }

@@ -64,7 +64,7 @@ fn runs_beside(
 
 fn is_strictly_serializable(recorded: Recorded) {
     let commits = recorded.commits();
-    assert!(commits > recorded.history.transactions.len() / 10, "{commits} commits are too few to tell");
+    assert!(commits > recorded.history.transactions.len() / 10, "{commits} commits are too few to judge");
     replay::by_timestamp(&recorded);
     let report = Check::new().run(&recorded.history);
     assert!(report.is_strictly_serializable(), "{report}");

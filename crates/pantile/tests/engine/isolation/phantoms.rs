@@ -76,7 +76,7 @@ pub fn absent_index_key(b: &Bench) -> Outcome {
 pub fn deleted_key(b: &Bench) -> Outcome {
     b.fill(&[(3, 30), (4, 40)]);
     for id in [3u32, 4] {
-        b.db.run(|t| t.delete(&b.table, &[id.into()])).expect("nobody else is there");
+        b.db.run(|t| t.delete(&b.table, &[id.into()])).expect("no other transaction runs");
     }
     absent_key(b)
 }

@@ -435,7 +435,7 @@ impl Runner {
                     let mut range = Span::prefix(Vec::new());
                     range.reverse = reverse;
                     let query = Query::Scan { table: t, index, range };
-                    let got = self.ask(&txn, &query).expect("nothing stands in the way");
+                    let got = self.ask(&txn, &query).expect("no conflict");
                     self.model.check(&query, &self.model.answer(&query, at, &own), &got, &"verify");
                 }
             }
