@@ -300,12 +300,12 @@ impl Chunk {
         u64::from(self.number) * CHUNK_BYTES
     }
 
-    /// Where the descriptor of a block lies.
+    /// The offset of a block descriptor.
     pub fn descriptor_offset(&self, index: u32) -> u64 {
         self.offset() + (u64::from(index) + 1) * DESCRIPTOR_BYTES as u64
     }
 
-    /// Where the header of a block lies.
+    /// The offset of a block header.
     pub fn header_offset(&self, index: u32) -> u64 {
         self.offset() + CHUNK_HEADER_BYTES as u64 + u64::from(index) * u64::from(self.geometry.block_bytes)
     }

@@ -1,5 +1,5 @@
-//! A device without room for chunks that are to come back: they stay away,
-//! and nothing else happens.
+//! A device without room for chunks that should come back. They stay away, and
+//! nothing else changes.
 
 use crate::limit::FileLimit;
 use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt};
@@ -10,7 +10,7 @@ const CHUNK: u64 = 2 << 20;
 #[test]
 fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
     let limit = FileLimit::take();
-    // Without syncs nothing is written, and the limit concerns nothing else.
+    // Without syncs nothing is written, so the limit affects nothing else.
     for durability in [Durability::Sync, Durability::Group] {
         let place = tempfile::tempdir().expect("directory");
         let options = FileOptions { durability, max_bytes: Some(3 * CHUNK), ..FileOptions::default() };
@@ -24,12 +24,12 @@ fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
         limit.set(2 * CHUNK);
         let error = medium.restore(CHUNK, 2 * CHUNK).expect_err("full");
         assert!(matches!(error, MediumError::Full { reason: FullReason::Device, .. }), "{error}");
-        // What was found already is given back.
+        // What was already found is given back.
         gauge.assert_chunks(medium.data_path(), 1);
         assert_eq!(medium.stats().bytes_restored, 0);
         medium.write(0, b"goes on").expect("write");
         medium.fence().expect("fence");
-        medium.restore(CHUNK, CHUNK).expect("what there is room for");
+        medium.restore(CHUNK, CHUNK).expect("there is room for it");
         limit.lift();
         medium.restore(2 * CHUNK, CHUNK).expect("room again");
         medium.write(3 * CHUNK - 4, b"back").expect("write");

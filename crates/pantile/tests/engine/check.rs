@@ -224,7 +224,7 @@ fn write(db: &Database, table: &pantile::Table, rng: &mut Random) {
             txn.upsert(table, &[id.into(), (id % 7).into(), name.as_str().into(), blob]).map(drop)
         }
     })
-    .expect("nobody is in the way");
+    .expect("no conflict");
 }
 
 /// Whatever a collector is doing, and however it ends, the database that it

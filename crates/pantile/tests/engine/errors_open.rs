@@ -203,7 +203,7 @@ fn closing_waits_for_transactions() {
     });
     await_that("closing has begun", || matches!(db.begin_read(), Err(Error::Closed)));
     assert!(!closing.is_finished());
-    assert!(txn.get(&table, &[1u32.into()]).expect("reads go on").is_some());
+    assert!(txn.get(&table, &[1u32.into()]).expect("reads still work").is_some());
     drop(txn);
     closing.join().expect("no panic").expect("closed");
 }
@@ -233,7 +233,7 @@ fn a_failed_medium_takes_no_more_commits() {
         }
     }
     assert_eq!(failed, 9);
-    let txn = db.begin_read().expect("reads go on");
+    let txn = db.begin_read().expect("reads still work");
     let ids: Vec<u32> = txn
         .scan(&t, Range::all())
         .expect("scan")

@@ -23,7 +23,7 @@ fn timestamps_continue() {
                 assert!(Some(begun) > last, "{begun:?} after {last:?}, {bed:?}");
                 let rows = txn.scan(&table, Range::all()).expect("a scan").count();
                 assert_eq!(rows, 3 * round + level as usize, "everything older is seen");
-                txn.insert(&table, &[begun.get().into()]).expect("nobody has it");
+                txn.insert(&table, &[begun.get().into()]).expect("the key is free");
                 last = Some(txn.commit().expect("a commit"));
             }
             let running = db.begin().expect("a transaction");
@@ -54,7 +54,7 @@ fn what_is_deleted_stays_deleted() {
         let table = db.create_table(numbers("rows")).expect("a table");
         let pulse = db.create_table(numbers(PULSE)).expect("a table");
         for id in 0..ROWS {
-            db.run(|txn| txn.insert(&table, &[id.into(), id.into()])).expect("nobody has it");
+            db.run(|txn| txn.insert(&table, &[id.into(), id.into()])).expect("the key is free");
         }
         for id in (0..ROWS).step_by(5) {
             assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("no other transaction runs"));
@@ -69,7 +69,7 @@ fn what_is_deleted_stays_deleted() {
         let ids: Vec<u64> = txn
             .scan(&table, Range::all())
             .and_then(|rows| rows.map(|row| row?.get(0)).collect())
-            .expect("nobody is in the way");
+            .expect("no conflict");
         assert!(ids.into_iter().eq((0..ROWS).filter(|id| id % 5 > 0)), "a deleted row is back");
     }
 }

@@ -57,7 +57,7 @@ fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
         let outcome = joined(vec![write(&db, &table, 6, round * 10)]).remove(0);
         assert_eq!(outcome.is_err(), fails, "{outcome:?}");
     }
-    let txn = db.begin_read().expect("reads go on");
+    let txn = db.begin_read().expect("reads still work");
     for id in 0..4 {
         assert_eq!(value(&txn, &table, id).expect("read"), 1, "what was acknowledged, and nothing else");
     }

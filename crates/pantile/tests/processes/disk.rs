@@ -55,10 +55,10 @@ fn fill(open: impl Fn() -> Database) {
     // Rows, deletions and updates still fit where a block of their size class
     // is open.
     for id in 20_000..20_100 {
-        small(id).expect("small commits go on");
+        small(id).expect("small commits still work");
         expected.push(id);
     }
-    assert!(db.run(|txn| txn.delete(&table, &[20_000u64.into()])).expect("deletions go on"));
+    assert!(db.run(|txn| txn.delete(&table, &[20_000u64.into()])).expect("deletions still work"));
     expected.retain(|&id| id != 20_000);
     let mut txn = db.begin().expect("begin");
     let huge = vec![1; 300_000];

@@ -26,7 +26,7 @@ fn a_database_is_open_once() {
     let mut other = Command::new(binary);
     other.args(["--exact", "open_once::other_process"]).env(OPENER, place.path());
     assert!(other.status().expect("run").success(), "another process could open it");
-    db.run(|txn| txn.insert(&table, &[1u32.into()])).expect("the first opener goes on");
+    db.run(|txn| txn.insert(&table, &[1u32.into()])).expect("the first opener continues");
     drop((db, table));
     open_soon(&Options::new(), place.path()).expect("free again");
 }

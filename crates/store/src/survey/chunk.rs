@@ -143,7 +143,7 @@ impl Reader<'_> {
         let rest = (blocks as usize + 1) * DESCRIPTOR_BYTES;
         if let Some(n) = page[rest..].iter().position(|&b| b != 0) {
             let place = MediumLocation { offset: offset + (rest + n) as u64, ..place };
-            (self.calls.finding)(Finding::notice(place, "bytes are set that are not used"));
+            (self.calls.finding)(Finding::notice(place, "unused bytes are not zero"));
         }
         read
     }
@@ -158,7 +158,7 @@ impl Reader<'_> {
             let finding = match is_last && has_lost_a_word(entry) {
                 true => Finding::damage(place, LOST_ENTRY),
                 false => {
-                    Finding::notice(place, "an entry was cut off, or bits are set where none was written")
+                    Finding::notice(place, "an entry was cut off, or bits are set where nothing was written")
                 }
             };
             (self.calls.finding)(finding);
@@ -254,7 +254,7 @@ impl Reader<'_> {
                 continue;
             };
             if slot >= block.expected && is_last {
-                let what = "a content beyond those that there were when the database was closed";
+                let what = "a content that was not there when the database was closed";
                 (self.calls.finding)(Finding::damage(place(slot, address), what));
             }
             block.fill = block.fill.max(slot + 1);
@@ -273,7 +273,7 @@ impl Reader<'_> {
         }
         self.header(block);
         if block.frozen.is_some() && block.fill < slots {
-            let what = "the block is frozen and not full";
+            let what = "the block is frozen but not full";
             (self.calls.finding)(Finding::damage(whole, what));
         }
         (self.calls.contents)(TableId(block.table), &contents);
@@ -303,8 +303,8 @@ fn geometry(header: ChunkHeader) -> Geometry {
 fn rotten(slot: &[u8]) -> String {
     let content = Content::new(slot);
     if slot[..crate::HEADER_BYTES].iter().all(|&b| b == 0) {
-        return format!("{ROTTEN} (its header reads as zeros)");
+        return format!("{ROTTEN} (its content header reads as zeros)");
     }
     let (tuple, timestamp) = (content.tuple().0, content.timestamp());
-    format!("{ROTTEN} (its header says tuple {tuple}, transaction {timestamp})")
+    format!("{ROTTEN} (its content header says tuple {tuple}, transaction {timestamp})")
 }

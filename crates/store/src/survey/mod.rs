@@ -136,7 +136,7 @@ fn check_unused(medium: &dyn Medium, calls: &SurveyCalls<'_>) {
         let bytes = mapped(medium, from, (to - from) as usize);
         let mut lines = bytes.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0));
         if let Some((n, _)) = lines.next() {
-            let what = format!("bytes are set that are not used ({} lines)", 1 + lines.count());
+            let what = format!("unused bytes are not zero ({} lines)", 1 + lines.count());
             (calls.finding)(Finding::notice(MediumLocation::at(from + n as u64 * 64), what));
         }
     }

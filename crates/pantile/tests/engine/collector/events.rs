@@ -55,11 +55,11 @@ impl Subscriber for Recorder {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let life = ["chunk", "index", "opened_at", "table"].map(|name| fields.numbers[name]);
-        RECORDED.with_borrow_mut(|lives| {
-            lives
-                .iter_mut()
-                .for_each(|lives| lives.entry(life.into()).or_default().push(fields.event.clone()));
+        let generation = ["chunk", "index", "opened_at", "table"].map(|name| fields.numbers[name]);
+        RECORDED.with_borrow_mut(|generations| {
+            generations.iter_mut().for_each(|generations| {
+                generations.entry(generation.into()).or_default().push(fields.event.clone())
+            });
         });
     }
 
@@ -91,7 +91,7 @@ fn recorded(work: impl FnOnce()) -> Lives {
 
 /// The history of a block that is already full when it becomes obsolete enough.
 /// A block that is still open then is pending before it is sealed.
-fn is_whole_life(events: &[String], waited: &str) -> bool {
+fn is_whole_generation(events: &[String], waited: &str) -> bool {
     let rest = ["Frozen", "Relocated", "Released", "Freed"];
     [["Opened", "Sealed", "Pending"], ["Opened", "Pending", "Sealed"]]
         .iter()
@@ -100,7 +100,7 @@ fn is_whole_life(events: &[String], waited: &str) -> bool {
 
 #[test]
 fn the_life_of_a_block_is_told_in_order() {
-    let lives = recorded(|| {
+    let generations = recorded(|| {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..320);
         for _ in 0..5 {
@@ -108,25 +108,25 @@ fn the_life_of_a_block_is_told_in_order() {
             settle(&db);
         }
     });
-    let whole = lives.values().filter(|events| is_whole_life(events, "Queued")).count();
-    assert!(whole > 50, "{lives:#?}");
-    for (life, events) in &lives {
-        assert_eq!(events[0], "Opened", "{life:?} {events:?}");
+    let whole = generations.values().filter(|events| is_whole_generation(events, "Queued")).count();
+    assert!(whole > 50, "{generations:#?}");
+    for (generation, events) in &generations {
+        assert_eq!(events[0], "Opened", "{generation:?} {events:?}");
         let freed = events.iter().position(|event| event == "Freed");
-        assert!(freed.is_none_or(|at| at + 1 == events.len()), "{life:?} {events:?}");
-        assert!(freed.is_none() || is_whole_life(events, "Queued"), "{life:?} {events:?}");
+        assert!(freed.is_none_or(|at| at + 1 == events.len()), "{generation:?} {events:?}");
+        assert!(freed.is_none() || is_whole_generation(events, "Queued"), "{generation:?} {events:?}");
     }
     // No block had two generations at the same time.
     let mut places: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
-    for (chunk, index, opened_at, _) in lives.keys() {
+    for (chunk, index, opened_at, _) in generations.keys() {
         places.entry((*chunk, *index)).or_default().push(*opened_at);
     }
-    assert!(places.values().any(|lives| lives.len() > 1), "no block was used again");
+    assert!(places.values().any(|generations| generations.len() > 1), "no block was used again");
 }
 
 #[test]
 fn blocks_that_are_bypassed_say_so() {
-    let lives = recorded(|| {
+    let generations = recorded(|| {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..160);
         let reader = db.begin_read().expect("begin");
@@ -136,5 +136,8 @@ fn blocks_that_are_bypassed_say_so() {
         }
         drop(reader);
     });
-    assert!(lives.values().filter(|events| is_whole_life(events, "Bypassed")).count() >= 8, "{lives:#?}");
+    assert!(
+        generations.values().filter(|events| is_whole_generation(events, "Bypassed")).count() >= 8,
+        "{generations:#?}"
+    );
 }

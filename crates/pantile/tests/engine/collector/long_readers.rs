@@ -49,13 +49,13 @@ fn t13_a_long_writer_is_bypassed_and_commits() {
     settle(&db);
     let mut writer = db.begin().expect("begin");
     for key in 0..40 {
-        put(&mut writer, &others.table, key, 1_000_000 + key).expect("nobody is in the way");
+        put(&mut writer, &others.table, key, 1_000_000 + key).expect("no conflict");
     }
     while db.stats().collector.blocks_bypassed < 100 {
         churn(&mut rows, 4);
     }
     others.check_after_crash(options());
-    writer.commit().expect("nobody has read what it has written");
+    writer.commit().expect("no transaction has read those rows");
     others.expected = (0..40).map(|key| (key, 1_000_000 + key)).collect();
     others.check_after_crash(options());
     rows.check_after_crash(options());

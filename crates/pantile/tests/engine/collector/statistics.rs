@@ -38,7 +38,7 @@ fn statistics_collector_and_definitions_do_not_wait_in_a_circle() {
         repeat(&done, move || {
             n += 1;
             let row = [(client * 10 + n % 5).into(), n.into()];
-            db.run(|txn| txn.upsert(&table, &row)).expect("nobody is in the way");
+            db.run(|txn| txn.upsert(&table, &row)).expect("no conflict");
         });
     }
     let told = db.clone();
@@ -49,7 +49,7 @@ fn statistics_collector_and_definitions_do_not_wait_in_a_circle() {
             let name = format!("table {n}");
             db.create_table(definition(&name)).and_then(|_| db.drop_table(&name)).expect("a table");
         }
-        send.send(db.stats().collector.blocks_reclaimed).expect("somebody waits");
+        send.send(db.stats().collector.blocks_reclaimed).expect("the test waits for it");
     });
     let freed = made.recv_timeout(Duration::from_secs(600)).expect("all threads wait for each other");
     done.store(true, Ordering::Relaxed);

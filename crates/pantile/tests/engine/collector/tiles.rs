@@ -26,7 +26,7 @@ fn t7_reads_are_remembered_when_tiles_are_dropped() {
         // Other tiles may be dropped while the writer runs, since it began
         // after them.
         collect_until(&db, "tiles are dropped", |s| s.collector.tiles_dropped > dropped);
-        let error = put(&mut writer, &rows.table, key, 9999).expect_err("somebody has read it since");
+        let error = put(&mut writer, &rows.table, key, 9999).expect_err("a later transaction has read it");
         let is_read = matches!(error, Error::Conflict { conflict: Conflict::ReadByLater, .. });
         assert!(is_read, "{error}");
         drop(writer);

@@ -1,5 +1,6 @@
-//! A medium that is too small for what is written to it over time: everybody
-//! makes room at once, compacts the same blocks, and chunks come and go.
+//! A medium that is too small for everything that is written to it over time.
+//! All threads make room at once and compact the same blocks, and chunks are
+//! taken and handed back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +16,8 @@ fn table(db: &Database) -> Table {
     db.create_table(def.primary_key(["id"])).expect("a table")
 }
 
-/// Rows of many sizes, each of which has chunks of its own; some stay for long.
+/// Rows of many sizes, each of which has chunks of its own; some rows stay for
+/// a long time.
 fn change(table: &Table, txn: &mut Transaction, rng: &mut Random) -> Result<()> {
     let id = if rng.percent(90) { rng.below(KEYS / 8) } else { rng.below(KEYS) };
     if rng.percent(30) {
@@ -74,7 +76,7 @@ fn run(seed: u64, transactions: u64) {
         println!("{chunks} chunks, {refused} refused, {:?}", db.stats().collector);
     });
     let txn = db.begin().expect("a transaction");
-    check(&table, &txn).expect("nobody is in the way");
+    check(&table, &txn).expect("no conflict");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Unique keys while transactions insert, delete and insert them again.
+//! Unique keys, while transactions insert and delete them again and again.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::support::{Beside, LEVELS, check_worth, is_conflict, is_duplicate, rea
 const NAMES: u64 = 4;
 const THREADS: u64 = 4;
 
-/// Which key is to be unique.
+/// Which key is unique.
 #[derive(Clone, Copy, PartialEq)]
 enum Key {
     Primary,
     Secondary,
 }
 
-/// Adds or removes a name at random; what became of each name's count.
+/// Adds or removes a name at random, and counts each name.
 fn change(things: &Things, key: Key, txn: &mut Transaction, rng: &mut Random) -> Result<Vec<(u64, i64)>> {
     let name = rng.below(NAMES);
     if key == Key::Primary {
@@ -34,7 +34,7 @@ fn change(things: &Things, key: Key, txn: &mut Transaction, rng: &mut Random) ->
         things.insert(txn, rng.word(), name, 0)?;
         return Ok(vec![(name, 1)]);
     };
-    // Beside read-committed transactions the row may have another name by now.
+    // Beside read-committed transactions, the row may have another name by now.
     let now = txn.get_for_update(&things.table, &[id.into()])?.map(|row| row.get::<u64>(1)).transpose()?;
     let Some(now) = now else { return Ok(vec![]) };
     if rng.percent(60) {
@@ -106,7 +106,7 @@ fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, tran
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 let safe = things.db.begin_safe_snapshot().expect("a snapshot");
-                is_unique(things, key, &safe).expect("nothing is in a safe snapshot's way");
+                is_unique(things, key, &safe).expect("a safe snapshot meets no conflict");
                 let fresh = things.db.begin_read().expect("a transaction");
                 is_unique(things, key, &fresh).unwrap_or_else(|e| assert!(is_conflict(&e), "{e}"));
             }
@@ -116,15 +116,15 @@ fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, tran
     });
     beside.note(&db);
     let txn = db.begin().expect("a transaction");
-    is_unique(&things, key, &txn).expect("nobody is in the way");
-    let names: Vec<u64> = things.all(&txn).expect("nobody is in the way").iter().map(|t| t.1).collect();
+    is_unique(&things, key, &txn).expect("no conflict");
+    let names: Vec<u64> = things.all(&txn).expect("no conflict").iter().map(|t| t.1).collect();
     for (name, count) in counts.iter().enumerate() {
         let there = i64::from(names.contains(&(name as u64)));
         assert_eq!(count.load(Ordering::Relaxed), there, "no key is lost: {name} of {names:?}");
     }
 }
 
-/// What a transaction itself sees of one moment is unique too.
+/// The keys that a transaction sees at one moment are unique too.
 fn is_unique_to(things: &Things, key: Key, txn: &Transaction, level: Isolation) -> Result<()> {
     if level == Isolation::ReadCommitted { Ok(()) } else { is_unique(things, key, txn) }
 }
@@ -155,8 +155,8 @@ fn unique_keys_beside_an_eager_collector() {
     check_worth();
 }
 
-/// A serializable transaction begins while a read-committed one is on its way
-/// to the medium with the same key.
+/// A serializable transaction begins while a read-committed one with the same
+/// key is on its way to the medium.
 #[test]
 fn unique_beside_a_commit_on_its_way() {
     let db = Home::new(Bed::File(Durability::Sync)).open();
@@ -164,9 +164,9 @@ fn unique_beside_a_commit_on_its_way() {
     let limit = Duration::from_secs(600);
     for name in 0..150 {
         let mut late = db.begin_with(wait_at(Isolation::ReadCommitted, limit)).expect("a transaction");
-        things.insert(&mut late, 2 * name, name, 0).expect("nobody has it");
+        things.insert(&mut late, 2 * name, name, 0).expect("the key is free");
         let strict = std::thread::scope(|scope| {
-            let committing = scope.spawn(|| late.commit().expect("nobody is in the way"));
+            let committing = scope.spawn(|| late.commit().expect("no conflict"));
             let mut strict = db.begin_with(wait_at(Isolation::Serializable, limit)).expect("a transaction");
             std::thread::sleep(Duration::from_micros(name % 30));
             let inserted = things.insert(&mut strict, 2 * name + 1, name, 0).and_then(|()| strict.commit());
