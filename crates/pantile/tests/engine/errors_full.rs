@@ -74,6 +74,6 @@ fn a_circle_of_waiting_transactions_is_broken() {
     };
     assert!(outcomes.iter().any(is_deadlock), "{outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_deadlock(outcome)), "{outcomes:?}");
-    let of = |error: &Error| error.to_string().contains("circle") && error.is_retryable();
+    let of = |error: &Error| error.to_string().contains("cycle") && error.is_retryable();
     assert!(outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(of));
 }
