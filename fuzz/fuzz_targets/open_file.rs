@@ -3,16 +3,16 @@
 #![no_main]
 #![allow(dead_code, reason = "tests use the rest")]
 
-#[path = "../../crates/pantile/tests/damage/forge.rs"]
+#[path = "../../crates/pantile/tests/engine/damage/forge.rs"]
 mod forge;
-#[path = "../../crates/pantile/tests/crash_support/image_file.rs"]
+#[path = "../../crates/pantile/tests/engine/format/image_file.rs"]
 pub mod image_file;
-#[path = "../../crates/pantile/tests/damage/layout.rs"]
+#[path = "../../crates/pantile/tests/engine/damage/layout.rs"]
 mod layout;
-#[path = "../../crates/pantile/tests/damage/look.rs"]
+#[path = "../../crates/pantile/tests/engine/damage/look.rs"]
 mod look;
 
-mod crash_support {
+mod format {
     pub use crate::image_file;
 }
 

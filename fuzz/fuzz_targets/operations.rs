@@ -1,19 +1,19 @@
 //! Streams of operations of interleaved transactions, against the model that
-//! `cargo test -p pantile --test model` uses.
+//! `cargo test -p pantile --test engine model` uses.
 #![no_main]
 #![allow(dead_code, reason = "tests use the rest")]
 
-#[path = "../../crates/pantile/tests/model/ops.rs"]
+#[path = "../../crates/pantile/tests/engine/model/ops.rs"]
 mod ops;
-#[path = "../../crates/pantile/tests/model/rows.rs"]
+#[path = "../../crates/pantile/tests/engine/model/rows.rs"]
 mod rows;
-#[path = "../../crates/pantile/tests/model/runner.rs"]
+#[path = "../../crates/pantile/tests/engine/model/runner.rs"]
 mod runner;
-#[path = "../../crates/pantile/tests/model/state.rs"]
+#[path = "../../crates/pantile/tests/engine/model/state.rs"]
 mod state;
-#[path = "../../crates/pantile/tests/support/mod.rs"]
+#[path = "../../crates/pantile/tests/engine/support/mod.rs"]
 mod support;
-#[path = "../../crates/pantile/tests/model/tape.rs"]
+#[path = "../../crates/pantile/tests/engine/model/tape.rs"]
 mod tape;
 
 use libfuzzer_sys::fuzz_target;

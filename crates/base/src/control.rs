@@ -15,7 +15,7 @@ pub enum Control {
     LifeInChecksum,
     /// A tombstone stays until no older version can be read back (I-14; T3).
     TombstonesStay,
-    /// Recovery does not trust `update_map` (T4).
+    /// Recovery does not trust the superseded bits on the medium (T4).
     HeadersAreHints,
     /// Timestamps continue above everything on the medium (T5).
     ClockGoesOn,
@@ -35,7 +35,7 @@ pub enum Control {
     TilesKept,
     /// Contents are verified before they are trusted (T16).
     ContentChecksum,
-    /// Descriptors and frozen entries are verified before they are trusted
+    /// Descriptors and frozen flags are verified before they are trusted
     /// (T16).
     LineSeal,
     /// State records are verified before they are trusted (T16).

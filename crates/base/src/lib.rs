@@ -1,7 +1,9 @@
-//! What every room shares: timestamps, identifiers, limits, and the facade for
-//! atomics, locks and threads.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds what all other parts share: timestamps, identifiers, limits, and the
+//! one source of atomics, locks and threads.
 //!
-//! This room depends on no other; see `docs/architecture.md`.
+//! This crate knows nothing of the others; see `docs/architecture.md` in the
+//! repository.
 
 #![allow(unsafe_code)] // growing arrays of control data
 

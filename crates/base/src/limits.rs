@@ -4,7 +4,7 @@
 pub const CHUNK_BYTES: u64 = 2 << 20;
 
 /// Most contents in one block (TB-Collect 4.1); also the number of bits of its
-/// `update_map`.
+/// superseded bits.
 pub const BLOCK_SLOTS: usize = 1920;
 
 /// Most transactions that can be open at once. The low bits of every timestamp

@@ -6,7 +6,7 @@ use crate::limits::SLOT_BITS;
 ///
 /// The high 54 bits count clock ticks of 32 ns, enough for 18 years. The low 10
 /// bits name the transaction slot that drew the timestamp. A transaction's
-/// timestamp is its `txn_id` and the `begin_ts` of the versions that it writes.
+/// timestamp is the `begin_ts` of the versions that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 

@@ -8,7 +8,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Isolation, MediumKind, Options, SimulatedTime};
+use pantile::lab::SimulatedTime;
+use pantile::{Isolation, MediumKind, Options};
 use pantile_bench::load::{Context, Silent};
 use pantile_bench::runner::Client;
 use pantile_bench::tpcc::{Scale, Tpcc};

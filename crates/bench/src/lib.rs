@@ -1,9 +1,9 @@
-//! Workloads for Pantile, and what runs and measures them.
+//! Workloads for Pantile, and the runner that measures them.
 //!
-//! [`tpcc`], [`ch`] and [`ycsb`] are the workloads, [`experiment`] runs them variant
-//! by variant, [`record`] is what comes out, [`scaling`] says what a larger
-//! machine would make of it. The same seed gives the same data and the same
-//! transactions of each client.
+//! [`tpcc`], [`ch`] and [`ycsb`] are the workloads. [`experiment`] runs them variant
+//! by variant and returns a [`record`] of each run. [`scaling`] predicts the
+//! throughput of a larger machine. The same seed gives the same data and the
+//! same transactions of each client.
 
 pub mod baseline;
 pub mod ch;

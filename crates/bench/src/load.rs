@@ -7,21 +7,21 @@ use std::thread;
 use crate::error::{Error, Result};
 use crate::record::Second;
 
-/// Hears how far long work has come.
+/// Receives the progress of long work.
 pub trait Observer: Sync {
-    /// Something begins that takes `steps` steps.
+    /// Work of `steps` steps begins.
     fn begin(&self, what: &str, steps: u64);
-    /// So many more steps are done.
+    /// This many more steps are done.
     fn advance(&self, steps: u64);
     /// It is over.
     fn end(&self);
-    /// Something worth telling, in one line.
+    /// A message of one line.
     fn note(&self, line: &str);
     /// A second of measuring is over.
     fn second(&self, _: &Second) {}
 }
 
-/// An observer that says nothing.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Silent;
 
@@ -39,13 +39,13 @@ pub struct Context<'a> {
     pub threads: usize,
     /// Raised to stop early.
     pub stop: &'a AtomicBool,
-    /// Hears of progress.
+    /// Receives the progress.
     pub observer: &'a dyn Observer,
 }
 
 impl Context<'_> {
     /// Works on the parts `0..parts` in order with several threads; `work`
-    /// says how many steps a part took.
+    /// returns the number of steps of a part.
     ///
     /// # Errors
     /// The first error of `work`; [`Error::Interrupted`].

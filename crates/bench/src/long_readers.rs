@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pantile::{Database, Row, Table, Transaction, Value};
 
 use crate::error::{Error, Result};
-use crate::workload::Workload;
+use crate::workload::{LoadedRow, Workload};
 use pantile_testkit::Random;
 
 /// Rows that each reads before clients write.
@@ -23,17 +23,6 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// Sets the readers' random numbers apart from those of clients and of loading.
 const STREAM: u64 = 1 << 48;
-
-/// Where a row is that was loaded.
-#[derive(Clone)]
-pub struct LoadedRow<'d> {
-    /// Its table.
-    pub table: &'d Table,
-    /// Its primary key.
-    pub key: Vec<Value<'static>>,
-    /// Whether transactions of the workload delete it.
-    pub is_deleted: bool,
-}
 
 /// Several transactions that only read.
 pub struct LongReaders<'d, W: Workload> {

@@ -2,7 +2,7 @@
 //!
 //! Units are in the names; what means nothing in a run is absent.
 
-use pantile::{CollectorStats, MediumStats, TableSpace};
+use pantile::stats::{CollectorStats, MediumStats, TableSpace};
 use pantile_nvm::{DEVIATION_BOUND, Measured};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -147,7 +147,7 @@ impl Second {
 pub struct Chains {
     /// What the sample shows.
     #[serde(flatten)]
-    pub sampled: pantile::Chains,
+    pub sampled: pantile::stats::Chains,
     /// Versions that transactions and the collector looked at while
     /// measuring, per tuple.
     pub accesses_per_tuple: f64,
@@ -254,7 +254,7 @@ impl From<Measured> for Emulation {
 pub struct Recovery {
     /// What the engine counts.
     #[serde(flatten)]
-    pub counted: pantile::Recovery,
+    pub counted: pantile::stats::Recovery,
     /// Bytes scanned per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,

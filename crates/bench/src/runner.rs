@@ -8,30 +8,30 @@ use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use pantile_testkit::Random;
 
-/// How a transaction ended that did end.
+/// How a transaction ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It committed.
     Committed,
-    /// It rolled back because its input says so.
+    /// It rolled back because its input demands it.
     RolledBack,
 }
 
 /// One client: a stream of transactions, one after the other.
 pub trait Client: Send {
-    /// Decides on the next transaction, all its inputs included, and gives
-    /// the number of its kind.
+    /// Draws the next transaction with all its inputs, and returns the number
+    /// of its kind.
     fn draw(&mut self) -> usize;
 
-    /// Runs the transaction decided on, once. When that ends in an error
-    /// after which it makes sense to retry, this is called again.
+    /// Runs the drawn transaction once. After an error that allows a retry,
+    /// the runner calls this again.
     ///
     /// # Errors
-    /// Those of the engine; a row that must be there and is not.
+    /// Those of the engine; a row that must exist is missing.
     fn attempt(&mut self) -> Result<Outcome>;
 
-    /// Whether its transactions are analytical queries: they follow one
-    /// another whatever the rate, and are counted apart.
+    /// Whether its transactions are analytical queries: they ignore the rate,
+    /// and are counted separately.
     fn is_analytical(&self) -> bool {
         false
     }
@@ -44,8 +44,8 @@ pub struct Pace {
     pub warmup: Duration,
     /// Time of measuring.
     pub measure: Duration,
-    /// Transactions a second of all clients together, but for analytical
-    /// ones, started on a fixed schedule; 0 for as fast as it goes.
+    /// Transactions that all clients, except analytical ones, together start
+    /// per second, on a fixed schedule; 0 for as fast as possible.
     pub rate: f64,
 }
 
@@ -54,7 +54,7 @@ pub struct Pace {
 pub struct KindMeasured {
     /// Their latencies; from the scheduled start when there is a schedule.
     pub latencies: Latencies,
-    /// Those that rolled back because their input said so.
+    /// Those that rolled back because their input demanded it.
     pub rolled_back: u64,
 }
 
@@ -74,12 +74,12 @@ pub struct Measured {
     pub queries_per_second: Option<Vec<u64>>,
     /// All of these queries.
     pub queries: u64,
-    /// Whether it was told to stop before its time.
+    /// Whether it was stopped early.
     pub interrupted: bool,
 }
 
 impl Measured {
-    /// Transactions that ended, whichever way; queries are not among them.
+    /// Transactions that ended, committed or rolled back, without queries.
     pub fn transactions(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.latencies.count()).sum::<u64>() - self.queries
     }
@@ -108,13 +108,13 @@ impl Measured {
     }
 }
 
-/// How often a thread that sleeps looks whether it is to stop.
+/// A sleeping thread checks this often whether it should stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// How much later than asked for the system may end a sleep.
+/// The system may end a sleep this much late.
 const SLEEP_IS_LATE: Duration = Duration::from_micros(150);
 
-/// What [`run`] tells while clients run.
+/// What [`run`] reports while clients run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Moment {
     /// Measuring begins.
@@ -134,7 +134,7 @@ pub struct Second {
     pub number: usize,
     /// How long it was.
     pub seconds: f64,
-    /// Transactions that ended in it, as far as is known at its end.
+    /// Transactions known at its end to have ended in it.
     pub transactions: u64,
     /// The same of queries, where a client is analytical.
     pub queries: Option<u64>,
@@ -142,8 +142,8 @@ pub struct Second {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Transactions that one client has ended while measuring, for whoever wants
-/// to know before the end; on a line of its own.
+/// Transactions that one client has ended while measuring, readable while it
+/// runs; on a cache line of its own.
 #[repr(align(64))]
 struct Count {
     ended: AtomicU64,
@@ -159,17 +159,17 @@ impl Count {
     }
 }
 
-/// A quarter of how long a client waits at most after its second abort.
+/// A quarter of the longest wait of a client after its second abort.
 const SHORTEST_BACK_OFF: Duration = Duration::from_micros(2);
 
-/// How often that time doubles, with every abort: up to 128 us, about what a
-/// commit takes that has to reach a disk.
+/// That time doubles this often, once with each abort: up to 128 us, about the
+/// time of a commit that must reach a disk.
 const BACK_OFF_DOUBLINGS: u32 = 6;
 
-/// After so many aborts two transactions may be aborting each other for ever.
+/// After this many aborts two transactions may be aborting each other forever.
 const HOPELESS_ABORTS: u32 = 200;
 
-/// How long one of them waits then at most: longer than a transaction takes.
+/// The longest wait from then on: longer than a transaction takes.
 const LONGEST_BACK_OFF: Duration = Duration::from_millis(2);
 
 /// The points in time that all clients share.
@@ -184,13 +184,13 @@ struct Schedule {
     spin: bool,
 }
 
-/// Lets every client run transactions on a thread of its own, and measures.
+/// Runs every client on a thread of its own, and measures.
 ///
-/// `tell` is called while the clients run, but for the last second and the
-/// end, when they have been told to stop. `stop` ends the run early.
+/// Calls `tell` while the clients run; for the last second and the end, after
+/// they have been told to stop. `stop` ends the run early.
 ///
 /// # Errors
-/// The first error of a client after which it makes no sense to retry;
+/// The first error of a client that allows no retry;
 /// [`Error::Interrupted`] when told to stop before measuring began.
 pub fn run<C: Client>(
     clients: Vec<C>,
@@ -260,7 +260,7 @@ pub fn run<C: Client>(
     })
 }
 
-/// What the thread does that measures.
+/// The measuring thread.
 struct Watch<'a> {
     start: Instant,
     stop: &'a dyn Fn() -> bool,
@@ -269,7 +269,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Whether the time was reached; if not, the run has ended before.
+    /// Returns whether the time was reached; if not, the run has ended early.
     fn sleep_until(&self, time: Instant, tell: &mut dyn FnMut(Moment)) -> bool {
         loop {
             let left = time.saturating_duration_since(Instant::now());
@@ -281,7 +281,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells the seconds one by one; gives how long measuring was.
+    /// Reports the seconds one by one; returns how long measuring took.
     fn measure(&self, from: Instant, measure: Duration, tell: &mut dyn FnMut(Moment)) -> Duration {
         let (mut passed, mut transactions, mut queries) = (Duration::ZERO, 0, 0);
         let has_queries = self.counts.iter().any(|count| count.analytical);
@@ -290,7 +290,7 @@ impl Watch<'_> {
             let reached = self.sleep_until(from + end, tell);
             let now = if reached { end } else { from.elapsed().clamp(passed, end) };
             let over = !reached || end == measure;
-            // What is told at the end takes time, and nothing of it is measured.
+            // Reporting the end takes time, which must not be measured.
             self.ended.fetch_or(over, Ordering::Relaxed);
             let (transactions_so_far, queries_so_far) = (self.ended(false), self.ended(true));
             tell(Moment::Second(Second {
@@ -326,7 +326,7 @@ struct Loop<'a, C> {
 
 impl<C: Client> Loop<'_, C> {
     fn run(mut self, first: Instant) -> Result<Measured> {
-        // When this thread ends, all do: the time is over, or it has failed.
+        // When this thread ends, all end: the time is over, or it has failed.
         let _end = EndAll(self.ended);
         self.wait_until(first.min(self.schedule.measure_to));
         let mut began = first;
@@ -363,8 +363,8 @@ impl<C: Client> Loop<'_, C> {
         }
     }
 
-    /// Lets others go first, for a random time that grows with the aborts:
-    /// two transactions that abort each other would do so for ever.
+    /// Waits for a random time that grows with the aborts: otherwise two
+    /// transactions could abort each other forever.
     fn back_off(&mut self, aborts: u32) {
         if aborts < 2 {
             return;
@@ -375,7 +375,7 @@ impl<C: Client> Loop<'_, C> {
         };
         let until = Instant::now() + most.mul_f64(self.random.fraction());
         while Instant::now() < until {
-            // Whoever is in the way may need this core to get out of it.
+            // The transaction in the way may need this core to finish.
             thread::yield_now();
         }
     }
@@ -418,4 +418,4 @@ impl Drop for EndAll<'_> {
 
 #[cfg(test)]
 #[path = "runner_test.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,7 @@
 //! What the engine tells of itself while a run is measured.
 
-use pantile::{Database, Stats, TableSpace};
+use pantile::Database;
+use pantile::stats::{Stats, TableSpace};
 
 use crate::cpu::{Cpu, CpuTime};
 use crate::load::Observer;

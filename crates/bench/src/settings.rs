@@ -1,4 +1,4 @@
-//! What a run can be told, apart from its workload.
+//! The settings of a run, apart from its workload.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,10 +1,9 @@
-//! What a workload is to the code that runs and measures it.
+//! The interface of a workload.
 
-use pantile::{Database, Isolation};
+use pantile::{Database, Isolation, Table, Value};
 
 use crate::error::Result;
 use crate::load::Context;
-use crate::long_readers::LoadedRow;
 use crate::record::Consistency;
 use crate::runner::Client;
 use pantile_testkit::Random;
@@ -12,12 +11,23 @@ use pantile_testkit::Random;
 /// What a database holds of a workload's data.
 #[derive(Debug)]
 pub enum Found<D> {
-    /// Nothing, or what loading left when it was interrupted; that has been removed.
+    /// Nothing. What an interrupted load left has been removed.
     Nothing,
-    /// All of it.
+    /// All of the data.
     Complete(D),
-    /// Something else, as these words say, with what to do.
+    /// Something else: a description, and what to do.
     Other(String),
+}
+
+/// Where a row is that was loaded.
+#[derive(Clone)]
+pub struct LoadedRow<'d> {
+    /// Its table.
+    pub table: &'d Table,
+    /// Its primary key.
+    pub key: Vec<Value<'static>>,
+    /// Whether transactions of the workload delete it.
+    pub is_deleted: bool,
 }
 
 /// A workload.
@@ -41,7 +51,7 @@ pub trait Workload: Sync {
         None
     }
 
-    /// Looks whether the database holds the data of this workload.
+    /// Looks for the data of this workload in the database.
     ///
     /// # Errors
     /// Those of the engine.
@@ -65,19 +75,18 @@ pub trait Workload: Sync {
         isolation: Isolation,
     ) -> Result<Vec<Self::Client>>;
 
-    /// Any of the rows that were loaded, those that are written often among them.
+    /// Returns a random loaded row; rows that are written often are among them.
     fn random_row<'d>(&self, data: &'d Self::Data, random: &mut Random) -> LoadedRow<'d>;
 
-    /// Checks that the data is what it should be, where that can be told.
+    /// Checks that the data is consistent, if the workload defines what that means.
     ///
     /// # Errors
     /// Those of the engine; [`crate::Error::Interrupted`].
     fn check(&self, db: &Database, data: &Self::Data, context: &Context<'_>) -> Result<Option<Consistency>>;
 }
 
-/// Removes the tables that loading left when it was interrupted. They are
-/// told from those of others by the table `ours[0]`, which loading makes
-/// before all others, and which is removed after them.
+/// Removes the tables that an interrupted load left. The table `ours[0]` tells
+/// them from tables of others: loading creates it first, and it is removed last.
 ///
 /// # Errors
 /// Those of the engine.

@@ -15,6 +15,7 @@ use crate::trust::{self, TICK_NS};
 
 /// Where ticks come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ClockSource {
     /// The CPU's cycle counter.
     CycleCounter,

@@ -1,9 +1,11 @@
-//! Concurrency control: timestamps, the registry of running transactions (the
-//! only source of watermarks), and read marks.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds concurrency control: the clock, the registry of running transactions
+//! (the only source of watermarks), and read marks.
 //!
-//! `docs/design.md` ("Concurrency control") has the definitions, and the
-//! invariants that comments here cite as I-n.
-#![allow(unsafe_code)] // reads the CPU's clock; binds threads to cores for the trust test
+//! In the repository, `docs/design.md` ("Concurrency control") has the
+//! definitions and the invariants that comments here cite as I-n.
+
+#![allow(unsafe_code)] // reading the CPU's clock and binding threads to cores for the trust test
 
 mod clock;
 mod epoch;

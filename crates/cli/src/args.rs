@@ -1,14 +1,17 @@
-//! What the command line can say.
+//! The definition of the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
+use clap::{Args, Parser, Subcommand};
+use pantile::{Collector, GcOptions, Pacing};
 use pantile_bench::settings::Medium;
-use pantile_bench::ycsb::keys::THETA;
 
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
+use crate::values::{
+    Collectors, DurabilityArg, IsolationArg, collectors, gc_epoch, gc_interval, gc_pacing, gc_queue,
+    gc_target, gc_theta, number, percent, theta, workload,
+};
 
 /// Pantile, a transactional storage engine: tools for its databases, and its laboratory.
 #[derive(Parser, Debug)]
@@ -73,22 +76,21 @@ pub enum Verb {
 /// The workloads.
 #[derive(Subcommand, Debug)]
 pub enum Bench {
-    /// Reads, updates, inserts and scans of single tuples.
+    /// Run YCSB: reads, updates, inserts and scans of single tuples.
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(YcsbArgs),
-    /// An order-entry business: all five transactions of TPC-C in their mix.
+    /// Run TPC-C: an order-entry business, with all five transactions in their mix.
     ///
     /// Loads the database, runs the transactions, checks the consistency conditions 3.3.2.1 to
-    /// 3.3.2.12, opens the database again and checks once more. With --dir a database that an
-    /// earlier run has left there, closed or killed, is opened, checked and gone on with.
+    /// 3.3.2.12, reopens the database and checks them once more. With --dir, continues with the
+    /// database of an earlier run, whether that run closed it or was killed, after checking it.
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(TpccArgs),
-    /// TPC-C's transactions beside analytical queries: CH-benCHmark.
+    /// Run CH-benCHmark: TPC-C's transactions beside analytical queries.
     ///
-    /// Clients of the transactions do what `tpcc` does; the others run sixteen queries over the
-    /// same tables and three more, in random order, each at a safe snapshot. Rates and the
-    /// schedule of --rate are those of the transactions; queries are counted apart. Checks what
-    /// `tpcc` checks.
+    /// Some clients run the transactions of `tpcc`. The others run sixteen queries over the same
+    /// tables and three more, in random order, each at a safe snapshot. --rate and throughput
+    /// apply to the transactions; queries are counted separately. Checks what `tpcc` checks.
     #[command(after_help = CH_EXAMPLES, mut_arg("threads", |threads| threads.hide(true)))]
     Ch(ChArgs),
 }
@@ -118,13 +120,13 @@ pub struct YcsbArgs {
     /// Tuples to load.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub tuples: u64,
-    /// Bytes of a tuple, its key of 8 included.
+    /// Bytes of a tuple, including its key of 8 bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(16..=65_000))]
     pub tuple_bytes: u32,
     /// Operations of a transaction.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub ops: u32,
-    /// Percent of the transactions that have --long-ops operations.
+    /// Percent of the transactions that run --long-ops operations.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     pub long_share: u32,
     /// Operations of a long transaction.
@@ -133,10 +135,10 @@ pub struct YcsbArgs {
     /// Percent of the transactions that scan the table instead, at a safe snapshot.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     pub scan_share: u32,
-    /// Tuples of such a scan, from a random one on [default: all].
+    /// Tuples that such a scan reads, starting at a random one [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub scan_tuples: Option<u64>,
-    /// Percent of the operations that overwrite a tuple; the rest reads.
+    /// Percent of the operations that overwrite a tuple; the rest read one.
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = percent())]
     pub updates: u32,
     /// Percent of the operations that insert a tuple.
@@ -148,7 +150,7 @@ pub struct YcsbArgs {
     /// Percent of the operations that read and change a tuple.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     pub rmw: u32,
-    /// Skew of the keys (zipf), from 0, all alike, to 1 [default: 0; with --workload 0.99].
+    /// Skew of the keys (Zipf), from 0 (uniform) to 1 [default: 0; with --workload 0.99].
     #[arg(long, value_parser = theta)]
     pub theta: Option<f64>,
     /// A standard mix, A to F, instead of percentages.
@@ -199,11 +201,11 @@ pub struct Common {
     /// Seconds to run before measuring.
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = |text: &str| number(text, 0.0))]
     pub warmup: f64,
-    /// Transactions to start a second, of all clients together, on a fixed schedule from which
-    /// latencies count; 0 for as fast as it goes.
+    /// Transactions that all clients together start per second, on a fixed schedule; latencies
+    /// count from the scheduled start. 0 for as fast as possible.
     #[arg(long, value_name = "TXN_PER_S", default_value = "0", value_parser = |text: &str| number(text, 0.0))]
     pub rate: f64,
-    /// Collectors of old versions, several with commas, or all: none, hyper, hekaton, hana, deuteronomy,
+    /// Collectors of old versions, separated by commas, or all: none, hyper, hekaton, hana, deuteronomy,
     /// ermia, steam, steam-watermark, n2db, zen, one-shot, tb-collect-eager, tb-collect-hash, tb-collect.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "tb-collect", value_parser = collectors)]
     pub gc: Vec<Collectors>,
@@ -213,7 +215,7 @@ pub struct Common {
     /// Share of the data that blocks waiting to be reclaimed may hold, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = GcOptions::default().queue_share, value_parser = gc_queue)]
     pub gc_queue: f64,
-    /// Bytes stored for each live byte beyond which half-empty blocks are compacted.
+    /// Stored bytes per live byte above which half-empty blocks are compacted.
     #[arg(long, value_name = "RATIO", default_value_t = GcOptions::default().space_target, value_parser = gc_target)]
     pub gc_space_target: f64,
     /// Length of a collector's epoch in milliseconds, from 0.1 to 10000.
@@ -223,27 +225,27 @@ pub struct Common {
     /// from 0.1 to 60000.
     #[arg(long, value_name = "MS", default_value = "1", value_parser = gc_interval)]
     pub gc_interval_ms: Duration,
-    /// Commits of an epoch of collectors that count them [default: deuteronomy 100, ermia 1].
+    /// Commits per epoch, for collectors that count commits [default: deuteronomy 100, ermia 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub gc_epoch_commits: Option<u64>,
-    /// When blocks that wait are reclaimed: fixed (when they hold their share) or adaptive (also
-    /// when chains grow, much is written or space is short).
+    /// When waiting blocks are reclaimed: fixed (when they hold their share) or adaptive (also
+    /// when chains grow, writing is heavy or space is short).
     #[arg(long, value_name = "PACING", default_value = "adaptive", value_parser = gc_pacing)]
     pub gc_pacing: Pacing,
-    /// Leave blocks that a long transaction bypasses until it ends, for comparison.
+    /// Keep the blocks that a long transaction bypasses until it ends, for comparison.
     #[arg(long)]
     pub gc_no_pass_over: bool,
-    /// Transactions that only read and stay open for the whole run; each reads about ten times a
+    /// Read-only transactions that stay open for the whole run; each reads about ten times a
     /// second and checks that nothing it has read changes.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub long_readers: u16,
-    /// Where the data lives, several with commas: file, dram, dax (persistent memory, with --dir on a
+    /// Where the data is kept; several, separated by commas, are run in turn: file, dram, dax (persistent memory, with --dir on a
     /// file system mounted with dax=always; dax:eadr where the platform saves the CPU's caches),
     /// nvm:optane (or nvm), nvm:A to nvm:E.
     #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
     pub medium: Vec<Medium>,
-    /// Directory of the database, which stays; a database that is there already is gone on with
-    /// [default: a temporary directory, removed after].
+    /// Directory of the database. It is kept, and a database that is already there is continued
+    /// [default: a temporary directory, removed afterwards].
     #[arg(long, value_name = "PATH")]
     pub dir: Option<PathBuf>,
     /// How strictly transactions are kept apart.
@@ -258,29 +260,20 @@ pub struct Common {
     /// Runs of each collector and medium, in turn; tables show medians.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub runs: u16,
-    /// Write the record, an array of several runs, to this file; - for stdout.
+    /// Write the record (an array if there are several runs) to this file; - for stdout.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write a line to this file for everything that happens to a block: opened, sealed, pending,
     /// queued or bypassed, frozen, relocated, released, freed.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Neither a line for each second nor a progress bar on stderr.
+    /// Print neither a line for each second nor a progress bar on stderr.
     #[arg(long)]
     pub quiet: bool,
 }
 
-/// One name of `--gc`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Collectors {
-    /// This one.
-    One(Collector),
-    /// Every collector of the engine.
-    All,
-}
-
 impl Common {
-    /// The collectors to run, each once.
+    /// The collectors to run, without duplicates.
     pub fn collectors(&self) -> Vec<Collector> {
         let named = self.gc.iter().flat_map(|name| match name {
             Collectors::One(collector) => std::slice::from_ref(collector),
@@ -295,7 +288,7 @@ impl Common {
         each
     }
 
-    /// How they go about their work.
+    /// The settings of collectors.
     pub fn gc_options(&self) -> GcOptions {
         GcOptions {
             theta: self.gc_theta,
@@ -308,125 +301,6 @@ impl Common {
             epoch_commits: self.gc_epoch_commits,
         }
     }
-}
-
-/// `--isolation`.
-#[derive(ValueEnum, Clone, Copy, Debug)]
-pub enum IsolationArg {
-    /// As if transactions ran one after the other.
-    Serializable,
-    /// Each reads one moment; the first committer wins.
-    Snapshot,
-    /// Each statement reads what is committed.
-    ReadCommitted,
-}
-
-impl From<IsolationArg> for Isolation {
-    fn from(arg: IsolationArg) -> Self {
-        match arg {
-            IsolationArg::Serializable => Isolation::Serializable,
-            IsolationArg::Snapshot => Isolation::Snapshot,
-            IsolationArg::ReadCommitted => Isolation::ReadCommitted,
-        }
-    }
-}
-
-/// `--durability`.
-#[derive(ValueEnum, Clone, Copy, Debug)]
-pub enum DurabilityArg {
-    /// When it is on the medium.
-    Sync,
-    /// When it is on the medium, together with others that commit meanwhile.
-    Group,
-    /// At once; the last commits may be lost with the machine.
-    None,
-}
-
-impl From<DurabilityArg> for Durability {
-    fn from(arg: DurabilityArg) -> Self {
-        match arg {
-            DurabilityArg::Sync => Durability::Sync,
-            DurabilityArg::Group => Durability::Group,
-            DurabilityArg::None => Durability::None,
-        }
-    }
-}
-
-fn percent() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(0..=100)
-}
-
-/// A number of something that there can be `least` of.
-pub fn number(text: &str, least: f64) -> Result<f64, String> {
-    // Longer than a year is a slip, and more than the clocks can add.
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && (least..=3e7).contains(&number) => Ok(number),
-        Ok(_) if least > 0.0 => Err("it must be above 0, and at most 30000000".into()),
-        Ok(_) => Err("it must be at least 0, and at most 30000000".into()),
-        Err(_) => Err("it is not a number".into()),
-    }
-}
-
-fn theta(text: &str) -> Result<f64, String> {
-    let theta = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    if THETA.contains(&theta) { Ok(theta) } else { Err("it must be from 0 to 1".into()) }
-}
-
-fn workload(text: &str) -> Result<char, String> {
-    match text.to_ascii_uppercase().as_bytes() {
-        [letter @ b'A'..=b'F'] => Ok(char::from(*letter)),
-        _ => Err("the standard workloads are A to F".into()),
-    }
-}
-
-fn collectors(text: &str) -> Result<Collectors, String> {
-    if text == "all" {
-        return Ok(Collectors::All);
-    }
-    pantile_rivals::by_name(text).map(Collectors::One).ok_or_else(|| {
-        let known: Vec<_> = pantile_rivals::all().iter().map(|collector| collector.name()).collect();
-        format!("there is no collector of this name; there are {} (or all)", known.join(", "))
-    })
-}
-
-/// A number that the engine takes for one of its options.
-fn gc_number<T: Copy>(
-    text: &str,
-    read: impl FnOnce(f64) -> Option<T>,
-    with: impl FnOnce(T) -> GcOptions,
-) -> Result<T, String> {
-    let number = text.parse().ok().and_then(read).ok_or("it is not a number that makes sense")?;
-    with(number).check().map(|()| number)
-}
-
-fn gc_theta(text: &str) -> Result<f64, String> {
-    gc_number(text, Some, |theta| GcOptions { theta, ..GcOptions::default() })
-}
-
-fn gc_target(text: &str) -> Result<f64, String> {
-    gc_number(text, Some, |space_target| GcOptions { space_target, ..GcOptions::default() })
-}
-
-fn gc_queue(text: &str) -> Result<f64, String> {
-    gc_number(text, Some, |queue_share| GcOptions { queue_share, ..GcOptions::default() })
-}
-
-fn gc_epoch(text: &str) -> Result<Duration, String> {
-    let read = |millis: f64| Duration::try_from_secs_f64(millis / 1e3).ok();
-    gc_number(text, read, |epoch| GcOptions { epoch, ..GcOptions::default() })
-}
-
-fn gc_interval(text: &str) -> Result<Duration, String> {
-    let read = |millis: f64| Duration::try_from_secs_f64(millis / 1e3).ok();
-    gc_number(text, read, |interval| GcOptions { interval, ..GcOptions::default() })
-}
-
-fn gc_pacing(text: &str) -> Result<Pacing, String> {
-    let known = Pacing::ALL.iter().copied();
-    known.clone().find(|pacing| pacing.name() == text).ok_or_else(|| {
-        let names: Vec<_> = known.map(Pacing::name).collect();
-        format!("there is no pacing of this name; there are {}", names.join(" and "))
-    })
 }
 
 /// An error of the argument parser in one line: what is wrong, and the tip if there is one.

@@ -1,4 +1,5 @@
 use clap::CommandFactory;
+use pantile::{Durability, Isolation};
 
 use super::*;
 

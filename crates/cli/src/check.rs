@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pantile::{CheckOptions, CheckReport};
+use pantile::tools::{CheckOptions, CheckReport};
 
 use crate::exit::Failure;
 use crate::output::Output;
@@ -25,13 +25,13 @@ pub struct CheckArgs {
     /// Write the report to this file; - for stdout.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Findings to list, damage and notices each; the others are counted.
+    /// Most findings of damage, and most notices, to list; the others are counted.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     most: usize,
     /// Threads to work with [default: the cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     threads: Option<u16>,
-    /// No progress bar.
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
 }

@@ -20,11 +20,11 @@ use pantile_crash::settings::Settings;
 use pantile_crash::verify as compare;
 use pantile_crash::work::{Life, Sabotage};
 
-use crate::args::{DurabilityArg, number};
 use crate::exit::{Failure, one_line};
 use crate::output::{Output, cannot_write, print};
 use crate::progress::Bars;
 use crate::simulate::{self, SimulateArgs};
+use crate::values::{DurabilityArg, number};
 
 pub const EXAMPLES: &str = "Examples:
   pantile crashtest --rounds 50 --seed 7
@@ -32,7 +32,7 @@ pub const EXAMPLES: &str = "Examples:
   pantile crashtest --rounds 20 --dir /mnt/pmem/crash --medium dax
   pantile crashtest --simulate --seconds 60 --seed 1
 
-The seed gives the same transactions and the same plan of kills; what a kill hits is up to the machine.";
+The seed determines the transactions and the plan of kills; what a kill interrupts depends on the machine.";
 
 pub const WORK_EXAMPLE: &str = "Example:
   pantile crashtest-work /mnt/disk/db --seed 7 >acknowledged";
@@ -40,15 +40,15 @@ pub const WORK_EXAMPLE: &str = "Example:
 pub const VERIFY_EXAMPLE: &str = "Example:
   pantile crashtest-verify /mnt/disk/db --acks acknowledged";
 
-/// Rounds if nothing is said.
+/// Rounds by default.
 const ROUNDS: u64 = 20;
-/// Clients if nothing is said.
+/// Clients by default.
 const CLIENTS: u64 = 4;
 
 /// Settings of `crashtest`.
 #[derive(Args, Debug)]
 pub struct CrashtestArgs {
-    /// Whether and how it is simulated.
+    /// Whether and how the crashes are simulated.
     #[command(flatten)]
     simulate: SimulateArgs,
     /// How much.
@@ -57,7 +57,7 @@ pub struct CrashtestArgs {
     /// What is crashed.
     #[command(flatten)]
     database: DatabaseArgs,
-    /// Directory for the databases, which go when all is well [default: a temporary directory].
+    /// Directory for the databases, which are removed if nothing is lost [default: a temporary directory].
     #[arg(long, value_name = "PATH")]
     dir: Option<PathBuf>,
     /// Write the record to this file; - for stdout.
@@ -88,13 +88,13 @@ impl Extent {
 /// What is crashed.
 #[derive(Args, Debug)]
 struct DatabaseArgs {
-    /// Seed of what clients do, of when they are killed, and of the options of each opening.
+    /// Seed of the transactions, of the moments of kills, and of the options of each opening.
     #[arg(long, value_name = "N", default_value_t = 42)]
     seed: u64,
     /// Clients, each on a thread of its own [default: 4]; simulated, cases at a time [default: cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Where the data lives: file, nvm:optane (or nvm), nvm:A to nvm:E, or dax [default: file];
+    /// Where the data is kept: file, nvm:optane (or nvm), nvm:A to nvm:E, or dax [default: file];
     /// simulated, file or dax [default: both].
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]
     medium: Option<Medium>,
@@ -105,7 +105,7 @@ struct DatabaseArgs {
     /// simulated, all].
     #[arg(long, value_name = "NAME", value_parser = collector)]
     gc: Option<Collector>,
-    /// A fault on purpose, which must be found.
+    /// Inject a fault, which the test must find.
     #[arg(long, value_name = "FAULT", hide = true, value_parser = sabotage)]
     sabotage: Option<Sabotage>,
 }
@@ -118,13 +118,13 @@ pub struct WorkArgs {
     /// What is crashed.
     #[command(flatten)]
     database: DatabaseArgs,
-    /// Which life of the database it is; each opens it with other options.
+    /// The number of this run of the database; each run opens it with other options.
     #[arg(long, value_name = "N", default_value_t = 1)]
     life: u64,
-    /// Seconds after which it closes the database and ends [default: never].
+    /// Seconds after which the process closes the database and ends [default: never].
     #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number(text, 0.0))]
     close_after: Option<f64>,
-    /// Tell here instead of on stdout, for example on a serial line.
+    /// Report to this file instead of stdout, for example to a serial line.
     #[arg(long, value_name = "FILE")]
     acks: Option<PathBuf>,
 }
@@ -134,10 +134,10 @@ pub struct WorkArgs {
 pub struct VerifyArgs {
     /// The database's directory.
     dir: PathBuf,
-    /// What each life has told, one after the other.
+    /// The reports of all runs, in order.
     #[arg(long, value_name = "FILE", required = true)]
     acks: Vec<PathBuf>,
-    /// Where the data lives.
+    /// Where the data is kept.
     #[arg(long, value_name = "MEDIUM", default_value = "file", value_parser = medium)]
     medium: Medium,
 }
@@ -226,7 +226,7 @@ pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Runs a test with a progress bar where somebody sees it.
+/// Runs a campaign and shows its progress.
 fn follow(campaign: &Campaign<'_>) -> Result<Report, Failure> {
     let bars = Bars::new(false);
     let steps = match campaign.limit {
@@ -247,7 +247,7 @@ fn follow(campaign: &Campaign<'_>) -> Result<Report, Failure> {
     Ok(report?)
 }
 
-/// What was found, and how to see it again.
+/// What was found, and how to reproduce it.
 fn tell(found: &Found, campaign: &Campaign<'_>) -> String {
     let mut text = format!("round {} with seed {}:\n", found.round, campaign.settings.seed);
     for problem in &found.problems {
@@ -262,7 +262,7 @@ fn tell(found: &Found, campaign: &Campaign<'_>) -> String {
     text + &format!("again: pantile crashtest --rounds {} {}\n", found.round, words.join(" "))
 }
 
-/// The process that lives a life.
+/// The process that works on the database until it is killed.
 fn command(program: &Path, life: &Life, dir: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("crashtest-work").arg(dir).args(DatabaseArgs::of(&life.settings, life.sabotage));
@@ -270,7 +270,7 @@ fn command(program: &Path, life: &Life, dir: &Path) -> Command {
     if let Some(after) = life.close_after {
         command.args(["--close-after", &after.as_secs_f64().to_string()]);
     }
-    // Ctrl-C is for the one that kills.
+    // Ctrl-C is meant for the process that kills.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command
@@ -298,7 +298,7 @@ impl DatabasesDir {
         }
     }
 
-    /// Leaves everything where it is.
+    /// Keeps the directory.
     fn keep(self) {
         if let Some(temporary) = self.temporary {
             let _ = temporary.keep();
@@ -306,8 +306,8 @@ impl DatabasesDir {
     }
 }
 
-/// Where a process tells what it has done. A serial line has told it only once
-/// it has sent it: what it still buffers is lost with the machine.
+/// Where a process reports what was acknowledged. On a serial line a report
+/// counts once it has been sent: what is still buffered is lost with the machine.
 struct Told(File);
 
 impl Write for Told {
@@ -348,7 +348,7 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     for path in &args.acks {
         let log = fs::read(path)
             .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
-        // What is cut off in the middle of a character is in the last line, which does not count.
+        // Only the last line can end in the middle of a character, and it does not count.
         history.read(&String::from_utf8_lossy(&log))?;
     }
     let Some(workload) = history.workload else {

@@ -1,6 +1,6 @@
-//! Figures as people read them; empty where there is none.
+//! Figures as people read them; empty if there is none.
 
-/// With so many digits after the point.
+/// With this many digits after the point.
 pub fn decimals(figure: Option<f64>, digits: usize) -> String {
     figure.map_or(String::new(), |figure| format!("{figure:.digits$}"))
 }

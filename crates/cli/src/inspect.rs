@@ -1,11 +1,11 @@
-//! `pantile inspect`: what lies in a database's files, damaged or not.
+//! `pantile inspect`: what a database's files hold, damaged or not.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use pantile::{BlockState, CheckOptions, InspectedBlock, InspectedChunk, Inspection};
+use pantile::tools::{BlockState, CheckOptions, InspectedBlock, InspectedChunk, Inspection};
 
 use crate::exit::Failure;
 use crate::output::Output;
@@ -21,7 +21,7 @@ Examples:
   pantile inspect /data/shop
   pantile inspect /data/shop --json - | jq '.tables[] | {name, blocks, contents}'";
 
-/// Findings that are worth showing here; `check` lists them all.
+/// Findings shown here; `check` lists them all.
 const SHOWN: usize = 20;
 
 /// Settings of an inspection.
@@ -33,10 +33,10 @@ pub struct InspectArgs {
     /// Write everything to this file; - for stdout.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No map of the blocks.
+    /// Print no map of the blocks.
     #[arg(long)]
     no_map: bool,
-    /// No progress bar.
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
 }
@@ -148,7 +148,7 @@ fn tables(seen: &Inspection) -> String {
     text
 }
 
-/// Streams and queues are made anew by opening, from these.
+/// What opening rebuilds the streams and queues from.
 fn queues(seen: &Inspection) -> String {
     let count = |state: BlockState| {
         seen.chunks.iter().flat_map(|c| &c.blocks).filter(|block| block.state == state).count()
@@ -166,7 +166,7 @@ fn queues(seen: &Inspection) -> String {
     )
 }
 
-/// A line for each chunk; those that look the same as the one before are counted.
+/// A line for each chunk; repeated lines are counted instead.
 fn map(chunks: &[InspectedChunk]) -> String {
     let mut text = String::new();
     let mut last: Option<(String, u32)> = None;
@@ -217,6 +217,7 @@ fn character(block: &InspectedBlock) -> char {
             let tenths = u64::from(block.fill) * 10 / u64::from(block.slots.max(1));
             char::from_digit(tenths.min(9) as u32, 10).unwrap_or('9')
         }
+        _ => '?',
     }
 }
 

@@ -4,8 +4,8 @@ use pantile_bench::record::Second;
 
 use crate::figures::{decimals, whole};
 
-/// Columns, with widths that hold what a large machine does: lines are shown
-/// before the next is known.
+/// Columns with fixed widths, wide enough for a large machine: each line is
+/// printed before the next is known.
 const COLUMNS: [(&str, usize); 10] = [
     ("second", 6),
     ("txn/s", 10),
@@ -22,12 +22,12 @@ const COLUMNS: [(&str, usize); 10] = [
 /// The column that only workloads with analytical clients have.
 const QUERIES: &str = "queries/s";
 
-/// The names of the columns, for a run with such seconds.
+/// The names of the columns, for a run with seconds like this one.
 pub fn head(second: &Second) -> String {
     render(second, COLUMNS.map(|(name, _)| name.to_owned()))
 }
 
-/// What a second was like.
+/// The line of a second.
 pub fn line(second: &Second) -> String {
     let per_second = |count: u64| whole(Some(count as f64 / second.seconds.max(1e-3)));
     let megabytes = |bytes: u64| decimals(Some(bytes as f64 / 1e6), 1);

@@ -14,6 +14,7 @@ mod paper;
 mod progress;
 mod simulate;
 mod table;
+mod values;
 
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;

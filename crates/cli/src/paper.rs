@@ -18,38 +18,38 @@ use pantile_paper::report::Report;
 use pantile_paper::size::Size;
 use pantile_paper::store::{Build, Store};
 
-use crate::args::number;
 use crate::exit::Failure;
 use crate::figures::whole;
 use crate::output::print;
 use crate::progress;
+use crate::values::number;
 
 pub const EXAMPLES: &str = "Examples:
   pantile paper --quick                 (every claim in ten minutes)
   pantile paper TB-7a TB-12             (two of them, in full)
   pantile paper --list
 
-An interrupted report goes on where it was when the same command is given again.";
+The same command continues an interrupted report.";
 
 /// Settings of `paper`.
 #[derive(Args, Debug)]
 pub struct PaperArgs {
-    /// Claims to look at, by the names that --list gives [default: all].
+    /// Claims to judge, by the names that --list prints [default: all].
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Small data and short runs: every claim in ten minutes on two cores, not in three hours.
     #[arg(long)]
     quick: bool,
-    /// Name the claims and do nothing.
+    /// List the claims and exit.
     #[arg(long)]
     list: bool,
-    /// Directory of the report, and of the runs that it goes on with.
+    /// Directory of the report, and of the runs of an interrupted report.
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
-    /// Forget the runs that are there and start over.
+    /// Discard the runs that are there and start over.
     #[arg(long)]
     fresh: bool,
-    /// Seconds that all runs together may take; what does not fit is shortened, then left out
+    /// Seconds that all runs together may take; runs that do not fit are shortened, then left out
     /// [default: 540 with --quick, else 10500].
     #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
     budget: Option<f64>,
@@ -76,7 +76,7 @@ pub fn run(args: &PaperArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let done = execute(&plan, before, &mut store, &conditions)?;
     let outlooks = match transfer_seconds() {
         Ok(transfer) => outlooks(&claims, &done.results, &plan.size, transfer),
-        // Nothing is foretold on a machine of one core.
+        // A machine with one core allows no predictions.
         Err(_) => Vec::new(),
     };
     let report = Report::new(&claims, &plan, &done, Build::this(), &outlooks);
@@ -112,10 +112,10 @@ fn remarks(done: &Execution) -> String {
     text
 }
 
-/// How far the runs are: a bar on a terminal, a line for each run in a pipe.
+/// Shows the progress of the runs: a bar on a terminal, a line for each run in a pipe.
 struct Shown {
     bar: Option<ProgressBar>,
-    /// Runs to be made, and the number of the one that is on.
+    /// The number of runs, and the number of the current one.
     count: RefCell<(usize, usize)>,
 }
 

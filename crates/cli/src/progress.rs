@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pantile::{CheckOptions, CheckStep};
+use pantile::tools::{CheckOptions, CheckStep};
 use pantile_bench::load::Observer;
 use pantile_bench::record::Second;
 
@@ -126,5 +126,6 @@ fn step_name(step: CheckStep) -> &'static str {
         CheckStep::Recover => "recovering in memory",
         CheckStep::Contents => "contents",
         CheckStep::Tables => "rows and indexes",
+        _ => "checking",
     }
 }

@@ -17,29 +17,29 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::progress::Bars;
 
-/// Longest that a negative control may take to be noticed.
+/// A negative control must be noticed within this time.
 const CONTROL_LIMIT: Duration = Duration::from_secs(60);
 
 /// Settings of `crashtest --simulate`.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
-    /// Cut the power in a simulation instead: clients, collector and crashes in one thread, which the
-    /// seed determines. A round is a case of one to three lives of a database.
+    /// Simulate power cuts instead: clients, collector and crashes run in one thread, and the seed
+    /// determines everything. A round is a case in which a database is opened one to three times.
     #[arg(long)]
     pub simulate: bool,
     /// Power cuts after which no new case begins.
     #[arg(long, value_name = "N", requires = "simulate", conflicts_with_all = ["rounds", "seconds"])]
     cuts: Option<u64>,
-    /// Show one cut of one case again: LIFE:BOUNDARY:KEEP:CHOICE, and again for the recovery.
+    /// Repeat one cut of one case: LIFE:BOUNDARY:KEEP:CHOICE, and the same for a cut of the recovery.
     #[arg(long, value_name = "CUT", requires = "simulate", conflicts_with_all = ["rounds", "seconds"])]
     cut: Option<CutOfCase>,
-    /// Take away one promise of the medium or one answer of the engine at a time; each must be noticed
-    /// within a minute. One by its name, or all.
+    /// Disable one promise of the medium or one safeguard of the engine at a time; each must be
+    /// noticed within a minute. The name of one, or all.
     #[arg(long, value_name = "NAME", requires = "simulate", num_args = 0..=1, default_missing_value = "all")]
     controls: Option<String>,
 }
 
-/// What else was said.
+/// The other settings of `crashtest`.
 pub struct Settings {
     pub seed: u64,
     pub medium: Option<Medium>,
@@ -50,10 +50,10 @@ pub struct Settings {
     pub json: Option<PathBuf>,
 }
 
-/// Cases if nothing is said.
+/// Cases by default.
 const CASES: u64 = 200;
 
-/// Runs it.
+/// Runs `pantile crashtest --simulate`.
 pub fn run(args: &SimulateArgs, settings: &Settings, stop: &AtomicBool) -> Result<(), Failure> {
     let mut output = Output::open(settings.json.as_deref())?;
     if let Some(name) = &args.controls {
@@ -102,7 +102,7 @@ fn threads(settings: &Settings) -> usize {
     settings.threads.map_or_else(cores, usize::from)
 }
 
-/// A panic is a failure like any other, and told as one.
+/// A panic is reported as a failure, like any other.
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|_| {}));
 }

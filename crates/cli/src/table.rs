@@ -7,20 +7,20 @@ use pantile_bench::record::{Emulation, Record};
 
 use crate::figures::{decimals, whole};
 
-/// A table whose columns are as wide as they must be.
+/// A table whose columns are as wide as their cells need.
 pub struct Table {
-    /// Columns that hold text, at the left.
+    /// Columns of text, which come first.
     texts: usize,
     lines: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// The first `texts` columns are set left.
+    /// A table whose first `texts` columns are aligned left.
     pub fn new(texts: usize, head: &[&str]) -> Self {
         Self { texts, lines: vec![head.iter().map(ToString::to_string).collect()] }
     }
 
-    /// Removes the columns in which no line says anything.
+    /// Removes the columns in which every cell is empty.
     fn without_empty_columns(mut self) -> Self {
         for column in (0..self.lines[0].len()).rev() {
             if self.lines[1..].iter().all(|line| line[column].is_empty()) {
@@ -60,7 +60,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The median of a figure, or `None` where runs do not have it.
+    /// The median of a figure, or `None` if no run has it.
     fn median(&self, figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
         median(&self.records.iter().filter_map(|record| figure(record)).collect::<Vec<_>>())
     }
@@ -84,7 +84,7 @@ fn groups(records: &[Record]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Everything that people want to know of some runs of one workload.
+/// The tables for some runs of one workload.
 pub fn render(records: &[Record]) -> String {
     let Some(first) = records.first() else { return String::new() };
     let groups = groups(records);
@@ -148,8 +148,8 @@ fn throughput(groups: &[Group<'_>]) -> String {
     table.without_empty_columns().render()
 }
 
-/// What the collectors did, and what that cost compared with the one named
-/// first, which is the first on every medium.
+/// What the collectors did, and what that cost compared with the collector
+/// named first, which runs first on every medium.
 fn collectors(groups: &[Group<'_>]) -> String {
     let head = [
         "medium",
@@ -169,7 +169,7 @@ fn collectors(groups: &[Group<'_>]) -> String {
     let mut table = Table::new(2, &head);
     for group in groups {
         let mut on_medium = groups.iter().filter(|other| other.name()[0] == group.name()[0]);
-        // One alone is compared with nothing.
+        // A single collector is compared with nothing.
         let first = on_medium.next().zip(on_medium.next()).map(|(first, _)| first);
         let mut line = group.name().to_vec();
         line.extend(first.map_or_else(Default::default, |first| shares(group, first, kind)));

@@ -14,6 +14,7 @@ pub mod life;
 pub mod plan;
 pub mod reader;
 pub mod report;
+pub mod rows;
 pub mod settings;
 pub mod verify;
 pub mod work;

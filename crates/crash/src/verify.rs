@@ -2,14 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pantile::{Database, Error, Range, Result, Row, Value};
+use pantile::{Database, Range, Result};
 
 use crate::history::{Extra, History, Is};
+use crate::rows::{Rows, row_words};
 use crate::workload::{EXTRA_INDEX, Tables, extra_seq};
-
-/// Rows of a table as values in words. Long values appear by length and
-/// content.
-pub type Rows = BTreeSet<Vec<String>>;
 
 /// The most problems of one kind that are reported one by one.
 const TOLD: usize = 5;
@@ -141,32 +138,6 @@ fn space_problems(db: &Database) -> Result<Vec<String>> {
         }
     }
     Ok(problems)
-}
-
-pub(crate) fn words(values: &[Value<'_>]) -> Vec<String> {
-    values.iter().map(word).collect()
-}
-
-fn word(value: &Value<'_>) -> String {
-    match value {
-        Value::Bytes(bytes) => {
-            let first = bytes.first().copied().unwrap_or_default();
-            let same = if bytes.iter().all(|b| *b == first) { "" } else { " and others" };
-            format!("{}x{first}{same}", bytes.len())
-        }
-        Value::Int(n) => n.to_string(),
-        Value::UInt(n) => n.to_string(),
-        Value::Str(text) => (*text).to_owned(),
-        other => format!("{other:?}"),
-    }
-}
-
-fn row_words(row: &Row<'_>) -> Result<Vec<String>> {
-    let of = |n: usize| match row.get::<Value<'_>>(n) {
-        Err(Error::OutOfLine { .. }) => Ok(word(&Value::Bytes(&row.read(n)?.unwrap_or_default()))),
-        value => value.map(|value| word(&value)),
-    };
-    (0..row.len()).map(of).collect()
 }
 
 #[cfg(test)]

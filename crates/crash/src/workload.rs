@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pantile::{Database, IndexDef, Range, Result, Table, TableDef, Transaction, Type, Value};
 use pantile_testkit::Random;
 
-use crate::verify::{Rows, words};
+use crate::rows::{Rows, words};
 
 const ACCOUNTS: u64 = 9;
 const SLOTS: u64 = 13;

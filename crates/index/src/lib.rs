@@ -1,4 +1,6 @@
-//! Ordered in-memory indexes from keys to `u64` values, with lock-free reads.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds ordered in-memory indexes from keys to `u64` values, which are read
+//! without locks.
 //!
 //! An [`Index`] is a B+-tree with optimistic lock coupling (Leis, Scheibner,
 //! Kemper, Neumann: *The ART of Practical Synchronization*, 2016; Leis,

@@ -154,7 +154,7 @@ pub(crate) fn attach(map: &Map, file: Option<&Arc<DataFile>>, from: u64, to: u64
     match file {
         Some(file) => {
             file.allocate(from, to)?;
-            map.attach_file(file, Protection::ReadWrite, from, to)
+            map.attach_file(file.file(), Protection::ReadWrite, from, to)
         }
         None => map.attach_memory(from, to),
     }

@@ -137,7 +137,7 @@ impl DaxMedium {
         self.prefill.ensure(to)?;
         // The length and the allocations; a store must not come before.
         self.contents.sync_file(&self.file, true)?;
-        self.contents.map.attach_file(&self.file, self.protection, from, to)?;
+        self.contents.map.attach_file(self.file.file(), self.protection, from, to)?;
         self.note_promised(from, to - from, true);
         Ok(())
     }

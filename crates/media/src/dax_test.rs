@@ -1,6 +1,6 @@
 use super::*;
-use crate::habits::{frees_holes, taken};
 use crate::{DATA_FILE, FileMedium, FileOptions, MediumExt};
+use pantile_testkit::SpaceGauge;
 use std::fs::File;
 
 fn open(path: &Path) -> Arc<DaxMedium> {
@@ -138,27 +138,26 @@ fn what_one_medium_writes_the_others_read() {
 #[test]
 fn holes_have_space_behind_them_before_they_are_stored_to() {
     let place = tempfile::tempdir().expect("directory");
-    let path = place.path().join(DATA_FILE);
-    let frees_holes = frees_holes(place.path());
-    let has_taken = |chunks, what: &str| {
-        assert!(!frees_holes || taken(&path) == chunks * CHUNK_BYTES, "{what}: {}", taken(&path));
-    };
     // As a copy that left out the zeros, or a file whose growth was cut off.
-    File::create(&path).expect("file").set_len(4 * CHUNK_BYTES).expect("length");
-    has_taken(0, "a hole");
+    File::create(place.path().join(DATA_FILE)).expect("file").set_len(4 * CHUNK_BYTES).expect("length");
+    let gauge = SpaceGauge::of(place.path());
+    let assert_taken = |chunks| gauge.assert_chunks(&place.path().join(DATA_FILE), chunks);
+    assert_taken(0);
     let medium = open(place.path());
     assert_eq!(medium.len(), 4 * CHUNK_BYTES);
     medium.grow(2 * CHUNK_BYTES).expect("what is there already");
-    has_taken(1, "the chunk asked for has space, others do not");
+    // The chunk asked for has space, others do not.
+    assert_taken(1);
     medium.write(3 * CHUNK_BYTES - 1, b"ab").expect("write");
-    has_taken(3, "both chunks written to have space");
+    // Both chunks written to have space.
+    assert_taken(3);
     medium.discard(2 * CHUNK_BYTES, CHUNK_BYTES).expect("discard");
-    has_taken(2, "discarded");
+    assert_taken(2);
     medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
-    has_taken(3, "restored");
+    assert_taken(3);
     assert_eq!(content(&*medium, 3 * CHUNK_BYTES - 1, 2), b"\0b");
     medium.write(0, b"").expect("nothing");
-    has_taken(3, "nothing written");
+    assert_taken(3);
 }
 
 #[test]

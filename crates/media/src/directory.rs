@@ -111,7 +111,7 @@ pub(crate) fn map_opened(
     if options.explain_bus_errors {
         map.explain_bus_errors(data.file(), data.path());
     }
-    map.grow(len, |from, to| map.attach_file(data, protection, from, to))?;
+    map.grow(len, |from, to| map.attach_file(data.file(), protection, from, to))?;
     Ok(map)
 }
 

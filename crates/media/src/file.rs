@@ -26,6 +26,9 @@ const PAGE_BYTES: u64 = 4096;
 /// A killed process loses no acknowledged commit under any of these. They
 /// differ in what a power failure, or a crash of the operating system, may
 /// take.
+///
+/// The set is closed, so that a program can match on it: a further durability
+/// would come with a new major version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// A power failure takes no acknowledged commit. Concurrent commits share
@@ -142,7 +145,7 @@ impl FileMedium {
             Some(prefill) => prefill.ensure(to)?,
             None => self.file.allocate(from, to)?,
         }
-        self.contents.map.attach_file(&self.file, Protection::ReadOnly, from, to)
+        self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
     }
 
     fn shared_sync(&self) -> Result<(), MediumError> {

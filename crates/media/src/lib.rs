@@ -1,4 +1,5 @@
-//! Media: the places where contents survive.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds the media, the places where contents survive.
 //!
 //! The [`Medium`] trait is the seam: a mapping to read through, and calls to
 //! write, flush, fence and sync. [`DramMedium`] is plain memory,
@@ -6,7 +7,8 @@
 //! [`ViewMedium`] a file that must not be changed. [`MediumFactory`] is for
 //! media of other crates, which are made of [`parts`].
 //!
-//! This room knows nothing of tuples or transactions; see `docs/architecture.md`.
+//! This crate knows nothing of tuples or transactions; see
+//! `docs/architecture.md` in the repository.
 
 // Mapping memory, storing to it and flushing its lines is what this room is
 // for, and none of that can be said without `unsafe`. Every block names what
@@ -24,9 +26,6 @@ mod error;
 mod failure;
 mod file;
 mod group_sync;
-#[cfg(test)]
-#[path = "habits_test.rs"]
-mod habits;
 mod line_flush;
 mod map;
 mod medium;

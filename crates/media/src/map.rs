@@ -5,7 +5,6 @@
 
 use crate::MediumError;
 use crate::bus_error::Watch;
-use crate::data_file::DataFile;
 use crate::error::FullReason;
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::Mutex;
@@ -89,6 +88,7 @@ unsafe impl Send for Map {}
 // SAFETY: as for Send; `len` is atomic and growth is under a lock.
 unsafe impl Sync for Map {}
 
+#[expect(clippy::len_without_is_empty, reason = "`len` says how far the mapping goes")]
 impl Map {
     /// Reserves addresses and attaches nothing.
     ///
@@ -229,7 +229,7 @@ impl Map {
     /// Puts bytes `from..to` of `file` behind the same bytes of the reservation.
     pub(crate) fn attach_file(
         &self,
-        file: &DataFile,
+        file: &File,
         protection: Protection,
         from: u64,
         to: u64,
@@ -242,7 +242,7 @@ impl Map {
                 (to - from) as usize,
                 protection.access(),
                 protection.sharing() | libc::MAP_FIXED,
-                file.file().as_raw_fd(),
+                file.as_raw_fd(),
                 from as libc::off_t,
             )
         };

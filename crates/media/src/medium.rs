@@ -321,6 +321,17 @@ pub trait MediumExt: Medium {
         }
     }
 
+    /// Writes bytes and flushes them: they are durable after the next fence.
+    ///
+    /// # Errors
+    /// Those of [`Medium::write`].
+    #[inline]
+    fn write_flushed(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.write(offset, bytes)?;
+        self.flush(offset, bytes.len() as u64);
+        Ok(())
+    }
+
     /// Copies bytes at `offset` out, under the promises of a reader. Charges nothing.
     ///
     /// # Errors

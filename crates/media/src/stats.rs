@@ -12,6 +12,7 @@ macro_rules! statistics {
         /// reading to get what happened in between.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[non_exhaustive]
         pub struct MediumStats {
             $($(#[doc = $doc])+ $(#[cfg_attr(feature = "serde", serde($($serde)+))])? pub $field: u64,)+
         }

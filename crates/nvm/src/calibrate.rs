@@ -1,12 +1,11 @@
-//! The bandwidth of this machine's DRAM, and the one that an emulated memory reaches.
+//! The bandwidth of this machine's DRAM.
 
-use super::NvmMedium;
 use super::clock::RealClock;
 use super::config::NvmConfig;
 use super::model::{Bandwidth, Model};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::parts::{Contents, Map};
-use pantile_media::{MapOptions, Medium, MediumError, MediumExt};
+use pantile_media::{MapOptions, MediumError};
 use std::hint;
 use std::ptr;
 use std::sync::OnceLock;
@@ -14,52 +13,13 @@ use std::time::Instant;
 
 /// Bytes run over: more than a core's own caches hold, and more than the
 /// model takes to be cached.
-const AREA_BYTES: u64 = 16 * CHUNK_BYTES;
+pub(crate) const AREA_BYTES: u64 = 16 * CHUNK_BYTES;
 
 /// Bytes copied at once, from or to a place in the nearest cache.
-const PIECE_BYTES: usize = 4096;
-
-/// Bytes written between two looks at the emulator when it is measured.
-const WRITE_BYTES: usize = 64 << 10;
+pub(crate) const PIECE_BYTES: usize = 4096;
 
 /// Runs of which the fastest counts: disturbances only make a run slower.
-const RUNS: usize = 8;
-
-/// How far a bandwidth may be from the configured one before a figure that
-/// depends on it needs a warning.
-pub const DEVIATION_BOUND: f64 = 0.1;
-
-/// What an emulated memory reaches on this machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
-    /// Sequential reads, in bytes a second.
-    pub read: Reached,
-    /// Sequential writes, flushed and fenced, in bytes a second.
-    pub write: Reached,
-}
-
-impl Measured {
-    /// Whether neither deviates by more than [`DEVIATION_BOUND`].
-    pub fn is_within_bound(&self) -> bool {
-        [self.read, self.write].iter().all(|reached| reached.deviation().abs() <= DEVIATION_BOUND)
-    }
-}
-
-/// A bandwidth that was reached, and the one that was wanted.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reached {
-    /// Measured, in bytes a second.
-    pub bytes_per_s: f64,
-    /// DRAM's bandwidth by calibration times the configured share, in bytes a second.
-    pub wanted_bytes_per_s: f64,
-}
-
-impl Reached {
-    /// The share by which it is above what was wanted, negative if below.
-    pub fn deviation(self) -> f64 {
-        self.bytes_per_s / self.wanted_bytes_per_s - 1.0
-    }
-}
+pub(crate) const RUNS: usize = 8;
 
 /// DRAM's bandwidth as one core sees it; measured at the first call, in about 40 ms.
 ///
@@ -109,13 +69,13 @@ pub(crate) fn bookkeeping(config: NvmConfig) -> u64 {
 }
 
 /// Bytes a second of a run over the area.
-fn rate(run: impl FnOnce()) -> f64 {
+pub(crate) fn rate(run: impl FnOnce()) -> f64 {
     let start = Instant::now();
     run();
     AREA_BYTES as f64 / start.elapsed().as_secs_f64()
 }
 
-fn offsets(step: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn offsets(step: usize) -> impl Iterator<Item = usize> {
     (0..AREA_BYTES as usize).step_by(step)
 }
 
@@ -134,61 +94,12 @@ fn load_all(base: *const u8, piece: &mut [u8; PIECE_BYTES]) {
     }
 }
 
-fn load(base: *const u8, offset: usize, piece: &mut [u8; PIECE_BYTES]) {
+pub(crate) fn load(base: *const u8, offset: usize, piece: &mut [u8; PIECE_BYTES]) {
     // SAFETY: callers own an area of AREA_BYTES at `base` that no thread writes meanwhile.
     unsafe {
         ptr::copy_nonoverlapping(base.add(offset), piece.as_mut_ptr(), PIECE_BYTES);
     }
     hint::black_box(piece);
-}
-
-/// Measures what an emulated memory reaches, in about 100 ms: sequential
-/// writes with one fence at the end, and sequential reads, on one thread. What
-/// is wanted follows from the calibration that all emulated memories of this
-/// process use.
-///
-/// # Errors
-/// Those of [`NvmMedium::anonymous`].
-pub fn measure(config: NvmConfig) -> Result<Measured, MediumError> {
-    let medium = NvmMedium::anonymous(config)?;
-    medium.grow(AREA_BYTES)?;
-    // Not in turns: writes go past the cache, and DRAM's reads were measured
-    // with as much in the last level as finds room there.
-    let write = fastest(|| write_run(&medium))?;
-    let read = fastest(|| Ok(rate(|| read_all(&medium))))?;
-    let dram = dram()?;
-    Ok(Measured {
-        read: Reached { bytes_per_s: read, wanted_bytes_per_s: config.read_share * dram.read },
-        write: Reached { bytes_per_s: write, wanted_bytes_per_s: config.write_share * dram.write },
-    })
-}
-
-fn fastest(mut run: impl FnMut() -> Result<f64, MediumError>) -> Result<f64, MediumError> {
-    (0..RUNS).try_fold(0f64, |best, _| Ok(best.max(run()?)))
-}
-
-fn write_run(medium: &NvmMedium) -> Result<f64, MediumError> {
-    let bytes = vec![1u8; WRITE_BYTES];
-    let mut result = Ok(());
-    let reached = rate(|| result = write_all(medium, &bytes));
-    result.map(|()| reached)
-}
-
-fn write_all(medium: &NvmMedium, bytes: &[u8]) -> Result<(), MediumError> {
-    for offset in offsets(bytes.len()) {
-        medium.write(offset as u64, bytes)?;
-        medium.flush(offset as u64, bytes.len() as u64);
-    }
-    medium.fence()
-}
-
-fn read_all(medium: &NvmMedium) {
-    let mut piece = [0u8; PIECE_BYTES];
-    let cost = medium.facts().read_cost.as_ref();
-    for offset in offsets(PIECE_BYTES) {
-        load(medium.base(), offset, &mut piece);
-        cost.inspect(|cost| cost.charge(offset as u64, PIECE_BYTES as u64));
-    }
 }
 
 #[cfg(test)]

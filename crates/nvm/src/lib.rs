@@ -70,10 +70,11 @@ mod calibrate;
 mod clock;
 mod combine;
 mod config;
+mod measure;
 mod medium;
 mod model;
 mod per_thread;
 
-pub use calibrate::{DEVIATION_BOUND, Measured, Reached, measure};
 pub use config::NvmConfig;
+pub use measure::{DEVIATION_BOUND, Measured, Reached, measure};
 pub use medium::NvmMedium;

@@ -1,5 +1,5 @@
-//! Transfers between accounts from several threads: no money appears or
-//! disappears, not even for a reader in the middle of it.
+//! Several threads transfer money between accounts. The sum of all balances
+//! stays the same, also for readers that run beside them.
 //!
 //! `cargo run -p pantile --example bank_transfer`
 
@@ -33,13 +33,13 @@ fn total(db: &Database, accounts: &Table) -> Result<i64> {
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let place = tempfile::tempdir()?;
-    let db = Database::open(place.path())?;
+    let dir = tempfile::tempdir()?;
+    let db = Database::open(dir.path())?;
     let accounts = db.create_table(
         TableDef::new("accounts").column("id", Type::U64).column("balance", Type::I64).primary_key(["id"]),
     )?;
     db.run(|txn| (0..ACCOUNTS).try_for_each(|id| txn.insert(&accounts, &[id.into(), 100i64.into()])))?;
-    println!("{ACCOUNTS} accounts, {} in all", total(&db, &accounts)?);
+    println!("{ACCOUNTS} accounts hold {} in all", total(&db, &accounts)?);
 
     thread::scope(|scope| {
         for teller in 0..TELLERS {
@@ -48,7 +48,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                 for n in 0..TRANSFERS {
                     let (from, to) = ((teller * 7 + n) % ACCOUNTS, (teller + n * 3 + 1) % ACCOUNTS);
                     if from != to {
-                        // Runs again by itself when another teller stands in the way.
+                        // `run` starts the transfer again when it conflicts with another one.
                         db.run(|txn| transfer(txn, accounts, from, to, 30)).expect("a transfer");
                     }
                 }
@@ -59,13 +59,13 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         }
     });
     let stats = db.stats();
-    println!("{} commits, and {} tries that met a conflict and ran again", stats.commits, stats.aborts);
+    println!("{} commits; {} attempts met a conflict and ran again", stats.commits, stats.aborts);
 
     drop(accounts);
     db.close()?;
-    let db = Database::open(place.path())?;
+    let db = Database::open(dir.path())?;
     let sum = total(&db, &db.table("accounts")?)?;
     assert_eq!(sum, 100 * ACCOUNTS as i64);
-    println!("closed and opened again: still {sum} in all");
+    println!("after closing and opening again they still hold {sum}");
     Ok(())
 }

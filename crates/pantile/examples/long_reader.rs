@@ -1,5 +1,5 @@
-//! A long analytical reader beside writers. At a safe snapshot it waits for
-//! nobody, makes nobody fail, and sees one moment from beginning to end.
+//! A long report beside writers. It reads at a safe snapshot: it never waits,
+//! makes no writer fail, and sees the same moment from beginning to end.
 //!
 //! `cargo run -p pantile --example long_reader`
 
@@ -11,7 +11,7 @@ use pantile::{Database, Durability, Options, Range, Result, Table, TableDef, Typ
 
 const ITEMS: u64 = 2000;
 
-/// Moves pieces from one item to another: the sum stays.
+/// Moves one piece from one item to another, so the sum stays the same.
 fn restock(db: &Database, stock: &Table, n: u64) -> Result<()> {
     db.run(|txn| {
         for (item, change) in [(n * 17 % ITEMS, -1i64), (n * 31 % ITEMS, 1)] {
@@ -26,9 +26,9 @@ fn restock(db: &Database, stock: &Table, n: u64) -> Result<()> {
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let place = tempfile::tempdir()?;
-    // Without a sync for each commit, so that much happens beside the reader.
-    let db = Options::new().durability(Durability::None).open(place.path())?;
+    let dir = tempfile::tempdir()?;
+    // Commits do not wait for a sync, so that many happen beside the reader.
+    let db = Options::new().durability(Durability::None).open(dir.path())?;
     let stock = db.create_table(
         TableDef::new("stock").column("item", Type::U64).column("pieces", Type::I64).primary_key(["item"]),
     )?;
@@ -49,26 +49,26 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                 })
             })
             .collect();
-        let read = || -> Result<Vec<i64>> {
-            // Let the load go by, so that the snapshot has it.
+        let report = || -> Result<Vec<i64>> {
+            // By now the snapshot is newer than the first rows.
             thread::sleep(Duration::from_millis(10));
-            let report = db.begin_safe_snapshot()?;
-            println!("the snapshot is {:?} old as the report begins", report.age());
+            let snapshot = db.begin_safe_snapshot()?;
+            println!("when the report begins, its snapshot is {:?} old", snapshot.age());
             let mut sums = Vec::new();
             for _ in 0..5 {
-                let pieces = report.scan(&stock, Range::all())?.map(|row| row?.get::<i64>(1));
+                let pieces = snapshot.scan(&stock, Range::all())?.map(|row| row?.get::<i64>(1));
                 sums.push(pieces.sum::<Result<i64>>()?);
                 thread::sleep(Duration::from_millis(60));
             }
-            println!("and {:?} old as it ends", report.age());
+            println!("when it ends, the snapshot is {:?} old", snapshot.age());
             Ok(sums)
         };
-        let sums = read();
+        let sums = report();
         done.store(true, Ordering::Relaxed);
         (sums, writers.into_iter().map(|w| w.join().expect("a writer")).sum::<Result<u64>>())
     });
     let (sums, written) = (sums?, written?);
-    println!("{written} commits meanwhile; the report's sums: {sums:?}");
+    println!("{written} commits ran beside it; its sums are {sums:?}");
     assert!(written > 0 && sums.iter().all(|&sum| sum == 50 * ITEMS as i64));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Makes the stored database that `tests/engine/format` reads, as it is when the
-//! format changes and its version with it.
+//! Makes the stored database that the tests in `tests/engine/format` read. Run
+//! it when the format changes, and its version with it.
 //!
 //! `cargo run -p pantile --example make_format_fixture -- FILE` writes the
 //! database, without its zeros, to FILE.
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = place.path().join("db");
     fixture::make(&path)?;
     let mut data = std::fs::read(path.join("pantile.data"))?;
-    // What has been written ahead of use is not part of it.
+    // Space that was written ahead of use is not part of the database.
     let used = data.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
     data.truncate(used.next_multiple_of(2 << 20));
     let stored = image_file::encode(&data);

@@ -1,15 +1,15 @@
-//! A secondary index: made over rows that are there, kept by updates, and
-//! unique where that is asked for.
+//! Secondary indexes: built over rows that exist, kept up to date by updates,
+//! and unique if you ask for it.
 //!
 //! `cargo run -p pantile --example secondary_index`
 
 use std::ops::Bound;
 
-use pantile::{Database, Error, IndexDef, Range, Result, TableDef, Type};
+use pantile::{Database, Error, IndexDef, Range, Result, TableDef, Type, Value};
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let place = tempfile::tempdir()?;
-    let db = Database::open(place.path())?;
+    let dir = tempfile::tempdir()?;
+    let db = Database::open(dir.path())?;
     let books = db.create_table(
         TableDef::new("books")
             .column("id", Type::U32)
@@ -35,8 +35,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let by_shelf = db.create_index(&books, IndexDef::unique("by_shelf", ["shelf"]))?;
 
     let up_to_1970 = [1970i16.into()];
-    // NULL sorts first: leave it out by beginning after it.
-    let range = Range::all().from(Bound::Excluded(&[pantile::Value::Null])).to(Bound::Included(&up_to_1970));
+    // NULL sorts first. The range begins after it.
+    let range = Range::all().from(Bound::Excluded(&[Value::Null])).to(Bound::Included(&up_to_1970));
     let txn = db.begin_read()?;
     let titles: Vec<&str> =
         txn.scan_index(&by_year, range)?.map(|row| row?.get("title")).collect::<Result<_>>()?;
@@ -55,9 +55,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     assert_eq!(first.get::<u32>("id")?, 3);
     drop(txn);
 
-    let taken = db.run(|txn| txn.update(&books, &[5u32.into()], &[(3, "A1".into())]));
-    assert!(matches!(taken, Err(Error::DuplicateKey { .. })));
-    println!("refused: {}", taken.expect_err("the shelf is taken"));
+    let refused = db.run(|txn| txn.update(&books, &[5u32.into()], &[(3, "A1".into())]));
+    assert!(matches!(refused, Err(Error::DuplicateKey { .. })));
+    println!("refused: {}", refused.expect_err("the shelf is taken"));
     let txn = db.begin_read()?;
     let on_a1 = txn.get_by_index(&by_shelf, &["A1".into()])?.expect("a book");
     assert_eq!(on_a1.get::<u32>("id")?, 2);

@@ -1,27 +1,169 @@
-//! Pantile: an embedded, durable, serializable transactional store.
+//! Pantile is an embedded database for transactions. It is a library: it stores tables of typed rows, with primary keys
+//! and secondary indexes, in a directory that one process opens. Transactions are serializable by default, and a commit
+//! is durable when it returns. Every change makes a new version of a row, so long readers see one consistent state
+//! while others write. There is no log: each row is written once.
 //!
-//! Start with [`Database::open`], create a table with
-//! [`Database::create_table`], and run transactions with [`Database::run`] or
-//! [`Database::begin`].
+//! ```
+//! use pantile::{Database, IndexDef, Range, TableDef, Type};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let dir = tempfile::tempdir()?;
+//! let db = Database::open(dir.path())?;
+//! let orders = db.create_table(
+//!     TableDef::new("orders")
+//!         .column("id", Type::U64)
+//!         .column("customer", Type::U32)
+//!         .column("cents", Type::I64)
+//!         .primary_key(["id"])
+//!         .index(IndexDef::new("by_customer", ["customer"])),
+//! )?;
+//!
+//! // Both rows are committed, or neither. `run` starts again after a conflict.
+//! db.run(|txn| {
+//!     txn.insert(&orders, &[1u64.into(), 7u32.into(), 1250i64.into()])?;
+//!     txn.insert(&orders, &[2u64.into(), 7u32.into(), 300i64.into()])
+//! })?;
+//!
+//! // By primary key.
+//! let txn = db.begin_read()?;
+//! let order = txn.get(&orders, &[1u64.into()])?.expect("order 1 exists");
+//! assert_eq!(order.get::<i64>("cents")?, 1250);
+//!
+//! // By index.
+//! let by_customer = orders.index("by_customer")?;
+//! let mut total = 0;
+//! for order in txn.scan_index(&by_customer, Range::prefix(&[7u32.into()]))? {
+//!     total += order?.get::<i64>("cents")?;
+//! }
+//! assert_eq!(total, 1550);
+//! drop(txn);
+//! db.close()?;
+//!
+//! // Everything is there when the database is opened again.
+//! let db = Database::open(dir.path())?;
+//! assert_eq!(db.table("orders")?.name(), "orders");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! 1. [`Database`] opens, creates tables and begins transactions. [`Options`] sets how it opens.
+//! 2. [`TableDef`], [`ColumnDef`], [`Type`] and [`IndexDef`] define a table. [`Table`] and [`Index`] are handles.
+//! 3. [`Transaction`] reads and writes. Rows are given as [`Value`]s and come back as [`Row`]s; [`Range`] says what to
+//!    scan.
+//! 4. [`Error`] and [`Conflict`] say what went wrong.
+//! 5. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
+//! 6. [`tools`] checks the files of a closed database, [`stats`] has what a running one counts, [`media`] is for media
+//!    of other crates, and [`lab`] is for tests and measurements.
+//!
+//! # Durability
+//!
+//! [`Options::durability`] says when a commit is acknowledged.
+//!
+//! | [`Durability`] | a commit returns | a power failure loses |
+//! | --- | --- | --- |
+//! | `Sync` (default) | when it is durable; concurrent commits share a sync | no acknowledged commit |
+//! | `Group` | the same; it may wait up to 500 µs for others to share its sync | no acknowledged commit |
+//! | `None` | before it is durable | the newest commits; a consistent earlier state is left, usually of the last second |
+//!
+//! `Group` gives the same guarantee as `Sync` and pays when many threads commit at once. A process that is killed loses
+//! no acknowledged commit under any of them. If a sync fails, the database takes no more commits, and reads go on
+//! ([`Error::MediumFailed`]).
+//!
+//! # Isolation
+//!
+//! Each transaction chooses its level ([`TransactionOptions::isolation`]). Levels can be mixed.
+//!
+//! | [`Isolation`] | reads show | lets through |
+//! | --- | --- | --- |
+//! | `Serializable` (default) | the moment at which the transaction began | nothing: transactions are as if run one by one, in an order that agrees with real time |
+//! | `Snapshot` | the moment at which the transaction began | write skew, also by phantoms, and the read-only anomaly |
+//! | `ReadCommitted` | the moment at which the statement began | these, and read skew and lost updates |
+//!
+//! No level shows uncommitted data or half a commit. At read committed, [`Transaction::modify`] and
+//! [`Transaction::get_for_update`] prevent lost updates of a row. The file `docs/isolation.md` in the repository lists
+//! every anomaly with the test that shows it.
+//!
+//! # Fresh reads and safe snapshots
+//!
+//! [`Database::begin_read`] sees every commit that was acknowledged before it. Its reads can wait for an older writer,
+//! or make one start again. [`Database::begin_safe_snapshot`] reads a state from before every writer that is running.
+//! Its reads never wait and never fail because of others, and no writer notices it. Take a fresh transaction to see
+//! what another has just committed, and a safe snapshot for long reports.
+//!
+//! # Errors and trying again
+//!
+//! The message of an [`Error`] says what happened, what is still true and what to do. A call that failed has changed
+//! nothing, unless its message says otherwise. [`Error::is_retryable`] returns whether the whole transaction can
+//! succeed when it runs again. [`Database::run`] does that by itself, so its closure may run several times; [`Retry`]
+//! does it for a loop of your own. [`ConflictPolicy`] says how long a call waits for a lock: a second by default.
+//!
+//! # Medium
+//!
+//! | [`Options::medium`] | what it is | choose it for |
+//! | --- | --- | --- |
+//! | [`MediumKind::File`] (default) | a file in the database's directory | disks and SSDs |
+//! | [`MediumKind::Dax`] | the same file, on persistent memory mounted with `dax=always` | persistent memory; every commit is durable |
+//! | [`MediumKind::Dram`] | memory, freed with the last handle | tests, caches |
+//! | [`Options::custom_medium`] | a medium of another crate | see [`media`] |
+//!
+//! # Space
+//!
+//! Old versions are garbage once no transaction can see them. The collector frees them in whole blocks, a little after
+//! each commit, and gives empty space back to the system. What keeps garbage is a transaction that stays open: while it
+//! runs, every version that it may read stays, and so do 16 bytes of memory for each version written beside it.
+//! [`GcOptions`] sets how eagerly the collector works, [`Options::max_bytes`] limits the medium, and
+//! [`Database::stats`] counts what is live, obsolete and free.
+//!
+//! # Limits
+//!
+//! | what | limit |
+//! | --- | --- |
+//! | transactions open at once | 1,024 |
+//! | rows written by one transaction | 16,777,215, pieces of values out of line included |
+//! | row in line; longer values move out of line | 65,535 bytes |
+//! | value out of line | 4 GB |
+//! | index key, encoded | 3,064 bytes |
+//! | rows of a table | 2^40 |
+//! | columns of a table | 4,096 |
+//! | definition of a table, encoded | 60,000 bytes |
+//! | medium | 1 TB of address space |
+//!
+//! Indexes are kept in memory: about 28 bytes for each row of a table with one index.
+//!
+//! # Threads and processes
+//!
+//! [`Database`], [`Table`] and [`Index`] are handles: cloning them is cheap, and any number of threads can use them. A
+//! [`Transaction`] can move to another thread, but one thread uses it at a time. One process at a time opens a
+//! database, once; a second opening fails with [`Error::AlreadyOpen`].
+//!
+//! ```
+//! # use pantile::*;
+//! fn shared<T: Clone + Send + Sync>() {}
+//! fn movable<T: Send>() {}
+//! (shared::<Database>(), shared::<Table>(), shared::<Index>(), movable::<Transaction>());
+//! ```
+//!
+//! # Platform and features
+//!
+//! Linux on x86-64 is what is tested. The feature `serde`, off by default, makes statistics and reports serializable.
+//! The format on the medium may change until version 1.
+//!
+//! # More to read
+//!
+//! In the repository: `crates/pantile/examples` for whole programs, `docs/design.md` for why it is correct,
+//! `docs/isolation.md` for isolation and conflicts, `docs/format.md` for the bytes on the medium, and
+//! `docs/architecture.md` for the code.
 
 mod api;
 mod engine;
-mod tools;
+pub mod tools;
 mod transactions;
 mod types;
 
 pub use api::database::Database;
 pub use engine::table::{Index, Table};
-pub use pantile_base::Timestamp;
-pub use pantile_cc::{ClockSource, SimulatedTime};
-pub use pantile_media::{Durability, Medium, MediumFactory, MediumStats};
-pub use pantile_reclaim::{Collector, CollectorStats, GcOptions, Pacing};
-pub use tools::check::{CheckReport, check};
-pub use tools::findings::{Finding, Location, Severity};
-pub use tools::inspect::{
-    BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
-};
-pub use tools::options::{CheckOptions, CheckStep};
 pub use transactions::retry::Retry;
 pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;
@@ -33,5 +175,127 @@ pub use types::options::{
 };
 pub use types::row::{ColumnRef, FromValue, Micros, Row};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
-pub use types::stats::{Chains, Recovery, Stats, TableSpace};
 pub use types::value::{Decimal, Value};
+
+/// Orders transactions: a later one has a greater timestamp.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let first = db.begin()?.commit()?;
+/// let second = db.begin()?.commit()?;
+/// assert!(Timestamp::ZERO < first && first < second);
+/// # Ok::<(), Error>(())
+/// ```
+pub use pantile_base::Timestamp;
+/// When a commit returns, and what a power failure can take then.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use pantile::{Durability, Options};
+/// let db = Options::new().durability(Durability::Group).open(dir.path())?;
+/// # Ok::<(), pantile::Error>(())
+/// ```
+pub use pantile_media::Durability;
+pub use pantile_reclaim::Collector;
+/// How eagerly the collector frees space.
+///
+/// ```
+/// # use pantile::*;
+/// let gc = GcOptions { space_target: 1.1, pacing: Pacing::Adaptive, ..GcOptions::default() };
+/// let db = Options::new().medium(MediumKind::Dram).gc(gc).open("unused")?;
+/// # Ok::<(), Error>(())
+/// ```
+pub use pantile_reclaim::GcOptions;
+pub use pantile_reclaim::Pacing;
+
+#[doc(no_inline)]
+pub use lab::SimulatedTime;
+#[doc(no_inline)]
+pub use media::{Medium, MediumExt};
+#[doc(no_inline)]
+pub use stats::Stats;
+#[doc(no_inline)]
+pub use tools::{CheckOptions, check, inspect};
+
+/// What a database counts and measures.
+///
+/// ```
+/// use pantile::{Database, Stats, stats::{Chains, CollectorStats, MediumStats, Recovery, TableSpace}};
+/// # use pantile::{MediumKind, Options, TableDef, Type};
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let pets = db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+/// db.run(|txn| txn.insert(&pets, &[1u32.into()]))?;
+///
+/// let stats: Stats = db.stats();
+/// assert!(stats.obsolete_bytes + stats.free_bytes <= stats.medium_bytes);
+/// let medium: MediumStats = stats.medium;
+/// assert!(medium.bytes_written > 0);
+/// let collector: CollectorStats = stats.collector;
+/// assert_eq!(collector.blocks_reclaimed, 0);
+///
+/// let spaces: Vec<TableSpace> = db.space_by_table();
+/// assert!(spaces.iter().any(|space| space.table == "pets" && space.contents == 1));
+/// let chains: Chains = db.chains(1000);
+/// assert_eq!(chains.max, 1);
+/// let recovery: Recovery = db.recovery();
+/// assert_eq!(recovery.tuples, 0);
+/// # Ok::<(), pantile::Error>(())
+/// ```
+pub mod stats {
+    pub use pantile_media::MediumStats;
+    pub use pantile_reclaim::CollectorStats;
+
+    pub use crate::types::stats::{Chains, Recovery, Stats, TableSpace};
+}
+
+/// The medium beneath a database, and media of other crates.
+///
+/// An application needs none of this. A crate that offers a medium implements
+/// [`MediumFactory`](media::MediumFactory) and [`Medium`] with the crate `pantile-media`, which has
+/// the parts that media are made of. [`Options::custom_medium`] takes the factory.
+///
+/// ```
+/// use std::path::Path;
+/// use std::sync::Arc;
+/// use pantile::Options;
+/// use pantile::media::{Medium, MediumFactory};
+/// use pantile_media::{DirectoryOptions, DramMedium, MediumError};
+///
+/// /// Memory that takes no more than 100 MB.
+/// #[derive(Debug)]
+/// struct SmallMemory;
+///
+/// impl MediumFactory for SmallMemory {
+///     fn open(&self, _: &Path, options: DirectoryOptions) -> Result<Arc<dyn Medium>, MediumError> {
+///         let map = pantile_media::MapOptions { max_bytes: Some(100 << 20), ..options.map };
+///         Ok(DramMedium::new(map)?)
+///     }
+/// }
+///
+/// let db = Options::new().custom_medium(SmallMemory).open("unused")?;
+/// assert_eq!(db.medium().facts().limit, 100 << 20);
+/// # Ok::<(), pantile::Error>(())
+/// ```
+pub mod media {
+    pub use pantile_media::{Medium, MediumExt, MediumFactory};
+}
+
+/// For tests and measurements: time that a program controls, and where
+/// timestamps come from.
+///
+/// ```
+/// use std::time::Duration;
+/// use pantile::lab::{ClockSource, SimulatedTime};
+/// use pantile::{MediumKind, Options};
+/// let time = SimulatedTime::default();
+/// let db = Options::new().medium(MediumKind::Dram).simulated_time(time.clone()).open("unused")?;
+/// assert_eq!(db.clock_source(), ClockSource::SharedCounter);
+/// let report = db.begin_read()?;
+/// time.advance(Duration::from_secs(3600));
+/// assert!(report.age() > Duration::from_secs(3599));
+/// # Ok::<(), pantile::Error>(())
+/// ```
+pub mod lab {
+    pub use pantile_cc::{ClockSource, SimulatedTime};
+}

@@ -6,7 +6,7 @@ use pantile_bench::load::{Context, Silent};
 use pantile_bench::machine;
 
 use crate::measurement::Measurement;
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, not_built_in};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,11 +26,6 @@ pub trait Runner {
 
     /// Executes the run once. `stop` is raised to end it early.
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
-}
-
-/// The reason given for a collector that the engine does not have.
-pub fn not_built_in(collector: &str) -> String {
-    format!("{collector} is not built in")
 }
 
 /// The engine, driven through the benchmarks.

@@ -6,7 +6,6 @@ use pantile::{Durability, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Medium, Settings, Variant};
 
-use crate::engine::not_built_in;
 use crate::workload::Work;
 
 /// The seed of all runs. Their data and transactions are the same.
@@ -142,6 +141,11 @@ impl RunSpec {
 /// Ten commits for each millisecond.
 fn epoch_commits(period: f64) -> u64 {
     (period * 10.0).round().max(1.0) as u64
+}
+
+/// The reason given for a collector that the engine does not have.
+pub fn not_built_in(collector: &str) -> String {
+    format!("{collector} is not built in")
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@ use std::hash::{Hash, Hasher};
 
 use crate::{GcOptions, NoGc, Reclaimer, TbCollect};
 
-/// What there is to know about a collector before it works.
+/// What is known about a collector before it works.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// The name by which commands and records know it.
+    /// The name that commands and records use for it.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub about: &'static str,
-    /// Makes it; the number is how many sets of queues it should have.
+    /// Makes it. The number is how many sets of queues it should have.
     pub build: fn(GcOptions, usize) -> Box<dyn Reclaimer>,
 }
 
-/// Which collector frees the space of versions that nobody can see.
+/// Which collector frees the space of versions that no transaction can see.
 ///
-/// This is a handle to a [`Description`], so a crate that has a collector of
-/// its own makes a constant of this type, which can be given to the engine like
-/// those below. Two handles are equal if their names are.
+/// This is a handle to a [`Description`]. A crate with a collector of its own
+/// makes a constant of this type, which can be given to the engine like those
+/// below. Two handles are equal if their names are equal.
 ///
 /// ```
 /// use pantile_reclaim::Collector;
@@ -36,15 +36,15 @@ impl Collector {
         build: |options, shards| Box::new(TbCollect::new(options, shards)),
     });
 
-    /// TB-Collect as it was published: writes the header of a block to the
-    /// medium with every update of one of its versions.
+    /// TB-Collect as it was published: every update of a version writes the
+    /// header of its block to the medium.
     pub const TB_COLLECT_EAGER: Self = Self::new(&Description {
         name: "tb-collect-eager",
-        about: "tb-collect as published, with a header write for each update",
+        about: "tb-collect as published, with a block header written for each update",
         build: |options, shards| Box::new(TbCollect::eager(options, shards)),
     });
 
-    /// No collector: the space of old versions is never used again.
+    /// No collector: the space of old versions is never reused.
     pub const NONE: Self =
         Self::new(&Description { name: "none", about: "frees nothing", build: |_, _| Box::new(NoGc) });
 
@@ -53,12 +53,12 @@ impl Collector {
         Self(description)
     }
 
-    /// The name by which commands and records know it.
+    /// The name that commands and records use for it.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub const fn about(self) -> &'static str {
         self.0.about
     }

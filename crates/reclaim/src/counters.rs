@@ -1,4 +1,5 @@
-//! What a collector has done: counters, and the statistics that readers get.
+//! What a collector has done: its counters, and the statistics that are read
+//! from them.
 
 use std::time::Duration;
 
@@ -7,30 +8,32 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 /// Defines the statistics once: fields for readers, and the counters behind them.
 macro_rules! statistics {
     (
-        counters { $($(#[doc = $counter_doc:literal])+ $counter:ident,)+ }
+        counters { $($(#[doc = $counter_doc:literal])+ $(#[serde($($serde:tt)+)])? $counter:ident,)+ }
         maxima { $($(#[doc = $maximum_doc:literal])+ $maximum:ident,)+ }
         gauges { $($(#[doc = $gauge_doc:literal])+ $gauge:ident,)+ }
     ) => {
-        /// What a collector has done since the database was opened, and what waits.
+        /// What a collector has done since the database was opened, and what is
+        /// waiting.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[non_exhaustive]
         pub struct CollectorStats {
-            $($(#[doc = $counter_doc])+ pub $counter: u64,)+
+            $($(#[doc = $counter_doc])+ $(#[cfg_attr(feature = "serde", serde($($serde)+))])? pub $counter: u64,)+
             $($(#[doc = $maximum_doc])+ pub $maximum: u64,)+
             $($(#[doc = $gauge_doc])+ pub $gauge: u64,)+
         }
 
         impl CollectorStats {
             /// What happened after `earlier` was read: counters as differences,
-            /// everything else as it is now.
+            /// all other values as they are now.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($counter: self.$counter.saturating_sub(earlier.$counter),)+ ..*self }
             }
         }
 
-        /// Counts what a collector has done. Written once per step or block, so shared
-        /// cache lines do not matter.
+        /// Counts what a collector has done. Written once per step or block, so
+        /// shared cache lines do not matter.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($(#[doc = $counter_doc])+ pub $counter: AtomicU64,)+
@@ -38,7 +41,8 @@ macro_rules! statistics {
         }
 
         impl Counters {
-            /// The counters as statistics; what waits is left at zero.
+            /// The counters as statistics. The values of what is waiting are
+            /// left at zero.
             pub fn snapshot(&self) -> CollectorStats {
                 CollectorStats {
                     $($counter: self.$counter.load(Ordering::Relaxed),)+
@@ -54,25 +58,30 @@ statistics! {
     counters {
         /// Blocks freed.
         blocks_reclaimed,
-        /// The part of `blocks_reclaimed` that was bypassed by a transaction that
-        /// had begun before them and still ran (TB-Collect 4.4, second case).
+        /// The part of `blocks_reclaimed` that was bypassed by a transaction
+        /// that had begun before the blocks and still ran (TB-Collect 4.4,
+        /// second case).
+        #[serde(rename = "blocks_passed_over")]
         blocks_bypassed,
         /// The part of `blocks_reclaimed` that was compacted because space was
-        /// short, before theta of it had been superseded.
+        /// short, before theta of the block had been superseded.
         blocks_compacted,
         /// Old versions whose space was freed.
         versions_reclaimed,
         /// Live versions copied out of blocks.
         survivors_relocated,
-        /// Versions visited by following a chain, a background thread's included.
+        /// Versions visited by following a chain, including visits by a
+        /// background thread.
         versions_traversed,
-        /// Tombstones found to hide nothing any more.
+        /// Tombstones that were found to hide nothing any more.
         tombstones_dropped,
-        /// Tiles dropped because every version of their block is visible to all.
+        /// Tiles that were dropped because every version of their block is
+        /// visible to all transactions.
         tiles_dropped,
         /// Block headers written to the medium.
         headers_written,
-        /// How often a committing thread did some of the collector's work.
+        /// Number of times that a committing thread did some of the collector's
+        /// work.
         steps,
     }
     maxima {
@@ -80,24 +89,28 @@ statistics! {
         pause_us_max,
     }
     gauges {
-        /// Waiting now in `gc_pending_queue`s: blocks that are obsolete for the most part.
+        /// Waiting now in `gc_pending_queue`s: blocks that are mostly obsolete.
         pending_blocks,
-        /// Waiting now in `local_gc_queue`s: blocks that nobody can see into.
+        /// Waiting now in `local_gc_queue`s: blocks that no transaction can see
+        /// into.
         queued_blocks,
         /// Now in `local_gc_queue_frozen`s: blocks being emptied and freed.
         frozen_blocks,
         /// Waiting now in `long_tx_gc_queue`s: blocks that a long transaction bypasses.
         long_tx_blocks,
-        /// Tiles kept now for chains that long transactions walk, without their blocks.
+        /// Orphaned tiles that are kept now for chains that long transactions
+        /// walk.
         kept_tiles,
-        /// Blocks that a `local_gc_queue` may hold at present before it is worked off.
+        /// Blocks that a `local_gc_queue` may hold at present before it is
+        /// processed.
         queue_capacity,
-        /// Old versions that wait one by one, in the lists of collectors that free
-        /// versions and not blocks.
+        /// Old versions that wait one by one, in the lists of collectors that
+        /// free versions instead of blocks.
         waiting_versions,
         /// DRAM of everything that waits, in bytes.
         queue_bytes,
-        /// Deleted tuples whose tombstones wait now until nothing is left to hide.
+        /// Deleted tuples whose tombstones wait now until they hide nothing any
+        /// more.
         waiting_tombstones,
     }
 }
@@ -108,12 +121,12 @@ pub fn add(counter: &AtomicU64, by: u64) {
 }
 
 impl Counters {
-    /// Adds block headers that were written to the medium.
+    /// Counts block headers that were written to the medium.
     pub fn headers_written(&self, by: u64) {
         add(&self.headers_written, by);
     }
 
-    /// Adds a step that took this long.
+    /// Counts a step that took this long.
     pub fn step(&self, took: Duration) {
         add(&self.steps, 1);
         self.pause_us_max.fetch_max(took.as_micros() as u64, Ordering::Relaxed);

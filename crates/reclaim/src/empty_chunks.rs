@@ -5,17 +5,18 @@ use pantile_store::{RetiredChunk, StoreError};
 use crate::Context;
 
 /// Chunks that hold nothing any more, on their way to other tables and size
-/// classes, or back to the system.
+/// classes or back to the system.
 #[derive(Default)]
 pub struct EmptyChunks {
-    /// Taken apart; threads may still be looking at their descriptions.
+    /// Chunks that have been taken apart. Threads may still be looking at their
+    /// descriptions.
     retired: Vec<(Grace, RetiredChunk)>,
 }
 
 impl EmptyChunks {
-    /// Takes apart one more chunk if it is time, or every empty one if `all`,
-    /// and sends on those that no thread is looking at. `is_over` returns
-    /// whether everything that ran at a time has ended.
+    /// Takes apart one more chunk if one is due, or every empty chunk if `all`,
+    /// and passes on the chunks that no thread is looking at. `is_over` returns
+    /// whether everything that ran at a given time has ended.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.

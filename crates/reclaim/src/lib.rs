@@ -1,14 +1,17 @@
-//! Reclamation: what happens to versions that nobody can see any more.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds reclamation: how the space of versions that no transaction can see is
+//! reused.
 //!
-//! Every collector implements one trait, [`Reclaimer`]. The engine tells the
-//! collector what a commit has superseded and calls it after each commit; the
-//! collector decides what to free. No collector can lose data: the store
+//! Every collector implements one trait, [`Reclaimer`]. The engine reports to
+//! the collector what a commit has superseded, and calls it after each commit.
+//! The collector decides what to free. No collector can lose data: the store
 //! frees a block only if everything in it has a durable successor or copy.
 //!
-//! Here are TB-Collect, which is the default, and no collector at all. Others
-//! come from other crates as constants of the type [`Collector`];
-//! `docs/collectors.md` shows how to add one.
+//! This crate contains TB-Collect, which is the default, and `none`, which
+//! frees nothing. Other crates add collectors as constants of the type
+//! [`Collector`]; `docs/collectors.md` in the repository shows how.
 
+mod blocks;
 mod collector;
 mod counters;
 mod empty_chunks;
@@ -23,7 +26,7 @@ pub use none::NoGc;
 pub use options::{GcOptions, Pacing};
 pub use tb_collect::TbCollect;
 
-/// Parts of collectors, for those in other crates.
+/// Parts that collectors in other crates use.
 pub mod parts {
     pub use crate::counters::{Counters, add};
     pub use crate::empty_chunks::EmptyChunks;
@@ -44,23 +47,24 @@ pub struct OldVersion {
     pub table: TableId,
     /// The tuple that it is a version of.
     pub tuple: TupleId,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// When it began.
+    /// Its `begin_ts`.
     pub begin_ts: Timestamp,
-    /// When its successor began: no reader at or above this sees it.
+    /// The `begin_ts` of its successor: no reader at or above this sees the
+    /// version.
     pub end_ts: Timestamp,
-    /// Whether its successor is linked to it. The tombstone that is
-    /// remembered under the id of a new tuple is in no chain.
+    /// Whether its successor is linked to it. The tombstone that is remembered
+    /// under the id of a new tuple is in no chain.
     pub linked: bool,
 }
 
-/// A chain that a commit has made longer by one version.
+/// A chain that a commit has extended by one version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LongerChain {
-    /// The new version, which nobody finds yet.
+    /// The new version, which no reader finds yet.
     pub newest: Address,
-    /// The version that it supersedes, and is linked to.
+    /// The version that the new one supersedes and is linked to.
     pub old: OldVersion,
 }
 
@@ -69,47 +73,47 @@ pub struct LongerChain {
 pub enum Visit {
     /// It took place.
     Done,
-    /// A transaction holds the tuple: try again later.
+    /// A transaction has locked the tuple; try again later.
     Busy,
     /// The table has been dropped.
     Dropped,
 }
 
-/// The engine's tuples, as far as collectors must know them.
+/// The engine's tuples, as far as collectors need them.
 pub trait Tuples {
     /// Whether the table exists. The engine frees the blocks of dropped tables.
     fn exists(&self, table: TableId) -> bool;
 
-    /// Asks the CPU to fetch what the calls below look at.
+    /// Asks the CPU to fetch what the methods below look at.
     fn prefetch(&self, table: TableId, tuple: TupleId);
 
     /// Whether the tuple's newest version is the one at `address` and the
     /// tuple is not locked.
     fn is_newest(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
 
-    /// Makes the copy at `to` the tuple's newest version in place of the one
-    /// at `from`, if that is still the newest and not locked. Returns whether
-    /// it did.
+    /// Makes the copy at `to` the tuple's newest version in place of the one at
+    /// `from`, if that is still the newest and not locked. Returns whether it
+    /// did.
     fn relocate(&self, table: TableId, tuple: TupleId, from: Address, to: Address) -> bool;
 
     /// Calls `visit` with the tuple's newest version, from which its chain can
-    /// be walked, while nobody else changes the chain. The caller has pinned
-    /// its slot.
+    /// be walked, while no other thread changes the chain. The caller has
+    /// pinned its transaction slot.
     fn visit_chain(&self, table: TableId, tuple: TupleId, visit: &mut dyn FnMut(Address)) -> Visit;
 
-    /// Forgets where the tombstone of a tuple with a free id is. Returns
-    /// whether it was at `address`.
+    /// Forgets the address of the tombstone of a tuple whose id is free.
+    /// Returns whether the tombstone was at `address`.
     fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
 
-    /// How many tuples have a free id and a tombstone.
+    /// Number of tuples that have a free id and a tombstone.
     fn waiting_tombstones(&self) -> u64;
 
-    /// Bytes of the newest versions of all tuples.
+    /// The bytes of the newest versions of all tuples.
     fn live_bytes(&self) -> u64;
 }
 
-/// What a collector works with. The slot is that of a running transaction of
-/// the calling thread.
+/// What a collector works with. The transaction slot is that of a running
+/// transaction of the calling thread.
 #[derive(Clone, Copy)]
 pub struct Context<'c> {
     /// The versions.
@@ -118,37 +122,38 @@ pub struct Context<'c> {
     pub registry: &'c Registry,
     /// The tuples.
     pub tuples: &'c dyn Tuples,
-    /// The caller's slot.
+    /// The caller's transaction slot.
     pub slot: Slot,
 }
 
 /// A collector.
 pub trait Reclaimer: Send + Sync {
-    /// Where the store finds slots to write again, if the collector frees
-    /// versions one by one. Asked once, before the store is opened.
+    /// Where the store finds slots to rewrite, if the collector frees versions
+    /// one by one. Called once, before the store is opened.
     fn slot_reuse(&self) -> Option<Arc<dyn SlotReuse>> {
         None
     }
 
-    /// Whether the engine is to call [`Reclaimer::extended`].
+    /// Whether the engine should call [`Reclaimer::extended`].
     fn wants_chains(&self) -> bool {
         false
     }
 
-    /// A commit has linked its new versions to those that they supersede. The
-    /// committing transaction holds the tuples, and nobody finds the new
-    /// versions yet.
+    /// Called when a commit has linked its new versions to those that they
+    /// supersede. The committing transaction holds the locks of the tuples, and
+    /// no reader finds the new versions yet.
     fn extended(&self, _context: &Context<'_>, _chains: &[LongerChain]) {}
 
-    /// A committed transaction has superseded a version. It did so at `at`,
-    /// as durability counts, which is not before the version's end.
+    /// Called when a committed transaction has superseded a version. For
+    /// durability it did so at `at`, which is not before the version's
+    /// `end_ts`.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
     fn superseded(&self, context: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError>;
 
-    /// How often a thread of its own is to call [`Reclaimer::run_background`],
-    /// if the collector wants one.
+    /// How often a background thread should call [`Reclaimer::run_background`];
+    /// `None` if the collector needs no such thread.
     fn background(&self) -> Option<Duration> {
         None
     }
@@ -167,19 +172,20 @@ pub trait Reclaimer: Send + Sync {
     /// [`StoreError::Medium`]: the medium has failed.
     fn step(&self, context: &Context<'_>) -> Result<(), StoreError>;
 
-    /// Frees all it can, since there is no space left.
+    /// Frees as much as it can, since there is no space left.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
     fn make_room(&self, context: &Context<'_>) -> Result<(), StoreError>;
 
-    /// Goes on where the last run was interrupted (TB-Collect 4.5, Algorithm
+    /// Continues where the last run was interrupted (TB-Collect 4.5, Algorithm
     /// 3). Called when the database has been opened and nothing runs yet.
     fn resume(&self, store: &Store);
 
-    /// Forgets a dropped table, which nobody uses. The engine frees its blocks.
+    /// Forgets a dropped table, which no transaction uses. The engine frees its
+    /// blocks.
     fn forget(&self, store: &Store, table: TableId);
 
-    /// What it has done and what waits.
+    /// What it has done and what is waiting.
     fn stats(&self, store: &Store) -> CollectorStats;
 }

@@ -10,8 +10,8 @@ pub struct GcOptions {
     /// hold in all (TB-Collect 4.3: 0.15).
     pub queue_share: f64,
     /// Bytes that blocks may take for each live byte before space counts as
-    /// short: from then on blocks that have stayed between half and theta
-    /// obsolete for long are compacted. At least 1.
+    /// short. From then on, blocks that have long been between half obsolete
+    /// and theta are compacted. At least 1.
     pub space_target: f64,
     /// Length of an epoch (TB-Collect 4.2: 40 ms).
     pub epoch: Duration,
@@ -23,8 +23,9 @@ pub struct GcOptions {
     /// How often the background thread of a collector that has one runs
     /// (Steam, Table 4: 1 ms).
     pub interval: Duration,
-    /// Commits after which a collector that counts them may begin an epoch;
-    /// `None` for the published number (Steam, Table 4: 100, or 1 for ERMIA).
+    /// The number of commits after which a collector that counts commits may
+    /// begin an epoch; `None` for the published number (Steam, Table 4: 100, or
+    /// 1 for ERMIA).
     pub epoch_commits: Option<u64>,
 }
 
@@ -44,10 +45,10 @@ impl Default for GcOptions {
 }
 
 impl GcOptions {
-    /// What is wrong with the options, if anything is.
+    /// Checks the options.
     ///
     /// # Errors
-    /// A sentence that names the option and the values it can have.
+    /// A sentence that names the wrong option and the values that it can have.
     pub fn check(&self) -> Result<(), String> {
         if !(0.5..=1.0).contains(&self.theta) {
             return Err(format!("theta is {}; it can be from 0.5 to 1", self.theta));
@@ -73,11 +74,12 @@ impl GcOptions {
 
 /// When a collector processes its queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Pacing {
     /// When they hold their share of the data (TB-Collect 4.3).
     Fixed,
     /// Sooner the longer chains grow, the faster data is written and the less
-    /// space is left (what TB-Collect 6.2 leaves for later).
+    /// space is left (TB-Collect 6.2 leaves this for future work).
     #[default]
     Adaptive,
 }
@@ -86,7 +88,7 @@ impl Pacing {
     /// All of them.
     pub const ALL: &'static [Pacing] = &[Pacing::Fixed, Pacing::Adaptive];
 
-    /// The name by which commands and records know it.
+    /// The name that commands and records use for it.
     pub fn name(self) -> &'static str {
         match self {
             Pacing::Fixed => "fixed",

@@ -1,12 +1,12 @@
-//! Tombstones: they stay until no older version of their tuple can be read
-//! back from the medium (T3).
+//! Tombstones. They stay until no older version of their tuple can be read back
+//! from the medium (T3).
 //!
 //! No chain is needed to find out which tombstones hide something. A sweep
-//! notes the tombstones of free tuple ids, then looks at every superseded
-//! version that is still on the medium; the tombstones of those tuples stay,
-//! and the others are dropped. A sweep costs one look at each superseded
-//! content, so it pays only when there are many tombstones; a few take little
-//! space beside what they hide.
+//! notes the tombstones of free tuple ids and then looks at every superseded
+//! version that is still on the medium. The tombstones of those tuples stay;
+//! the others are dropped. A sweep looks once at each superseded content, so it
+//! pays only when there are many tombstones. A few take little space beside
+//! what they hide.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,16 @@ use pantile_cc::Grace;
 use pantile_store::HEADER_BYTES;
 
 use crate::Context;
+use crate::blocks::{Place, after};
 
-/// The fewest tombstones that are worth a sweep, and the most that one handles.
+/// The fewest tombstones that are worth a sweep, and the most that one sweep
+/// handles.
 const LEAST: u64 = 256;
 const MOST: usize = 1 << 18;
-/// Tombstones are worth a sweep if they take this share of what they may hide.
+/// Tombstones are worth a sweep if they take this share of the space that they
+/// may hide.
 const WORTHWHILE: u64 = 16;
-/// Contents looked at in one step.
+/// Contents examined in one step.
 const STEP: usize = 256;
 
 type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
@@ -32,31 +35,31 @@ type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
 #[derive(Default)]
 pub struct Sweep(Stage);
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Default)]
 enum Stage {
     #[default]
     None,
-    /// Noting tombstones; where to go on.
-    Gather { waiting: Waiting, at: (u32, u32) },
+    /// Noting tombstones, from this place on.
+    Gather { waiting: Waiting, at: Place },
     /// Waiting for threads that were copying survivors.
     Settle { waiting: Waiting, grace: Grace },
-    /// Looking at superseded versions; where to go on.
-    Meet { waiting: Waiting, at: (u32, u32), slot: u32 },
-    /// Dropping the tombstones that hide none of them.
+    /// Looking at superseded versions, from this place on.
+    Meet { waiting: Waiting, at: Place, slot: u32 },
+    /// Dropping the tombstones that hide none of those versions.
     Drop { waiting: Vec<((TableId, TupleId), Address)> },
 }
 
 impl Sweep {
-    /// Does a bounded part of a sweep, if one is under way or worth beginning.
-    /// Calls `dropped` with each tombstone that is not needed any more.
+    /// Does a bounded part of a sweep, if a sweep is under way or worth
+    /// beginning. Calls `dropped` with each tombstone that is no longer needed.
     pub fn advance(&mut self, cx: &Context<'_>, space_is_short: bool, dropped: impl FnMut(TableId, Address)) {
         self.0 = match std::mem::take(&mut self.0) {
             Stage::None if !is_worthwhile(cx, space_is_short) => Stage::None,
-            Stage::None => Stage::Gather { waiting: Waiting::default(), at: FIRST },
+            Stage::None => Stage::Gather { waiting: Waiting::default(), at: Place::default() },
             Stage::Gather { waiting, at } => gather(cx, waiting, at),
             Stage::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
-                true => Stage::Meet { waiting, at: FIRST, slot: 0 },
+                true => Stage::Meet { waiting, at: Place::default(), slot: 0 },
                 false => Stage::Settle { waiting, grace },
             },
             Stage::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
@@ -85,16 +88,7 @@ fn drop_tombstones(
     if waiting.is_empty() { Stage::None } else { Stage::Drop { waiting } }
 }
 
-/// The first block there can be.
-const FIRST: (u32, u32) = (1, 0);
-
-/// The block after this one, whether or not it exists; `None` at the end.
-fn after(cx: &Context<'_>, (chunk, index): (u32, u32)) -> Option<(u32, u32)> {
-    let next = if index + 1 < cx.store.blocks_in(chunk) { (chunk, index + 1) } else { (chunk + 1, 0) };
-    (next.0 < cx.store.chunks_end()).then_some(next)
-}
-
-fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Stage {
+fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: Place) -> Stage {
     let watermark = cx.registry.watermark();
     let mut left = STEP;
     loop {
@@ -109,17 +103,17 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32)) -> Stage {
             });
         }
         left = left.saturating_sub(1);
-        match after(cx, at).filter(|_| waiting.len() < MOST) {
+        match after(cx.store, at).filter(|_| waiting.len() < MOST) {
             Some(next) if left == 0 => return Stage::Gather { waiting, at: next },
             Some(next) => at = next,
-            // The copy of a version that has been superseded meanwhile is not
-            // marked as superseded until the thread that made it is done.
+            // The superseded bit of a copy whose original was superseded
+            // meanwhile is set only when the thread that made the copy is done.
             None => return Stage::Settle { waiting, grace: cx.registry.grace() },
         }
     }
 }
 
-fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u32) -> Stage {
+fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: Place, mut slot: u32) -> Stage {
     let mut left = STEP;
     while !waiting.is_empty() && !is_removed(Control::TombstonesStay) {
         let block = cx.store.block_at(at.0, at.1);
@@ -130,7 +124,7 @@ fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: (u32, u32), mut slot: u3
                 waiting.remove(&(info.table, tuple));
             })
         });
-        match (next, after(cx, at)) {
+        match (next, after(cx.store, at)) {
             (Some(next), _) => return Stage::Meet { waiting, at, slot: next },
             (None, Some(next)) => (at, slot, left) = (next, 0, left.saturating_sub(1)),
             (None, None) => break,

@@ -2,9 +2,10 @@
 //! Performance Transactions in Deuteronomy", CIDR 2015, as described by Steam
 //! 3 and 5 (Table 4).
 //!
-//! An endless row of epochs: a new one begins when a number of transactions
-//! have committed in the last. Versions superseded in an epoch are removed
-//! when every transaction that began before its end has ended.
+//! Epochs follow one another without end. A new one begins when a number of
+//! transactions have committed in the last. Versions superseded in an epoch are
+//! removed when every transaction that began before the end of the epoch has
+//! ended.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -28,12 +29,12 @@ pub const DEUTERONOMY: Collector = Collector::new(&Description {
 const THRESHOLD: u64 = 100;
 
 struct Deuteronomy {
-    /// The epoch that began last.
+    /// The number of the latest epoch.
     current: AtomicU64,
     commits: AtomicU64,
     threshold: u64,
-    /// When the epochs ended that some transaction is still in, each with the
-    /// number of the next.
+    /// The ends of the epochs that some transaction is still in, each with the
+    /// number of the next epoch.
     ended: Mutex<VecDeque<(u64, Timestamp)>>,
     /// No transaction is in an earlier epoch.
     over: AtomicU64,
@@ -50,7 +51,7 @@ impl Deuteronomy {
         }
     }
 
-    /// Ends the epoch, and finds out which earlier ones are over.
+    /// Ends the epoch, and determines which earlier epochs are over.
     fn end_epoch(&self, cx: &Context<'_>) {
         let mut ended = self.ended.lock();
         let next = self.current.fetch_add(1, Ordering::AcqRel) + 1;

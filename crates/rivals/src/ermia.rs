@@ -2,10 +2,10 @@
 //! Database System for Heterogeneous Workloads", SIGMOD 2016, as described by
 //! Steam 3 and 5 (Table 4).
 //!
-//! Three epochs at a time: the open one that transactions begin in, the
-//! closing one that some have yet to leave, and the closed one whose versions
-//! are removed. Each commit tries to move them on, which works once no
-//! transaction is left in the closing one.
+//! Three epochs exist at a time: the open one, in which transactions begin; the
+//! closing one, which some transactions have yet to leave; and the closed one,
+//! whose versions are removed. Each commit tries to advance them. That succeeds
+//! once no transaction is left in the closing one.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub const ERMIA: Collector = Collector::new(&Description {
 const THRESHOLD: u64 = 1;
 
 struct Ermia {
-    /// The epoch that began last.
+    /// The number of the latest epoch.
     current: AtomicU64,
     commits: AtomicU64,
     threshold: u64,
@@ -46,8 +46,8 @@ impl Ermia {
         }
     }
 
-    /// Opens an epoch if every running transaction began in the open one,
-    /// which closes the one that was closing.
+    /// Opens a new epoch if every running transaction began in the open one.
+    /// The epoch that was closing is closed then.
     fn move_on(&self, cx: &Context<'_>) {
         let Some(mut since) = self.open_since.try_lock() else { return };
         if cx.registry.refresh_watermark(Duration::ZERO) > *since {
@@ -62,7 +62,7 @@ impl Policy for Ermia {
         self.current.load(Ordering::Acquire)
     }
 
-    /// The epoch that is closed: nobody needs what was superseded before it.
+    /// The closed epoch: no transaction needs what was superseded before it.
     fn end(&self, _: &Context<'_>) -> u64 {
         self.current.load(Ordering::Acquire).saturating_sub(2)
     }

@@ -10,11 +10,11 @@ use pantile_store::{BlockRef, FreeSlot, Refused, SlotReuse, Store};
 const SHARDS: usize = 16;
 
 /// The free slots of a store, in DRAM only. There are several lists, so that
-/// threads seldom meet; each block is in one of them.
+/// threads seldom contend; each block is in one of them.
 #[derive(Debug)]
 pub struct FreeSlots {
     shards: Box<[Mutex<Shard>]>,
-    /// Free slots, roughly: while there are none, nobody looks for one.
+    /// Number of free slots, roughly. While it is 0, no thread looks for one.
     count: AtomicU64,
 }
 
@@ -28,7 +28,7 @@ struct Shard {
 /// The free slots of one block.
 #[derive(Debug)]
 struct Vacant {
-    /// Any of them.
+    /// Any of its free slots.
     one: FreeSlot,
     count: u32,
     words: [u64; BLOCK_SLOTS / 64],
@@ -45,17 +45,17 @@ impl FreeSlots {
         &self.shards[block.spread() % self.shards.len()]
     }
 
-    /// How many slots are free.
+    /// Number of free slots.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
     /// Frees the slots of superseded versions of a table, as far as the store
-    /// agrees ([`Store::free_slot`]). Returns how many became free; `None` if
-    /// it is too early.
+    /// allows it ([`Store::free_slot`]). Returns how many became free; `None`
+    /// if it is too early.
     ///
     /// # Panics
-    /// If a slot is free already: it would be given to two versions.
+    /// If a slot is already free: it would be given to two versions.
     pub fn recycle(
         &self,
         store: &Store,
@@ -67,7 +67,7 @@ impl FreeSlots {
         for &version in versions {
             let Some(block) = store.block_of(version) else { continue };
             // The store is asked under the lock, because it forgets a dropped
-            // table's slots when the blocks have been marked as released.
+            // table's slots once the blocks have become released.
             let mut shard = self.shard(block).lock();
             match store.free_slot(table, version, at) {
                 Ok(slot) => shard.add(slot),

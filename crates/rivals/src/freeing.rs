@@ -1,11 +1,10 @@
 //! Freeing versions one by one: removing them from chains, and waiting until
-//! their slots can be written again.
+//! their slots can be rewritten.
 //!
-//! The thread that removes a version from its chain retires it, and no other
-//! does: a link is removed with one compare-and-swap, or under the tuple's
-//! lock. A retired version waits until no thread can be on its way to it (T6)
-//! and until the durable watermark has passed the moment when it was retired
-//! (T1).
+//! A version is retired only by the thread that removes it from its chain. A
+//! link is removed with one compare-and-swap, or under the tuple's lock. A
+//! retired version waits until no thread can be on its way to it (T6) and until
+//! the durable watermark has passed the moment when it was retired (T1).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,20 +21,20 @@ use crate::free_slots::FreeSlots;
 const SHARDS: usize = 16;
 /// The fewest retired versions that make a batch, unless an epoch has passed.
 const BATCH: usize = 64;
-/// The same where headers of blocks are written for them: the larger the
+/// The same for collectors that write block headers for them: the larger the
 /// batch, the fewer headers.
 const MARKED_BATCH: usize = 4096;
-/// Batches whose slots one step frees.
+/// Number of batches whose slots one step frees.
 const BATCHES_PER_STEP: usize = 4;
-/// Steps of a shard between two that look at all shards (T18).
+/// Number of steps of a shard between two that look at all shards (T18).
 const OFTEN: u32 = 64;
 
-/// Whether the headers of blocks say on the medium which slots are free.
+/// Whether block headers say on the medium which slots are free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Marks {
-    /// No: recovery goes by timestamps (Zen 3.4).
+    /// No: recovery relies on timestamps (Zen 3.4).
     None,
-    /// Once for the versions of a batch, block by block.
+    /// Yes, written once for the versions of a batch, block by block.
     Batched,
 }
 
@@ -51,7 +50,7 @@ pub(crate) struct Freeing {
 
 #[derive(Default)]
 struct Retired {
-    /// Out of their chains, not yet in a batch.
+    /// Removed from their chains, and not yet in a batch.
     fresh: Vec<(TableId, Address)>,
     began: Timestamp,
     batches: VecDeque<Batch>,
@@ -102,12 +101,13 @@ impl Freeing {
         &self.shards[of % SHARDS]
     }
 
-    /// The slots that can be written again.
+    /// The slots that can be rewritten.
     pub fn slots(&self) -> Arc<FreeSlots> {
         Arc::clone(&self.slots)
     }
 
-    /// Retires a version that is no longer in a chain, or that nobody reaches.
+    /// Retires a version that is no longer in a chain, or that no reader can
+    /// reach.
     pub fn retire(&self, cx: &Context<'_>, table: TableId, version: Address) {
         let mut shard = self.shard(cx.slot.index()).lock();
         if shard.fresh.is_empty() {
@@ -116,7 +116,7 @@ impl Freeing {
         shard.fresh.push((table, version));
     }
 
-    /// Retires a version and all that are older, which nobody sees.
+    /// Retires a version and all older ones, which no transaction sees.
     fn retire_tail(&self, cx: &Context<'_>, table: TableId, version: Address) {
         let mut at = version;
         let mut visited = 1;
@@ -149,17 +149,18 @@ impl Freeing {
         found
     }
 
-    /// Removes a version that nobody sees, and all that are older, from its
+    /// Removes a version that no transaction sees, and all older ones, from its
     /// chain. Returns false if that is not possible now, because a transaction
-    /// holds the tuple or may yet see the version. A version that is not found
-    /// has been retired by another thread.
+    /// holds the tuple's lock or may still see the version. A version that is
+    /// not found has been retired by another thread.
     pub fn cut(&self, cx: &Context<'_>, old: &OldVersion) -> bool {
         if old.end_ts >= cx.registry.watermark() {
             return false;
         }
         let _pin = cx.registry.pin(cx.slot);
         if !old.linked {
-            // The slot of a dropped table's version may be another table's by now.
+            // The slot of a dropped table's version may belong to another table
+            // by now.
             if cx.tuples.exists(old.table) {
                 self.retire_tail(cx, old.table, old.address);
             }
@@ -175,8 +176,8 @@ impl Freeing {
         visit != Visit::Busy
     }
 
-    /// Removes a version from the middle of a chain; older ones stay in it.
-    /// Returns false if a transaction holds the tuple.
+    /// Removes a version from the middle of a chain; older ones stay in the
+    /// chain. Returns false if a transaction holds the tuple's lock.
     pub fn excise(&self, cx: &Context<'_>, old: &OldVersion) -> bool {
         let _pin = cx.registry.pin(cx.slot);
         let visit = cx.tuples.visit_chain(old.table, old.tuple, &mut |newest| {
@@ -188,10 +189,10 @@ impl Freeing {
         visit != Visit::Busy
     }
 
-    /// Removes the versions that nobody sees from a chain: all that are older
-    /// than a version which began at a time that `is_past`, and each that was
-    /// visible between two times and that nobody `may_see`. The caller holds
-    /// the tuple. Returns how many versions are left.
+    /// Removes from a chain the versions that no transaction sees: all that are
+    /// older than a version with a `begin_ts` that `is_past`, and each that was
+    /// visible between two times and that no transaction `may_see`. The caller
+    /// holds the tuple's lock. Returns how many versions are left.
     pub fn prune(
         &self,
         cx: &Context<'_>,
@@ -223,8 +224,8 @@ impl Freeing {
         left
     }
 
-    /// Does some of the work for retired versions. Returns true now and then,
-    /// when it is time to look after other threads' lists as well.
+    /// Does some of the work for retired versions. From time to time it returns
+    /// true: the caller should then process the lists of other threads too.
     pub fn step(&self, cx: &Context<'_>) -> Result<bool, StoreError> {
         let mut shard = self.shard(cx.slot.index()).lock();
         shard.steps = shard.steps.wrapping_add(1);
@@ -299,7 +300,7 @@ impl Freeing {
                 || self.epochs.of(cx.registry.now()) > self.epochs.of(shard.began))
     }
 
-    /// Writes the headers of the blocks that the versions lie in.
+    /// Writes the headers of the blocks that hold the versions.
     fn mark(&self, cx: &Context<'_>, versions: &[(TableId, Address)]) -> Result<(), StoreError> {
         let mut last = None;
         for (_, address) in versions {
@@ -316,7 +317,7 @@ impl Freeing {
         Ok(())
     }
 
-    /// Tombstones and empty chunks, about once an epoch.
+    /// Processes tombstones and empty chunks, about once per epoch.
     fn chores(&self, cx: &Context<'_>, urgent: bool) -> Result<(), StoreError> {
         let Some(mut chores) = self.chores.try_lock() else { return Ok(()) };
         let _pin = cx.registry.pin(cx.slot);
@@ -339,14 +340,15 @@ impl Freeing {
         self.counters.step(Clock::duration(cx.registry.now().tick().saturating_sub(began.tick())));
     }
 
-    /// Frees what an earlier run has left superseded: nobody sees it.
+    /// Frees the superseded versions that an earlier run left behind. No
+    /// transaction sees them.
     pub fn resume(&self, store: &Store) {
         store.superseded_versions(|table, versions| {
             self.slots.recycle(store, table, versions, Timestamp::ZERO);
         });
     }
 
-    /// Forgets what waits of a dropped table.
+    /// Forgets the waiting versions of a dropped table.
     pub fn forget(&self, table: TableId) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -357,15 +359,15 @@ impl Freeing {
         }
     }
 
-    /// What has been done and what waits: `listed` versions beside those that
-    /// have been retired.
+    /// What has been done and what is waiting: `listed` versions besides the
+    /// retired ones.
     pub fn stats(&self, listed: usize) -> CollectorStats {
         let mut retired = 0;
         for shard in &self.shards {
             let shard = shard.lock();
             retired += shard.fresh.len() + shard.batches.iter().map(|b| b.versions.len()).sum::<usize>();
         }
-        // Taken last, so that what no longer waits has been counted as done.
+        // Read last, so that whatever no longer waits has been counted as done.
         let mut stats = self.counters.snapshot();
         stats.waiting_versions = (listed + retired) as u64;
         stats.queue_bytes =

@@ -3,7 +3,7 @@
 //! and 5 (Table 4).
 //!
 //! A background thread looks at every version that was superseded since the
-//! oldest running transaction began, and removes those that no running
+//! oldest running transaction began. It removes those that no running
 //! transaction sees, from the end of their chains or from the middle.
 
 use std::time::Duration;
@@ -24,8 +24,8 @@ pub const HANA: Collector = Collector::new(&Description {
 
 #[derive(Default)]
 struct Hana {
-    /// Versions that somebody sees, or whose tuples a writer holds; for the
-    /// next round.
+    /// Versions that a transaction sees, or whose tuples a writer has locked;
+    /// for the next round.
     needed: Mutex<Vec<OldVersion>>,
 }
 

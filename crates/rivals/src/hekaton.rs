@@ -1,9 +1,9 @@
 //! Hekaton: Diaconu et al., "Hekaton: SQL Server's Memory-Optimized OLTP
 //! Engine", SIGMOD 2013, as described by Steam 3 and 5 (Table 4).
 //!
-//! A background thread finds out which transactions' versions are obsolete
-//! and hands them to the threads that commit, which remove them after their
-//! own transactions.
+//! A background thread determines which transactions' versions are obsolete and
+//! hands them to committing threads, which remove them after their own
+//! transactions.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub const HEKATON: Collector = Collector::new(&Description {
     build: |options, _| VersionByVersion::boxed(options, Hekaton::default()),
 });
 
-/// Versions given to a worker at a time.
+/// Number of versions given to a worker at a time.
 const TASK: usize = 64;
-/// Tasks that a committing thread does.
+/// Number of tasks that a committing thread does.
 const TASKS: usize = 2;
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Policy for Hekaton {
 
     fn background(&self, work: &Work<'_>) {
         let watermark = work.cx.registry.refresh_watermark(Duration::ZERO);
-        // Held, so that a thread that counts or forgets finds each version in
+        // Held, so that a thread that counts or forgets versions finds each in
         // one of the two places.
         let mut tasks = self.tasks.lock();
         let mut obsolete = Vec::new();

@@ -3,8 +3,8 @@
 //! described by Steam 4.1.
 //!
 //! One list of committed transactions for all threads, behind one mutex. Each
-//! commit asks for the oldest running transaction and removes the versions of
-//! those that committed before it began.
+//! commit looks up the oldest running transaction and removes the versions of
+//! those transactions that committed before it began.
 
 use std::collections::VecDeque;
 use std::time::Duration;

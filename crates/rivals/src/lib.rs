@@ -2,7 +2,7 @@
 //! with, as `docs/collectors.md` describes them.
 //!
 //! An application does not link this crate. It depends on the product, which
-//! does not know it: each file here ends up as one constant of the type
+//! does not know it. Each file here defines one constant of the type
 //! [`Collector`], to be given to the engine's options.
 //!
 //! ```
@@ -57,7 +57,7 @@ const ALL: &[Collector] = &[
     Collector::TB_COLLECT,
 ];
 
-/// Every collector: those here and those of the product.
+/// Every collector: those of this crate and those of the product.
 pub fn all() -> &'static [Collector] {
     ALL
 }

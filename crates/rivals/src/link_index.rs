@@ -3,13 +3,13 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use pantile_store::{KeptLinks, Link, Tile};
 
-/// The links of a block in a hash index, one by one (the chain consolidation
-/// of OneShotGC, which TB-Collect 5.5 compares with).
+/// The links of a block, one by one in a hash index (the chain consolidation of
+/// OneShotGC, which TB-Collect 5.5 compares with).
 #[derive(Debug)]
 pub(crate) struct LinkIndex(HashMap<u32, Link, FixedState>);
 
 impl LinkIndex {
-    /// Those of a tile.
+    /// The links of a tile.
     pub fn of(tile: &Tile) -> Box<dyn KeptLinks> {
         Box::new(Self(tile.links().collect()))
     }

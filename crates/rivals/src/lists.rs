@@ -8,8 +8,9 @@ use pantile_reclaim::OldVersion;
 const LISTS: usize = 64;
 
 /// Superseded versions, in one list for each transaction slot, so that threads
-/// do not meet (Steam 4.2). Each has the time after which it can be removed:
-/// the timestamp or the number of the epoch in which it was superseded.
+/// do not contend (Steam 4.2). Each version carries the time after which it can
+/// be removed: the timestamp at which it was superseded, or the number of the
+/// epoch.
 pub(crate) struct Lists(Box<[Mutex<List>]>);
 
 type List = VecDeque<(u64, OldVersion)>;
@@ -21,20 +22,21 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Adds a version. Calls `time` under the list's lock, so that the list is
-    /// in order.
+    /// Adds a version. `time` is called under the list's lock, so that the list
+    /// stays in order.
     pub fn push(&self, slot: Slot, old: OldVersion, time: impl FnOnce() -> u64) {
         let mut list = self.0[slot.index() % LISTS].lock();
         list.push_back((time(), old));
     }
 
-    /// Hands over at most `most` versions of the slot's list with times below
-    /// `end`. Those that `each` refuses go to the end of the list.
+    /// Passes to `each` at most `most` versions of the slot's list with times
+    /// below `end`. Versions that `each` refuses go to the end of the list.
     pub fn drain(&self, slot: Slot, end: u64, most: usize, each: impl FnMut(&OldVersion) -> bool) {
         drain(&self.0[slot.index() % LISTS], end, most, each);
     }
 
-    /// The same for every list: threads that stop leave theirs behind (T18).
+    /// The same for every list: threads that stop leave their lists behind
+    /// (T18).
     pub fn drain_all(&self, end: u64, most: usize, mut each: impl FnMut(&OldVersion) -> bool) {
         for list in &self.0 {
             drain(list, end, most, &mut each);

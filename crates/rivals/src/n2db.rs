@@ -1,10 +1,10 @@
 //! N2DB: Cai, Chen, Liu, Liu, Wu and Zheng, "Garbage collection and data
 //! recovery for N2DB", Tsinghua Science and Technology 27(3), 2021, as
 //! described by TB-Collect 2.3.1 and 5.1: timely pruning of the chains that a
-//! commit makes longer, with fewer writes to the medium.
+//! commit extends, with fewer writes to the medium.
 //!
 //! A committing transaction cuts off what lies below the watermark in the
-//! chains of the tuples it writes. It writes to the medium which slots are
+//! chains of the tuples that it writes. It writes to the medium which slots are
 //! free, for many versions at a time.
 
 use pantile_reclaim::{Collector, Description, LongerChain};

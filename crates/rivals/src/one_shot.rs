@@ -3,11 +3,11 @@
 //! Proceedings of the ACM on Management of Data 1(1), 2023, on delta storage,
 //! as described by TB-Collect 2.2 and 2.3.3.
 //!
-//! New versions go to slots of the main heap that are written again and again.
-//! A commit copies the versions that it supersedes to the current partition. A
-//! partition is freed whole once nobody reads in its time. If transactions that
-//! began before all of it still run, a hash index keeps the links that lead
-//! through it.
+//! New versions go to slots of the main heap, which are rewritten again and
+//! again. A commit copies the versions that it supersedes to the current
+//! partition. A partition is freed whole once no transaction reads in its time.
+//! If transactions that began before the whole partition still run, a hash
+//! index keeps the links that lead through it.
 
 use std::collections::VecDeque;
 
@@ -29,8 +29,9 @@ pub const ONE_SHOT: Collector = Collector::new(&Description {
     build: |options, _| VersionByVersion::boxed(options, OneShot::new(options)),
 });
 
-/// The lists have where superseded versions lay in the main heap. Rows are
-/// borrowed where they lie, so a slot is free when nobody reads its version.
+/// The lists hold the places of superseded versions in the main heap. Rows are
+/// borrowed from their slots, so a slot is free only when no transaction reads
+/// its version.
 struct OneShot {
     epochs: EpochManager,
     partitions: Mutex<Partitions>,
@@ -41,19 +42,21 @@ struct Partitions {
     /// Blocks that have become full in this epoch.
     open: Vec<BlockRef>,
     since: Timestamp,
-    /// Of past epochs, oldest first.
+    /// Partitions of past epochs, oldest first.
     closed: VecDeque<Partition>,
-    /// Nobody sees into them; threads may still be on their way there.
+    /// Partitions that no transaction sees into; threads may still be on their
+    /// way there.
     parting: VecDeque<(Grace, Vec<(BlockRef, Sight)>)>,
-    /// The medium will have forgotten them at a sync point.
+    /// Partitions that the medium will have forgotten at a sync point.
     released: VecDeque<(SyncPoint, Vec<BlockRef>)>,
-    /// Whose links are in the index; threads may be looking at them.
+    /// Partitions whose links are in the index; threads may be looking at the
+    /// links.
     tiles: Vec<(Grace, Vec<Tile>)>,
 }
 
 struct Partition {
     blocks: Vec<BlockRef>,
-    /// When it was closed: all its versions had been superseded.
+    /// When it was closed. All its versions had been superseded by then.
     end: Timestamp,
 }
 
@@ -62,7 +65,7 @@ impl OneShot {
         Self { epochs: EpochManager::new(options.epoch), partitions: Mutex::default() }
     }
 
-    /// Moves every partition one step on.
+    /// Advances every partition by one step.
     fn turn(&self, work: &Work<'_>, partitions: &mut Partitions, urgent: bool) -> Result<(), StoreError> {
         let cx = work.cx;
         let now = cx.registry.now();
@@ -97,8 +100,8 @@ impl OneShot {
         Ok(())
     }
 
-    /// Partitions that nobody sees into, as is durably known, begin to wait for
-    /// threads that may be looking.
+    /// Partitions that, as is durably known, no transaction sees into begin to
+    /// wait for threads that may be looking at them.
     fn find_unseen(&self, work: &Work<'_>, partitions: &mut Partitions) {
         let cx = work.cx;
         let Some(running) = cx.registry.running_set() else { return };
@@ -110,7 +113,7 @@ impl OneShot {
                 return true;
             }
             let infos = partition.blocks.iter().filter_map(|block| cx.store.block_info(*block));
-            let begin = infos.map(|info| info.min_txnid).min().unwrap_or(partition.end);
+            let begin = infos.map(|info| info.min_ts).min().unwrap_or(partition.end);
             let sight = running.sight(self.epochs.of(begin), self.epochs.of(partition.end));
             if sight == Sight::InUse {
                 return true;
@@ -143,7 +146,8 @@ impl OneShot {
                     add(&counters.blocks_bypassed, u64::from(keep.is_some()));
                     add(&counters.versions_reclaimed, u64::from(info.slots));
                 }
-                // A dropped table's, and not ours any more.
+                // It belongs to a dropped table, and no longer to this
+                // partition.
                 Err(Refused::NotFrozen) => {}
                 Err(_) => again.push((block, sight)),
             }
@@ -185,9 +189,9 @@ impl Policy for OneShot {
     }
 
     /// Copies the superseded versions, and links the new ones to the copies.
-    /// Without space for them versions stay in the chain where they lie. So
-    /// they do if the transaction only deletes, or a full medium could take no
-    /// deletes (T14).
+    /// Without space for copies, versions stay where they are in the chain.
+    /// They also stay if the transaction only deletes; otherwise a full medium
+    /// could accept no deletes (T14).
     fn extended(&self, work: &Work<'_>, chains: &[LongerChain]) {
         let (store, registry, slot) = (work.cx.store, work.cx.registry, work.cx.slot);
         let is_delete = |chain: &LongerChain| store.content_header(chain.newest).flags().is_tombstone();
@@ -197,7 +201,8 @@ impl Policy for OneShot {
         let versions = chains.iter().map(|chain| (chain.old.table, chain.old.address));
         let mut copies = Vec::with_capacity(chains.len());
         let now = || registry.draw(slot);
-        // If the medium has failed, that latches and shows at the next commit.
+        // If the medium has failed, it latches, and the next commit reports the
+        // error.
         if store.copy_superseded(slot.index(), versions, now, &mut copies).is_err() {
             return;
         }

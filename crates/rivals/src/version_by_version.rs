@@ -1,6 +1,6 @@
-//! The one collector behind those that free versions one by one: it owns the
-//! lists of superseded versions and the freeing, keeps statistics and time,
-//! and asks a [`Policy`] what to remove and when.
+//! The one collector behind those that free versions one by one. It owns the
+//! lists of superseded versions and the freeing, keeps statistics and time, and
+//! asks a [`Policy`] what to remove and when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use pantile_store::{SlotReuse, Store, StoreError};
 use crate::freeing::{Freeing, Marks};
 use crate::lists::Lists;
 
-/// Versions removed after one commit: more than most transactions leave.
+/// Versions removed after one commit: more than most transactions leave behind.
 pub(crate) const MOST: usize = 128;
 
 /// What a policy works with.
@@ -23,16 +23,16 @@ pub(crate) struct Work<'w> {
 }
 
 /// What distinguishes one such collector from another. By default a committing
-/// thread cuts off what its own list says is below the watermark.
+/// thread removes the versions that its own list places below the watermark.
 pub(crate) trait Policy: Send + Sync + 'static {
-    /// Whether headers of blocks say which slots are free.
+    /// Whether block headers say which slots are free.
     const MARKS: Marks = Marks::None;
     /// Whether committing threads remove versions.
     const IN_COMMITS: bool = true;
     /// Whether a background thread calls [`Policy::background`].
     const IN_BACKGROUND: bool = false;
 
-    /// The time of a version that has just been superseded, for the lists.
+    /// The time under which a version that has just been superseded is listed.
     fn time(&self, old: &OldVersion) -> u64 {
         old.end_ts.get()
     }
@@ -47,48 +47,48 @@ pub(crate) trait Policy: Send + Sync + 'static {
         work.freeing.cut(work.cx, old)
     }
 
-    /// A version has been superseded.
+    /// Called when a version has been superseded.
     fn add(&self, work: &Work<'_>, old: &OldVersion) {
         work.lists.push(work.cx.slot, *old, || self.time(old));
     }
 
-    /// After a commit.
+    /// Called after a commit.
     fn step(&self, work: &Work<'_>) -> Result<(), StoreError> {
         work.lists.drain(work.cx.slot, self.end(work.cx), MOST, |old| self.remove(work, old));
         Ok(())
     }
 
-    /// Now and then after a commit, for the lists of all threads.
+    /// Called from time to time after a commit, for the lists of all threads.
     fn step_for_all(&self, work: &Work<'_>) {
         self.remove_all(work, MOST);
     }
 
-    /// A round in the background.
+    /// One round of background work.
     fn background(&self, _work: &Work<'_>) {}
 
-    /// Space is short.
+    /// Called when space is short.
     fn make_room(&self, work: &Work<'_>) -> Result<(), StoreError> {
         self.remove_all(work, usize::MAX);
         Ok(())
     }
 
-    /// As [`Reclaimer::wants_chains`].
+    /// Like [`Reclaimer::wants_chains`].
     fn wants_chains(&self) -> bool {
         false
     }
 
-    /// As [`Reclaimer::extended`].
+    /// Like [`Reclaimer::extended`].
     fn extended(&self, _work: &Work<'_>, _chains: &[LongerChain]) {}
 
-    /// Forgets what it has of a dropped table outside the lists.
+    /// Forgets what it holds for a dropped table outside the lists.
     fn forget(&self, _store: &Store, _table: TableId) {}
 
-    /// Versions that wait outside the lists, having been in them.
+    /// Number of versions that have left the lists and wait elsewhere.
     fn waiting(&self) -> usize {
         0
     }
 
-    /// Adds what only this collector counts.
+    /// Adds statistics that only this collector counts.
     fn add_stats(&self, _store: &Store, _stats: &mut CollectorStats) {}
 
     /// Removes at most `most` versions of each list.

@@ -4,8 +4,8 @@
 //!
 //! What a commit has superseded goes to its thread's garbage queue with its
 //! timestamp. A background thread scans the queues and frees what lies below
-//! the minimum of all transactions. No chain is walked: nobody follows a link
-//! from a version that everybody sees.
+//! the minimum of all transactions. No chain is walked: no reader follows a
+//! link from a version that every transaction sees.
 
 use std::time::Duration;
 

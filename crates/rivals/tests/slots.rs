@@ -1,5 +1,5 @@
-//! Slots that are written again one by one: what the store refuses, what it
-//! gives, and what recovery makes of them (I-10, T1, T2, T3, T12).
+//! Slots that are rewritten one by one: what the store refuses, what it allows,
+//! and what recovery makes of the slots (I-10, T1, T2, T3, T12).
 //!
 //! A store asks for free slots only when the open block has no room, so the
 //! tests fill blocks first.
@@ -20,10 +20,11 @@ const A: TableId = TableId(20);
 const B: TableId = TableId(21);
 const SLOTS: u64 = 8;
 
-/// Rows by table and tuple: when each version that was found began, and its bytes.
+/// Rows by table and tuple: the `begin_ts` of each version that was found, and
+/// its bytes.
 type Rows = BTreeMap<(u32, u64), Vec<(u64, Vec<u8>)>>;
 
-/// Whether slots are written again.
+/// Whether slots are rewritten.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Layout {
     Append,
@@ -52,7 +53,7 @@ fn try_open(medium: &Arc<DramMedium>, layout: Layout) -> Result<Opened, StoreErr
         found: &|table, found| {
             let mut rows = rows.lock().expect("rows");
             for one in found {
-                let version = (one.content.txn_id().get(), one.content.row().to_vec());
+                let version = (one.content.timestamp().get(), one.content.row().to_vec());
                 rows.entry((table.0, one.content.tuple().0)).or_default().push(version);
             }
         },
@@ -69,7 +70,7 @@ fn ts(raw: u64) -> Timestamp {
     Timestamp::from_raw(raw)
 }
 
-/// The row of a tuple as the transaction of this time writes it.
+/// The row of a tuple as the transaction with this timestamp writes it.
 fn row(tuple: u64, at: u64) -> Vec<u8> {
     (tuple << 32 | at).to_le_bytes().to_vec()
 }
@@ -82,7 +83,7 @@ fn append(store: &Store, at: u64, rows: &[(TableId, u64)]) -> Vec<Address> {
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
         age: Age::Later,
-        txn_id: ts(at),
+        timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row,
     });
@@ -108,7 +109,7 @@ fn supersede(store: &Store, versions: &[Address], at: u64) {
     versions.iter().for_each(|version| _ = store.supersede(*version, ts(at)));
 }
 
-/// Supersedes versions of A, and lets their slots be written again.
+/// Supersedes versions of A, and frees their slots.
 fn free(store: &Store, slots: &FreeSlots, versions: &[Address], at: u64) {
     supersede(store, versions, at);
     record(store, at);
@@ -131,7 +132,7 @@ fn t1_a_slot_waits_for_the_durable_watermark() {
     append(&store, 2000, &tuples(A, 0..SLOTS));
     supersede(&store, &old, 2000);
     record(&store, 1999);
-    assert_eq!(slots.recycle(&store, A, &old, ts(2000)), None, "what has superseded them may yet be lost");
+    assert_eq!(slots.recycle(&store, A, &old, ts(2000)), None, "their successors may still be lost");
     assert_eq!(slots.count(), 0);
     let elsewhere = append(&store, 2100, &[(A, 9)]);
     assert!(!old.contains(&elsewhere[0]));
@@ -155,12 +156,12 @@ fn slots_are_written_again_and_read_back() {
     assert_eq!(slots.count(), 0);
     for (tuple, address) in (100..).zip(&again) {
         let content = store.content(*address);
-        assert_eq!((content.tuple(), content.txn_id()), (TupleId(tuple), ts(3000)));
+        assert_eq!((content.tuple(), content.timestamp()), (TupleId(tuple), ts(3000)));
         assert_eq!(content.row(), row(tuple, 3000));
-        assert!(store.link(*address).is_none(), "the link of what was there before");
+        assert!(store.link(*address).is_none(), "the link belonged to the earlier version");
     }
     let after = store.space();
-    assert_eq!(after.contents_stored, before.contents_stored + SLOTS, "those of B");
+    assert_eq!(after.contents_stored, before.contents_stored + SLOTS, "the contents of B");
     assert_eq!(after.obsolete_bytes, 0);
     record(&store, 3000);
     drop(store);
@@ -178,15 +179,15 @@ fn links_of_a_slot_end_with_its_version() {
     let old = append(&store, 2000, &[(A, 1)]);
     store.set_link(old[0], oldest[0], ts(1000));
     let link = store.link(old[0]).expect("set");
-    assert!(store.take_link(old[0], link), "whoever takes it first");
-    assert!(!store.take_link(old[0], link), "and nobody else");
+    assert!(store.take_link(old[0], link), "the first caller takes it");
+    assert!(!store.take_link(old[0], link), "the second caller does not");
     store.set_link(old[0], oldest[0], ts(1000));
     append(&store, 3000, &[(A, 1)]);
     free(&store, &slots, &old, 3000);
     append(&store, 3500, &tuples(A, 10..10 + SLOTS - 3));
     assert_eq!(append(&store, 4000, &[(A, 7)]), old);
     assert!(store.link(old[0]).is_none());
-    assert!(!store.take_link(old[0], link), "it was another version's");
+    assert!(!store.take_link(old[0], link), "it belonged to another version");
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn a_slot_is_free_once() {
 }
 
 #[test]
-#[should_panic(expected = "a slot is freed whose version is the newest")]
+#[should_panic(expected = "a slot is freed although its version is the newest")]
 fn the_newest_version_is_never_free() {
     let Opened { store, slots, .. } = open(&memory(8), Layout::Recycle);
     let newest = append(&store, 1000, &[(A, 1)]);
@@ -216,7 +217,7 @@ fn blocks_that_only_grow_are_not_written_again() {
     append(&store, 2000, &tuples(A, 0..SLOTS));
     close(&store, 2000);
     drop(store);
-    // Its descriptor says so, whoever opens it.
+    // Its descriptor says so, whichever store opens it.
     let Opened { store, slots, .. } = open(&medium, Layout::Recycle);
     supersede(&store, &old, 2000);
     assert_eq!(slots.recycle(&store, A, &old, Timestamp::ZERO), Some(0));
@@ -224,14 +225,14 @@ fn blocks_that_only_grow_are_not_written_again() {
     let elsewhere = append(&store, 3000, &[(A, 1)]);
     assert!(!old.contains(&elsewhere[0]));
     drop(store);
-    // And the other way round: who only appends does so there as well.
+    // The reverse: a store that only appends does so in such a block too.
     let Opened { store, slots, .. } = open(&medium, Layout::Append);
     record(&store, 3500);
     free(&store, &slots, &elsewhere, 4000);
     assert!(!elsewhere.contains(&append(&store, 5000, &[(A, 1)])[0]));
 }
 
-/// What is cut off in an overwrite hits a version that had been superseded.
+/// A cut in an overwrite hits only a version that had been superseded.
 #[test]
 fn a_torn_overwrite_is_void_and_not_damage() {
     for bytes in [0, 8, 16, 24, 31] {
@@ -244,7 +245,7 @@ fn a_torn_overwrite_is_void_and_not_damage() {
         drop(store);
         let mut torn = vec![0; 32];
         medium.read(again[0].offset(), &mut torn).expect("read");
-        // The head of the new content, and something else behind it.
+        // The first bytes of the new content, and something else behind them.
         torn[bytes..].iter_mut().for_each(|byte| *byte ^= 0x5A);
         medium.write(again[0].offset(), &torn).expect("write");
         for recovery in 0..2 {
@@ -253,7 +254,7 @@ fn a_torn_overwrite_is_void_and_not_damage() {
             let rows: Vec<_> = (0..SLOTS).map(|n| (A, n, 2000)).collect();
             assert_eq!(newest(&opened.rows), expected(&rows));
             record(&opened.store, 4000);
-            // It holds nothing, and can be written again.
+            // The slot is void, and can be rewritten.
             let mut superseded = BTreeSet::new();
             opened.store.superseded_versions(|_, versions| superseded.extend(versions.iter().copied()));
             assert!(superseded.contains(&again[0]));
@@ -264,7 +265,7 @@ fn a_torn_overwrite_is_void_and_not_damage() {
     }
 }
 
-/// The same bytes in a block that is only appended to can only be rot.
+/// In a block that is only appended to, the same bytes can only be rot.
 #[test]
 fn the_same_in_a_block_that_only_grows_is_damage() {
     for (layout, is_damage) in [(Layout::Append, true), (Layout::Recycle, false)] {
@@ -279,7 +280,7 @@ fn the_same_in_a_block_that_only_grows_is_damage() {
     }
 }
 
-/// Nothing was under way when the database was closed.
+/// Nothing was in progress when the database was closed.
 #[test]
 fn after_a_clean_close_it_is_damage_in_any_block() {
     for layout in [Layout::Append, Layout::Recycle] {
@@ -296,8 +297,8 @@ fn after_a_clean_close_it_is_damage_in_any_block() {
     }
 }
 
-/// T2, T3: whichever slots are free, and whether or not they have been written
-/// again, the newest versions are those that were.
+/// T2, T3: whichever slots are free, and whether or not they have been
+/// rewritten, recovery finds the same newest versions.
 #[test]
 fn old_content_never_comes_back() {
     let medium = memory(8);
@@ -309,14 +310,15 @@ fn old_content_never_comes_back() {
         assert_eq!(newest(&rows), expected(&now), "life {life}");
         record(&store, at);
         let is_live: BTreeSet<_> = live.values().map(|(_, address)| *address).collect();
-        // All that is not the newest has been superseded, as the engine tells the store.
+        // All versions except the newest have been superseded, as the engine
+        // reports to the store.
         let mut superseded = Vec::new();
         for block in blocks(&store) {
             let mut out = Vec::new();
             store.survivors(block, 0, SLOTS as usize, &mut out);
             superseded.extend(out.iter().map(|one| one.address).filter(|address| !is_live.contains(address)));
         }
-        superseded.retain(|address| store.content_header(*address).txn_id() != Timestamp::ZERO);
+        superseded.retain(|address| store.content_header(*address).timestamp() != Timestamp::ZERO);
         supersede(&store, &superseded, at);
         store.superseded_versions(|table, versions| {
             _ = slots.recycle(&store, table, versions, Timestamp::ZERO)
@@ -337,7 +339,7 @@ fn old_content_never_comes_back() {
             }
         }
         let used = store.space();
-        assert!(used.contents_stored < 120, "slots are written again: {used:?}");
+        assert!(used.contents_stored < 120, "slots are rewritten: {used:?}");
     }
 }
 
@@ -358,13 +360,13 @@ fn slots_of_a_dropped_table_are_forgotten() {
     supersede(&store, &kept[..2], 2000);
     assert_eq!(slots.recycle(&store, B, &kept[..2], ts(2000)), Some(2));
     store.release_table(A, ts(2500)).expect("release");
-    assert_eq!(slots.count(), 2, "those of B");
-    assert_eq!(slots.recycle(&store, A, &old, ts(2000)), Some(0), "they belong to nobody");
-    // Their space is anybody's, and the slots of B are where they were.
+    assert_eq!(slots.count(), 2, "the slots of B");
+    assert_eq!(slots.recycle(&store, A, &old, ts(2000)), Some(0), "they belong to no table");
+    // Any table may take their space, and the slots of B are where they were.
     let again = append(&store, 3000, &tuples(B, 50..50 + 3 * SLOTS));
     assert!(kept[..2].iter().all(|slot| again.contains(slot)));
     record(&store, 3000);
-    assert_eq!(slots.recycle(&store, A, &old, ts(2000)), Some(0), "they are another table's now");
+    assert_eq!(slots.recycle(&store, A, &old, ts(2000)), Some(0), "they belong to another table now");
     drop(store);
     let rows = open(&medium, Layout::Recycle).rows;
     assert!(rows.keys().all(|(table, _)| *table == B.0));
@@ -372,14 +374,15 @@ fn slots_of_a_dropped_table_are_forgotten() {
 }
 
 /// A transaction that finds no room for some of its rows gives back the slots
-/// that it had taken for others.
+/// that it has taken for others.
 #[test]
 fn slots_that_were_taken_and_not_written_are_not_lost() {
     let medium = memory(24);
     let Opened { store, slots, .. } = open(&medium, Layout::Recycle);
     let old = append(&store, 1000, &tuples(A, 0..SLOTS));
     append(&store, 2000, &tuples(A, 0..SLOTS));
-    // A table each: every append takes blocks until there are no chunks left.
+    // A table for each append, so that every append takes blocks until no
+    // chunks are left.
     let full = (100..).find(|n| {
         let rows = [(TableId(*n), 0)];
         let large = vec![0; 40 + 8 * *n as usize];
@@ -388,7 +391,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
             tuple: TupleId(tuple),
             flags: ContentFlags::ROW,
             age: Age::First,
-            txn_id: ts(1500),
+            timestamp: ts(1500),
             transaction_contents: 1,
             row: &large,
         });
@@ -405,7 +408,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
             tuple: TupleId(50 + n),
             flags: ContentFlags::ROW,
             age: Age::Later,
-            txn_id: ts(3000),
+            timestamp: ts(3000),
             transaction_contents: 3,
             row,
         });
@@ -419,8 +422,8 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
     assert_eq!(again.iter().collect::<BTreeSet<_>>(), old.iter().collect(), "each slot once");
 }
 
-/// What a commit copies of versions that it supersedes is for readers of this
-/// process only.
+/// A commit's copies of versions that it supersedes are only for readers of
+/// this process.
 #[test]
 fn copies_of_superseded_versions_are_not_recovered() {
     let medium = memory(8);
@@ -435,12 +438,13 @@ fn copies_of_superseded_versions_are_not_recovered() {
     };
     let copies = copy(1000, &first);
     for (tuple, copy) in (0..).zip(&copies) {
-        assert_eq!(store.content(*copy).row(), row(tuple, 1000), "they are read as they were");
+        assert_eq!(store.content(*copy).row(), row(tuple, 1000), "the copies are read unchanged");
     }
     let after = store.space();
-    assert_eq!(after.payload_bytes, before.payload_bytes, "no rows that anybody has written");
+    assert_eq!(after.payload_bytes, before.payload_bytes, "no row of a transaction");
     assert_eq!(after.contents_appended, before.contents_appended);
-    // They never go to free slots: what lies beside them must go when they do.
+    // Copies never go to free slots: what lies beside them must be freed with
+    // them.
     let more = copy(2500, &first[2..4]);
     free(&store, &slots, &first[..2], 2600);
     let more = [more, copy(2700, &first[2..])].concat();
@@ -450,16 +454,16 @@ fn copies_of_superseded_versions_are_not_recovered() {
     let opened = open(&medium, Layout::Recycle);
     assert_eq!(opened.rows.len() as u64, SLOTS);
     assert!(opened.rows.values().all(|versions| versions.len() == 1), "{:?}", opened.rows);
-    // What the copies took can be written again.
+    // The space of the copies can be reused.
     let mut free = 0;
     opened.store.superseded_versions(|table, versions| {
         let freed = opened.slots.recycle(&opened.store, table, versions, Timestamp::ZERO);
-        free += freed.expect("nobody reads them");
+        free += freed.expect("no thread reads them");
     });
     assert_eq!(free as u64, 2 * SLOTS);
 }
 
-/// Without space for copies nothing has happened.
+/// Without space for copies, nothing is changed.
 #[test]
 fn copies_do_not_take_the_reserve() {
     let medium = memory(8);
@@ -473,13 +477,13 @@ fn copies_do_not_take_the_reserve() {
         assert_eq!(copies.len(), before + if refused.is_none() { SLOTS as usize } else { 0 });
     }
     assert!(matches!(refused, Some(StoreError::Medium(error)) if error.is_full()));
-    // A size of its own: it needs a chunk.
+    // A size class of its own, which needs a chunk.
     let new = [NewContent {
         table: B,
         tuple: TupleId(1),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts(2000),
+        timestamp: ts(2000),
         transaction_contents: 1,
         row: &[1; 500],
     }];

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile::lab::SimulatedTime;
+use pantile::stats::CollectorStats;
 use pantile::{
-    Collector, CollectorStats, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range,
-    SimulatedTime, TableDef, Type,
+    Collector, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range, TableDef, Type,
 };
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 

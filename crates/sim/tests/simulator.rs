@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use pantile_sim::{Campaign, Case, CutOfCase, NegativeControl, Totals, Until};
 use pantile_testkit::cut::{Broken, CutKind};
+use pantile_testkit::from_env;
 
-fn from_env(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("the environment variable is a number"))
-}
+/// No control takes nearly as long, not even on a slow and busy machine.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
     let (kinds, collectors) = (CutKind::ALL.to_vec(), pantile_rivals::all().to_vec());
@@ -47,7 +47,7 @@ fn nothing_is_lost() {
 #[test]
 fn broken_promises_are_noticed() {
     for control in NegativeControl::all() {
-        let caught = control.run(1, 2, Duration::from_secs(120), &false.into());
+        let caught = control.run(1, 2, PATIENCE, &false.into());
         let caught = caught.unwrap_or_else(|| panic!("{} was not noticed", control.name));
         println!("{}: {:?}, {}", control.name, caught.after, caught.failure);
     }

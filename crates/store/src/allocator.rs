@@ -15,32 +15,33 @@ use crate::geometry::Geometry;
 pub(crate) struct Allocator {
     /// Free blocks by stride.
     free: HashMap<u32, Vec<BlockId>, FixedState>,
-    /// How many of them there are, by chunk.
+    /// The number of free blocks of each chunk.
     free_by_chunk: HashMap<u32, u32, FixedState>,
     /// Blocks of carved chunks that are given out once the chunk is durable.
     unsettled: VecDeque<(SyncPoint, u32, BlockId)>,
     /// Chunks that are not carved, below `next_chunk`.
     pub free_chunks: Vec<u32>,
-    /// As `free_chunks`, without space behind them.
+    /// Like `free_chunks`, but without space behind them.
     pub discarded: Vec<u32>,
-    /// As `free_chunks`, not for everybody (T14).
+    /// Like `free_chunks`, but reserved for certain callers (T14).
     pub reserve: Vec<u32>,
-    /// Carved chunks that held nothing at this time, and perhaps do now.
+    /// Carved chunks that were empty at this time, and may still be.
     pub empty: VecDeque<(u32, Timestamp)>,
     /// The first chunk that has never been taken.
     pub next_chunk: u32,
-    /// Chunks that are carved.
+    /// Number of carved chunks.
     pub carved: usize,
-    /// The blocks in them, and their bytes.
+    /// Number of blocks in carved chunks, and their bytes.
     pub blocks: usize,
     pub block_bytes: u64,
 }
 
 impl Allocator {
-    /// A block of the chunk that has the fewest free ones, of some: the others
-    /// become empty sooner, and can be used for something else.
+    /// Takes a block from the chunk with the fewest free blocks, of the few
+    /// that are examined. The other chunks become empty sooner, and can be used
+    /// for something else.
     pub fn take(&mut self, stride: u32) -> Option<BlockId> {
-        /// Blocks looked at.
+        /// Number of blocks examined.
         const MOST: usize = 64;
         let free = self.free.get_mut(&stride)?;
         let first = free.len().saturating_sub(MOST);
@@ -58,12 +59,12 @@ impl Allocator {
         *self.free_by_chunk.entry(block.chunk).or_default() += 1;
     }
 
-    /// As [`Allocator::give`], once the medium has made the point durable.
+    /// Like [`Allocator::give`], once the medium has made the point durable.
     pub fn give_later(&mut self, point: SyncPoint, stride: u32, block: BlockId) {
         self.unsettled.push_back((point, stride, block));
     }
 
-    /// Gives out what has become durable.
+    /// Gives out the blocks that have become durable.
     pub fn settle(&mut self, is_durable: impl Fn(SyncPoint) -> bool) {
         while self.unsettled.front().is_some_and(|&(point, ..)| is_durable(point)) {
             if let Some((_, stride, block)) = self.unsettled.pop_front() {
@@ -72,12 +73,12 @@ impl Allocator {
         }
     }
 
-    /// Free blocks of a chunk.
+    /// Number of free blocks of a chunk.
     pub fn free_in(&self, chunk: &Chunk) -> u32 {
         self.free_by_chunk.get(&chunk.number).copied().unwrap_or(0)
     }
 
-    /// Free blocks of all chunks.
+    /// Number of free blocks of all chunks.
     pub fn free_blocks(&self) -> usize {
         self.free.values().map(Vec::len).sum()
     }
@@ -87,7 +88,7 @@ impl Allocator {
         self.block_bytes += u64::from(geometry.blocks) * u64::from(geometry.block_bytes);
     }
 
-    /// Forgets a chunk all of whose blocks are free.
+    /// Forgets a chunk whose blocks are all free.
     pub fn remove_chunk(&mut self, chunk: &Chunk) {
         if let Some(free) = self.free.get_mut(&chunk.geometry.stride) {
             free.retain(|id| id.chunk != chunk.number);
@@ -98,7 +99,7 @@ impl Allocator {
         self.block_bytes -= u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes);
     }
 
-    /// Free chunks that are worth keeping ready.
+    /// Number of free chunks that are worth keeping ready.
     pub fn spare(&self) -> usize {
         2 + self.carved / 128
     }

@@ -1,8 +1,8 @@
 //! Appending: how contents reach the medium.
 //!
 //! A stream holds one open block per table and size class. A thread takes any
-//! free stream for the moment of its append, so nothing grows with the number
-//! of threads ever seen (T19), and the contents of concurrent commits lie
+//! free stream for the duration of its append. So nothing grows with the number
+//! of threads that ever ran (T19), and the contents of concurrent commits lie
 //! densely.
 
 use std::ops::DerefMut;
@@ -10,13 +10,13 @@ use std::ops::DerefMut;
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, Timestamp};
-use pantile_media::{MediumError, SyncPoint};
+use pantile_media::{MediumError, MediumExt, SyncPoint};
 
-use crate::block::{BlockId, BlockRef, BlockState};
+use crate::block::{BlockId, BlockState};
 use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
-use crate::format::{Descriptor, ENTRY_BYTES};
+use crate::format::Descriptor;
 use crate::geometry::stride_for;
 use crate::store::Store;
 use crate::stream::{Company, Lane, NO_BEGINS, NewContent, OpenBlock, Spare, Stream, Urgency};
@@ -26,8 +26,8 @@ use crate::stream::{Company, Lane, NO_BEGINS, NewContent, OpenBlock, Spare, Stre
 #[derive(Debug)]
 pub struct Appended<'s> {
     store: &'s Store,
-    /// Held if the append opened a block: another commit must not rely on the
-    /// block's descriptor before our fence has made it durable (I-7).
+    /// Held if the append opened a block. Another commit must not rely on the
+    /// block's descriptor before this append's fence has made it durable (I-7).
     stream: Option<MutexGuard<'s, Stream>>,
     carved: Vec<BlockId>,
 }
@@ -36,29 +36,21 @@ impl Appended<'_> {
     /// Makes the contents durable: the one fence of a commit.
     ///
     /// # Errors
-    /// [`StoreError::Medium`]: the medium has failed; nothing more is accepted.
+    /// [`StoreError::Medium`]: the medium has failed and accepts nothing more.
     pub fn persist(self) -> Result<(), StoreError> {
         self.store.medium.fence()?;
         if !self.carved.is_empty() {
-            let mut allocator = self.store.allocator.lock();
-            for id in self.carved {
-                let stride = self.store.block(id).0.geometry.stride;
-                allocator.give(stride, id);
-            }
+            self.store.give_carved(self.carved, None);
         }
         drop(self.stream);
         Ok(())
     }
 
-    /// Leaves the contents to become durable with somebody else's sync.
+    /// Leaves the contents to become durable with another thread's sync.
     pub(crate) fn persist_later(self) -> SyncPoint {
         let point = self.store.medium.sync_point();
         if !self.carved.is_empty() {
-            let mut allocator = self.store.allocator.lock();
-            for id in self.carved {
-                let stride = self.store.block(id).0.geometry.stride;
-                allocator.give_later(point, stride, id);
-            }
+            self.store.give_carved(self.carved, Some(point));
         }
         point
     }
@@ -66,12 +58,12 @@ impl Appended<'_> {
 
 impl Store {
     /// Appends the contents of a transaction. `hint` spreads callers over the
-    /// streams; `now` draws stamps for blocks that are opened. The addresses
-    /// go to `addresses`, in order.
+    /// streams; `now` draws timestamps for blocks that are opened. The
+    /// addresses go to `addresses`, in order.
     ///
     /// # Errors
-    /// [`StoreError::Medium`]. If it is `Full`, nothing was written. Anything
-    /// else means that the medium has failed for good.
+    /// [`StoreError::Medium`]. If it is `Full`, nothing was written. Any other
+    /// error means that the medium has failed for good.
     pub fn append<'s, 'c>(
         &'s self,
         hint: usize,
@@ -87,7 +79,7 @@ impl Store {
         Ok(appended)
     }
 
-    /// Appends copies to blocks that only copies go to.
+    /// Appends copies to blocks that hold only copies.
     pub(crate) fn append_survivors<'c>(
         &self,
         hint: usize,
@@ -102,7 +94,7 @@ impl Store {
         Ok(appended.persist_later())
     }
 
-    /// Appends to any of some streams; returns the bytes of the contents, too.
+    /// Appends to one of `streams`; also returns the bytes of the contents.
     pub(crate) fn append_to<'s, 'c>(
         &'s self,
         streams: &'s [Mutex<Stream>],
@@ -113,7 +105,8 @@ impl Store {
         addresses: &mut Vec<Address>,
     ) -> Result<(Appended<'s>, u64), StoreError> {
         let mut guard = take_stream(streams, hint);
-        // Under the stream's lock: a sample is taken before or after all of this.
+        // Under the stream's lock, so that a sample is taken before or after
+        // all of this.
         let at = now();
         let stream = guard.deref_mut();
         self.reserve(stream, hint, contents.clone(), &now, &mut reservation)?;
@@ -123,7 +116,7 @@ impl Store {
             count += 1;
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             let header = Header {
-                txn_id: content.txn_id,
+                timestamp: content.timestamp,
                 tuple: content.tuple,
                 transaction_contents: content.transaction_contents,
                 flags: content.flags,
@@ -171,8 +164,8 @@ impl Store {
         outcome.map_err(StoreError::Medium)
     }
 
-    /// Finds what a lane is to fill after its open block: free slots, where a
-    /// collector reuses them, then blocks that are partly filled, then free ones.
+    /// Finds what a lane fills after its open block: first free slots, if a
+    /// collector reuses them, then partly filled blocks, then free blocks.
     #[cold]
     fn find_room(
         &self,
@@ -199,13 +192,14 @@ impl Store {
             room += chunk.geometry.slots - block.fill();
             lane.spare.push(Spare::Block(id));
         }
-        // Filled in order, the one that is part full first.
+        // Filled in order, the partly filled block first.
         lane.spare.reverse();
         Ok(())
     }
 
     /// Gives the blocks of lanes that have been idle for this many calls to any
-    /// lane of their class, so that they become full and can be collected.
+    /// lane of their class, so that the blocks become full and can be
+    /// collected.
     pub fn give_up_idle(&self, rounds: u32) {
         for stream in self.streams.iter().chain(&self.survivor_streams) {
             let Some(mut stream) = stream.try_lock() else { continue };
@@ -258,17 +252,16 @@ impl Store {
         self.used_bytes.fetch_add(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles };
         let offset = chunk.descriptor_offset(id.index);
-        self.medium.write(offset, &descriptor.encode(self.identity ^ offset))?;
-        self.medium.flush(offset, ENTRY_BYTES as u64);
-        emit(BlockEvent::Opened, BlockRef { id, opened_at: now.get() }, lane.table);
+        self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
+        emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
         Ok(id)
     }
 
-    /// Undoes a reservation that failed: blocks that were opened stay with their
-    /// table, to be filled later.
+    /// Undoes a reservation that failed. Blocks that were opened stay with
+    /// their table, to be filled later.
     fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>) {
-        // The next append relies on their descriptors (I-7). If the fence fails
-        // the medium has latched, and nothing is appended any more.
+        // The next append relies on their descriptors (I-7). If the fence
+        // fails, the medium has latched and nothing is appended any more.
         let _ = self.medium.fence();
         let mut resumable = self.resumable.lock();
         let mut slots = Vec::new();
@@ -284,10 +277,20 @@ impl Store {
         if let Some(reuse) = &self.options.reuse {
             reuse.give_back(&mut slots.into_iter());
         }
+        self.give_carved(carved, None);
+    }
+
+    /// Makes blocks available that an append has carved and not opened, at once
+    /// or when a sync point is durable.
+    #[cold]
+    fn give_carved(&self, carved: Vec<BlockId>, point: Option<SyncPoint>) {
         let mut allocator = self.allocator.lock();
         for id in carved {
             let stride = self.block(id).0.geometry.stride;
-            allocator.give(stride, id);
+            match point {
+                Some(point) => allocator.give_later(point, stride, id),
+                None => allocator.give(stride, id),
+            }
         }
     }
 
@@ -312,12 +315,12 @@ impl Store {
         encode(header, row, open.seed, address, &mut lane.staging);
         lane.staging.resize(end, 0);
         open.next += 1;
-        let begin = header.txn_id.get();
+        let begin = header.timestamp.get();
         open.staged_begins = (open.staged_begins.0.min(begin), open.staged_begins.1.max(begin));
         Ok(address)
     }
 
-    /// The open block is full: takes the next one, or writes the content to a
+    /// The open block is full. Takes the next block, or writes the content to a
     /// free slot and returns its address.
     #[cold]
     fn go_on(
@@ -347,21 +350,21 @@ impl Store {
         Ok(None)
     }
 
-    /// Writes what is staged: one write for contents that lie side by side.
+    /// Writes what is staged, with one write for contents that lie side by
+    /// side.
     fn write_staged(&self, lane: &mut Lane, at: Timestamp) -> Result<(), MediumError> {
         let Some(open) = lane.open.as_mut() else { return Ok(()) };
         let offset = open.first.offset() + u64::from(open.staged_from) * u64::from(lane.stride);
-        self.medium.write(offset, &lane.staging)?;
-        self.medium.flush(offset, lane.staging.len() as u64);
+        self.medium.write_flushed(offset, &lane.staging)?;
         lane.staging.clear();
         open.staged_from = open.next;
-        let (_, block) = self.block(open.id);
+        let (chunk, block) = self.block(open.id);
         let (first, last) = std::mem::replace(&mut open.staged_begins, NO_BEGINS);
         block.note_begins(first, last, at.get());
         block.set_fill(open.next);
         if open.next == open.slots {
             block.become_(BlockState::Sealed);
-            emit(BlockEvent::Sealed, BlockRef { id: open.id, opened_at: block.opened_at() }, lane.table);
+            emit(BlockEvent::Sealed, chunk.block_ref(open.id.index), lane.table);
             lane.open = None;
         }
         Ok(())
@@ -380,9 +383,9 @@ fn take_stream(streams: &[Mutex<Stream>], hint: usize) -> MutexGuard<'_, Stream>
 pub(crate) struct Reservation {
     urgency: Urgency,
     company: Company,
-    /// It has opened a block.
+    /// Whether it has opened a block.
     opened: bool,
-    /// Blocks of freshly carved chunks that it did not need.
+    /// Blocks of freshly carved chunks that the append did not need.
     carved: Vec<BlockId>,
 }
 

@@ -6,25 +6,27 @@ use pantile_base::{Address, TableId, Timestamp};
 
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES};
 use crate::geometry::Geometry;
+use crate::superseded_bits::SupersededBits;
 use crate::tile::TileCell;
-use crate::update_map::UpdateMap;
 
-/// Where a block is in its life.
+/// The state of a block.
 ///
-/// `Free -> Open -> Sealed -> Frozen -> Released -> Free`; when a table is
-/// dropped its blocks go to `Released` from wherever they are.
+/// `Free -> Open -> Sealed -> Frozen -> Released -> Free`. When a table is
+/// dropped, its blocks go to `Released` from any state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum BlockState {
     /// Belongs to no table; its bytes mean nothing.
     Free = 0,
-    /// A stream appends to it, or will do so after a restart.
+    /// A stream appends to it, or will append to it after a restart.
     Open = 1,
     /// Full: every slot has been written.
     Sealed = 2,
-    /// A collector moves its live versions out; the medium says so.
+    /// A collector moves its live versions out, and the frozen flag says so on
+    /// the medium.
     Frozen = 3,
-    /// No transaction can see into it; it becomes free when that is durable.
+    /// No transaction can see into it. It becomes free when the release is
+    /// durable.
     Released = 4,
 }
 
@@ -40,6 +42,11 @@ impl BlockState {
                 | (Open | Sealed | Frozen, Released)
                 | (Released, Free)
         )
+    }
+
+    /// Whether it belongs to a table.
+    pub(crate) fn is_used(self) -> bool {
+        !matches!(self, Self::Free | Self::Released)
     }
 
     fn from_raw(raw: u8) -> Self {
@@ -60,7 +67,7 @@ pub(crate) struct BlockId {
     pub index: u32,
 }
 
-/// One life of a block.
+/// One generation of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockRef {
     pub(crate) id: BlockId,
@@ -68,43 +75,47 @@ pub struct BlockRef {
 }
 
 impl BlockRef {
-    /// A number that spreads blocks over a few places; the same in every life.
+    /// A number that spreads blocks over a few places. It is the same in every
+    /// generation.
     pub fn spread(self) -> usize {
         self.id.chunk.wrapping_mul(61).wrapping_add(self.id.index) as usize
     }
 }
 
-/// In `Block::on_medium`: the block is frozen.
+/// In `Block::on_medium`: the frozen flag is set.
 const FROZEN: u8 = 1;
-/// In `Block::on_medium`: its slots may be written again one by one.
+/// In `Block::on_medium`: its slots may be rewritten one by one.
 const RECYCLES: u8 = 2;
 
-/// The fields that every update of one of its versions needs come first, on
-/// few cache lines.
+/// The fields that every update of one of the block's versions needs come
+/// first, on few cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    /// Rises when a life ends, so that links to earlier lives can be recognised.
-    life: AtomicU16,
+    /// Rises when a generation ends, so that links to earlier generations can be recognised.
+    generation: AtomicU16,
     state: AtomicU8,
-    /// What the block's descriptor says on the medium: `FROZEN`, `RECYCLES`.
+    /// What the block's entries say on the medium: `FROZEN`, `RECYCLES`.
     on_medium: AtomicU8,
     table: AtomicU32,
     opened_at: AtomicU64,
     pub tile: TileCell,
-    /// When a version of it was last superseded (`max_txnid`).
-    max_txnid: AtomicU64,
-    pub map: UpdateMap,
-    /// When a survivor last left it; until then it could be found there.
+    /// When one of its versions was last superseded (`max_ts`).
+    max_ts: AtomicU64,
+    pub map: SupersededBits,
+    /// When a survivor last left it. Until then readers could find the survivor
+    /// there.
     left_at: AtomicU64,
-    /// The first `begin_ts` of its versions (`min_txnid`), and the last.
-    min_txnid: AtomicU64,
+    /// The first and the last `begin_ts` of its versions; the first is
+    /// `min_ts`.
+    min_ts: AtomicU64,
     last_begin: AtomicU64,
-    /// When a version was last appended, which may be long after it began.
+    /// When a version was last appended, which may be long after the version
+    /// began.
     last_append: AtomicU64,
-    /// Since when half of it or more has been known to be obsolete, or 0.
+    /// Since when at least half of it has been known to be obsolete, or 0.
     half_since: AtomicU64,
-    /// Slots written in this life.
+    /// Slots written in this generation.
     fill: AtomicU32,
 }
 
@@ -115,15 +126,15 @@ impl Block {
             table: AtomicU32::new(0),
             opened_at: AtomicU64::new(0),
             fill: AtomicU32::new(0),
-            life: AtomicU16::new(0),
+            generation: AtomicU16::new(0),
             on_medium: AtomicU8::new(0),
-            min_txnid: AtomicU64::new(u64::MAX),
+            min_ts: AtomicU64::new(u64::MAX),
             last_begin: AtomicU64::new(0),
             last_append: AtomicU64::new(0),
-            max_txnid: AtomicU64::new(0),
+            max_ts: AtomicU64::new(0),
             left_at: AtomicU64::new(0),
             half_since: AtomicU64::new(0),
-            map: UpdateMap::default(),
+            map: SupersededBits::default(),
             tile: TileCell::new(slots as usize),
         }
     }
@@ -134,9 +145,8 @@ impl Block {
 
     /// Changes the state of the block.
     ///
-    /// # Panics
-    /// If the life cycle does not allow it: a block freed twice would be
-    /// given to two tables.
+    /// If the life cycle does not allow it. A block that was freed twice would
+    /// be given to two tables.
     pub fn become_(&self, next: BlockState) {
         let now = self.state();
         assert!(now.may_become(next), "a block goes from {now:?} to {next:?}");
@@ -151,14 +161,15 @@ impl Block {
         self.become_(BlockState::Open);
     }
 
-    /// Clears what belongs to the life that ends. The caller has taken the tile.
+    /// Clears what belongs to the ending generation. The caller has taken the
+    /// tile.
     pub fn free(&self) {
         self.map.clear();
         self.on_medium.store(0, Ordering::Relaxed);
-        self.min_txnid.store(u64::MAX, Ordering::Relaxed);
+        self.min_ts.store(u64::MAX, Ordering::Relaxed);
         self.last_begin.store(0, Ordering::Relaxed);
         self.last_append.store(0, Ordering::Relaxed);
-        self.max_txnid.store(0, Ordering::Relaxed);
+        self.max_ts.store(0, Ordering::Relaxed);
         self.left_at.store(0, Ordering::Relaxed);
         self.half_since.store(0, Ordering::Relaxed);
         self.become_(BlockState::Free);
@@ -181,12 +192,12 @@ impl Block {
     }
 
     #[inline]
-    pub fn life(&self) -> u16 {
-        self.life.load(Ordering::Acquire)
+    pub fn generation(&self) -> u16 {
+        self.generation.load(Ordering::Acquire)
     }
 
-    pub fn end_life(&self) {
-        self.life.fetch_add(1, Ordering::AcqRel);
+    pub fn end_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     pub fn recycles(&self) -> bool {
@@ -201,15 +212,16 @@ impl Block {
         self.on_medium.fetch_or(FROZEN, Ordering::Relaxed);
     }
 
-    /// Versions with `begin_ts` between these have been appended at this time.
+    /// Records that versions with `begin_ts` between these were appended at
+    /// this time.
     pub fn note_begins(&self, first: u64, last: u64, at: u64) {
         self.last_append.fetch_max(at, Ordering::AcqRel);
-        self.min_txnid.fetch_min(first, Ordering::AcqRel);
+        self.min_ts.fetch_min(first, Ordering::AcqRel);
         self.last_begin.fetch_max(last, Ordering::AcqRel);
     }
 
-    pub fn min_txnid(&self) -> u64 {
-        self.min_txnid.load(Ordering::Acquire)
+    pub fn min_ts(&self) -> u64 {
+        self.min_ts.load(Ordering::Acquire)
     }
 
     pub fn last_begin(&self) -> u64 {
@@ -220,15 +232,16 @@ impl Block {
         self.last_append.load(Ordering::Acquire)
     }
 
-    /// Everything done to it up to this time must be durable before it goes
-    /// (T1). Durable copies of its survivors are not enough: a state record must
-    /// expect them, or a copy that rots would not be missed (I-9).
+    /// Everything done to the block up to this time must be durable before its
+    /// generation ends (T1). Durable copies of its survivors are not enough: a
+    /// state record must expect the copies, or a copy that rots would not be
+    /// missed (I-9).
     pub fn evidence(&self) -> u64 {
-        self.max_txnid().max(self.last_append()).max(self.left_at())
+        self.max_ts().max(self.last_append()).max(self.left_at())
     }
 
-    pub fn max_txnid(&self) -> u64 {
-        self.max_txnid.load(Ordering::Acquire)
+    pub fn max_ts(&self) -> u64 {
+        self.max_ts.load(Ordering::Acquire)
     }
 
     pub fn left_at(&self) -> u64 {
@@ -244,17 +257,19 @@ impl Block {
         self.half_since.store(now.get(), Ordering::Relaxed);
     }
 
-    /// The version in a slot has a successor from `at` on. Returns the number of
-    /// superseded versions, or `None` if this one had been superseded before.
+    /// Records that the version in a slot has a successor from `at` on. Returns
+    /// the number of superseded versions, or `None` if this one had already
+    /// been superseded.
     #[inline]
     pub fn supersede(&self, slot: u32, at: u64) -> Option<u32> {
-        // Before the bit: a thread that finds the bit finds the time.
-        self.max_txnid.fetch_max(at, Ordering::AcqRel);
+        // Before the bit, so that a thread that finds the bit also finds the
+        // time.
+        self.max_ts.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)
     }
 
-    /// The version in a slot has a copy elsewhere, which readers find since `at`
-    /// at the latest.
+    /// Records that the version in a slot has a copy elsewhere, which readers
+    /// find since `at` at the latest.
     pub fn leave(&self, slot: u32, at: u64) -> Option<u32> {
         self.left_at.fetch_max(at, Ordering::AcqRel);
         self.map.set(slot)
@@ -267,7 +282,7 @@ pub(crate) struct Chunk {
     pub number: u32,
     pub geometry: Geometry,
     pub blocks: Box<[Block]>,
-    /// Tiles kept without their blocks.
+    /// Tiles that are kept after their blocks have been released.
     pub kept_tiles: AtomicU32,
 }
 
@@ -285,14 +300,24 @@ impl Chunk {
         u64::from(self.number) * CHUNK_BYTES
     }
 
-    /// Where the descriptor of a block lies.
+    /// The offset of a block descriptor.
     pub fn descriptor_offset(&self, index: u32) -> u64 {
         self.offset() + (u64::from(index) + 1) * DESCRIPTOR_BYTES as u64
     }
 
-    /// Where the header of a block lies.
+    /// The offset of a block header.
     pub fn header_offset(&self, index: u32) -> u64 {
         self.offset() + CHUNK_HEADER_BYTES as u64 + u64::from(index) * u64::from(self.geometry.block_bytes)
+    }
+
+    /// Names a block.
+    pub fn id(&self, index: u32) -> BlockId {
+        BlockId { chunk: self.number, index }
+    }
+
+    /// Names the present generation of a block.
+    pub fn block_ref(&self, index: u32) -> BlockRef {
+        BlockRef { id: self.id(index), opened_at: self.blocks[index as usize].opened_at() }
     }
 
     /// Where a slot's content lies.

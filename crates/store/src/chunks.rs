@@ -1,13 +1,13 @@
 //! Chunks: taking them, dividing them, and giving them back.
 //!
-//! Some are held in reserve, since collecting needs space to make space (T14):
-//! writers are refused while there is still room for deletes, and deletes
-//! while there is still room for the collector.
+//! Some are held in reserve, since collecting needs space to make space (T14).
+//! Writers are refused while there is still room for deletes, and deletes while
+//! there is still room for the collector.
 
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::Ordering;
-use pantile_media::{MediumError, SyncPoint};
+use pantile_media::{MediumError, MediumExt, SyncPoint};
 
 use crate::allocator::Allocator;
 use crate::block::{BlockId, Chunk};
@@ -17,16 +17,17 @@ use crate::geometry::Geometry;
 use crate::store::Store;
 use crate::stream::Urgency;
 
-/// Chunks held in reserve: a share of all, within these bounds (but less on a
-/// tiny medium).
+/// Chunks held in reserve: a share of all chunks, within these bounds (less on
+/// a tiny medium).
 const RESERVE_SHARE: usize = 128;
 const LEAST_RESERVE: usize = 3;
 const MOST_RESERVE: usize = 8;
-/// Of these, for the collector alone, if there are as many.
+/// How many of the reserved chunks are for the collector alone, if there are
+/// that many.
 const FOR_COLLECTOR: usize = 2;
 
-/// A chunk that holds nothing and is being taken apart. Threads may still be
-/// looking at its description.
+/// An empty chunk that is being taken apart. Threads may still be looking at
+/// its description.
 #[derive(Debug)]
 pub struct RetiredChunk {
     chunk: Box<Chunk>,
@@ -82,7 +83,7 @@ impl Store {
         }
     }
 
-    /// A chunk that nothing is in, with space behind it.
+    /// A chunk that holds nothing and has space behind it.
     fn fresh_chunk(&self, allocator: &mut Allocator) -> Result<u32, MediumError> {
         if let Some(number) = allocator.free_chunks.pop() {
             return Ok(number);
@@ -104,7 +105,7 @@ impl Store {
         (allocator.carved / RESERVE_SHARE).clamp(least, MOST_RESERVE)
     }
 
-    /// Brings the reserve to its size.
+    /// Fills the reserve up to its size.
     pub(crate) fn fill_reserve(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
         while self.lacking(allocator) > 0 {
             let number = self.fresh_chunk(allocator)?;
@@ -113,22 +114,23 @@ impl Store {
         Ok(())
     }
 
-    /// Puts a block among the free ones, and notes a chunk that is empty with it.
+    /// Adds a block to the free ones, and notes its chunk if that is now empty.
     pub(crate) fn free_block(&self, chunk: &Chunk, id: BlockId, now: Timestamp) {
         let mut allocator = self.allocator.lock();
         self.block(id).1.free();
         self.used_bytes.fetch_sub(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
         allocator.give(chunk.geometry.stride, id);
         if allocator.free_in(chunk) == chunk.geometry.blocks {
-            // Since now, and not since it was empty for the last time.
+            // From now, not from the last time it was empty.
             allocator.empty.retain(|&(number, _)| number != chunk.number);
             allocator.empty.push_back((chunk.number, now));
         }
     }
 
-    /// Takes apart a chunk that has been empty since before everything that
-    /// runs, if there are more than a few or `all` are to go. `is_over` returns
-    /// whether everything that ran at a time has ended.
+    /// Takes apart a chunk that has been empty since before every running
+    /// transaction began, if there are more than a few such chunks or `all` are
+    /// to go. `is_over` returns whether everything that ran at a given time has
+    /// ended.
     pub fn retire_chunk(
         &self,
         all: bool,
@@ -151,14 +153,14 @@ impl Store {
         }
         allocator.remove_chunk(chunk);
         let chunk = self.remove_chunk(number)?;
-        // A state record that was sampled before does not know that there is
-        // one chunk less, so it must not count as later.
+        // A state record that was sampled earlier still counts this chunk, so
+        // it must not be taken for a later one.
         Some(RetiredChunk { chunk, at: now(), forgotten: None })
     }
 
-    /// Erases from the medium how the chunk was divided; returns whether that
-    /// is durable. First a state record must say that there is one chunk
-    /// less, or the next recovery would miss it.
+    /// Erases the chunk header from the medium; returns whether that is
+    /// durable. A state record must first say that there is one chunk less, or
+    /// the next recovery would miss the chunk.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -168,15 +170,14 @@ impl Store {
         }
         if self.durable_watermark() > retired.at {
             let offset = retired.chunk.offset();
-            self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
-            self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
+            self.medium.write_flushed(offset, &[0; DESCRIPTOR_BYTES])?;
             retired.forgotten = Some(self.medium.sync_point());
         }
         Ok(false)
     }
 
     /// Makes the chunk available again, or hands its space back to the system
-    /// if there is enough. No thread may be looking at its description.
+    /// if enough is free. No thread may be looking at its description.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -189,7 +190,8 @@ impl Store {
         let mut allocator = self.allocator.lock();
         if self.fill_reserve(&mut allocator).is_ok() && allocator.free_chunks.len() >= allocator.spare() {
             let outcome = self.medium.discard(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES);
-            // Also if the system refused: it can be restored, whatever is left of it.
+            // Even if the system refused: the chunk can be restored, whatever
+            // is left of it.
             allocator.discarded.push(number);
             outcome?;
         } else {
@@ -198,14 +200,14 @@ impl Store {
         Ok(())
     }
 
-    /// Bytes of a block, on average.
+    /// Average size of a block in bytes.
     pub fn mean_block_bytes(&self) -> u64 {
         let allocator = self.allocator.lock();
         allocator.block_bytes / (allocator.blocks as u64).max(1)
     }
 
-    /// Bytes that writers can still take, in whole chunks, and the most that
-    /// there can be.
+    /// Bytes that writers can still take, in whole chunks, and the upper limit
+    /// of that number.
     pub fn room(&self) -> (u64, u64) {
         let limit = self.medium.facts().limit / CHUNK_BYTES;
         let allocator = self.allocator.lock();
@@ -219,14 +221,14 @@ impl Store {
         (chunks.saturating_sub(self.lacking(&allocator) as u64) * CHUNK_BYTES, limit * CHUNK_BYTES)
     }
 
-    /// Whether writers can have a chunk although the medium does not grow, and
-    /// how many blocks are free besides.
+    /// Whether writers can have a chunk without the medium growing, and how
+    /// many blocks are free besides.
     pub fn available(&self) -> (bool, usize) {
         let allocator = self.allocator.lock();
         (allocator.free_chunks.len() > self.lacking(&allocator), allocator.free_blocks())
     }
 
-    /// Chunks that the reserve should have and has not.
+    /// Number of chunks that the reserve lacks.
     fn lacking(&self, allocator: &Allocator) -> usize {
         self.wanted_reserve(allocator).saturating_sub(allocator.reserve.len())
     }

@@ -1,73 +1,74 @@
-//! What collectors do to blocks. They choose the blocks. What may be done is
-//! decided here, by the contents and by what is durable, so that a bad policy
-//! costs space and never a row.
+//! What collectors do to blocks. A collector chooses the blocks. The code here
+//! decides what is allowed, from the contents and from what is durable, so that
+//! a bad policy costs space and never a row.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::SyncPoint;
+use pantile_media::{MediumExt, SyncPoint};
 use smallvec::SmallVec;
 
-use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
+use crate::block::{Block, BlockRef, BlockState, Chunk};
 use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
-use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenMark};
+use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
-use crate::stream::{Age, NewContent};
+use crate::stream::NewContent;
 use crate::tile::Tile;
 
-/// A version has been superseded.
+/// The outcome of superseding a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Superseded {
-    /// The block that it is in.
+    /// The block that the version is in.
     pub block: BlockRef,
     /// How many of the block's versions have been superseded; `None` if this
-    /// one had been before.
+    /// version had already been superseded.
     pub count: Option<u32>,
-    /// Slots of the block.
+    /// Number of the block's slots.
     pub slots: u32,
 }
 
-/// What there is to know about a block.
+/// What is known about a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockInfo {
-    /// Where it is in its life.
+    /// Its state.
     pub state: BlockState,
     /// The table it belongs to.
     pub table: TableId,
-    /// Bytes of it.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Slots of it.
+    /// Number of its slots.
     pub slots: u32,
-    /// Slots written.
+    /// Number of slots written.
     pub fill: u32,
-    /// How many of them hold nothing, or a version that has been superseded.
+    /// How many of those slots are void or hold a superseded version.
     pub obsolete: u32,
-    /// When its first version began (`min_txnid`).
-    pub min_txnid: Timestamp,
+    /// When its first version began (`min_ts`).
+    pub min_ts: Timestamp,
     /// When its last version began.
     pub last_begin: Timestamp,
     /// When a version was last appended to it.
     pub last_append: Timestamp,
-    /// When a version of it was last superseded (`max_txnid`).
-    pub max_txnid: Timestamp,
-    /// Until when readers could find something in it: `max_txnid`, or when the
-    /// last survivor left.
+    /// When one of its versions was last superseded (`max_ts`).
+    pub max_ts: Timestamp,
+    /// Until when readers could find something in it: `max_ts`, or the time at
+    /// which the last survivor left.
     pub seen_until: Timestamp,
     /// Whether all its contents are tombstones.
     pub is_of_tombstones: bool,
-    /// Since when it has been known to be obsolete for the most part.
+    /// Since when at least half of it has been known to be obsolete.
     pub half_since: Option<Timestamp>,
-    /// Everything done to it up to this time must be durable before it goes (T1).
+    /// Everything done to it up to this time must be durable before its
+    /// generation ends (T1).
     pub evidence: Timestamp,
 }
 
 /// A version that is to be moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Survivor<'s> {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
     /// The version.
     pub content: Content<'s>,
@@ -76,56 +77,46 @@ pub struct Survivor<'s> {
 /// Why a block cannot be released now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// It is not frozen, or its life is over.
+    /// It is not frozen, or its generation has ended.
     NotFrozen,
-    /// Versions in it have no successor and no copy.
+    /// Some of its versions have no successor and no copy.
     Alive(u32),
     /// What would be lost is not known to be durable elsewhere.
     NotDurable,
-    /// Tiles of too many lives of the block are kept.
-    LivesUsedUp,
-    /// The slot belongs to another table by now, or its block is not one whose
-    /// slots are written again one by one.
+    /// Tiles of too many generations of the block are kept.
+    GenerationsUsedUp,
+    /// The slot now belongs to another table, or its block is not one whose
+    /// slots are rewritten one by one.
     NotReusable,
 }
 
 impl Store {
-    fn locate(&self, address: Address) -> (&Chunk, u32, u32) {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        (chunk, index, slot)
-    }
-
-    /// The block, or `None` if the life that is meant is over.
+    /// The block, or `None` if the requested generation has ended.
     pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
         let chunk = self.chunk(block.id.chunk)?;
         let found = chunk.blocks.get(block.id.index as usize)?;
         (found.opened_at() == block.opened_at && found.state() != BlockState::Free).then_some((chunk, found))
     }
 
-    /// A committed transaction has superseded the version at `old`, which no
-    /// reader at or above `at` sees. `at` is not before the present.
+    /// Records that a committed transaction has superseded the version at
+    /// `old`, which no reader at or above `at` sees. `at` is not before the
+    /// present.
     #[inline]
     pub fn supersede(&self, old: Address, at: Timestamp) -> Superseded {
-        let (chunk, index, slot) = self.locate(old);
-        let block = &chunk.blocks[index as usize];
+        let (chunk, index, block, slot) = self.locate(old);
         let count = block.supersede(slot, at.get());
-        let id = BlockId { chunk: chunk.number, index };
-        Superseded {
-            block: BlockRef { id, opened_at: block.opened_at() },
-            count,
-            slots: chunk.geometry.slots,
-        }
+        let block = BlockRef { id: chunk.id(index), opened_at: block.opened_at() };
+        Superseded { block, count, slots: chunk.geometry.slots }
     }
 
-    /// The version at `old` has a copy, and readers find only that since `at` at
-    /// the latest.
+    /// Records that the version at `old` has a copy, and that readers find only
+    /// the copy since `at` at the latest.
     pub fn leave(&self, old: Address, at: Timestamp) {
-        let (chunk, index, slot) = self.locate(old);
-        chunk.blocks[index as usize].leave(slot, at.get());
+        let (_, _, block, slot) = self.locate(old);
+        block.leave(slot, at.get());
     }
 
-    /// What there is to know about a block; `None` if its life is over.
+    /// What is known about a block; `None` if its generation has ended.
     pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
         let (chunk, found) = self.alive(block)?;
         let ts = Timestamp::from_raw;
@@ -136,28 +127,28 @@ impl Store {
             slots: chunk.geometry.slots,
             fill: found.fill(),
             obsolete: found.map.count(),
-            min_txnid: ts(found.min_txnid()),
+            min_ts: ts(found.min_ts()),
             last_begin: ts(found.last_begin()),
             last_append: ts(found.last_append()),
-            max_txnid: ts(found.max_txnid()),
-            seen_until: ts(found.max_txnid().max(found.left_at())),
+            max_ts: ts(found.max_ts()),
+            seen_until: ts(found.max_ts().max(found.left_at())),
             is_of_tombstones: chunk.geometry.is_of_tombstones(),
             half_since: found.half_since(),
             evidence: ts(found.evidence()),
         })
     }
 
-    /// Notes that half of a block or more is obsolete.
+    /// Notes that at least half of a block is obsolete.
     pub fn note_half(&self, block: BlockRef, now: Timestamp) {
         if let Some((_, found)) = self.alive(block) {
             found.note_half(now);
         }
     }
 
-    /// Decides that a block will be emptied, and writes that to the medium: after
-    /// a crash the work goes on (TB-Collect 4.5). The block's header with its
-    /// `update_map` is written for the first and last time. Returns whether the
-    /// block was full and not yet frozen.
+    /// Decides that a block will be emptied, and writes that to the medium, so
+    /// that the work goes on after a crash (TB-Collect 4.5). This is the only
+    /// time that the block header with its `superseded_bits` is written.
+    /// Returns whether the block was full and not yet frozen.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -171,36 +162,32 @@ impl Store {
         if !found.is_frozen_on_medium() {
             self.write_header(block)?;
             let offset = chunk.descriptor_offset(block.id.index) + ENTRY_BYTES as u64;
-            let mark = FrozenMark { opened_at: block.opened_at, max_txnid: found.max_txnid() };
-            self.medium.write(offset, &mark.encode(self.identity ^ offset))?;
-            self.medium.flush(offset, ENTRY_BYTES as u64);
+            let flag = FrozenFlag { opened_at: block.opened_at, max_ts: found.max_ts() };
+            self.medium.write_flushed(offset, &flag.encode(self.identity ^ offset))?;
             found.set_frozen_on_medium();
         }
         Ok(true)
     }
 
-    /// Writes a block's header as it is now.
+    /// Writes a block header as it is now.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn write_header(&self, block: BlockRef) -> Result<(), StoreError> {
         let Some((chunk, found)) = self.alive(block) else { return Ok(()) };
-        // Two threads must not write the same bytes at a time.
+        // Two threads must not write the same bytes at the same time.
         let _turn = self.header_locks[block.spread() % self.header_locks.len()].lock();
         let mut bytes = [0; BLOCK_HEADER_BYTES];
         let (map, times) = bytes.split_at_mut(BLOCK_HEADER_BYTES - 16);
         found.map.write_to(map);
-        times[..8].copy_from_slice(&found.max_txnid().to_le_bytes());
-        times[8..].copy_from_slice(&found.min_txnid().to_le_bytes());
-        let offset = chunk.header_offset(block.id.index);
-        self.medium.write(offset, &bytes)?;
-        self.medium.flush(offset, BLOCK_HEADER_BYTES as u64);
-        Ok(())
+        times[..8].copy_from_slice(&found.max_ts().to_le_bytes());
+        times[8..].copy_from_slice(&found.min_ts().to_le_bytes());
+        Ok(self.medium.write_flushed(chunk.header_offset(block.id.index), &bytes)?)
     }
 
-    /// Adds to `out` at most `most` versions of a frozen block that have not been
-    /// superseded, from a slot on. Returns the slot to go on with, or `None` at
-    /// the end.
+    /// Starting at a slot, adds to `out` at most `most` versions of a frozen
+    /// block that have not been superseded. Returns the slot to continue with,
+    /// or `None` at the end.
     pub fn survivors<'s>(
         &'s self,
         block: BlockRef,
@@ -223,8 +210,8 @@ impl Store {
         more
     }
 
-    /// Copies survivors to other blocks, apart from new versions (T23). No reader
-    /// finds the copies yet, and nobody waits until they are durable.
+    /// Copies survivors to other blocks, apart from new versions (T23). No
+    /// reader finds the copies yet, and no thread waits until they are durable.
     ///
     /// # Errors
     /// [`StoreError::Medium`]; if it is `Full`, nothing was written.
@@ -235,30 +222,22 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
-        let contents = survivors.iter().map(|(table, survivor)| {
-            let content = &survivor.content;
-            NewContent {
-                table: *table,
-                tuple: content.tuple(),
-                flags: content.flags().relocated(),
-                age: Age::Later,
-                txn_id: content.txn_id(),
-                transaction_contents: content.transaction_contents(),
-                row: content.row(),
-            }
+        let contents = survivors.iter().map(|(table, Survivor { content, .. })| {
+            NewContent::copy_of(*table, content, content.flags().relocated())
         });
         self.append_survivors(hint, contents, now, addresses)
     }
 
-    /// Ends the life of a frozen block that nobody can see into any more (I-10).
-    /// The medium forgets it with the caller's next sync point, after which
-    /// [`Store::free`] makes the space available.
+    /// Ends the generation of a frozen block that no transaction can see into
+    /// any more (I-10). The medium forgets the block with the caller's next
+    /// sync point. After that, [`Store::free`] makes the space available.
     ///
-    /// With `keep`, its links are kept for walks that may pass through it. The
-    /// caller drops a tile that is returned when no thread is looking at it.
+    /// With `keep`, the block's links are kept for walks that may pass through
+    /// them. If a tile is returned, the caller drops it when no thread is
+    /// looking at it.
     ///
-    /// A full block whose slots may be written again one by one need not be
-    /// frozen: nothing is moved out of it.
+    /// A full block whose slots are rewritten one by one need not be frozen,
+    /// because nothing is moved out of it.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -288,8 +267,8 @@ impl Store {
         if !copies_are_durable && !is_removed(Control::CopiesDurable) {
             return Ok(Err(Refused::NotDurable));
         }
-        if self.kept.has(block.id, found.life().wrapping_add(1)) {
-            return Ok(Err(Refused::LivesUsedUp));
+        if self.kept.has(block.id, found.generation().wrapping_add(1)) {
+            return Ok(Err(Refused::GenerationsUsedUp));
         }
         found.become_(BlockState::Released);
         let tile = match keep.filter(|_| !is_removed(Control::TilesKept)) {
@@ -301,7 +280,7 @@ impl Store {
                 tile
             }
             None => {
-                found.end_life();
+                found.end_generation();
                 found.tile.take()
             }
         };
@@ -311,10 +290,7 @@ impl Store {
     }
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
-        let offset = chunk.descriptor_offset(index);
-        self.medium.write(offset, &[0; DESCRIPTOR_BYTES])?;
-        self.medium.flush(offset, DESCRIPTOR_BYTES as u64);
-        Ok(())
+        Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 
     /// Makes the space of a released block available: **this is where space is
@@ -325,23 +301,25 @@ impl Store {
         self.free_block(chunk, block.id, now);
     }
 
-    /// Returns at most `most` blocks whose tiles have been made since the last
-    /// call, oldest first.
+    /// Returns, oldest first, at most `most` blocks whose tiles were made since
+    /// the last call.
     pub fn take_tiled(&self, most: usize) -> Vec<BlockRef> {
         let mut tiled = self.tiled.lock();
         let len = tiled.len().min(most);
         tiled.drain(..len).collect()
     }
 
-    /// Puts blocks back among those that have tiles; returns how many there are.
+    /// Puts blocks back on the list of those that have tiles; returns the
+    /// length of the list.
     pub fn put_tiled(&self, blocks: impl IntoIterator<Item = BlockRef>) -> usize {
         let mut tiled = self.tiled.lock();
         tiled.extend(blocks);
         tiled.len()
     }
 
-    /// Takes the tile of a block whose versions are all visible to every reader,
-    /// now and later. The caller drops it when no thread is looking at it.
+    /// Takes the tile of a block whose versions are all visible to every
+    /// present and future reader. The caller drops it when no thread is looking
+    /// at it.
     pub fn take_tile(&self, block: BlockRef) -> Option<Tile> {
         self.alive(block)?.1.tile.take()
     }
@@ -358,26 +336,26 @@ impl Store {
         gone.into_iter().filter_map(|(_, tile)| tile).collect()
     }
 
-    /// How many tiles are kept without their blocks.
+    /// Number of orphaned tiles.
     pub fn kept_tiles(&self) -> u64 {
         self.kept.count()
     }
 
-    /// How many blocks a chunk has; none if it is not carved.
+    /// Number of blocks in a chunk; 0 if the chunk is not carved.
     pub fn blocks_in(&self, chunk: u32) -> u32 {
         let _chunks = self.chunks_lock.read();
         self.chunk(chunk).map_or(0, |chunk| chunk.geometry.blocks)
     }
 
-    /// A block of a chunk, if it holds something.
+    /// A block of a chunk, if the block holds something.
     pub fn block_at(&self, chunk: u32, index: u32) -> Option<BlockRef> {
         let _chunks = self.chunks_lock.read();
-        let block = self.chunk(chunk)?.blocks.get(index as usize)?;
-        let id = BlockId { chunk, index };
-        (block.state() != BlockState::Free).then(|| BlockRef { id, opened_at: block.opened_at() })
+        let chunk = self.chunk(chunk)?;
+        let block = chunk.blocks.get(index as usize)?;
+        (block.state() != BlockState::Free).then(|| chunk.block_ref(index))
     }
 
-    /// Chunks have numbers below this one.
+    /// Every chunk number is below this one.
     pub fn chunks_end(&self) -> u32 {
         self.allocator.lock().next_chunk
     }
@@ -387,20 +365,21 @@ impl Store {
         self.alive(block).is_some_and(|(_, found)| found.is_frozen_on_medium())
     }
 
-    /// The tombstones of a block that have not been superseded, with where they are.
+    /// The tombstones of a block that have not been superseded, with their
+    /// addresses.
     pub fn tombstones(&self, block: BlockRef, mut each: impl FnMut(Address, TupleId, Timestamp)) {
         let Some((chunk, found)) = self.alive(block) else { return };
         let mut at = 0;
         while let Some(slot) = found.map.next_clear(at, found.fill()) {
             let address = chunk.address(block.id.index, slot);
             let content = self.content_header(address);
-            each(address, content.tuple(), content.txn_id());
+            each(address, content.tuple(), content.timestamp());
             at = slot + 1;
         }
     }
 
-    /// Calls `each` with the tuples of at most `most` superseded contents of a
-    /// block, from a slot on. Returns the slot to go on with.
+    /// Starting at a slot, calls `each` with the tuples of at most `most`
+    /// superseded contents of a block. Returns the slot to continue with.
     pub fn superseded_tuples(
         &self,
         block: BlockRef,

@@ -5,7 +5,7 @@ use pantile_base::{Address, Timestamp, TupleId};
 
 use crate::format::{checksum, u32_at, u64_at};
 
-/// Bytes of a content's header, before the row.
+/// Size of a content header in bytes; the row follows it.
 pub const HEADER_BYTES: usize = 24;
 
 const SUM_AT: usize = 20;
@@ -20,20 +20,20 @@ impl ContentFlags {
     pub const ROW: Self = Self(0);
     /// The tuple was deleted.
     pub const TOMBSTONE: Self = Self(1);
-    /// Nothing: recovery filled a slot whose transaction did not commit.
+    /// Void: recovery filled a slot whose transaction did not commit.
     pub const VOID: Self = Self(2);
 
-    /// A copy: its transaction has committed, and was durably known to have
-    /// when the copy was made, whatever other contents of it there are (T1).
+    /// A copy. Its transaction was durably known to have committed when the
+    /// copy was made, whichever of its other contents still exist (T1).
     const RELOCATED: Self = Self(4);
 
-    /// The same, of a copy.
+    /// A copy of a tombstone.
     pub(crate) fn relocated(self) -> Self {
         Self(self.0 | Self::RELOCATED.0)
     }
 
-    /// The same, of a copy that recovery takes for nothing: the version itself
-    /// stays where it was written until its successor is known to be durable.
+    /// A copy that recovery treats as void. The version itself stays where it
+    /// was written until its successor is known to be durable.
     pub fn superseded(self) -> Self {
         Self(self.0 | Self::VOID.0)
     }
@@ -50,7 +50,7 @@ impl ContentFlags {
         self.0 & Self::TOMBSTONE.0 != 0
     }
 
-    /// Whether the slot holds nothing.
+    /// Whether the content is void.
     #[inline]
     pub fn is_void(self) -> bool {
         self.0 & Self::VOID.0 != 0
@@ -64,7 +64,7 @@ pub struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// `bytes` start with a content's header.
+    /// `bytes` start with a content header.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
@@ -72,7 +72,7 @@ impl<'a> Content<'a> {
 
     /// The transaction that wrote it: the version's `begin_ts`.
     #[inline]
-    pub fn txn_id(&self) -> Timestamp {
+    pub fn timestamp(&self) -> Timestamp {
         Timestamp::from_raw(u64_at(self.bytes, 0))
     }
 
@@ -82,7 +82,8 @@ impl<'a> Content<'a> {
         TupleId(u64_at(self.bytes, 8) & ((1 << TupleId::BITS) - 1))
     }
 
-    /// How many contents its transaction wrote: the evidence of commit (I-8).
+    /// How many contents its transaction wrote: the evidence of the commit
+    /// (I-8).
     #[inline]
     pub fn transaction_contents(&self) -> u64 {
         u64_at(self.bytes, 8) >> TupleId::BITS
@@ -105,19 +106,20 @@ impl<'a> Content<'a> {
         &self.bytes[HEADER_BYTES..HEADER_BYTES + self.len()]
     }
 
-    /// The content in a slot, if a valid one of a block's life with this seed is there.
+    /// The content in a slot, if the slot holds a valid content of the block
+    /// generation with this seed.
     pub(crate) fn valid_in(slot: &'a [u8], seed: u64, address: Address) -> Option<Self> {
         let len = HEADER_BYTES + Self::new(slot).len();
         let content = Self::new(slot.get(..len)?);
         content.is_valid(seed, address).then_some(content)
     }
 
-    /// Whether the bytes are a content written at `address` in a life of its
-    /// block with this seed.
+    /// Whether the bytes are a content that was written at `address` in the
+    /// generation of its block with this seed.
     pub(crate) fn is_valid(&self, seed: u64, address: Address) -> bool {
         let end = HEADER_BYTES + self.len();
-        // One blank slot in four thousand million has a checksum of zero.
-        let is_blank = self.txn_id() == Timestamp::ZERO && !self.flags().is_void();
+        // One blank slot in 4,000 million has a checksum of zero.
+        let is_blank = self.timestamp() == Timestamp::ZERO && !self.flags().is_void();
         !is_blank
             && end <= self.bytes.len()
             && (content_sum(seed, address, &self.bytes[..end]) == u32_at(self.bytes, SUM_AT)
@@ -125,7 +127,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The checksum covers where the content lies and in which life of its block.
+/// The checksum covers the content's address and the generation of its block.
 #[inline]
 fn content_sum(seed: u64, address: Address, content: &[u8]) -> u32 {
     let head = seed ^ address.word().wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64_at(content, 0).rotate_left(32);
@@ -136,7 +138,7 @@ fn content_sum(seed: u64, address: Address, content: &[u8]) -> u32 {
 /// A content to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct Header {
-    pub txn_id: Timestamp,
+    pub timestamp: Timestamp,
     pub tuple: TupleId,
     pub transaction_contents: u64,
     pub flags: ContentFlags,
@@ -148,7 +150,7 @@ pub(crate) fn encode(header: Header, row: &[u8], seed: u64, address: Address, ou
     debug_assert!(row.len() < 1 << LEN_BITS && header.transaction_contents < 1 << 24);
     let start = out.len();
     let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&header.txn_id.get().to_le_bytes());
+    bytes[..8].copy_from_slice(&header.timestamp.get().to_le_bytes());
     let word = header.tuple.0 | (header.transaction_contents << TupleId::BITS);
     bytes[8..16].copy_from_slice(&word.to_le_bytes());
     let word = row.len() as u32 | (u32::from(header.flags.0) << LEN_BITS);

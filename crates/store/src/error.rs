@@ -5,17 +5,17 @@ use pantile_media::MediumError;
 /// What can go wrong in the store.
 #[derive(Debug)]
 pub enum StoreError {
-    /// The medium's own error.
+    /// An error of the medium.
     Medium(MediumError),
     /// The bytes are not a Pantile database.
     Foreign(String),
-    /// Another format version.
+    /// The database has another format version.
     Version(u32),
     /// Something that was durable is damaged.
     Damaged {
-        /// Byte offset, block, slot, table as far as known.
+        /// Byte offset, block, slot and table, as far as they are known.
         place: String,
-        /// What does not fit.
+        /// What is wrong.
         detail: String,
     },
 }

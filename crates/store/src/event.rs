@@ -1,4 +1,4 @@
-//! Trace events: the life of every block.
+//! Trace events: the history of every block.
 
 use pantile_base::TableId;
 
@@ -11,13 +11,14 @@ pub enum BlockEvent {
     Opened,
     /// It is full.
     Sealed,
-    /// Theta of it has been superseded: it waits in a `gc_pending_queue`.
+    /// Theta of it has been superseded; it waits in a `gc_pending_queue`.
     Pending,
-    /// Nobody can see its superseded versions: it waits in a `local_gc_queue`.
+    /// No transaction can see its superseded versions; it waits in a
+    /// `local_gc_queue`.
     Queued,
-    /// As queued, while a long transaction bypasses it.
+    /// Queued in the same way, while a long transaction bypasses it.
     Bypassed,
-    /// It is being emptied, and the medium knows.
+    /// It is being emptied, and the frozen flag is on the medium.
     Frozen,
     /// Its survivors have been moved.
     Relocated,

@@ -8,7 +8,8 @@ use twox_hash::XxHash3_64;
 /// The format that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Most contents that one transaction can write; a field of 24 bits counts them.
+/// The most contents that one transaction can write; a field of 24 bits counts
+/// them.
 pub const MAX_CONTENTS_PER_TRANSACTION: u64 = (1 << 24) - 1;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PANTILE\x01");
@@ -16,15 +17,16 @@ const CHUNK_MAGIC: u64 = u64::from_le_bytes(*b"PANCHUNK");
 
 pub(crate) const CHUNK_HEADER_BYTES: usize = 4096;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 256;
-/// A block's line in the page of its chunk: two entries.
+/// A block's line in its chunk's first page: two entries.
 pub(crate) const DESCRIPTOR_BYTES: usize = 64;
 pub(crate) const ENTRY_BYTES: usize = DESCRIPTOR_BYTES / 2;
 pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_BYTES - 1;
 
-/// Where the two state records lie in chunk 0, and how long each may be.
+/// The places of the two state records in chunk 0, and how long each record may
+/// be.
 pub(crate) const STATE_RECORDS: [u64; 2] = [64 << 10, 1 << 20];
 pub(crate) const STATE_RECORD_BYTES: u64 = 960 << 10;
-/// Each place holds the same record twice: a flipped bit spoils one of them.
+/// Each place holds the same record twice; a flipped bit spoils only one copy.
 pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
 
 const SUPERBLOCK_BYTES: usize = 64;
@@ -34,7 +36,7 @@ const _: () = assert!(STATE_RECORDS[0] + STATE_RECORD_BYTES <= STATE_RECORDS[1])
 const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= CHUNK_BYTES);
 const _: () = assert!(BLOCK_HEADER_BYTES == pantile_base::limits::BLOCK_SLOTS / 8 + 16);
 
-/// A hash of `bytes`, seeded, as stored in formats.
+/// A seeded hash of `bytes`, as stored in the formats.
 #[inline]
 pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
     let hash = XxHash3_64::oneshot_with_seed(seed, bytes);
@@ -51,11 +53,12 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | (u64::from(u32_at(bytes, at + 4)) << 32)
 }
 
-/// The start of the medium: written once, when the database is made.
+/// The start of the medium, written once when the database is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Superblock {
     pub version: u32,
-    /// Seeds every checksum, so that bytes of another database are never taken for ours.
+    /// Seeds every checksum, so that bytes of another database are never
+    /// accepted.
     pub identity: u64,
 }
 
@@ -71,27 +74,27 @@ impl Superblock {
         bytes
     }
 
-    /// Whether writing it was never begun or was cut off: a word of it is
-    /// missing, and nothing that is there is anything else's.
+    /// Whether writing the superblock never began or was cut off: a word of it
+    /// is missing, and none of the bytes belongs to anything else.
     pub fn is_unwritten(bytes: &[u8]) -> bool {
         let words = [0, 8, 16, SUPERBLOCK_BYTES - 8].map(|at| u64_at(bytes, at));
         let rest = bytes[24..SUPERBLOCK_BYTES - 8].iter().all(|&b| b == 0);
         rest && matches!(words[0], 0 | MAGIC) && words.contains(&0)
     }
 
-    /// Version and identity as they stand there, whatever else does.
+    /// Version and identity as they are stored, whatever the other fields hold.
     pub fn fields(bytes: &[u8]) -> (u32, u64) {
         (u32_at(bytes, 8), u64_at(bytes, 16))
     }
 
-    /// Whether the bytes are one of ours with something changed: of its three
-    /// parts (magic and version, identity, checksum) only one does not fit.
+    /// Whether the bytes are a changed Pantile superblock: of its three parts
+    /// (magic and version, identity, checksum) only one is wrong.
     pub fn resembles(bytes: &[u8]) -> bool {
         let ours = Self { version: FORMAT_VERSION, identity: u64_at(bytes, 16) }.encode();
         bytes[..16] == ours[..16] || bytes[16..SUPERBLOCK_BYTES] == ours[16..]
     }
 
-    /// Reads a superblock; the version is told apart before the rest is
+    /// Reads a superblock. The version is checked before anything else is
     /// believed, so that later formats may differ in everything after it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         if bytes.len() < SUPERBLOCK_BYTES || u64_at(bytes, 0) != MAGIC {
@@ -126,7 +129,8 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-/// The first line of a chunk: how it is divided. Written once per carving.
+/// The first line of a chunk, which says how the chunk is divided. Written once
+/// per carving.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkHeader {
     pub stride: u32,
@@ -160,21 +164,23 @@ impl ChunkHeader {
     }
 }
 
-/// What a block is used for: the first half of its line. Written when it is
-/// opened for a table; the whole line is zeroed when it is released.
+/// What a block is used for: the first half of its line. Written when the block
+/// is opened for a table. The whole line is zeroed when the block is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Descriptor {
     pub table: u32,
-    /// The timestamp at which the block's present life began; it seeds the
-    /// checksums of its contents, so bytes of an earlier life never fit (T2).
+    /// The timestamp at which the block's present generation began. It seeds
+    /// the checksums of the block's contents, so bytes of an earlier generation
+    /// are never valid (T2).
     pub opened_at: u64,
-    /// Its slots are written more than once in this life.
+    /// Whether its slots are written more than once in this generation.
     pub recycles: bool,
 }
 
 impl Descriptor {
     pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
-        // Inverted: a time has few bits, and must not become zero by losing one.
+        // Inverted: a time has few set bits, and must not become zero by losing
+        // one.
         sealed([!self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN | u64::from(self.recycles)], seed)
     }
 
@@ -191,35 +197,35 @@ impl Descriptor {
     }
 }
 
-/// That a block is frozen: the second half of its line. The durable
-/// `local_gc_queue_frozen` is the set of these (TB-Collect 4.5).
+/// The frozen flag of a block: the second half of its line. The durable
+/// `local_gc_queue_frozen` is the set of these flags (TB-Collect 4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FrozenMark {
-    /// When the life began to which the mark belongs.
+pub(crate) struct FrozenFlag {
+    /// When the generation that the flag belongs to began.
     pub opened_at: u64,
     /// When a version of the block was last superseded.
-    pub max_txnid: u64,
+    pub max_ts: u64,
 }
 
-impl FrozenMark {
+impl FrozenFlag {
     pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
-        sealed([!self.opened_at, !self.max_txnid, WRITTEN], !seed)
+        sealed([!self.opened_at, !self.max_ts, WRITTEN], !seed)
     }
 
-    /// `None` if the block is not frozen, an error if the mark is damaged.
+    /// `None` if the block is not frozen, an error if the flag is damaged.
     pub fn decode(bytes: &[u8], seed: u64) -> Result<Option<Self>, &'static str> {
         if is_unwritten(bytes) {
             return Ok(None);
         }
         if !is_sealed(bytes, !seed) {
-            return Err("the checksum of the block's frozen mark does not fit");
+            return Err("the checksum of the block's frozen flag does not fit");
         }
-        Ok(Some(Self { opened_at: !u64_at(bytes, 0), max_txnid: !u64_at(bytes, 8) }))
+        Ok(Some(Self { opened_at: !u64_at(bytes, 0), max_ts: !u64_at(bytes, 8) }))
     }
 }
 
-/// Bits that keep a word that has been written from being zero, even with
-/// one of its bits flipped.
+/// Bits that keep a written word from being zero, even if one of its bits
+/// flips.
 const WRITTEN: u64 = 0b11 << 62;
 
 /// Words of an entry: three fields and the checksum.
@@ -240,17 +246,17 @@ fn is_sealed(bytes: &[u8], seed: u64) -> bool {
     fits && u64_at(bytes, 24) >> 32 == WRITTEN >> 32
 }
 
-/// Whether an entry of which a word is zero has been whole: what a flipped bit
-/// makes of zeros has no word as they are written.
+/// Whether an entry that contains a zero word was written whole. A bit that
+/// flips among zeros makes no word as entries are written.
 pub(crate) fn has_lost_a_word(entry: &[u8]) -> bool {
     let words = || LINE_WORDS.into_iter().map(|at| u64_at(entry, at));
     words().any(|word| word == 0) && words().any(|word| word >= WRITTEN || word == CHUNK_MAGIC)
 }
 
 /// Entries are written over zeros and zeroed again (recovery zeroes those that
-/// it finds cut off), and words are atomic on every medium, so an entry that was
-/// cut off by a power failure has a word that is zero; one with a flipped
-/// bit has not.
+/// were cut off), and words are atomic on every medium. So an entry that a
+/// power failure cut off has a word that is zero, and an entry with a flipped
+/// bit has none.
 fn is_unwritten(bytes: &[u8]) -> bool {
     LINE_WORDS.into_iter().any(|at| u64_at(bytes, at) == 0)
 }

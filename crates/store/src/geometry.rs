@@ -5,7 +5,8 @@ use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES};
 use crate::content::HEADER_BYTES;
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, MAX_BLOCKS_PER_CHUNK};
 
-/// Bytes from one slot to the next for contents of `len` bytes, header included.
+/// Bytes from one slot to the next for contents of `len` bytes, content header
+/// included.
 ///
 /// Multiples of 8 up to 256 bytes, then eight steps to a doubling: at most
 /// 1/8 of a slot is lost to rounding, or 7 bytes.
@@ -25,9 +26,9 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Blocks of so many slots where the chunk divides well into them, or if
-    /// they are meant to be small; else the largest blocks below that which
-    /// fill it evenly.
+    /// Blocks of this many slots, if the chunk divides well into them or if
+    /// blocks are meant to be small. Otherwise the largest smaller blocks that
+    /// fill the chunk evenly.
     pub fn new(stride: u32, most_slots: u32) -> Self {
         let usable = CHUNK_BYTES as u32 - CHUNK_HEADER_BYTES as u32;
         let header = BLOCK_HEADER_BYTES as u32;
@@ -43,7 +44,7 @@ impl Geometry {
         Self { stride, slots, block_bytes, blocks }
     }
 
-    /// Whether a chunk can be divided so.
+    /// Whether a chunk can be divided in this way.
     pub fn is_sound(&self) -> bool {
         let contents = u64::from(self.stride) * u64::from(self.slots);
         self.stride as usize >= HEADER_BYTES

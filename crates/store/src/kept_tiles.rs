@@ -1,12 +1,11 @@
 //! Tiles that outlive their blocks, for the chains of long transactions
 //! (TB-Collect 4.4).
 //!
-//! A block that is bypassed by a long transaction is given away, but walks
-//! still need the links of its versions. They are found by the block's name
-//! and the number of the life that they belong to.
+//! A block that a long transaction bypasses is released, but walks still need
+//! the links of its versions. They find the links by the block's name and the
+//! number of the generation that the links belong to.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
 
 use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
@@ -14,32 +13,23 @@ use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::{Block, BlockId};
-use crate::tile::{Link, Tile};
+use crate::tile::{KeepInstead, KeptLinks, Link, Tile};
 
 const SHARDS: usize = 16;
 
-/// The links of a block that has been given away.
-pub trait KeptLinks: Send + Sync + Debug {
-    /// The link of the version that was in a slot.
-    fn link(&self, slot: u32) -> Option<Link>;
-
-    /// DRAM that the links take, in bytes.
-    fn bytes(&self) -> u64;
-}
-
-/// How to keep the links of a block that is given away.
+/// How to keep the links of a released block.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepLinks {
-    /// For walks of transactions that began before this time.
+    /// Needed by walks of transactions that began before this time.
     pub until: Timestamp,
-    /// Makes something else to keep in place of the block's tile.
-    pub instead: Option<fn(&Tile) -> Box<dyn KeptLinks>>,
+    /// What to keep in place of the block's tile; `None` keeps the tile itself.
+    pub instead: Option<KeepInstead>,
 }
 
 #[derive(Debug)]
 struct Kept {
     links: Links,
-    /// A transaction that began later does not walk through it.
+    /// Transactions that began later do not walk through the tile.
     until: Timestamp,
 }
 
@@ -60,13 +50,13 @@ impl Links {
 
 type Shard = HashMap<(BlockId, u16), Kept, FixedState>;
 
-/// The tiles kept.
+/// The tiles that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct KeptTiles {
     shards: [RwLock<Shard>; SHARDS],
     count: AtomicU64,
     bytes: AtomicU64,
-    /// No tile can go before the watermark has passed this.
+    /// No kept tile can be dropped before the watermark has passed this.
     first: AtomicU64,
 }
 
@@ -75,28 +65,29 @@ impl KeptTiles {
         &self.shards[(id.chunk.wrapping_mul(61).wrapping_add(id.index)) as usize % SHARDS]
     }
 
-    /// Whether the links of this life are kept: then the life's number cannot
-    /// be given again.
-    pub fn has(&self, id: BlockId, life: u16) -> bool {
-        self.shard(id).read().contains_key(&(id, life))
+    /// Whether the links of this generation are kept. If so, the generation's
+    /// number cannot be used again.
+    pub fn has(&self, id: BlockId, generation: u16) -> bool {
+        self.shard(id).read().contains_key(&(id, generation))
     }
 
-    /// Ends the life of a block and keeps its links, if it has a tile. Returns
-    /// whether it does, and the tile if something else is kept in its place.
-    /// A thread that looks for a link meanwhile waits at the shard.
+    /// Ends the generation of a block and keeps its links, if it has a tile.
+    /// Returns whether links are kept, and the tile if something else is kept
+    /// in its place. A thread that looks for a link meanwhile waits at the
+    /// shard.
     pub fn take_over(&self, id: BlockId, block: &Block, keep: KeepLinks) -> (bool, Option<Tile>) {
         let mut shard = self.shard(id).write();
-        let life = block.life();
+        let generation = block.generation();
         let tile = block.tile.take();
-        block.end_life();
+        block.end_generation();
         let Some(tile) = tile else { return (false, None) };
         let (links, left) = match keep.instead {
             None => (Links::Tile(tile), None),
             Some(instead) => (Links::Other(instead(&tile)), Some(tile)),
         };
         self.bytes.fetch_add(links.get().bytes(), Ordering::Relaxed);
-        let old = shard.insert((id, life), Kept { links, until: keep.until });
-        assert!(old.is_none(), "the links of a life are kept once");
+        let old = shard.insert((id, generation), Kept { links, until: keep.until });
+        assert!(old.is_none(), "the links of a generation are kept once");
         if self.count.fetch_add(1, Ordering::AcqRel) == 0 {
             self.first.store(u64::MAX, Ordering::Release);
         }
@@ -104,13 +95,14 @@ impl KeptTiles {
         (true, left)
     }
 
-    /// The link of a version of this life of the block, wherever it is kept.
-    pub fn link(&self, id: BlockId, block: &Block, life: u16, slot: u32) -> Option<Link> {
+    /// The link of a version of this generation of the block, wherever the link
+    /// is kept.
+    pub fn link(&self, id: BlockId, block: &Block, generation: u16, slot: u32) -> Option<Link> {
         let shard = self.shard(id).read();
-        if block.life() == life {
+        if block.generation() == generation {
             return block.tile.link(slot);
         }
-        shard.get(&(id, life))?.links.get().link(slot)
+        shard.get(&(id, generation))?.links.get().link(slot)
     }
 
     /// Removes the links that no reader at or above `watermark` needs. Returns
@@ -132,7 +124,8 @@ impl KeptTiles {
             }
             first = shard.values().map(|kept| kept.until.get()).fold(first, u64::min);
         }
-        // Links that were kept meanwhile may be missed; the next call finds them.
+        // Links that were kept meanwhile may be missed. The next call finds
+        // them.
         self.first.store(first.min(watermark.get()), Ordering::Release);
         self.count.fetch_sub(gone.len() as u64, Ordering::AcqRel);
         gone

@@ -1,8 +1,11 @@
-//! The store: contents in blocks on a medium, their life cycle, tiles.
+//! A part of the database Pantile; applications use the crate `pantile`. It
+//! holds the store: contents in blocks on a medium, the life cycle of blocks,
+//! and tiles.
 //!
-//! `docs/format.md` has the bytes, `docs/design.md` ("Storage") the
-//! definitions and the invariants that comments here cite as I-n. The store
-//! knows nothing of transactions' rules and nothing of collectors.
+//! In the repository, `docs/format.md` defines the bytes, and `docs/design.md`
+//! ("Storage") the terms and the invariants that comments cite as I-n. The
+//! store knows neither transactions nor collectors.
+
 #![allow(unsafe_code)] // contents are read where they lie in the medium's mapping
 
 mod allocator;
@@ -14,6 +17,7 @@ mod content;
 mod error;
 mod event;
 mod format;
+mod free_slot;
 mod geometry;
 mod kept_tiles;
 mod scan;
@@ -22,9 +26,9 @@ mod space;
 mod state_record;
 mod store;
 mod stream;
+mod superseded_bits;
 mod survey;
 mod tile;
-mod update_map;
 
 pub use append::Appended;
 pub use block::{BlockRef, BlockState};
@@ -34,9 +38,9 @@ pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
-pub use kept_tiles::{KeepLinks, KeptLinks};
+pub use free_slot::{FreeSlot, SlotReuse};
+pub use kept_tiles::KeepLinks;
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
-pub use slots::{FreeSlot, SlotReuse};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use stream::{Age, NewContent, Urgency};
@@ -44,4 +48,4 @@ pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
-pub use tile::{Link, Tile};
+pub use tile::{KeepInstead, KeptLinks, Link, Tile};

@@ -1,11 +1,11 @@
 //! Recovery: one parallel pass over the medium finds what was committed.
 //!
 //! After Zen 3.3.3, with two differences. A content says how many contents its
-//! transaction wrote, so commit is evident from the contents themselves and
-//! needs no mark that is flushed after them (I-8). And contents at or
-//! below the durable watermark are known to be committed, so only the few
-//! above it are counted. Recovery changes nothing but slots of transactions
-//! that did not commit, and a second recovery finds the same (idempotent).
+//! transaction wrote, so a commit is evident from the contents themselves and
+//! needs no flag that is flushed after them (I-8). And contents at or below the
+//! durable watermark are known to be committed, so only the few above it are
+//! counted. Recovery changes only slots of transactions that did not commit,
+//! and a second recovery finds the same (idempotent).
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::Geometry;
 use crate::state_record::{PartlyFilled, StateRecord};
@@ -29,21 +29,21 @@ use crate::store::Store;
 use crate::stream::class_key;
 
 pub(crate) const ROTTEN: &str = "the checksum of a committed content does not fit";
-pub(crate) const NONSENSE: &str = "the chunk header makes no sense";
-pub(crate) const FOREIGN_MARK: &str = "a frozen mark of another life";
-pub(crate) const LOST_BLOCK: &str = "the block was partly filled and has lost its descriptor";
+pub(crate) const NONSENSE: &str = "the chunk header is not valid";
+pub(crate) const FOREIGN_MARK: &str = "a frozen flag of another generation";
+pub(crate) const LOST_BLOCK: &str = "the block was partly filled, and its descriptor is lost";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
 /// A committed content.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// Where it lies.
+    /// Its address.
     pub address: Address,
     /// The content.
     pub content: Content<'a>,
 }
 
-/// How far the scan is.
+/// The progress of the scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanProgress {
     /// Bytes of the medium scanned.
@@ -56,57 +56,58 @@ pub struct ScanProgress {
 pub struct Scan<'a> {
     /// Threads to scan with, at least 1.
     pub threads: usize,
-    /// Called with committed contents of a table, in no order.
+    /// Called with committed contents of one table, in no particular order.
     pub found: &'a (dyn Fn(TableId, &[Found<'_>]) + Sync),
-    /// Called now and then.
+    /// Called from time to time.
     pub progress: &'a (dyn Fn(ScanProgress) + Sync),
 }
 
-/// What the scan saw.
+/// What the scan found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanSummary {
     /// Contents of committed transactions.
     pub contents: u64,
-    /// Their bytes, headers included.
+    /// The bytes of these contents, content headers included.
     pub content_bytes: u64,
-    /// Contents of transactions that did not commit, now void.
+    /// Contents of transactions that did not commit; they are void now.
     pub discarded: u64,
     /// The highest timestamp anywhere on the medium (T5).
     pub highest: Timestamp,
-    /// The database had been closed.
+    /// Whether the database had been closed.
     pub was_closed: bool,
 }
 
-/// A content above the watermark, whose transaction's evidence is to be counted.
+/// A content above the watermark. The contents of its transaction are to be
+/// counted.
 struct Uncertain {
     block: BlockId,
     slot: u32,
 }
 
-/// What one thread has seen.
+/// What one thread has found.
 #[derive(Default)]
 struct Seen {
     summary: ScanSummary,
     uncertain: Vec<Uncertain>,
     holes: Vec<Uncertain>,
-    /// Where, and what.
+    /// The place of each damage, and what is wrong there.
     damage: Vec<(String, String)>,
-    /// The medium could not read something.
+    /// The error of a read that the medium could not do.
     unreadable: Option<MediumError>,
     free_chunks: Vec<u32>,
-    /// Entries of chunk pages that were cut off, by offset.
+    /// Offsets of the entries in chunk pages that were cut off.
     torn: Vec<u64>,
 }
 
 /// What must be found in a block (I-9).
 pub(crate) struct Expectation {
     taken_at: u64,
-    /// Contents of transactions at or below count by themselves,
+    /// Contents of transactions at or below this need no evidence,
     watermark: u64,
-    /// but for these.
+    /// except these.
     undecided: Vec<u64>,
     listed: HashMap<BlockId, PartlyFilled, FixedState>,
-    /// Nothing was written after the record: all listed blocks are in use.
+    /// Nothing was written after the record, so all listed blocks are in use.
     pub closed: bool,
 }
 
@@ -114,7 +115,7 @@ impl Expectation {
     pub fn new(state: &StateRecord) -> Self {
         let named = |p: &PartlyFilled| (BlockId { chunk: p.chunk, index: p.index }, *p);
         Self {
-            // Nothing was opened after a record that was the last.
+            // No block was opened after a record that was the last one.
             taken_at: if state.closed { u64::MAX } else { state.taken_at },
             watermark: state.watermark,
             undecided: state.undecided.clone(),
@@ -123,7 +124,8 @@ impl Expectation {
         }
     }
 
-    /// Blocks that must be in use and are not; `opened_at` looks them up.
+    /// Blocks that must be in use and are not. `opened_at` looks up the
+    /// generation of a block.
     pub fn missing(&self, opened_at: impl Fn(BlockId) -> Option<u64>) -> Vec<BlockId> {
         let is_missing = |(id, listed): &(&BlockId, &PartlyFilled)| opened_at(**id) != Some(listed.opened_at);
         let listed = self.listed.iter().filter(|_| self.closed);
@@ -132,9 +134,9 @@ impl Expectation {
         missing
     }
 
-    /// Whether a content is known to be of a transaction that has committed.
+    /// Whether a content is known to belong to a committed transaction.
     pub fn is_decided(&self, content: &Content<'_>) -> bool {
-        let begin = content.txn_id().get();
+        let begin = content.timestamp().get();
         content.flags().is_relocated() || begin <= self.watermark && !self.undecided.contains(&begin)
     }
 
@@ -152,8 +154,8 @@ impl Store {
     /// Scans the medium; must be called once, before anything is appended.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if something that was durable is not as it was;
-    /// nothing has been changed then.
+    /// [`StoreError::Damaged`] if something that was durable has changed; the
+    /// scan has then changed nothing.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
         let state = self.state.lock().clone();
         let expectation = Expectation::new(&state);
@@ -176,7 +178,7 @@ impl Store {
         if carved < state.carved {
             return Err(StoreError::Damaged {
                 place: format!("{carved} of {} chunks", state.carved),
-                detail: "the others are gone: the medium has been truncated or overwritten".into(),
+                detail: "the others are missing: the medium has been truncated or overwritten".into(),
             });
         }
         let lost_tail = state.relaxed && state.boot != self.options.boot;
@@ -200,25 +202,25 @@ impl Store {
         (1..chunks).filter_map(|n| self.chunk(n)).map(used).sum::<usize>() as u64
     }
 
-    /// What a record that was the last one written says about descriptors.
+    /// Checks the descriptors against a record that was the last one written.
     fn expect_whole(&self, state: &StateRecord, expect: &Expectation, all: &mut Seen) {
         let opened_at = |id: BlockId| {
             let block = self.chunk(id.chunk)?.blocks.get(id.index as usize)?;
             (block.state() != BlockState::Free).then(|| block.opened_at())
         };
         let used = self.blocks_in_use();
-        // If chunks are gone that is what there is to say.
+        // If chunks are missing, that is already reported.
         let is_short = (self.carved() as u64) < state.carved;
         if used < state.used && !is_short {
             let place = format!("{used} of {} blocks", state.used);
-            all.damage.push((place, "the others have lost their descriptors".into()));
+            all.damage.push((place, "the descriptors of the others are lost".into()));
         }
         for id in expect.missing(opened_at).into_iter().filter(|_| !is_short) {
             all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
         }
         let is_lost = |offset: &&u64| {
             let is_carved = self.chunk((**offset / CHUNK_BYTES) as u32).is_some();
-            // Of a chunk that is not carved only the first line counts.
+            // In a chunk that is not carved only the first line counts.
             let counts = is_carved || offset.is_multiple_of(CHUNK_BYTES);
             state.closed && counts && has_lost_a_word(self.bytes(**offset, ENTRY_BYTES))
         };
@@ -281,11 +283,11 @@ impl Store {
             let line = &page[(at - offset) as usize..][..DESCRIPTOR_BYTES];
             match Descriptor::decode(line, self.identity ^ at) {
                 Ok(Some(descriptor)) => {
-                    let id = BlockId { chunk: number, index };
+                    let id = chunk.id(index);
                     let block = &chunk.blocks[index as usize];
                     block.open(TableId(descriptor.table), descriptor.opened_at, descriptor.recycles);
                     self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
-                    self.scan_frozen_mark(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
+                    self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
                     if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
                         self.scan_block(chunk, id, scan, expect, seen);
                     }
@@ -305,12 +307,12 @@ impl Store {
         is_readable
     }
 
-    fn scan_frozen_mark(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
-        match FrozenMark::decode(entry, self.identity ^ at) {
-            Ok(Some(mark)) if mark.opened_at == block.opened_at() => block.set_frozen_on_medium(),
-            Ok(Some(_)) => seen.damage.push((format!("offset {at}, a frozen mark"), FOREIGN_MARK.into())),
+    fn scan_frozen_flag(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
+        match FrozenFlag::decode(entry, self.identity ^ at) {
+            Ok(Some(flag)) if flag.opened_at == block.opened_at() => block.set_frozen_on_medium(),
+            Ok(Some(_)) => seen.damage.push((format!("offset {at}, a frozen flag"), FOREIGN_MARK.into())),
             Ok(None) => seen.torn_entries(entry, at),
-            Err(why) => seen.damage.push((format!("offset {at}, a frozen mark"), why.into())),
+            Err(why) => seen.damage.push((format!("offset {at}, a frozen flag"), why.into())),
         }
     }
 
@@ -337,8 +339,8 @@ impl Store {
                 block.map.set(slot);
                 continue;
             }
-            seen.summary.highest = seen.summary.highest.max(content.txn_id());
-            let begin = content.txn_id().get();
+            seen.summary.highest = seen.summary.highest.max(content.timestamp());
+            let begin = content.timestamp().get();
             block.note_begins(begin, begin, begin);
             if is_removed(Control::HeadersAreHints) && self.is_superseded_by_header(chunk, id, slot) {
                 continue;
@@ -351,11 +353,13 @@ impl Store {
         }
         seen.committed(scan, block.table(), &committed);
         block.set_fill(fill);
-        // Slots beyond the last valid one were never written in this life.
+        // Slots beyond the last valid content were never written in this
+        // generation.
         seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
     }
 
-    /// What the header on the medium says, which nobody should go by (T4).
+    /// What the block header on the medium says. Recovery must not rely on it
+    /// (T4).
     fn is_superseded_by_header(&self, chunk: &Chunk, id: BlockId, slot: u32) -> bool {
         let byte = self.bytes(chunk.header_offset(id.index) + u64::from(slot / 8), 1)[0];
         byte >> (slot % 8) & 1 == 1
@@ -366,8 +370,9 @@ impl Store {
         Content::valid_in(slot, seed, address)
     }
 
-    /// Decides the uncertain transactions and makes void what did not commit,
-    /// so that no later recovery can take it for committed.
+    /// Decides the uncertain transactions and makes the contents of those that
+    /// did not commit void, so that no later recovery can take them for
+    /// committed.
     fn settle(&self, scan: &Scan<'_>, all: &mut Seen, lost_tail: bool) -> Result<(), StoreError> {
         let mut counted: HashMap<Timestamp, u64, FixedState> = HashMap::default();
         let uncertain = std::mem::take(&mut all.uncertain);
@@ -377,15 +382,15 @@ impl Store {
             (block.table(), Found { address, content: self.content(address) })
         };
         for one in &uncertain {
-            *counted.entry(found(one).1.content.txn_id()).or_default() += 1;
+            *counted.entry(found(one).1.content.timestamp()).or_default() += 1;
         }
         let mut void = std::mem::take(&mut all.holes);
         for one in uncertain {
             let (table, found) = found(&one);
             let complete =
-                counted.get(&found.content.txn_id()) == Some(&found.content.transaction_contents());
-            // After a power failure under relaxed durability later commits may
-            // be whole while earlier ones are not: keep the consistent part.
+                counted.get(&found.content.timestamp()) == Some(&found.content.transaction_contents());
+            // After a power failure under relaxed durability, later commits may
+            // be whole while earlier ones are not. Keep the consistent part.
             if (complete || is_removed(Control::Evidence)) && !lost_tail {
                 all.committed(scan, table, &[found]);
             } else {
@@ -397,12 +402,11 @@ impl Store {
         self.make_void(&void)
     }
 
-    /// Zeroes entries that were cut off, so that what is written over them can
-    /// be cut off in turn without the two being mixed.
+    /// Zeroes entries that were cut off. What is written over them may be cut
+    /// off in turn, and the two must not mix.
     fn clear(&self, entries: &[u64]) -> Result<(), StoreError> {
         for &offset in entries {
-            self.medium.write(offset, &[0; ENTRY_BYTES])?;
-            self.medium.flush(offset, ENTRY_BYTES as u64);
+            self.medium.write_flushed(offset, &[0; ENTRY_BYTES])?;
         }
         if !entries.is_empty() {
             self.medium.fence()?;
@@ -413,7 +417,7 @@ impl Store {
 
     fn make_void(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
         let header = Header {
-            txn_id: Timestamp::ZERO,
+            timestamp: Timestamp::ZERO,
             tuple: TupleId(0),
             transaction_contents: 0,
             flags: ContentFlags::VOID,
@@ -425,8 +429,7 @@ impl Store {
             block.map.set(one.slot);
             bytes.clear();
             encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
-            self.medium.write(address.offset(), &bytes)?;
-            self.medium.flush(address.offset(), bytes.len() as u64);
+            self.medium.write_flushed(address.offset(), &bytes)?;
         }
         if !slots.is_empty() {
             self.medium.fence()?;
@@ -442,7 +445,7 @@ impl Store {
         free_chunks.sort_unstable_by(|a, b| b.cmp(a));
         let mut resumable = self.resumable.lock();
         let mut allocator = self.allocator.lock();
-        // Whether there is space behind them is not known.
+        // It is not known whether there is space behind them.
         allocator.discarded = free_chunks;
         allocator.next_chunk = used;
         for number in 1..used {

@@ -1,98 +1,49 @@
-//! For collectors that free versions one by one: slots that are written again.
+//! Rewriting slots, for collectors that free versions one by one.
 //!
 //! The product does not do this. A collector that does passes the store a
-//! [`SlotReuse`], which holds the free slots; the store asks it for slots only
-//! where it would otherwise open a block. No list of free slots is on the
-//! medium: recovery finds the newest versions by their timestamps (Zen 3.4).
+//! [`SlotReuse`](crate::SlotReuse), which holds the free slots. The store asks
+//! it for slots only where it would otherwise open a block. No list of free
+//! slots is on the medium: recovery finds the newest versions by their
+//! timestamps (Zen 3.4).
 //!
-//! Two rules keep reuse safe, and the store enforces both. A slot is free only
-//! if the version in it and the one that has superseded it are at or below the
-//! durable watermark, so that no evidence is lost with it (T1) and nothing
-//! older comes back in its place. And the descriptor of a block says from the
-//! start that its slots may be written more than once, so that a write that
-//! was cut off there does not count as damage.
-
-use std::fmt::Debug;
+//! Two rules keep reuse safe, and the store enforces both. First, a slot is
+//! free only if its version and that version's successor are at or below the
+//! durable watermark. So no evidence is lost with the version (T1), and nothing
+//! older comes back in its place. Second, the descriptor of a block says from
+//! the start that its slots may be written more than once. So a write that was
+//! cut off there does not count as damage.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, TableId, Timestamp};
-use pantile_media::MediumError;
+use pantile_media::{MediumError, MediumExt};
 
 use crate::append::Reservation;
-use crate::block::{BlockId, BlockRef, BlockState};
+use crate::block::{BlockRef, BlockState};
 use crate::collect::Refused;
 use crate::content::{Header, encode};
 use crate::error::StoreError;
+use crate::free_slot::FreeSlot;
 use crate::store::Store;
-use crate::stream::{Age, Company, NewContent, Urgency};
+use crate::stream::{Company, NewContent, Urgency};
 use crate::tile::Link;
-
-/// A slot that may be written again, as [`Store::free_slot`] has decided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FreeSlot {
-    pub(crate) block: BlockRef,
-    pub(crate) slot: u32,
-    pub(crate) table: TableId,
-    pub(crate) stride: u32,
-}
-
-impl FreeSlot {
-    /// Its block.
-    pub fn block(&self) -> BlockRef {
-        self.block
-    }
-
-    /// Its number in the block.
-    pub fn number(&self) -> u32 {
-        self.slot
-    }
-
-    /// The table, and the size of the block's slots: only contents of this
-    /// table and size can be written there.
-    pub fn class(&self) -> (TableId, u32) {
-        (self.table, self.stride)
-    }
-
-    /// Another slot of the same block, which has been freed, too.
-    #[must_use]
-    pub fn sibling(self, number: u32) -> Self {
-        Self { slot: number, ..self }
-    }
-}
-
-/// Holds free slots for a store. Called when a commit finds no room in its
-/// open block, with locks of the store held: it must not call back.
-pub trait SlotReuse: Send + Sync + Debug {
-    /// Moves up to `most` free slots of a class to `out`, in the order in
-    /// which they are to be written. `hint` spreads callers over lists.
-    fn take(&self, class: (TableId, u32), hint: usize, most: usize, out: &mut Vec<FreeSlot>);
-
-    /// Takes back slots that were not written.
-    fn give_back(&self, slots: &mut dyn Iterator<Item = FreeSlot>);
-
-    /// Forgets the slots of a dropped table.
-    fn forget(&self, table: TableId);
-}
 
 impl Store {
     /// The block that a version lies in, or lay in; `None` if its chunk is gone.
     pub fn block_of(&self, address: Address) -> Option<BlockRef> {
         let chunk = self.chunk((address.offset() / CHUNK_BYTES) as u32)?;
-        let (index, _) = chunk.locate(address);
-        let id = BlockId { chunk: chunk.number, index };
-        Some(BlockRef { id, opened_at: chunk.blocks[index as usize].opened_at() })
+        Some(chunk.block_ref(chunk.locate(address).0))
     }
 
     /// Checks whether a superseded version may be overwritten: **this is where
     /// space is reclaimed version by version** (I-10). The caller guarantees
-    /// that no transaction sees the version or is on its way to it. At `at` it
-    /// had been superseded, and was found for the last time.
+    /// that no transaction sees the version or is on its way to it. At `at` the
+    /// version had been superseded and could be found for the last time.
     ///
     /// # Errors
-    /// [`Refused::NotDurable`] if `at` is not yet known to be durable,
-    /// [`Refused::NotReusable`] if the slot is no longer the table's or its
-    /// block is not written slot by slot.
+    /// [`Refused::NotDurable`] if `at` is not yet known to be durable.
+    /// [`Refused::NotReusable`] if the slot no longer belongs to the table, or
+    /// if the slots of its block are not rewritten one by one.
     ///
     /// # Panics
     /// If the version is the newest one.
@@ -107,10 +58,8 @@ impl Store {
         if !is_used || block.table() != table || !block.recycles() {
             return Err(Refused::NotReusable);
         }
-        assert!(block.map.is_set(slot), "a slot is freed whose version is the newest");
-        let id = BlockId { chunk: chunk.number, index };
-        let block = BlockRef { id, opened_at: block.opened_at() };
-        Ok(FreeSlot { block, slot, table, stride: chunk.geometry.stride })
+        assert!(block.map.is_set(slot), "a slot is freed although its version is the newest");
+        Ok(FreeSlot { block: chunk.block_ref(index), slot, table, stride: chunk.geometry.stride })
     }
 
     /// Writes a content to a slot that has become free.
@@ -127,23 +76,23 @@ impl Store {
     ) -> Result<Address, MediumError> {
         let (chunk, block) = self.block(to.block.id);
         let is_free = block.opened_at() == to.block.opened_at && block.map.is_set(to.slot);
-        assert!(is_free, "a slot is written again that is not free");
+        assert!(is_free, "a slot that is not free is rewritten");
         let address = chunk.address(to.block.id.index, to.slot);
         block.tile.replace_link(to.slot, None);
         encode(header, row, self.content_seed(to.block.opened_at), address, buffer);
-        self.medium.write(address.offset(), buffer)?;
-        self.medium.flush(address.offset(), buffer.len() as u64);
+        self.medium.write_flushed(address.offset(), buffer)?;
         buffer.clear();
-        let begin = header.txn_id.get();
+        let begin = header.timestamp.get();
         block.note_begins(begin, begin, at.get());
-        // Last: a thread that finds the slot in use finds the content there.
+        // Last, so that a thread that finds the slot in use finds the content
+        // there.
         block.map.unset(to.slot);
         Ok(address)
     }
 
     /// Appends copies of versions that are being superseded, for readers of
-    /// this process only: recovery ignores them, and nothing waits until they
-    /// are durable. They share blocks with nothing else.
+    /// this process only. Recovery ignores the copies, and no thread waits
+    /// until they are durable. They share blocks with nothing else.
     ///
     /// # Errors
     /// [`StoreError::Medium`]. If it is `Full`, nothing was written.
@@ -156,15 +105,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let contents = versions.map(|(table, address)| {
             let content = self.content(address);
-            NewContent {
-                table,
-                tuple: content.tuple(),
-                flags: content.flags().superseded(),
-                age: Age::Later,
-                txn_id: content.txn_id(),
-                transaction_contents: content.transaction_contents(),
-                row: content.row(),
-            }
+            NewContent::copy_of(table, &content, content.flags().superseded())
         });
         let reservation = Reservation::new(Urgency::Write, Company::Alone);
         let (appended, _) =
@@ -177,37 +118,34 @@ impl Store {
     /// and returns whether it did. The caller that removes a link may retire
     /// the version that it leads to.
     pub fn take_link(&self, address: Address, link: Link) -> bool {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        chunk.blocks[index as usize].tile.take_link(slot, link)
+        let (_, _, block, slot) = self.locate(address);
+        block.tile.take_link(slot, link)
     }
 
-    /// Replaces the link of the version at `address`, so that walks bypass the
-    /// version that it leads to. The caller keeps others from changing the chain.
+    /// Replaces the link of the version at `address`, so that walks skip the
+    /// version that it leads to. The caller prevents other threads from
+    /// changing the chain.
     pub fn skip_link(&self, address: Address, next: Option<Link>) {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        chunk.blocks[index as usize].tile.replace_link(slot, next);
+        let (_, _, block, slot) = self.locate(address);
+        block.tile.replace_link(slot, next);
     }
 
     /// Calls `each` with the superseded versions of every block, for collectors
-    /// that begin with what an earlier run has left.
+    /// that begin with what an earlier run left behind.
     pub fn superseded_versions(&self, mut each: impl FnMut(TableId, &[Address])) {
         let _chunks = self.chunks_lock.read();
         let mut versions = Vec::new();
-        for chunk in self.all_chunks() {
-            for (index, block) in (0u32..).zip(&chunk.blocks) {
-                if !matches!(block.state(), BlockState::Open | BlockState::Sealed) {
-                    continue;
-                }
-                versions.clear();
-                let mut at = 0;
-                while let Some(slot) = block.map.next_set(at, block.fill()) {
-                    versions.push(chunk.address(index, slot));
-                    at = slot + 1;
-                }
-                each(block.table(), &versions);
+        for (chunk, index, block) in self.used() {
+            if block.state() == BlockState::Frozen {
+                continue;
             }
+            versions.clear();
+            let mut at = 0;
+            while let Some(slot) = block.map.next_set(at, block.fill()) {
+                versions.push(chunk.address(index, slot));
+                at = slot + 1;
+            }
+            each(block.table(), &versions);
         }
     }
 }

@@ -9,14 +9,15 @@ use crate::block::BlockState;
 use crate::store::Store;
 use crate::tile::tile_bytes;
 
-/// Space by use. Bytes unless said otherwise.
+/// Space by use, in bytes unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Space {
-    /// The medium, as far as it is taken in chunks and has not been handed back.
+    /// The part of the medium that has been taken in chunks and not handed
+    /// back.
     pub medium_bytes: u64,
     /// DRAM of tiles.
     pub tile_bytes: u64,
-    /// Contents appended since opening, headers included.
+    /// Contents appended since opening, content headers included.
     pub payload_bytes: u64,
     /// Number of contents appended since opening.
     pub contents_appended: u64,
@@ -28,13 +29,13 @@ pub struct Space {
     pub frozen_blocks: u64,
     /// Number of blocks that belong to no table.
     pub free_blocks: u64,
-    /// Contents in the blocks that are not free, superseded ones included.
+    /// Contents in the blocks that are not free, superseded contents included.
     pub contents_stored: u64,
-    /// Slots of superseded versions, and those that are void.
+    /// Slots that hold superseded versions or are void.
     pub obsolete_bytes: u64,
     /// Slots of open blocks that are not written yet.
     pub unfilled_bytes: u64,
-    /// Blocks that belong to no table.
+    /// Blocks that belong to no table, in bytes.
     pub free_block_bytes: u64,
     /// Chunks that are not divided into blocks, the reserve included.
     pub free_chunk_bytes: u64,
@@ -45,42 +46,36 @@ pub struct Space {
 pub struct TableBlocks {
     /// Its blocks.
     pub blocks: u64,
-    /// Those that are not full.
+    /// Number of its blocks that are not full.
     pub open_blocks: u64,
-    /// Their bytes.
+    /// The bytes of its blocks.
     pub bytes: u64,
-    /// Contents in them.
+    /// Number of contents in its blocks.
     pub contents: u64,
-    /// Those that have been superseded or are void.
+    /// Number of those contents that have been superseded or are void.
     pub obsolete: u64,
-    /// Bytes of the slots of these.
+    /// The bytes of the slots of superseded and void contents.
     pub obsolete_bytes: u64,
 }
 
 impl Store {
-    /// Adds up the space of each table; looks at every block.
+    /// Adds up the space of each table. Looks at every block.
     pub fn space_by_table(&self) -> BTreeMap<TableId, TableBlocks> {
         let mut tables = BTreeMap::<_, TableBlocks>::new();
         let _chunks = self.chunks_lock.read();
-        for chunk in self.all_chunks() {
-            for block in &chunk.blocks {
-                let state = block.state();
-                if matches!(state, BlockState::Free | BlockState::Released) {
-                    continue;
-                }
-                let table = tables.entry(block.table()).or_default();
-                table.blocks += 1;
-                table.open_blocks += u64::from(state == BlockState::Open);
-                table.bytes += u64::from(chunk.geometry.block_bytes);
-                table.contents += u64::from(block.fill());
-                table.obsolete += u64::from(block.map.count());
-                table.obsolete_bytes += u64::from(block.map.count()) * u64::from(chunk.geometry.stride);
-            }
+        for (chunk, _, block) in self.used() {
+            let table = tables.entry(block.table()).or_default();
+            table.blocks += 1;
+            table.open_blocks += u64::from(block.state() == BlockState::Open);
+            table.bytes += u64::from(chunk.geometry.block_bytes);
+            table.contents += u64::from(block.fill());
+            table.obsolete += u64::from(block.map.count());
+            table.obsolete_bytes += u64::from(block.map.count()) * u64::from(chunk.geometry.stride);
         }
         tables
     }
 
-    /// Adds up where the space goes; looks at every block.
+    /// Adds up the space by use. Looks at every block.
     pub fn space(&self) -> Space {
         let mut space = Space::default();
         for stream in &self.streams {
@@ -92,7 +87,7 @@ impl Store {
         for chunk in self.all_chunks() {
             for block in &chunk.blocks {
                 let stride = u64::from(chunk.geometry.stride);
-                if matches!(block.state(), BlockState::Free | BlockState::Released) {
+                if !block.state().is_used() {
                     space.free_block_bytes += u64::from(chunk.geometry.block_bytes);
                 } else {
                     space.contents_stored += u64::from(block.fill());

@@ -1,11 +1,14 @@
 //! The state record: what is known to be durable (docs/format.md).
 //!
-//! Two places in chunk 0 take turns, so one of them is always whole; each holds
-//! its record twice, so a record that was written whole outlives a flipped bit.
-//! A record says: every transaction at or below `watermark` has been decided and is
-//! durable, but for the listed ones; every block opened by `taken_at` is full, but for the listed ones,
-//! which are filled as listed (I-9). It is a bounded control record, a few
-//! bytes per open block, not a checkpoint of data.
+//! Two places in chunk 0 are written in turn, so one of them is always whole.
+//! Each place holds its record twice, so a record that was written whole
+//! survives a flipped bit.
+//!
+//! A record makes two statements (I-9). Every transaction at or below
+//! `watermark` has been decided and is durable, except the listed ones. Every
+//! block opened by `taken_at` is full, except the listed ones, which are filled
+//! as listed. A record is a bounded control record, a few bytes per open block,
+//! and not a checkpoint of data.
 
 use pantile_base::control::{Control, is_removed};
 
@@ -20,31 +23,32 @@ pub(crate) struct PartlyFilled {
     pub chunk: u32,
     pub index: u32,
     pub fill: u32,
-    /// Tells the life of the block that is meant from later ones.
+    /// Distinguishes the generation that is meant from later ones.
     pub opened_at: u64,
 }
 
 /// The record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StateRecord {
-    /// Rises with each record; its parity names its place.
+    /// Rises with each record; its parity selects the place.
     pub sequence: u64,
     pub watermark: u64,
     pub taken_at: u64,
     /// Identifies the boot of the machine during which the record was written.
     pub boot: u64,
-    /// The database was closed: nothing was written after this record.
+    /// Whether the database was closed: nothing was written after this record.
     pub closed: bool,
-    /// Commits were acknowledged without being durable.
+    /// Whether commits were acknowledged before they were durable.
     pub relaxed: bool,
-    /// The medium was emulated: fences lasted as long as the machine ran.
+    /// Whether the medium was emulated: fences lasted only as long as the
+    /// machine ran.
     pub emulated: bool,
-    /// Chunks that had been carved: there are never fewer.
+    /// Number of carved chunks. There are never fewer.
     pub carved: u64,
-    /// Blocks that are in use, if the database was closed; or 0.
+    /// Number of blocks in use if the database was closed, else 0.
     pub used: u64,
     pub partly_filled: Vec<PartlyFilled>,
-    /// Transactions at or below `watermark` that had not been decided after all.
+    /// Transactions at or below `watermark` that had not been decided.
     pub undecided: Vec<u64>,
 }
 
@@ -75,13 +79,13 @@ impl StateRecord {
             out.extend_from_slice(&(entry.index | (entry.fill << 16)).to_le_bytes());
             out.extend_from_slice(&entry.opened_at.to_le_bytes());
         }
-        self.undecided.iter().for_each(|txn_id| out.extend_from_slice(&txn_id.to_le_bytes()));
+        self.undecided.iter().for_each(|timestamp| out.extend_from_slice(&timestamp.to_le_bytes()));
         let sum = checksum(seed, &out);
         out.extend_from_slice(&u64::from(sum).to_le_bytes());
         out
     }
 
-    /// The record in `place`, or `None` if there is no whole one.
+    /// The record in `place`, or `None` if no copy is whole.
     pub fn decode(place: &[u8], seed: u64) -> Option<Self> {
         let entries = usize::try_from(u64_at(place, 40)).ok()?;
         let undecided = usize::try_from(u64_at(place, 56)).ok()?;

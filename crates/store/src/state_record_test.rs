@@ -62,7 +62,7 @@ fn what_is_not_whole_is_no_record() {
     }
     assert_eq!(StateRecord::decode(&place, SEED + 1), None, "another database's record");
     assert_eq!(StateRecord::decode(&vec![0; STATE_COPY_BYTES as usize], SEED), None);
-    // A count of entries beyond all bounds.
+    // A count of entries far beyond the limit.
     let mut absurd = place;
     absurd[40..48].fill(0xff);
     assert_eq!(StateRecord::decode(&absurd, SEED), None);

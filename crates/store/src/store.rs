@@ -18,8 +18,8 @@ use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
     STATE_RECORDS, Superblock, Unreadable,
 };
+use crate::free_slot::SlotReuse;
 use crate::kept_tiles::KeptTiles;
-use crate::slots::SlotReuse;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
 use crate::tile::Link;
@@ -27,15 +27,16 @@ use crate::tile::Link;
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Append streams: commits that can append at the same time.
+    /// Number of append streams, that is, of commits that can append at the
+    /// same time.
     pub streams: usize,
-    /// Contents of a block, at most (1 to 1,920).
+    /// The most contents that a block holds (1 to 1,920).
     pub block_slots: u32,
     /// Identifies this boot of the machine.
     pub boot: u64,
-    /// Commits will be acknowledged before they are durable.
+    /// Whether commits will be acknowledged before they are durable.
     pub relaxed: bool,
-    /// Free slots to write again, if the collector frees versions one by one.
+    /// Free slots to rewrite, if the collector frees versions one by one.
     pub reuse: Option<Arc<dyn SlotReuse>>,
 }
 
@@ -43,20 +44,21 @@ pub struct StoreOptions {
 #[derive(Debug)]
 pub struct Store {
     pub(crate) medium: Arc<dyn Medium>,
-    /// Start of the mapping, as a number so that the store can be shared.
+    /// Start of the mapping, as a number so that the store can be shared
+    /// between threads.
     base: usize,
-    /// What readers are charged, on media that charge for reads.
+    /// The delay that readers are charged, on media that charge for reads.
     read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
     pub(crate) options: StoreOptions,
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
     pub(crate) streams: Box<[Mutex<Stream>]>,
-    /// For copies that collectors make. Usually fewer, since each has partly
-    /// filled blocks of its own.
+    /// Streams for copies that collectors make. Usually fewer, since each
+    /// stream has partly filled blocks of its own.
     pub(crate) survivor_streams: Box<[Mutex<Stream>]>,
-    /// Partly filled blocks that no lane appends to, by class; lanes take them
-    /// up before they open others.
+    /// Partly filled blocks that no lane appends to, by class. Lanes take these
+    /// before they open others.
     pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
@@ -65,18 +67,18 @@ pub struct Store {
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use.
     pub(crate) used_bytes: AtomicU64,
-    /// Tiles of blocks that are gone.
+    /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
-    /// Blocks whose tiles have been made and not yet been dropped.
+    /// Blocks whose tiles have been made and not yet dropped.
     pub(crate) tiled: Mutex<VecDeque<BlockRef>>,
-    /// Taken, by block, to write a header.
+    /// Locked, by block, while a block header is written.
     pub(crate) header_locks: [Mutex<()>; 64],
     /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
 }
 
 impl Store {
-    /// Makes a store on an empty medium, or opens the one that is there;
+    /// Creates a store on an empty medium, or opens the store that is there.
     /// [`Store::recover`] must follow.
     ///
     /// # Errors
@@ -90,8 +92,7 @@ impl Store {
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
             write_state(&*medium, &state, identity)?;
             medium.sync_all()?;
-            medium.write(0, &superblock.encode())?;
-            medium.flush(0, 64);
+            medium.write_flushed(0, &superblock.encode())?;
             medium.fence()?;
             medium.sync_all()?;
         }
@@ -100,12 +101,12 @@ impl Store {
         if state.emulated && !state.closed && state.boot != options.boot {
             return Err(StoreError::Damaged {
                 place: "the state record".into(),
-                detail: "the database was on emulated persistent memory, which keeps what is committed only \
-                         as long as the machine runs, and the machine has stopped before it was closed"
+                detail: "the database was on emulated persistent memory, which keeps commits only \
+                         as long as the machine runs, and the machine stopped before the database was closed"
                     .into(),
             });
         }
-        // A collector that reuses slots makes copies in every commit, if any.
+        // A collector that reuses slots makes its copies in every commit.
         let survivor_streams =
             if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
         Ok(Self {
@@ -135,7 +136,7 @@ impl Store {
         &self.medium
     }
 
-    /// The content at an address that a version's anchor or link gave.
+    /// The content at an address that came from an anchor or a link.
     ///
     /// The bytes stay as they are while a transaction that can see the version
     /// runs (I-3). That transaction must outlive the content.
@@ -143,9 +144,9 @@ impl Store {
     pub fn content(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
-        // SAFETY: the address is of a content that was written whole before
-        // it was published, inside the mapping; contents do not change while
-        // they can be reached (I-3).
+        // SAFETY: the address is that of a content that was written whole
+        // before it was published, inside the mapping. Contents do not change
+        // while they can be reached (I-3).
         unsafe {
             let len = u32::from_le(start.add(16).cast::<u32>().read()) & 0x00ff_ffff;
             let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len as usize);
@@ -156,7 +157,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::content`], but only the header: the content has no row.
+    /// Like [`Store::content`], but only the content header: the content has no
+    /// row.
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
@@ -182,35 +184,33 @@ impl Store {
         let _ = address;
     }
 
-    /// The link from the version at `address`, which an anchor has named just
-    /// now, to the one before it.
+    /// The link from the version at `address`, which an anchor has just named,
+    /// to the version before it.
     #[inline]
     pub fn link(&self, address: Address) -> Option<Link> {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        chunk.blocks[index as usize].tile.link(slot)
+        let (_, _, block, slot) = self.locate(address);
+        block.tile.link(slot)
     }
 
-    /// The link from the version that `link` leads to, whose block may be gone,
-    /// to the one before it. The caller must have begun before the version.
+    /// The link from the version that `link` leads to, whose block may have
+    /// been released, to the version before it. The caller must have begun
+    /// before the version.
     #[inline]
     pub fn older(&self, link: Link) -> Option<Link> {
-        let chunk = self.chunk_of(link.address);
-        let (index, slot) = chunk.locate(link.address);
-        let block = &chunk.blocks[index as usize];
-        if block.life() == link.life
+        let (chunk, index, block, slot) = self.locate(link.address);
+        if block.generation() == link.generation
             && let Some(found) = block.tile.link(slot)
-            && block.life() == link.life
+            && block.generation() == link.generation
         {
             return Some(found);
         }
-        self.kept.link(BlockId { chunk: chunk.number, index }, block, link.life, slot)
+        self.kept.link(chunk.id(index), block, link.generation, slot)
     }
 
-    /// How many versions can be reached from the one at `newest`, which an
-    /// anchor has named just now, by links that are still there. Unlike a
-    /// transaction it walks on to versions that nobody sees, and must not rely
-    /// on their state.
+    /// The number of versions that can be reached, over links that still exist,
+    /// from the one at `newest`, which an anchor has just named. Unlike a
+    /// transaction, this walk continues to versions that no transaction sees,
+    /// and must not rely on their state.
     pub fn chain_length(&self, newest: Address) -> u64 {
         let mut length = 1;
         let mut next = self.link(newest);
@@ -220,15 +220,16 @@ impl Store {
             }
             length += 1;
             next = self.older(link);
-            // The link of a slot that is used again does not lead back in time.
+            // The link of a slot that has been rewritten does not lead back in
+            // time.
             next = next.filter(|older| older.begin_ts < link.begin_ts);
         }
         length
     }
 
-    /// Whether the slot that a link leads to has been written again.
+    /// Whether the slot that a link leads to has been rewritten.
     fn has_gone(&self, link: Link) -> bool {
-        self.options.reuse.is_some() && self.content_header(link.address).txn_id() != link.begin_ts
+        self.options.reuse.is_some() && self.content_header(link.address).timestamp() != link.begin_ts
     }
 
     /// Whether the chunk is divided so that a content can lie there.
@@ -246,33 +247,32 @@ impl Store {
         (BLOCK_HEADER_BYTES as u64..BLOCK_HEADER_BYTES as u64 + slots).contains(&in_block)
     }
 
-    /// Links a version that has been appended but not published to the one
-    /// before it, which the caller keeps from being freed.
+    /// Links a version that has been appended but not published to the version
+    /// before it. The caller keeps that version from being freed.
     #[inline]
     pub fn set_link(&self, address: Address, older: Address, begin_ts: Timestamp) {
-        let chunk = self.chunk_of(older);
-        let (index, slot) = chunk.locate(older);
-        let block = &chunk.blocks[index as usize];
+        let (_, _, block, slot) = self.locate(older);
         // It will be superseded in a moment.
         block.map.prefetch(slot);
-        self.copy_link(address, Link { address: older, begin_ts, life: block.life() });
+        self.copy_link(address, Link { address: older, begin_ts, generation: block.generation() });
     }
 
     /// Gives the version's link to a copy of it that no reader finds yet.
     #[inline]
     pub fn copy_link(&self, address: Address, link: Link) {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
-        let block = &chunk.blocks[index as usize];
+        let (chunk, index, block, slot) = self.locate(address);
         if block.tile.set(slot, link) {
-            let id = BlockId { chunk: chunk.number, index };
-            self.tiled.lock().push_back(BlockRef { id, opened_at: block.opened_at() });
+            self.tiled.lock().push_back(chunk.block_ref(index));
         }
     }
 
+    /// The chunk, the block with its number there, and the slot of an address.
     #[inline]
-    pub(crate) fn chunk_of(&self, address: Address) -> &Chunk {
-        self.chunk((address.offset() / CHUNK_BYTES) as u32).expect("addresses lie in carved chunks")
+    pub(crate) fn locate(&self, address: Address) -> (&Chunk, u32, &Block, u32) {
+        let chunk = self.chunk((address.offset() / CHUNK_BYTES) as u32);
+        let chunk = chunk.expect("addresses lie in carved chunks");
+        let (index, slot) = chunk.locate(address);
+        (chunk, index, &chunk.blocks[index as usize], slot)
     }
 
     #[inline]
@@ -288,15 +288,15 @@ impl Store {
         assert!(old.is_null(), "a chunk is carved once");
     }
 
-    /// Takes a chunk out; threads may still be looking at it.
+    /// Takes a chunk out of the table. Threads may still be looking at it.
     pub(crate) fn remove_chunk(&self, number: u32) -> Option<Box<Chunk>> {
         let old = self.chunks.get(u64::from(number))?.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: made by `add_chunk` and not in the table any more.
+        // SAFETY: made by `add_chunk` and no longer in the table.
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 
-    /// Keeps chunks from being taken apart while a thread looks at blocks that
-    /// has not pinned a slot.
+    /// Keeps chunks from being taken apart while a thread that has not pinned
+    /// its transaction slot looks at blocks.
     pub fn hold_chunks(&self) -> impl Drop + '_ {
         self.chunks_lock.read()
     }
@@ -312,11 +312,18 @@ impl Store {
         (1..end).filter_map(|number| self.chunk(number))
     }
 
-    /// Seeds the checksums of contents of a block's life.
+    /// All blocks that belong to tables; the caller holds `chunks_lock`.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (&Chunk, u32, &Block)> {
+        let blocks =
+            self.all_chunks().flat_map(|chunk| (0u32..).zip(&chunk.blocks).map(move |b| (chunk, b.0, b.1)));
+        blocks.filter(|(_, _, block)| block.state().is_used())
+    }
+
+    /// The seed of the checksums of the contents of a block's generation.
     #[inline]
     pub(crate) fn content_seed(&self, opened_at: u64) -> u64 {
-        let life = if is_removed(Control::LifeInChecksum) { 0 } else { opened_at };
-        self.identity.rotate_left(17) ^ life
+        let generation = if is_removed(Control::LifeInChecksum) { 0 } else { opened_at };
+        self.identity.rotate_left(17) ^ generation
     }
 
     /// The mapped bytes of a range.
@@ -335,16 +342,11 @@ impl Store {
         self.resumable.lock().retain(|key, _| class_key(table, 0) >> 32 != key >> 32);
         let _chunks = self.chunks_lock.read();
         let mut released = Vec::new();
-        for chunk in self.all_chunks() {
-            for (index, block) in (0u32..).zip(&chunk.blocks) {
-                let used = !matches!(block.state(), BlockState::Free | BlockState::Released);
-                if used && block.table() == table {
-                    block.become_(BlockState::Released);
-                    block.end_life();
-                    self.zero_descriptor(chunk, index)?;
-                    released.push((chunk, BlockId { chunk: chunk.number, index }));
-                }
-            }
+        for (chunk, index, block) in self.used().filter(|(_, _, block)| block.table() == table) {
+            block.become_(BlockState::Released);
+            block.end_generation();
+            self.zero_descriptor(chunk, index)?;
+            released.push((chunk, chunk.id(index)));
         }
         if let Some(reuse) = &self.options.reuse {
             reuse.forget(table);
@@ -359,9 +361,11 @@ impl Store {
     }
 
     /// The blocks that streams append to, with their fill: one half of a new
-    /// state record. Every block opened by `taken_at` is among them or full.
+    /// state record. Every block opened by `taken_at` is either among them or
+    /// full.
     pub fn sample(&self, taken_at: Timestamp) -> StateSample {
-        // All at once, or a block that is taken up meanwhile would be missed.
+        // All locks at once, or a block that a lane takes meanwhile would be
+        // missed.
         let streams: Vec<_> =
             self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
         let resumable = self.resumable.lock();
@@ -387,8 +391,8 @@ impl Store {
     }
 
     /// Writes a state record from a sample. Every transaction at or below the
-    /// sample's `taken_at` must have been decided, but for the `undecided`
-    /// ones, and every one that had appended when the sample was taken.
+    /// sample's `taken_at` must have been decided, except the `undecided` ones.
+    /// So must every transaction that had appended when the sample was taken.
     ///
     /// # Errors
     /// [`StoreError::Medium`]; the previous record stays valid.
@@ -410,7 +414,7 @@ impl Store {
             carved: sample.carved,
             used: if closed { self.used_blocks() } else { 0 },
             partly_filled: sample.partly_filled,
-            undecided: undecided.iter().map(|txn_id| txn_id.get()).collect(),
+            undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
         if !next.fits() {
             return Ok(());
@@ -423,11 +427,11 @@ impl Store {
         Ok(())
     }
 
-    /// Blocks whose descriptors are written, while nobody changes that.
+    /// Number of blocks whose descriptors are written, while no thread changes
+    /// that.
     fn used_blocks(&self) -> u64 {
         let _chunks = self.chunks_lock.read();
-        let is_used = |b: &&Block| !matches!(b.state(), BlockState::Free | BlockState::Released);
-        self.all_chunks().map(|chunk| chunk.blocks.iter().filter(is_used).count() as u64).sum()
+        self.used().count() as u64
     }
 
     /// The durable watermark: transactions at or below it need no evidence.
@@ -438,12 +442,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // All that recovery may have got to, also if it failed.
+        // Every chunk that recovery may have reached, even if it failed.
         for number in 0..=(self.medium.len() / CHUNK_BYTES) {
             if let Some(cell) = self.chunks.get(number) {
                 let chunk = cell.swap(std::ptr::null_mut(), Ordering::AcqRel);
                 if !chunk.is_null() {
-                    // SAFETY: made by `add_chunk`; nobody else is left.
+                    // SAFETY: made by `add_chunk`; no other user is left.
                     drop(unsafe { Box::from_raw(chunk) });
                 }
             }
@@ -468,13 +472,13 @@ impl StateSample {
 
 pub(crate) fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
     assert!(offset + len as u64 <= medium.len(), "the range lies in the mapping");
-    // SAFETY: inside the mapping; the caller reads bytes that nobody writes
-    // meanwhile (recovery runs alone).
+    // SAFETY: inside the mapping. No thread writes the bytes while the caller
+    // reads them (recovery runs alone).
     unsafe { std::slice::from_raw_parts(medium.base().add(offset as usize), len) }
 }
 
-/// Whether nothing has ever been acknowledged here: the medium is empty, or
-/// its making was cut short before the superblock was whole.
+/// Whether no commit has ever been acknowledged here: the medium is empty, or
+/// its creation was cut short before the superblock was whole.
 pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
     medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
 }
@@ -511,8 +515,7 @@ fn write_state(medium: &dyn Medium, state: &StateRecord, seed: u64) -> Result<()
     let bytes = state.encode(seed);
     let place = STATE_RECORDS[(state.sequence % 2) as usize];
     for at in [place, place + STATE_COPY_BYTES] {
-        medium.write(at, &bytes)?;
-        medium.flush(at, bytes.len() as u64);
+        medium.write_flushed(at, &bytes)?;
     }
     medium.fence()
 }

@@ -1,4 +1,4 @@
-//! Streams: what is being appended, and the open blocks it goes to.
+//! Streams: what is being appended, and the open blocks that it goes to.
 //!
 //! A stream holds one open block per table and size class.
 
@@ -8,8 +8,8 @@ use foldhash::fast::FixedState;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 
 use crate::block::BlockId;
-use crate::content::ContentFlags;
-use crate::slots::FreeSlot;
+use crate::content::{Content, ContentFlags};
+use crate::free_slot::FreeSlot;
 
 /// A content to append.
 #[derive(Clone, Copy, Debug)]
@@ -20,19 +20,34 @@ pub struct NewContent<'a> {
     pub tuple: TupleId,
     /// What it is.
     pub flags: ContentFlags,
-    /// How long it is likely to live.
+    /// Whether it is the tuple's first version or a later one.
     pub age: Age,
     /// The transaction that writes or wrote it.
-    pub txn_id: Timestamp,
+    pub timestamp: Timestamp,
     /// How many contents that transaction writes or wrote.
     pub transaction_contents: u64,
     /// The row.
     pub row: &'a [u8],
 }
 
+impl<'a> NewContent<'a> {
+    /// A copy of a content of this table.
+    pub(crate) fn copy_of(table: TableId, content: &Content<'a>, flags: ContentFlags) -> Self {
+        Self {
+            table,
+            tuple: content.tuple(),
+            flags,
+            age: Age::Later,
+            timestamp: content.timestamp(),
+            transaction_contents: content.transaction_contents(),
+            row: content.row(),
+        }
+    }
+}
+
 /// Versions that are likely to die together go to blocks of their own (T23).
 /// Otherwise a row that is written twice, like an order line that is delivered,
-/// would keep its old and its new version in one block for ever.
+/// would keep its old and its new version in one block forever.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Age {
     /// The first version of a tuple.
@@ -41,7 +56,7 @@ pub enum Age {
     Later,
 }
 
-/// Which caller appends, for when little space is left (T14).
+/// The kind of caller that appends. It matters when little space is left (T14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
     /// A writer.
@@ -63,33 +78,33 @@ pub(crate) struct Stream {
     pub contents: u64,
 }
 
-/// The contents of one table and size class.
+/// A lane: the contents of one table and size class.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub table: TableId,
     pub stride: u32,
     pub age: Age,
     pub open: Option<OpenBlock>,
-    /// What the append in progress fills after `open`, the first last.
+    /// What the append in progress fills after `open`, in reverse order.
     pub spare: Vec<Spare>,
     /// Slots that the append in progress needs.
     pub wanted: u32,
-    /// How many looks for idle lanes there have been since the last append.
+    /// Number of checks for idle lanes since the last append.
     pub idle: u32,
     pub staging: Vec<u8>,
 }
 
-/// What a lane goes on with when its open block is full.
+/// What a lane continues with when its open block is full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spare {
     Block(BlockId),
     Slot(FreeSlot),
 }
 
-/// What may share blocks with the contents of an append.
+/// Which contents may share blocks with those of an append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
-    /// Whatever is of the same table and size.
+    /// All contents of the same table and size class.
     Any,
     /// Only contents that were appended in the same way.
     Alone,
@@ -102,16 +117,16 @@ pub(crate) struct OpenBlock {
     pub seed: u64,
     pub next: u32,
     pub slots: u32,
-    /// First slot that is staged and not yet on the medium.
+    /// The first slot that is staged and not yet on the medium.
     pub staged_from: u32,
     /// The first and last `begin_ts` of what is staged.
     pub staged_begins: (u64, u64),
 }
 
-/// The first and last `begin_ts` of nothing.
+/// The `begin_ts` range of no version.
 pub(crate) const NO_BEGINS: (u64, u64) = (u64::MAX, 0);
 
-/// Names a table's size class.
+/// Identifies a size class of a table.
 pub(crate) fn class_key(table: TableId, stride: u32) -> u64 {
     (u64::from(table.0) << 32) | u64::from(stride)
 }
@@ -140,7 +155,7 @@ impl Stream {
         open.map(|b| (b.id, b.next)).collect()
     }
 
-    /// Takes the blocks of lanes that have not been appended to for some rounds.
+    /// Takes the blocks of lanes that have been idle for some rounds.
     pub fn take_idle(&mut self, rounds: u32) -> Vec<(u64, BlockId)> {
         let mut idle = Vec::new();
         for lane in self.lanes.iter_mut().filter(|lane| lane.open.is_some()) {

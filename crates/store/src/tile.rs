@@ -1,17 +1,17 @@
 //! Tiles: the control data of one block's versions, in DRAM.
 //!
-//! A version's `begin_ts` is the `txn_id` of its content, its `end_ts` the
-//! `begin_ts` of its successor, its `read_ts` a mark beside the table. What is
-//! left for the header is the link to the older version, and it carries that
-//! version's `begin_ts`, so that a walk decides about a version before it
-//! touches its content (T13). A block without a tile has no links: all its
-//! versions are visible to everyone, or have no predecessor.
+//! A version's `begin_ts` is the `timestamp` of its content, its `end_ts` is
+//! the `begin_ts` of its successor, and its `read_ts` is a read mark beside the
+//! table. What remains for the tile is the link to the older version. The link
+//! carries that version's `begin_ts`, so that a walk decides about a version
+//! before it touches its content (T13). A block without a tile has no links:
+//! each of its versions is visible to every reader, or has no predecessor.
+
+use std::fmt::Debug;
 
 use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
-
-use crate::kept_tiles::KeptLinks;
 
 /// A link to an older version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,29 +20,29 @@ pub struct Link {
     pub address: Address,
     /// The older version's `begin_ts`.
     pub begin_ts: Timestamp,
-    /// The life of the block that it lies in.
-    pub(crate) life: u16,
+    /// The generation of the block that it lies in.
+    pub(crate) generation: u16,
 }
 
 impl Link {
     fn word(self) -> u64 {
-        self.address.word() | (u64::from(self.life) << LIFE_SHIFT)
+        self.address.word() | (u64::from(self.generation) << GENERATION_SHIFT)
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Header {
-    /// The address, and the life above it.
+    /// The address, and the generation above it.
     address: AtomicU64,
     begin_ts: AtomicU64,
 }
 
-const LIFE_SHIFT: u32 = Address::BITS;
+const GENERATION_SHIFT: u32 = Address::BITS;
 /// No link.
 const NONE: u64 = 0;
-/// A link is being replaced. No content lies so far up.
+/// A link is being replaced. No content has so high an address.
 const CHANGING: u64 = u64::MAX;
-const _: () = assert!(LIFE_SHIFT + u16::BITS == u64::BITS);
+const _: () = assert!(GENERATION_SHIFT + u16::BITS == u64::BITS);
 
 impl Header {
     fn set(&self, link: Link) {
@@ -53,19 +53,19 @@ impl Header {
     pub fn link(&self) -> Option<Link> {
         loop {
             let word = self.address.load(Ordering::Acquire);
-            let address = Address::from_word(word & ((1 << LIFE_SHIFT) - 1));
+            let address = Address::from_word(word & ((1 << GENERATION_SHIFT) - 1));
             let begin_ts = Timestamp::from_raw(self.begin_ts.load(Ordering::Relaxed));
-            // The link may be being replaced: both words or none.
+            // The link may be being replaced; read both words or none.
             fence(Ordering::Acquire);
             if word != CHANGING && self.address.load(Ordering::Relaxed) == word {
-                let life = (word >> LIFE_SHIFT) as u16;
-                return (!address.is_none()).then_some(Link { address, begin_ts, life });
+                let generation = (word >> GENERATION_SHIFT) as u16;
+                return (!address.is_none()).then_some(Link { address, begin_ts, generation });
             }
             hint::spin_loop();
         }
     }
 
-    /// Removes the link if it is still this one, and returns whether it did.
+    /// Removes the link if it is still the given one; returns whether it did.
     fn take(&self, link: Link) -> bool {
         self.address.compare_exchange(link.word(), NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -78,16 +78,28 @@ impl Header {
     }
 }
 
-/// The headers of a block, apart from it.
+/// The links of a block's versions, stored apart from the block.
 #[derive(Debug)]
 pub struct Tile(Box<[Header]>);
 
 impl Tile {
-    /// Its links, with the slots of the versions that have them.
+    /// The links, each with the slot of the version that it starts from.
     pub fn links(&self) -> impl Iterator<Item = (u32, Link)> {
         (0u32..).zip(&self.0).filter_map(|(slot, header)| Some((slot, header.link()?)))
     }
 }
+
+/// The links of a released block.
+pub trait KeptLinks: Send + Sync + Debug {
+    /// The link of the version that was in a slot.
+    fn link(&self, slot: u32) -> Option<Link>;
+
+    /// DRAM that the links take, in bytes.
+    fn bytes(&self) -> u64;
+}
+
+/// Makes what is kept in place of a tile.
+pub type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
 
 impl KeptLinks for Tile {
     fn link(&self, slot: u32) -> Option<Link> {
@@ -99,7 +111,7 @@ impl KeptLinks for Tile {
     }
 }
 
-/// A tile that is made with its first link.
+/// A tile that is allocated with its first link.
 #[derive(Debug)]
 pub(crate) struct TileCell {
     headers: AtomicPtr<Header>,
@@ -119,13 +131,14 @@ impl TileCell {
     #[inline]
     fn get(&self) -> Option<&[Header]> {
         let start = self.headers.load(Ordering::Acquire);
-        // SAFETY: published whole with this length; the thread that takes it out
-        // of the cell drops it only when no other can be looking at it (T6).
+        // SAFETY: published whole with this length. The thread that takes the
+        // tile out of the cell drops it only when no other thread can be
+        // looking at it (T6).
         (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, self.slots) })
     }
 
-    /// Sets the link of a version that is not published yet. Returns whether the
-    /// tile had to be made for it.
+    /// Sets the link of a version that is not published yet. Returns whether
+    /// the tile was allocated for it.
     pub fn set(&self, slot: u32, link: Link) -> bool {
         if let Some(headers) = self.get() {
             headers[slot as usize].set(link);
@@ -153,7 +166,8 @@ impl TileCell {
         self.get()?.get(slot as usize)
     }
 
-    /// Removes a version's link if it is still this one, and returns whether it did.
+    /// Removes a version's link if it is still the given one; returns whether
+    /// it did.
     pub fn take_link(&self, slot: u32, link: Link) -> bool {
         self.header(slot).is_some_and(|header| header.take(link))
     }
@@ -173,7 +187,7 @@ impl TileCell {
     }
 
     fn own(&self, start: *mut Header) -> Option<Tile> {
-        // SAFETY: made by `set` with this length and not in the cell any more.
+        // SAFETY: made by `set` with this length and no longer in the cell.
         (!start.is_null())
             .then(|| Tile(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, self.slots)) }))
     }

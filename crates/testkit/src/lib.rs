@@ -7,6 +7,7 @@ mod fails;
 mod patience;
 mod random;
 mod seeds;
+mod space;
 
 #[cfg(feature = "database")]
 pub mod cut;
@@ -26,3 +27,4 @@ pub use home::{Bed, Home, ScratchDir, copy_of, eager, open_soon, retry_locked};
 pub use patience::{Patience, await_that, run_case, run_cases};
 pub use random::{Random, mix};
 pub use seeds::{SeedNote, from_env, seeds};
+pub use space::SpaceGauge;

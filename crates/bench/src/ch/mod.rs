@@ -21,11 +21,10 @@ pub use reader::Reader;
 
 use crate::error::{Error, Result};
 use crate::load::Context;
-use crate::long_readers::LoadedRow;
 use crate::record::Consistency;
 use crate::runner::{self, Outcome};
 use crate::tpcc::{self, Tpcc};
-use crate::workload::{Found, Workload};
+use crate::workload::{Found, LoadedRow, Workload};
 use pantile_testkit::Random;
 use queries::QUERIES;
 use schema::Tables;

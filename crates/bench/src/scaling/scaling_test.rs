@@ -9,7 +9,7 @@ use crate::experiment::run_all;
 use crate::load::{Context, Silent};
 use crate::record::Record;
 use crate::runner::Pace;
-use crate::settings::{Settings, Variant};
+use crate::settings::{Medium, Settings, Variant};
 use crate::ycsb::{Mix, Ycsb};
 
 const TRANSFER: f64 = 80e-9;

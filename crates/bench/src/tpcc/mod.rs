@@ -29,10 +29,9 @@ pub use session::Session;
 
 use crate::error::Result;
 use crate::load::Context;
-use crate::long_readers::LoadedRow;
 use crate::record::Consistency;
 use crate::runner::{self, Outcome};
-use crate::workload::{Found, Workload, remove_unfinished};
+use crate::workload::{Found, LoadedRow, Workload, remove_unfinished};
 use pantile_testkit::Random;
 use random::{Constants, Deck, KINDS};
 use schema::{Tables, loaded};

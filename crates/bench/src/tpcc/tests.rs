@@ -1,13 +1,13 @@
 //! The five transactions on a tiny database.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use pantile::{Database, MediumKind, Options, Range};
 
 use super::*;
 use crate::load::Silent;
-use crate::runner::{Client as _, Pace};
+use crate::runner::Client as _;
+use crate::runner::tests::side_by_side;
 use schema::{customer, district, history, new_order as open, order, stock};
 
 const SCALE: Scale = Scale { warehouses: 2, items: 200, customers: 60 };
@@ -224,9 +224,7 @@ fn many_clients_keep_the_database_consistent() {
     for isolation in [Isolation::Serializable, Isolation::Snapshot] {
         let (db, data) = loaded();
         let clients = tpcc().clients(&db, &data, 8, isolation).unwrap();
-        let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(500), rate: 0.0 };
-        let measured = runner::run(clients, KINDS.len(), pace, || false, |_| ()).unwrap();
-        assert!(measured.transactions() > 100);
+        side_by_side(clients, KINDS.len(), 60);
         assert_consistent(&db, &data);
     }
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pantile::{Database, Isolation, Range, Row, Table, Transaction, TransactionOptions};
 
+use super::data::{Data, FIELD};
 use super::keys::Keys;
-use super::{Data, FIELD, KEY_BYTES, Mix, Ycsb};
+use super::settings::{KEY_BYTES, Mix, Ycsb};
 use crate::error::{Error, Result};
 use crate::runner::{self, Outcome};
 use pantile_testkit::Random;

@@ -1,12 +1,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use pantile::{MediumKind, Options};
+use pantile::{MediumKind, Options, Range};
 
 use super::*;
 use crate::load::Silent;
-use crate::runner::{self, Client as _, Outcome, Pace};
+use crate::runner::tests::side_by_side;
+use crate::runner::{Client as _, Outcome};
 use client::Op;
+use data::{FIELD, KEY};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -80,9 +81,7 @@ fn standard_workloads_run_on_many_clients() {
         let ycsb = Ycsb { mix, latest, theta: STANDARD_THETA, ..ycsb() };
         let (db, data) = loaded(&ycsb);
         let clients = ycsb.clients(&db, &data, 4, Isolation::Serializable).unwrap();
-        let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(500), rate: 0.0 };
-        let measured = runner::run(clients, KINDS.len(), pace, || false, |_| ()).unwrap();
-        assert!(measured.transactions() > 0, "{letter}");
+        side_by_side(clients, KINDS.len(), 100);
     }
     assert!(Ycsb::standard('G').is_none());
 }
@@ -183,7 +182,6 @@ fn the_most_skewed_updates_of_single_tuples_run_beside_table_scans() {
     let ycsb = Ycsb { ops: 1, mix, theta: 1.0, scan_share: 10, ..ycsb() };
     let (db, data) = loaded(&ycsb);
     let clients = ycsb.clients(&db, &data, 2, Isolation::Serializable).unwrap();
-    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(300), rate: 0.0 };
-    let measured = runner::run(clients, KINDS.len(), pace, || false, |_| ()).unwrap();
-    assert!(measured.kinds[0].latencies.count() > 0 && measured.kinds[2].latencies.count() > 0);
+    let ended = side_by_side(clients, KINDS.len(), 200);
+    assert!(ended[0] > 0 && ended[2] > 0, "{ended:?}");
 }

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use pantile_testkit::{await_that, from_env};
 use serde_json::Value;
 
 fn pantile() -> Command {
@@ -19,10 +19,6 @@ fn run(args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
-}
-
-fn from_env(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number in the environment"))
 }
 
 fn is_empty(dir: &Path) -> bool {
@@ -141,10 +137,7 @@ fn ctrl_c_ends_a_test_cleanly() {
     let mut command = pantile();
     command.args(["crashtest", "--seconds", "600", "--json", "-"]).env("TMPDIR", dir.path());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while is_empty(dir.path()) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    await_that("the test has begun", || !is_empty(dir.path()));
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();

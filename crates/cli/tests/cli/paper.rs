@@ -26,12 +26,6 @@ fn told(output: &Output) -> Vec<&str> {
     text(&output.stderr).lines().filter(|line| !line.starts_with("warning: this is a debug build")).collect()
 }
 
-/// How many runs are announced.
-fn announced(output: &Output) -> usize {
-    let line = told(output).into_iter().find(|line| line.contains(" runs, as far as ")).expect("it is told");
-    line.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
-}
-
 fn record(dir: &Path) -> Value {
     serde_json::from_slice(&fs::read(dir.join("claims.json")).expect("there")).expect("JSON")
 }
@@ -58,14 +52,44 @@ fn an_unknown_claim_is_one_line_and_status_2() {
     assert_eq!(dir.path().read_dir().unwrap().count(), 0);
 }
 
+/// What a command said on stderr until it was interrupted, and its output.
+/// It is interrupted once it has said a certain line: how far it comes does
+/// not depend on the machine.
+fn interrupted_at(args: &[&str], is_line: impl Fn(&str) -> bool) -> (Vec<String>, Output) {
+    let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+    let mut said = Vec::new();
+    loop {
+        said.push(lines.next().expect("it says so"));
+        if is_line(&said[said.len() - 1]) {
+            break;
+        }
+    }
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    said.extend(lines);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{said:?}");
+    (said, output)
+}
+
+fn is_announcement(line: &str) -> bool {
+    line.contains(" runs, as far as ")
+}
+
+/// How many runs are announced.
+fn announced(said: &[String]) -> usize {
+    let line = said.iter().find(|line| is_announcement(line)).expect("it is told");
+    line.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
 #[test]
 fn a_report_is_written_and_gone_on_with() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("report");
-    let args = ["ZN-17", "--quick", "--budget", "1", "--out", dir.to_str().unwrap()];
-    let first = paper(&args);
-    assert!(first.status.success(), "{:?}", told(&first));
-    assert!(text(&first.stdout).contains("index.html"));
+    let args = ["ZN-17", "--quick", "--out", dir.to_str().unwrap()];
+    let (first, output) = interrupted_at(&args, |line| line.starts_with("1/"));
+    assert!(text(&output.stdout).contains("index.html"));
     let page = fs::read_to_string(dir.join("index.html")).unwrap();
     assert!(page.contains("ZN-17") && page.contains("<svg"));
     let claims = record(&dir);
@@ -76,28 +100,18 @@ fn a_report_is_written_and_gone_on_with() {
     let lines = fs::read_to_string(dir.join("runs.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), made);
 
-    let again = paper(&args);
+    let (again, _) = interrupted_at(&args, is_announcement);
     assert_eq!(announced(&again), announced(&first) - made);
-    let fresh = paper(&[&args[..], &["--fresh"]].concat());
+    let (fresh, _) = interrupted_at(&[&args[..], &["--fresh"]].concat(), is_announcement);
     assert_eq!(announced(&fresh), announced(&first));
 }
 
 #[test]
 fn an_interrupted_report_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = command(&["ZN-17", "--out", dir.path().to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
     // Once it has told what it will do it can be interrupted.
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    while !lines.next().expect("it says so").unwrap().contains(" runs, as far as ") {}
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    lines.for_each(drop);
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
+    let args = ["ZN-17", "--quick", "--out", dir.path().to_str().unwrap()];
+    let (_, output) = interrupted_at(&args, is_announcement);
     assert!(text(&output.stdout).contains("interrupted; the same command goes on"));
     assert!(fs::read_to_string(dir.path().join("index.html")).unwrap().contains("were interrupted"));
     assert_eq!(record(dir.path())[0]["verdict"], "cannot be judged here");

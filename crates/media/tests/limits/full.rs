@@ -1,4 +1,4 @@
-//! A device without room: growth fails, everything stays as it was.
+//! A device without room: growth fails, and everything stays as it was.
 
 use crate::limit::FileLimit;
 use pantile_media::{
@@ -38,7 +38,7 @@ fn a_full_device_changes_nothing_and_is_no_failure() {
         assert_eq!(medium.len(), 2 * CHUNK);
         medium.write(4, b"more").expect("writes go on");
         medium.fence().expect("fences go on");
-        medium.grow(5 * CHUNK).expect("what there is room for");
+        medium.grow(5 * CHUNK).expect("there is room for it");
         drop(medium);
         let medium = open(place.path()).expect("open again");
         assert_eq!(medium.len(), 5 * CHUNK);

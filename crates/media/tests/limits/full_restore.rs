@@ -1,16 +1,16 @@
-//! A device without room for chunks that are to come back: they stay away,
-//! and nothing else happens.
+//! A device without room for chunks that should come back. They stay away, and
+//! nothing else changes.
 
 use crate::limit::FileLimit;
 use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt};
-use std::os::unix::fs::MetadataExt;
+use pantile_testkit::SpaceGauge;
 
 const CHUNK: u64 = 2 << 20;
 
 #[test]
 fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
     let limit = FileLimit::take();
-    // Without syncs nothing is written, and the limit concerns nothing else.
+    // Without syncs nothing is written, so the limit affects nothing else.
     for durability in [Durability::Sync, Durability::Group] {
         let place = tempfile::tempdir().expect("directory");
         let options = FileOptions { durability, max_bytes: Some(3 * CHUNK), ..FileOptions::default() };
@@ -19,16 +19,17 @@ fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
         medium.write(0, &vec![7; 3 * CHUNK as usize]).expect("write");
         medium.discard(CHUNK, 2 * CHUNK).expect("discard");
         medium.fence().expect("fence");
-        let taken = || std::fs::metadata(medium.data_path()).expect("file").blocks();
-        let before = taken();
+        let gauge = SpaceGauge::of(place.path());
+        gauge.assert_chunks(medium.data_path(), 1);
         limit.set(2 * CHUNK);
         let error = medium.restore(CHUNK, 2 * CHUNK).expect_err("full");
         assert!(matches!(error, MediumError::Full { reason: FullReason::Device, .. }), "{error}");
-        assert_eq!(taken(), before, "what was found already is given back");
+        // What was already found is given back.
+        gauge.assert_chunks(medium.data_path(), 1);
         assert_eq!(medium.stats().bytes_restored, 0);
         medium.write(0, b"goes on").expect("write");
         medium.fence().expect("fence");
-        medium.restore(CHUNK, CHUNK).expect("what there is room for");
+        medium.restore(CHUNK, CHUNK).expect("there is room for it");
         limit.lift();
         medium.restore(2 * CHUNK, CHUNK).expect("room again");
         medium.write(3 * CHUNK - 4, b"back").expect("write");

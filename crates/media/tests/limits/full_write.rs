@@ -1,4 +1,4 @@
-//! Writes that fail in the middle: the medium latches, and readers go on.
+//! Writes that fail in the middle: the medium latches, and readers continue.
 
 use crate::limit::FileLimit;
 use pantile_media::{
@@ -28,7 +28,7 @@ fn content(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     out
 }
 
-/// Asserts that nothing but reading works any more, and that all say why.
+/// Asserts that only reading still works, and that every error says why.
 fn assert_failed(medium: &dyn Medium, cause: &str) {
     for result in [
         medium.write(0, b"x"),
@@ -74,7 +74,7 @@ fn a_write_that_fails_stops_writers_for_good_and_no_reader() {
     }
 }
 
-/// On a file system with room for two chunks. Does nothing unless it is
+/// Runs on a file system with room for two chunks. Does nothing unless it is
 /// started there.
 #[test]
 fn child() {
@@ -97,7 +97,7 @@ fn child() {
         let medium = open(&path);
         medium.write(0, b"kept").expect("write");
         medium.write(CHUNK, &[1; CHUNK as usize]).expect("write");
-        // Nothing is left behind this by `dax`, and half a chunk by `file`.
+        // Behind this offset, `dax` has no space left, and `file` half a chunk.
         let error = medium.write(2 * CHUNK, &[2; CHUNK as usize]).expect_err("no space").to_string();
         assert!(error.contains("write of 2097152 bytes at 4194304"), "{name}: {error}");
         assert_failed(&*medium, "write of 2097152 bytes");
@@ -105,7 +105,7 @@ fn child() {
         assert!(content(&*medium, CHUNK, CHUNK as usize).iter().all(|&byte| byte == 1));
         drop(medium);
         std::fs::remove_dir_all(&path).expect("remove");
-        // A growth that finds no space is no failure.
+        // A growth that finds no space is not a failure.
         let path = place.join("grown");
         let medium = open(&path);
         medium.grow(2 * CHUNK).expect("room");
@@ -132,7 +132,7 @@ fn a_device_that_is_really_full() {
     let _limit = FileLimit::take();
     let place = tempfile::tempdir().expect("directory");
     let binary = std::env::current_exe().expect("this binary");
-    // A mount that only this process sees, as root or as what looks like root.
+    // A mount that only this process sees, as root or as an emulated root.
     let script =
         "mount -t tmpfs -o size=4m tmpfs \"$0\" && exec \"$1\" --exact full_write::child --nocapture";
     let run = |arguments: &[&str]| {

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The limit of this process, held by one test at a time. There is none when
-/// it is taken and when it is dropped.
+/// The limit of this process, held by one test at a time. No limit is set when
+/// it is taken or after it is dropped.
 pub struct FileLimit {
     _turn: MutexGuard<'static, ()>,
 }
@@ -16,11 +16,11 @@ pub struct FileLimit {
 impl FileLimit {
     /// Waits until no other test uses the limit.
     pub fn take() -> Self {
-        // A test that failed has dropped its limit.
+        // A failed test has dropped its limit.
         Self { _turn: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Lets no file of this process grow beyond `bytes`.
+    /// Prevents files of this process from growing beyond `bytes`.
     pub fn set(&self, bytes: u64) {
         let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: both calls get valid arguments; ignoring the signal makes the

@@ -1,8 +1,9 @@
-//! Reads that fail: one clear message, and the end that SIGBUS brings anyway.
+//! Reads that fail: one clear message, and then the process ends by SIGBUS as
+//! it would anyway.
 //!
-//! The test starts its own binary again as a child, which dies of it.
+//! The test starts its own binary again as a child, which dies of the signal.
 
-// Reading through mappings and taking signals is what this is about.
+// These tests read through mappings and take signals.
 #![allow(unsafe_code)]
 
 use pantile_media::{
@@ -20,10 +21,10 @@ use std::sync::Arc;
 const KIND: &str = "PANTILE_BUS_ERROR_KIND";
 const PLACE: &str = "PANTILE_BUS_ERROR_PLACE";
 const CHUNK: u64 = 2 << 20;
-/// Status with which the child's own handler ends it.
+/// The exit status of the child's own handler.
 const OWN_HANDLER: i32 = 42;
 
-/// A limit keeps media from making the file longer meanwhile.
+/// A limit keeps media from extending the file meanwhile.
 fn open(kind: &str, place: &Path, explain_bus_errors: bool) -> Arc<dyn Medium> {
     let max_bytes = Some(3 * CHUNK);
     let map = MapOptions { max_bytes, ..MapOptions::default() };
@@ -47,7 +48,7 @@ fn cut_short(path: &Path, len: u64) {
     File::options().write(true).open(path).expect("open").set_len(len).expect("length");
 }
 
-/// A mapped page of a file that has none any more.
+/// A mapped page of a file that has become too short for it.
 fn foreign_page(place: &Path) -> *const u8 {
     let path = place.join("foreign");
     let file = File::create_new(&path).expect("file");
@@ -67,8 +68,8 @@ extern "C" fn own_handler(_signal: libc::c_int) {
     unsafe { libc::_exit(OWN_HANDLER) }
 }
 
-/// Does nothing unless it is started as the child. The kind is words: a
-/// medium, `silent` and `handler` for options, and what to do.
+/// Does nothing unless it is started as the child. The kind is a list of words:
+/// a medium, `silent` and `handler` for options, and the action.
 #[test]
 fn child() {
     let (Ok(kind), Some(place)) = (std::env::var(KIND), std::env::var_os(PLACE)) else {
@@ -111,7 +112,8 @@ fn child() {
             medium.base().wrapping_add(2 * CHUNK as usize + 8)
         }
     };
-    // SAFETY: the byte is mapped; that there is nothing behind it is the point.
+    // SAFETY: the byte is mapped. That the file has nothing behind it is the
+    // purpose of the test.
     let byte = unsafe { address.read_volatile() };
     println!("read {byte}");
 }

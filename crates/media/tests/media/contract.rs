@@ -1,6 +1,6 @@
-//! What every medium owes its users.
+//! What every medium guarantees.
 
-// Reading through the base pointer is what users do.
+// Users read through the base pointer.
 #![allow(unsafe_code)]
 
 use pantile_media::{
@@ -24,7 +24,7 @@ fn media(place: &Path) -> Vec<Arc<dyn Medium>> {
         DaxMedium::open_without_persistence(place.join("dax"), DaxOptions::default()).expect("dax"),
         DaxMedium::open_without_persistence(place.join("eadr"), persistent).expect("dax"),
     ];
-    // The real thing, where there is some.
+    // Real persistent memory, where there is some.
     if let Some(dir) = std::env::var_os("PANTILE_DAX_DIR") {
         let name = place.file_name().expect("a name");
         let dir = Path::new(&dir).join(name);

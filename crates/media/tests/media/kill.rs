@@ -1,4 +1,4 @@
-//! A killed process: its lock goes, its contents stay.
+//! A killed process: its lock is released, and its contents stay.
 //!
 //! The test starts its own binary again as a child, which writes and then
 //! waits to be killed.

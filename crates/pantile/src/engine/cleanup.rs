@@ -142,7 +142,7 @@ impl Core {
         // insert the key.
         let newest = Anchor::load(table.anchor(entry.tuple)).newest();
         let written =
-            if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).txn_id() };
+            if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).timestamp() };
         let floor = self.marks.highest(table.id, entry.tuple).max(written).get();
         if entry.index == PRIMARY {
             return table.primary.remove(&entry.key, entry.tuple.0, floor);
@@ -185,7 +185,7 @@ impl Core {
             return versions;
         }
         versions.push(newest);
-        let mut end = self.store.content(newest).txn_id();
+        let mut end = self.store.content(newest).timestamp();
         let mut next = self.store.link(newest);
         while let Some(link) = next.filter(|_| running.min() < end) {
             if running.may_see(link.begin_ts, end) {

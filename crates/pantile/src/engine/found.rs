@@ -30,8 +30,8 @@ impl FoundTables {
     }
 
     /// The tables that have not been taken.
-    pub fn rest(self) -> Vec<TableId> {
-        self.by_id.into_inner().into_keys().collect()
+    pub fn rest(&self) -> Vec<TableId> {
+        self.by_id.read().keys().copied().collect()
     }
 
     fn table(&self, id: TableId) -> Arc<FoundTable> {
@@ -56,10 +56,10 @@ impl FoundTable {
         for one in found {
             let cell = self.anchors.get_or_grow(one.content.tuple().0);
             let mut known = cell.load(Ordering::Acquire);
-            let begin = one.content.txn_id();
+            let begin = one.content.timestamp();
             loop {
                 let other = Address::from_word(known);
-                let other_begin = (known != 0).then(|| store.content(other).txn_id());
+                let other_begin = (known != 0).then(|| store.content(other).timestamp());
                 // Of two copies of one version, either will do (T12).
                 if let Some(newer) = other_begin.filter(|&other| other >= begin) {
                     store.supersede(one.address, newer);

@@ -33,6 +33,24 @@ pub(crate) const PRIMARY: u32 = 0;
 pub struct Table(pub(crate) Arc<TableInner>);
 
 /// A handle of a secondary index; cheap to clone.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let pets = db.create_table(
+///     TableDef::new("pets")
+///         .column("id", Type::U32)
+///         .column("name", Type::String(40))
+///         .primary_key(["id"])
+///         .index(IndexDef::unique("by_name", ["name"])),
+/// )?;
+/// let by_name = pets.index("by_name")?;
+/// db.run(|txn| txn.insert(&pets, &[7u32.into(), "Rex".into()]))?;
+/// let txn = db.begin_read()?;
+/// let rex = txn.get_by_index(&by_name, &["Rex".into()])?.expect("a pet");
+/// assert_eq!(rex.get::<u32>("id")?, 7);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) table: Arc<TableInner>,

@@ -30,9 +30,9 @@ impl Definitions {
         let mut rows = self.rows.lock();
         for content in found.iter().map(|one| one.content) {
             let newest = rows.entry(content.tuple().0).or_insert((Timestamp::ZERO, None));
-            if newest.0 < content.txn_id() {
+            if newest.0 < content.timestamp() {
                 let row = (!content.flags().is_tombstone()).then(|| content.row().to_vec());
-                *newest = (content.txn_id(), row);
+                *newest = (content.timestamp(), row);
             }
         }
     }

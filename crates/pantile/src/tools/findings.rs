@@ -7,7 +7,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_media::ViewMedium;
 
-/// How bad a finding is.
+/// How bad a finding is. The set is closed: what is not damage is a notice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Severity {
@@ -21,6 +21,7 @@ pub enum Severity {
 /// Where something is on the medium, as far as known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Location {
     /// Byte offset in the data file.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -73,6 +74,7 @@ impl fmt::Display for Location {
 /// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Finding {
     /// Where.
     #[cfg_attr(feature = "serde", serde(flatten))]

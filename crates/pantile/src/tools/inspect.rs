@@ -17,8 +17,28 @@ use crate::types::error::Result;
 use crate::types::schema::{IndexDef, TableDef};
 
 /// What is in a database's files.
+///
+/// ```
+/// use pantile::tools::{BlockState, CheckOptions, InspectedBlock, InspectedTable, Inspection, inspect};
+/// # use pantile::{Database, TableDef, Type};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("zoo");
+/// # let db = Database::open(&path)?;
+/// # let pets = db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+/// # db.run(|txn| txn.insert(&pets, &[1u32.into()]))?;
+/// # db.close()?;
+/// let seen: Inspection = inspect(&path, &CheckOptions::new())?;
+/// assert!(seen.records.iter().any(|record| record.is_used && record.closed));
+/// let pets: &InspectedTable =
+///     seen.tables.iter().find(|table| table.name.as_deref() == Some("pets")).expect("the table");
+/// assert_eq!((pets.contents, pets.open), (1, 1));
+/// let of_pets = |block: &&InspectedBlock| block.table == pets.id && block.state == BlockState::Open;
+/// assert_eq!(seen.chunks.iter().flat_map(|chunk| &chunk.blocks).filter(of_pets).count(), 1);
+/// # Ok::<(), pantile::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Inspection {
     /// Bytes of the data file.
     pub file_bytes: u64,
@@ -47,6 +67,7 @@ pub struct Inspection {
 /// A copy of a state record.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedRecord {
     /// Byte offset in the data file.
     pub offset: u64,
@@ -73,6 +94,7 @@ pub struct InspectedRecord {
 /// A table and what belongs to it.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedTable {
     /// Its id. Ids below 16 are tables of the engine.
     pub id: u32,
@@ -111,6 +133,7 @@ pub struct InspectedTable {
 /// A chunk of 2 MiB.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedChunk {
     /// Its number. It begins at its number times 2 MiB.
     pub number: u32,
@@ -125,6 +148,7 @@ pub struct InspectedChunk {
 /// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum BlockState {
     /// It belongs to no table.
     Free,
@@ -141,6 +165,7 @@ pub enum BlockState {
 /// A block.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InspectedBlock {
     /// Its state.
     pub state: BlockState,

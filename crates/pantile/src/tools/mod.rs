@@ -1,7 +1,36 @@
-//! Checking and showing the files of a closed database.
+//! Checking and showing the files of a closed database, damaged or not. Neither writes a byte.
+//!
+//! [`check`] says whether everything is as it should be; [`inspect`] shows what lies where. The command `pantile` of
+//! the repository prints what they return.
+//!
+//! ```
+//! use pantile::tools::{CheckOptions, CheckReport, Finding, Location, Severity, check};
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("shop");
+//! # drop(pantile::Database::open(&path)?);
+//! # let mut file = std::fs::read(path.join("pantile.data")).unwrap();
+//! # file[20] ^= 1;
+//! # std::fs::write(path.join("pantile.data"), file).unwrap();
+//! // A bit of the file in `path` has flipped.
+//! let report: CheckReport = check(&path, &CheckOptions::new())?;
+//! assert!(!report.is_sound());
+//! let first: &Finding = &report.findings[0];
+//! assert_eq!(first.severity, Severity::Damage);
+//! let place: &Location = &first.place;
+//! println!("{first}");
+//! # assert!(place.offset.is_some());
+//! # Ok::<(), pantile::Error>(())
+//! ```
 
-pub(crate) mod check;
+mod check;
 mod definitions;
-pub(crate) mod findings;
-pub(crate) mod inspect;
-pub(crate) mod options;
+mod findings;
+mod inspect;
+mod options;
+
+pub use check::{CheckReport, check};
+pub use findings::{Finding, Location, Severity};
+pub use inspect::{
+    BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
+};
+pub use options::{CheckOptions, CheckStep};

@@ -5,7 +5,16 @@ use std::sync::Arc;
 use pantile_base::sync::thread;
 
 /// What a check is doing.
+///
+/// ```
+/// use pantile::tools::{CheckOptions, CheckStep};
+/// let options = CheckOptions::new().progress(|step, done, total| match step {
+///     CheckStep::Tables => println!("{done} of {total} tables"),
+///     _ => println!("{step:?}: {done} of {total}"),
+/// });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum CheckStep {
     /// Reading the whole file once, to see whether the device can; in bytes.
     Read,

@@ -111,7 +111,7 @@ impl Transaction {
                 tuple: write.tuple,
                 flags,
                 age: if write.base.is_none() || write.is_new { Age::First } else { Age::Later },
-                txn_id: commit_ts,
+                timestamp: commit_ts,
                 transaction_contents: appends.len() as u64,
                 row,
             }
@@ -163,15 +163,15 @@ impl Transaction {
                 continue;
             }
             let old = store.content(write.base);
-            debug_assert!(old.txn_id() < commit_ts, "chains run from newest to oldest (I-2)");
+            debug_assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
             if write.has_chain() {
-                store.set_link(address, write.base, old.txn_id());
+                store.set_link(address, write.base, old.timestamp());
             }
             superseded.push(OldVersion {
                 table: tables[write.table as usize].table.id,
                 tuple: write.tuple,
                 address: write.base,
-                begin_ts: old.txn_id(),
+                begin_ts: old.timestamp(),
                 end_ts: commit_ts,
                 linked: write.has_chain(),
             });

@@ -221,7 +221,7 @@ impl Transaction {
                 Owner::Nobody => {}
             }
             let newest = anchor.newest();
-            if serializable && !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
+            if serializable && !newest.is_none() && self.core.store.content(newest).timestamp() > self.ts {
                 return Err(table.conflict(Conflict::WrittenByLater));
             }
             let has = |seen| matches!(seen, Seen::Row(bytes) if has_key(table, index, bytes, key));

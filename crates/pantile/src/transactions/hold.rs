@@ -158,7 +158,7 @@ impl Transaction {
             return Ok(());
         }
         let serializable = self.isolation == Isolation::Serializable;
-        if !newest.is_none() && self.core.store.content(newest).txn_id() > self.ts {
+        if !newest.is_none() && self.core.store.content(newest).timestamp() > self.ts {
             return Err(if serializable { Conflict::WrittenByLater } else { Conflict::ChangedSinceSnapshot });
         }
         if serializable && self.core.marks.highest(table.id, tuple) > self.ts {

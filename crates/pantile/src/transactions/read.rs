@@ -214,7 +214,7 @@ impl Transaction {
         self.core.store.prefetch(newest);
         let content = self.core.store.content(newest);
         self.versions_read.set(self.versions_read.get() + 1);
-        if content.txn_id() <= at {
+        if content.timestamp() <= at {
             return seen(content);
         }
         self.older_version(newest, at)

@@ -12,6 +12,22 @@ use crate::types::row::{self, Encoded, FromValue, OutOfLine, Row};
 use crate::types::value::Value;
 
 /// A copy of a row for a closure to change; see [`Transaction::modify`].
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
+/// let changed = db.run(|txn| {
+///     txn.modify(&t, &[1u64.into()], |row| {
+///         let n: i64 = row.get(1)?;
+///         row.set(1, (n * 2).into())?;
+///         Ok(n < 100) // false keeps the row as it was
+///     })
+/// })?;
+/// assert!(changed);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct RowEdit<'e> {
     txn: &'e Transaction,
     table: &'e TableInner,

@@ -9,6 +9,19 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 
 /// A point in a transaction to which it can be rolled back.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// let mut txn = db.begin()?;
+/// txn.insert(&t, &[1u64.into(), 0i64.into()])?;
+/// let before = txn.savepoint();
+/// txn.insert(&t, &[2u64.into(), 0i64.into()])?;
+/// txn.rollback_to(before)?;
+/// assert!(txn.get(&t, &[1u64.into()])?.is_some() && txn.get(&t, &[2u64.into()])?.is_none());
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint {
     transaction: Timestamp,

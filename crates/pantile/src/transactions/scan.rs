@@ -75,6 +75,22 @@ impl<'r> Range<'r> {
 }
 
 /// Iterates over the rows of a range, as its transaction sees them.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// let mut txn = db.begin()?;
+/// for id in 0..5u64 {
+///     txn.insert(&t, &[id.into(), 10i64.into()])?;
+/// }
+/// let mut sum = 0;
+/// for row in txn.scan(&t, Range::all())? {
+///     sum += row?.get::<i64>("n")?;
+/// }
+/// assert_eq!(sum, 50);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Scan<'t> {
     txn: &'t Transaction,
     table: &'t TableInner,

@@ -35,6 +35,18 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::insert`], except that the primary key may exist.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+    /// let mut txn = db.begin()?;
+    /// assert!(!txn.upsert(&t, &[1u64.into(), 5i64.into()])?);
+    /// assert!(txn.upsert(&t, &[1u64.into(), 6i64.into()])?);
+    /// assert!(txn.update(&t, &[1u64.into()], &[(1, 7i64.into())])?);
+    /// assert!(txn.delete(&t, &[1u64.into()])?);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<bool> {
         self.put(&table.0, values, true)
     }
@@ -185,6 +197,18 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::modify`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+    /// # db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
+    /// db.run(|txn| {
+    ///     let n: i64 = txn.get_for_update(&t, &[1u64.into()])?.expect("a row").get("n")?;
+    ///     txn.update(&t, &[1u64.into()], &[(1, (n + 1).into())])
+    /// })?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         let table = &*table.0;
         self.check_write(table)?;

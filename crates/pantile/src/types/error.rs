@@ -5,10 +5,36 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A result whose error is [`Error`] by default.
+///
+/// ```
+/// use pantile::{Database, Result, Table};
+///
+/// fn balance(db: &Database, accounts: &Table, id: u64) -> Result<Option<i64>> {
+///     let txn = db.begin_read()?;
+///     txn.get(accounts, &[id.into()])?.map(|row| row.get("balance")).transpose()
+/// }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What keeps a transaction from reading or writing.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// # db.run(|txn| txn.insert(&t, &[1u64.into(), 0i64.into()]))?;
+/// let mut first = db.begin()?;
+/// first.update(&t, &[1u64.into()], &[(1, 1i64.into())])?;
+/// let at_once = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+/// let mut second = db.begin_with(at_once)?;
+/// match second.update(&t, &[1u64.into()], &[(1, 2i64.into())]) {
+///     Err(Error::Conflict { conflict, .. }) => assert_eq!(conflict, Conflict::Locked),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Conflict {
     /// A transaction with a later timestamp has already written the tuple.
     WrittenByLater,
@@ -35,6 +61,19 @@ pub enum Conflict {
 /// The message of each says what happened, what is still true and what to do.
 /// Unless a message says otherwise, the failed call has changed nothing and its
 /// transaction can go on.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// db.run(|txn| txn.insert(&t, &[1u64.into(), 0i64.into()]))?;
+/// let again = db.run(|txn| txn.insert(&t, &[1u64.into(), 0i64.into()]));
+/// assert_eq!(
+///     again.expect_err("the key is taken").to_string(),
+///     "table \"t\" already has a row with this key of index \"primary\"; nothing was changed"
+/// );
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -327,7 +366,7 @@ impl fmt::Display for Error {
                 "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
             ),
             Error::AlreadyOpen(path) => {
-                write!(f, "the database in {} is already open; close it there first", path.display())
+                write!(f, "the database in {} is open already; close it there first", path.display())
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
             Error::NotADatabase { path, detail } => {

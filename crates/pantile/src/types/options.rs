@@ -13,7 +13,15 @@ use pantile_reclaim::{Collector, GcOptions};
 use crate::types::error::{Error, Result};
 
 /// Where a database is stored.
+///
+/// ```
+/// use pantile::{MediumKind, Options};
+/// let scratch = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// assert!(!scratch.medium().facts().survives_exit);
+/// # Ok::<(), pantile::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum MediumKind {
     /// A file in the database's directory.
     #[default]
@@ -27,7 +35,16 @@ pub enum MediumKind {
 }
 
 /// What a call does when another running transaction has locked what it needs.
+///
+/// ```
+/// use std::time::Duration;
+/// use pantile::{ConflictPolicy, Options, TransactionOptions};
+/// // Calls wait up to 50 ms, and those of some transactions not at all.
+/// let options = Options::new().conflict(ConflictPolicy::Wait(Duration::from_millis(50)));
+/// let impatient = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ConflictPolicy {
     /// The call fails at once with [`Error::Conflict`].
     Abort,
@@ -44,7 +61,18 @@ impl Default for ConflictPolicy {
 }
 
 /// The progress of a long step of opening.
+///
+/// ```
+/// use pantile::{MediumKind, Options, Progress, RecoveryStep};
+/// let options = Options::new().medium(MediumKind::Dram).progress(|Progress { step, done, total, .. }| {
+///     let what = if step == RecoveryStep::Scan { "bytes read" } else { "tables indexed" };
+///     println!("{done} of {total} {what}");
+/// });
+/// # options.open("unused")?;
+/// # Ok::<(), pantile::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Progress {
     /// The step.
     pub step: RecoveryStep,
@@ -54,8 +82,9 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// The steps of recovery.
+/// The steps of recovery; see [`Progress`] for an example.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RecoveryStep {
     /// Reading the medium.
     Scan,
@@ -262,7 +291,8 @@ impl Options {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use pantile::{MediumKind, Options, SimulatedTime};
+    /// use pantile::lab::SimulatedTime;
+    /// use pantile::{MediumKind, Options};
     /// let time = SimulatedTime::default();
     /// let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
     /// let db = options.open("unused")?;
@@ -301,6 +331,18 @@ impl Options {
 
 /// How transactions are isolated from each other; `docs/isolation.md` lists the
 /// anomalies that each level permits.
+///
+/// The set is closed, so that a program can match on it: a further level would
+/// come with a new major version.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// let options = TransactionOptions::new().isolation(Isolation::Snapshot);
+/// db.run_with(options, |txn| txn.insert(&t, &[1u64.into(), 0i64.into()]))?;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Isolation {
     /// As if transactions ran one after the other, in the order of their

@@ -394,6 +394,18 @@ pub(crate) trait OutOfLine {
 ///
 /// It borrows the stored bytes. Reading a value copies it, except for strings
 /// and bytes, which are borrowed too.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
+/// let txn = db.begin_read()?;
+/// let row = txn.get(&t, &[1u64.into()])?.expect("a row");
+/// assert_eq!(row.values()?, [Value::UInt(1), Value::Int(5)]);
+/// assert_eq!(format!("{row:?}"), r#"{"id": UInt(1), "n": Int(5)}"#);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Row<'t> {
     pub(crate) encoded: Encoded<'t>,
@@ -403,6 +415,18 @@ pub struct Row<'t> {
 }
 
 /// Names a column: by its number, which is fast, or by its name.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// # db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
+/// let n = t.column("n")?; // once, outside a loop
+/// let txn = db.begin_read()?;
+/// let row = txn.get(&t, &[1u64.into()])?.expect("a row");
+/// assert_eq!(row.get::<i64>(n)?, row.get::<i64>("n")?);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait ColumnRef {
     /// The number of the column in the table.
     #[doc(hidden)]
@@ -426,6 +450,21 @@ impl ColumnRef for &str {
 }
 
 /// A Rust type that a column can be read as.
+///
+/// ```
+/// use pantile::{FromValue, Value};
+///
+/// struct Cents(i64);
+///
+/// impl FromValue<'_> for Cents {
+///     fn from_value(value: Value<'_>) -> Option<Self> {
+///         i64::from_value(value).map(Cents)
+///     }
+/// }
+///
+/// assert!(matches!(Cents::from_value(Value::Int(250)), Some(Cents(250))));
+/// assert!(Cents::from_value(Value::Null).is_none());
+/// ```
 pub trait FromValue<'t>: Sized {
     /// The value, or `None` if the types do not match.
     fn from_value(value: Value<'t>) -> Option<Self>;
@@ -475,6 +514,21 @@ impl<'t> Row<'t> {
     ///
     /// # Errors
     /// [`Error::UnknownColumn`], [`Error::WrongType`] for other types.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let films = db.create_table(
+    ///     TableDef::new("films").column("id", Type::U64).column("film", Type::Bytes(1 << 30)).primary_key(["id"]),
+    /// )?;
+    /// let film = vec![7; 1 << 20];
+    /// db.run(|txn| txn.insert(&films, &[1u64.into(), film.as_slice().into()]))?;
+    /// let txn = db.begin_read()?;
+    /// let row = txn.get(&films, &[1u64.into()])?.expect("a film");
+    /// assert!(matches!(row.get::<&[u8]>("film"), Err(Error::OutOfLine { .. })));
+    /// assert_eq!(row.read("film")?.expect("not NULL").len(), 1 << 20);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn read(&self, column: impl ColumnRef) -> Result<Option<Cow<'t, [u8]>>> {
         let n = column.resolve(self)?;
         match self.encoded.stored(n) {
@@ -563,6 +617,17 @@ from_value! {
 }
 
 /// Microseconds since 1970-01-01 UTC, as a column of [`Type::Timestamp`] reads.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let log = db.create_table(TableDef::new("log").column("at", Type::Timestamp).primary_key(["at"]))?;
+/// let mut txn = db.begin()?;
+/// txn.insert(&log, &[Micros(1_700_000_000_000_000).into()])?;
+/// let row = txn.get(&log, &[Micros(1_700_000_000_000_000).into()])?.expect("a row");
+/// assert_eq!(row.get::<Micros>("at")?.0, 1_700_000_000_000_000);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Micros(pub i64);
 

@@ -3,7 +3,18 @@
 use crate::types::error::{Error, Result};
 
 /// The type of a column.
+///
+/// ```
+/// use pantile::{TableDef, Type};
+/// let goods = TableDef::new("goods")
+///     .column("code", Type::FixedString(8))
+///     .column("price", Type::Decimal { precision: 12, scale: 2 })
+///     .nullable("picture", Type::Bytes(1 << 24))
+///     .primary_key(["code"]);
+/// assert_eq!(goods.columns[1].ty.name(), "decimal(12,2)");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Type {
     /// A truth value, 1 byte.
     Bool,
@@ -85,6 +96,13 @@ impl Type {
 }
 
 /// A column of a table.
+///
+/// ```
+/// use pantile::{ColumnDef, TableDef, Type};
+/// let pets = TableDef::new("pets").column("id", Type::U32).nullable("name", Type::String(40)).primary_key(["id"]);
+/// let name = ColumnDef { name: "name".into(), ty: Type::String(40), nullable: true };
+/// assert_eq!(pets.columns[1], name);
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnDef {
     /// Its name.
@@ -96,6 +114,17 @@ pub struct ColumnDef {
 }
 
 /// A secondary index of a table.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// let by_n = db.create_index(&t, IndexDef::new("by_n", ["n"]))?;
+/// db.create_index(&t, IndexDef::unique("once", ["n", "id"]))?;
+/// assert_eq!(t.definition().indexes.len(), 2);
+/// db.drop_index(&t, by_n.name())?;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexDef {
     /// Its name.

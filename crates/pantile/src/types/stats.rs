@@ -6,6 +6,7 @@ use pantile_reclaim::CollectorStats;
 /// What a database has done since it was opened, and what it takes.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Stats {
     /// Transactions committed, read-only ones included.
     pub commits: u64,
@@ -51,6 +52,7 @@ pub struct Stats {
 /// The space of a table on the medium.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct TableSpace {
     /// Its name.
     pub table: String,
@@ -71,6 +73,7 @@ pub struct TableSpace {
 /// How long the chains of versions are, measured on some tuples.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Chains {
     /// Tuples measured.
     pub tuples: u64,
@@ -85,6 +88,7 @@ pub struct Chains {
 /// What opening the database took.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Recovery {
     /// Time of the scan and of building the indexes, in seconds.
     pub seconds: f64,

@@ -3,6 +3,14 @@
 use std::fmt;
 
 /// A decimal number: `units` divided by ten to the power of `scale`.
+///
+/// ```
+/// use pantile::{Decimal, Value};
+/// let price = Decimal::new(1999, 2);
+/// assert_eq!(price.to_string(), "19.99");
+/// assert_eq!(price.rescale(3), Some(Decimal::new(19990, 3)));
+/// assert_eq!(Value::from(price), Value::Decimal(price));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Decimal {
     /// The digits, as a whole number of `10^-scale`.
@@ -56,6 +64,7 @@ impl fmt::Display for Decimal {
 /// assert_eq!(row[0], Value::UInt(7));
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Value<'a> {
     /// No value. Only nullable columns hold it.
     Null,

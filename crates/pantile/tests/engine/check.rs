@@ -1,4 +1,5 @@
-//! `check` and `inspect` say what is true of a database and leave it alone.
+//! `check` and `inspect` report the true state of a database and do not change
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +7,8 @@ use std::time::Duration;
 
 use crate::format::fixture;
 use crate::support::{PULSE, let_collect};
-use pantile::{
-    BlockState, CheckOptions, CheckReport, Database, Error, IndexDef, Options, Severity, TableDef, Type,
-    Value, check, inspect,
-};
+use pantile::tools::{BlockState, CheckReport, Severity};
+use pantile::{CheckOptions, Database, Error, IndexDef, Options, TableDef, Type, Value, check, inspect};
 use pantile_testkit::{Random, ScratchDir, SeedNote, eager, seeds};
 
 fn options() -> CheckOptions {
@@ -26,7 +25,7 @@ fn sound(path: &Path) -> CheckReport {
     report
 }
 
-/// A closed database with everything that the format has.
+/// A closed database that uses every part of the format.
 fn made() -> (ScratchDir, PathBuf) {
     let dir = ScratchDir::new();
     let path = dir.path().join("db");
@@ -42,11 +41,11 @@ fn patch(path: &Path, at: u64, mask: u8) {
     file.write_all_at(&[byte[0] ^ mask], at).expect("write");
 }
 
-/// The first content of a block of a table: its place in the file.
+/// The offset in the file of the first content in a block of a table.
 fn content_of(path: &Path, table: &str) -> u64 {
     let seen = inspect(path, &options()).expect("inspect");
     let id = seen.tables.iter().find(|t| t.name.as_deref() == Some(table)).expect("the table").id;
-    // Those of 24 bytes are for tombstones.
+    // Blocks with a stride of 24 bytes are for tombstones.
     for chunk in seen.chunks.iter().filter(|chunk| chunk.stride > 24) {
         if let Some(n) = chunk.blocks.iter().position(|b| b.table == id && b.fill > 0) {
             let bytes = (256 + 1920 * u64::from(chunk.stride)).next_multiple_of(64);
@@ -68,7 +67,8 @@ fn a_sound_database_is_sound_and_not_touched() {
     let before = state();
     let report = sound(&path);
     assert!(report.was_closed && report.findings.is_empty(), "{report:#?}");
-    // 4 rows, 3 counters, 2 definitions, 2 pieces; by primary key and 3 indexes.
+    // 4 rows, 3 counters, 2 definitions, 2 pieces; each found by the primary
+    // key and 3 indexes.
     assert_eq!((report.tables, report.rows, report.values_out_of_line), (2, 11, 1));
     assert_eq!(report.index_entries, 11 + 2 * 4 + 3);
     let seen = inspect(&path, &options()).expect("inspect");
@@ -111,11 +111,11 @@ fn what_is_no_database_is_told() {
 #[test]
 fn another_version_and_a_damaged_number_are_told_apart() {
     let (_dir, path) = made();
-    // A bit of the version: the checksum tells that it was version 1.
+    // A bit of the version. The checksum proves that it was version 1.
     patch(&path, 8, 4);
     let report = checked(&path);
     assert_eq!((report.damaged, report.findings[0].place.offset), (1, Some(0)), "{report:#?}");
-    // A bit of the checksum as well: any version may have it.
+    // A bit of the checksum as well, so the version may be any.
     patch(&path, 60, 4);
     assert!(matches!(check(&path, &options()), Err(Error::FormatVersion { found: 5, .. })));
     assert_eq!(inspect(&path, &options()).expect("inspect").format_version, Some(5));
@@ -142,7 +142,7 @@ fn damage_is_listed_with_every_place() {
     assert_eq!(&one.findings[0], first);
     let seen = inspect(&path, &options()).expect("inspect");
     assert_eq!(seen.damaged, report.damaged);
-    let damaged = |b: &pantile::InspectedBlock| b.state == BlockState::Damaged;
+    let damaged = |b: &pantile::tools::InspectedBlock| b.state == BlockState::Damaged;
     assert!(seen.chunks.iter().flat_map(|c| &c.blocks).any(damaged));
 }
 
@@ -178,7 +178,7 @@ fn a_descriptor_that_is_gone_is_missed_after_closing() {
     let at = u64::from(chunk.number) * (2 << 20) + 64 * (n as u64 + 1);
     let data = path.join("pantile.data");
     let whole = fs::read(&data).expect("read");
-    // A word of the line, and all of it.
+    // First a word of the line, then all of it.
     for len in [8, 64] {
         let mut bytes = whole.clone();
         bytes[at as usize..][..len].fill(0);
@@ -224,10 +224,11 @@ fn write(db: &Database, table: &pantile::Table, rng: &mut Random) {
             txn.upsert(table, &[id.into(), (id % 7).into(), name.as_str().into(), blob]).map(drop)
         }
     })
-    .expect("nobody is in the way");
+    .expect("no conflict");
 }
 
-/// Whatever a collector is doing, and however it ends, what is left is sound.
+/// Whatever a collector is doing, and however it ends, the database that it
+/// leaves is sound.
 #[test]
 fn databases_are_sound_at_any_time() {
     let mut freed = 0;

@@ -1,8 +1,8 @@
-//! Power cuts at every moment: what was acknowledged is there, of what was
-//! not there is all or nothing, and recovery finds the same however often it
-//! is interrupted (I-7, I-8, I-9; traps T1, T2, T5, T16).
+//! Power cuts at every moment. What was acknowledged is there. Of a transaction
+//! that was not acknowledged, all or nothing is there. Recovery finds the same
+//! however often it is interrupted (I-7, I-8, I-9; traps T1, T2, T5, T16).
 //!
-//! `PANTILE_CUT_SEED` and `PANTILE_CUT_LIVES` give another seed and more lives.
+//! `PANTILE_CUT_SEED` and `PANTILE_CUT_LIVES` set another seed and more lives.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +14,24 @@ use pantile_testkit::{Patience, Random, eager, from_env};
 /// Tables by name, rows by key.
 type State = BTreeMap<String, BTreeMap<u64, (u64, Vec<u8>)>>;
 
-/// When a step began and was acknowledged, as numbers of events, and its timestamp.
+/// The events at which a step began and was acknowledged, and its timestamp.
 struct Step {
     began: usize,
     ended: usize,
     ts: Timestamp,
 }
 
-/// What a client has done: its steps, and the states before, between and after.
+/// What a client has done: its steps, and the states before, between and after
+/// them.
 struct Client {
     name: String,
     random: Random,
     tables_made: u64,
     states: Vec<State>,
     steps: Vec<Step>,
-    /// Above what earlier lives have acknowledged timestamps go on.
+    /// Timestamps must stay above what earlier lives acknowledged.
     floor: Timestamp,
-    /// Changes the same few small rows again and again, and hardly a table.
+    /// Changes the same few small rows again and again, and rarely a table.
     churns: bool,
 }
 
@@ -41,7 +42,7 @@ impl Client {
         Self { name: name.into(), random, tables_made: 0, states, steps, floor, churns: false }
     }
 
-    /// Runs one step and notes its acknowledgement.
+    /// Runs one step and records its acknowledgement.
     fn step(&mut self, db: &Database, events: impl Fn() -> usize) {
         let mut state = self.states.last().expect("a state").clone();
         let began = events();
@@ -78,7 +79,7 @@ impl Client {
                 let at = random.below(edited.len() as u64) as usize;
                 let (name, rows) = edited.iter_mut().nth(at).expect("a table");
                 let table = db.table(name)?;
-                // Some rows stay for long among others that do not.
+                // Some rows stay for a long time among others that do not.
                 let key = if self.churns && random.below(8) > 0 { random.below(3) } else { random.below(12) };
                 if random.below(4) == 0 {
                     assert_eq!(txn.delete(&table, &[key.into()])?, rows.remove(&key).is_some());
@@ -96,11 +97,16 @@ impl Client {
             Ok(txn.timestamp())
         });
         self.random.word();
+        let ts = ts.expect("commit");
+        // A transaction that changes nothing leaves nothing on the medium, so
+        // the clock need not know its timestamp after a cut (T5).
+        let has_changed = *state != edited;
         *state = edited;
-        ts.expect("commit")
+        if has_changed { ts } else { Timestamp::ZERO }
     }
 
-    /// Which state must be there after a cut, and whether the next may be.
+    /// The index of the state that must be there after a cut, and whether the
+    /// next may be.
     fn expected(&self, cut: usize) -> (usize, bool) {
         let acknowledged = self.steps.iter().take_while(|step| step.ended <= cut).count();
         (acknowledged, self.steps.get(acknowledged).is_some_and(|step| step.began < cut))
@@ -112,7 +118,7 @@ impl Client {
         acknowledged.map(|step| step.ts).fold(self.floor, Timestamp::max)
     }
 
-    /// Goes on from the state that a cut has left.
+    /// Continues from the state that a cut has left.
     fn go_on(&mut self, state: usize, cut: usize) {
         self.floor = self.highest(cut);
         self.states = vec![self.states.swap_remove(state)];
@@ -152,7 +158,7 @@ fn dump(db: &Database) -> Result<State, String> {
     read().map_err(|error| error.to_string())
 }
 
-/// Opens what a cut has left; tells which state of each client is there.
+/// Opens what a cut has left; returns the state of each client that is there.
 fn check(medium: &Arc<CutMedium>, clients: &[Client], cut: usize) -> Result<Vec<usize>, String> {
     let db = open(medium)?;
     let found = dump(&db)?;
@@ -174,7 +180,7 @@ fn check(medium: &Arc<CutMedium>, clients: &[Client], cut: usize) -> Result<Vec<
     Ok(outcome)
 }
 
-/// Clients at work on one medium, `sessions` times opened and closed.
+/// Clients at work on one medium, which is opened and closed `sessions` times.
 fn work(medium: &Arc<CutMedium>, clients: &mut [Client], sessions: usize, steps: usize) {
     for _ in 0..sessions {
         let db = open(medium).expect("open");
@@ -188,11 +194,11 @@ fn work(medium: &Arc<CutMedium>, clients: &mut [Client], sessions: usize, steps:
     }
 }
 
-/// Clients that churn beside a collector that is as eager as it goes, until it
-/// has emptied and freed enough blocks for the same ones to have come round
-/// again, some while a reader is bypassed. Gives how many.
+/// Clients that churn beside a collector that is as eager as possible, until it
+/// has emptied and freed enough blocks for the same ones to be used again, some
+/// of them bypassed by a reader. Returns how many.
 fn churn(medium: &Arc<CutMedium>, clients: &mut [Client], seed: u64, blocks: u64) -> (u64, u64) {
-    // Blocks of two have no survivors.
+    // Blocks of two slots have no survivors.
     let options = eager(Options::new(), seed).block_slots(4 + 2 * (seed % 3) as u32);
     let db = open_with(medium, options).expect("open");
     clients.iter_mut().for_each(|client| client.churns = true);
@@ -208,7 +214,8 @@ fn churn(medium: &Arc<CutMedium>, clients: &mut [Client], seed: u64, blocks: u64
                         done.blocks_reclaimed >= blocks / part
                             && done.survivors_relocated >= blocks / part / 10
                     };
-                    // Settings that reclaim little are content with a quarter of it.
+                    // Settings that reclaim little run until a quarter of that
+                    // is reached.
                     if has(if round < 4 * blocks { 1 } else { 4 }) {
                         return;
                     }
@@ -229,7 +236,7 @@ fn churn(medium: &Arc<CutMedium>, clients: &mut [Client], seed: u64, blocks: u64
         done.survivors_relocated,
         medium.events()
     );
-    // Not closed: what is under way at a cut is more than what closing leaves.
+    // Not closed: more is under way at a cut than after a close.
     (done.blocks_reclaimed, done.survivors_relocated)
 }
 
@@ -253,7 +260,7 @@ fn try_every_moment(kind: CutKind) {
     let mut tried = 0;
     for cut in 0..=medium.events() {
         let at_fence = fences.contains(&cut);
-        // Pieces of a long value all look alike: a few of them are enough.
+        // Pieces of a long value all look alike, so a few of them are enough.
         let modes =
             if at_fence { &Keep::ALL[..] } else { &Keep::ALL[2 + cut % 3..][..usize::from(cut % 29 == 0)] };
         for (n, &keep) in modes.iter().enumerate() {
@@ -266,8 +273,8 @@ fn try_every_moment(kind: CutKind) {
     assert!(tried > 200);
 }
 
-/// Moments of a run, every one of the first few after a fence that made
-/// something durable in the page of a chunk, and others at random.
+/// Moments of a run: each of the first few after a fence that made something
+/// durable in a chunk's first page, and others at random.
 fn moments(medium: &CutMedium, random: &mut Random, most: usize) -> Vec<usize> {
     let mut moments = medium.changes_of_blocks();
     let surplus = moments.len().saturating_sub(most / 2);
@@ -278,8 +285,8 @@ fn moments(medium: &CutMedium, random: &mut Random, most: usize) -> Vec<usize> {
     moments
 }
 
-/// The same where blocks are emptied, freed and used again all the time (T1
-/// to T4, T12), with recoveries that are cut as well.
+/// The same where blocks are emptied, freed and reused all the time (T1 to T4,
+/// T12), with recoveries that are also cut.
 #[test]
 fn every_moment_of_collecting_can_be_the_last() {
     let seed = from_env("PANTILE_CUT_SEED", 5);
@@ -291,7 +298,7 @@ fn every_moment_of_collecting_can_be_the_last() {
         let mut clients = [Client::new("a", random.word()), Client::new("b", random.word())];
         let clients = &mut clients[..1 + seed as usize % 2];
         let (reclaimed, relocated) = churn(&medium, clients, seed, 200);
-        assert!(reclaimed > 20 && relocated > 5, "the collector has hardly worked: {reclaimed}, {relocated}");
+        assert!(reclaimed > 20 && relocated > 5, "the collector hardly worked: {reclaimed}, {relocated}");
         for cut in moments(&medium, &mut random, 120) {
             let keep = Keep::ALL[random.below(5) as usize];
             let first = medium.after_cut(cut, keep, random.word());
@@ -306,7 +313,7 @@ fn every_moment_of_collecting_can_be_the_last() {
     }
 }
 
-/// What is left of the collector's work goes on in the next life.
+/// The next life continues the collector's work.
 #[test]
 fn one_collecting_life_after_the_other() {
     let seed = from_env("PANTILE_CUT_SEED", 11);
@@ -375,7 +382,7 @@ fn one_life_after_the_other() {
     }
 }
 
-/// What goes wrong first when a medium does not keep its promises.
+/// What fails first when a medium breaks its promises.
 fn first_loss(kind: CutKind, broken: Option<Broken>) -> Option<String> {
     let (medium, clients) = one_client(kind, broken, 8);
     let cuts = (0..=medium.events()).rev().step_by(7);

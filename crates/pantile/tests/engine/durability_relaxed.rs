@@ -1,7 +1,8 @@
-//! Power cuts under relaxed durability: what is found after another boot is
-//! the state of a record, the last or the one that was being written.
+//! Power cuts under relaxed durability. After another boot the database is in
+//! the state of a record: the last one, or the one that was being written.
 //!
-//! The boot of a machine is an option of the store, so this is about the store.
+//! The boot of a machine is an option of the store, so this test uses the
+//! store.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -32,7 +33,7 @@ fn open(medium: Arc<dyn Medium>, boot: u64) -> Result<(Store, Found), StoreError
     Ok((store, tuples.into_inner().expect("tuples")))
 }
 
-/// Transaction `n` writes tuple `n` of some tables, in rows of some lengths.
+/// Transaction `n` writes tuple `n` of some tables, in rows of various lengths.
 fn contents(n: u64) -> Vec<(u32, usize)> {
     let mut random = Random::new(n, 0);
     let tables = (16..20).filter(|_| random.below(2) == 0).collect::<Vec<_>>();
@@ -47,7 +48,7 @@ fn append(store: &Store, n: u64) {
         tuple: TupleId(n),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts,
+        timestamp: ts,
         transaction_contents: rows.len() as u64,
         row,
     });
@@ -60,9 +61,11 @@ fn another_boot_finds_the_state_of_a_record() {
     println!("PANTILE_CUT_SEED={seed}");
     let medium = CutMedium::new(&Image::default(), CutKind::File, Some(Broken::Fence));
     let (store, _) = open(medium.clone(), 1).expect("open");
-    // Opening a database ends with this; it says that commits are relaxed from here on.
+    // Opening a database ends with this record, which says that commits are
+    // relaxed from here on.
     store.record_state(store.sample(Timestamp::from_raw(1000)), false, &[]).expect("record");
-    // How many transactions each record covers, and when it began and ended.
+    // The number of transactions that each record covers, and when its write
+    // began and ended.
     let mut records = vec![(0, 0, medium.events())];
     for n in 1..=60 {
         append(&store, n);

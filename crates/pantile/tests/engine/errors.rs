@@ -114,7 +114,7 @@ fn values_that_do_not_fit_are_refused() {
     fails!(txn.insert(&table, &good(1, "three")), Error::DuplicateKey { .. }, "\"primary\"", nothing);
     fails!(txn.insert(&table, &good(3, "two")), Error::DuplicateKey { .. }, "\"by_text\"", nothing);
     fails!(txn.upsert(&table, &good(1, "two")), Error::DuplicateKey { .. }, "\"by_text\"", nothing);
-    // The transaction can go on, and keeps what went well.
+    // The transaction can continue, and keeps what succeeded.
     txn.insert(&table, &good(4, "four")).expect("insert");
     txn.commit().expect("commit");
     let after = rows(&db, &table);
@@ -341,7 +341,7 @@ fn savepoints_are_of_their_transaction_and_their_time() {
     one.rollback_to(second).expect("stays valid");
     one.rollback_to(first).expect("known");
     fails!(one.rollback_to(second), Error::UnknownSavepoint, "nothing was changed");
-    // New writes and a new savepoint do not bring the old one back to life.
+    // New writes and a new savepoint do not revive the old one.
     one.insert(&table, &good(5, "five")).expect("insert");
     one.insert(&table, &good(6, "six")).expect("insert");
     let third = one.savepoint();

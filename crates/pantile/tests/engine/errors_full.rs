@@ -1,4 +1,4 @@
-//! When something runs out: space, slots, patience. Disks that are full are in
+//! When something runs out: space, slots, patience. Tests of full disks are in
 //! `tests/processes`.
 
 use std::sync::Barrier;
@@ -56,7 +56,7 @@ fn a_circle_of_waiting_transactions_is_broken() {
         .expect("fill");
     let both_hold_one = Barrier::new(2);
     let cross = |first: u64| {
-        let patience = ConflictPolicy::Wait(Duration::from_secs(20));
+        let patience = ConflictPolicy::Wait(Duration::from_secs(600));
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted).conflict(patience);
         let mut txn = db.begin_with(options).expect("begin");
         let change = [(1, Value::Bytes(b"x"))];
@@ -74,6 +74,6 @@ fn a_circle_of_waiting_transactions_is_broken() {
     };
     assert!(outcomes.iter().any(is_deadlock), "{outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_deadlock(outcome)), "{outcomes:?}");
-    let of = |error: &Error| error.to_string().contains("circle") && error.is_retryable();
+    let of = |error: &Error| error.to_string().contains("cycle") && error.is_retryable();
     assert!(outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(of));
 }

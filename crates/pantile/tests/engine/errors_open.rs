@@ -1,11 +1,12 @@
-//! Opening what cannot be opened, and using what has been closed: one clear
-//! error each, and every file as it was (T17).
+//! Opening what cannot be opened, and using what has been closed: each gives
+//! one clear error and leaves every file unchanged (T17).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pantile::{Database, Error, MediumKind, Options, Range, SimulatedTime, Table, TableDef, Type};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, MediumKind, Options, Range, Table, TableDef, Type};
 use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, ScratchDir, await_that, fails};
@@ -25,7 +26,8 @@ fn stored(place: &Path) -> PathBuf {
     place.join("pantile.data")
 }
 
-/// Changes a data file, and asserts that opening fails and leaves it so.
+/// Changes a data file, and asserts that opening fails and leaves the file in
+/// that state.
 fn refused(change: impl Fn(&Path), check: impl Fn(Error)) {
     let place = ScratchDir::new();
     let data = stored(place.path());
@@ -81,7 +83,7 @@ fn truncated_files() {
             "left as it is"
         );
     });
-    // Whole chunks are gone: with them blocks that the rest relies on.
+    // Whole chunks are missing, and with them blocks that the rest relies on.
     refused(set_len(CHUNK), |error| {
         fails!(
             Err::<(), _>(error),
@@ -125,7 +127,7 @@ fn paths_that_hold_no_database() {
     assert!(!at("missing").exists());
     fs::create_dir(at("empty")).expect("directory");
     fails!(must_exist().open(at("empty")), Error::NoDatabase(_), "no database", "empty");
-    assert_eq!(fs::read_dir(at("empty")).expect("list").count(), 0, "nothing was made");
+    assert_eq!(fs::read_dir(at("empty")).expect("list").count(), 0, "no file was made");
     fs::write(at("file"), b"a file").expect("write");
     fails!(Database::open(at("file")), Error::NotADatabase { .. }, "not a directory");
     assert_eq!(fs::read(at("file")).expect("read"), b"a file");
@@ -191,7 +193,8 @@ fn closing_waits_for_transactions() {
     let closer = db.clone();
     let closing = std::thread::spawn(move || {
         loop {
-            // A machine that is very busy may keep the other thread waiting for longer than this waits.
+            // A very busy machine may delay the other thread for longer than
+            // this wait.
             match closer.clone().close() {
                 Err(Error::Timeout(_)) => {}
                 outcome => break outcome,
@@ -200,7 +203,7 @@ fn closing_waits_for_transactions() {
     });
     await_that("closing has begun", || matches!(db.begin_read(), Err(Error::Closed)));
     assert!(!closing.is_finished());
-    assert!(txn.get(&table, &[1u32.into()]).expect("reads go on").is_some());
+    assert!(txn.get(&table, &[1u32.into()]).expect("reads still work").is_some());
     drop(txn);
     closing.join().expect("no panic").expect("closed");
 }
@@ -226,11 +229,11 @@ fn a_failed_medium_takes_no_more_commits() {
                 "reads go on"
             );
         } else {
-            assert_eq!(failed, 0, "a commit after a failure");
+            assert_eq!(failed, 0, "a commit succeeded after a failure");
         }
     }
     assert_eq!(failed, 9);
-    let txn = db.begin_read().expect("reads go on");
+    let txn = db.begin_read().expect("reads still work");
     let ids: Vec<u32> = txn
         .scan(&t, Range::all())
         .expect("scan")

@@ -1,4 +1,5 @@
-//! Timestamps go on after a database is opened again, and what is deleted stays so.
+//! Timestamps continue after a database is reopened, and what was deleted stays
+//! deleted.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ fn timestamps_continue() {
                 assert!(Some(begun) > last, "{begun:?} after {last:?}, {bed:?}");
                 let rows = txn.scan(&table, Range::all()).expect("a scan").count();
                 assert_eq!(rows, 3 * round + level as usize, "everything older is seen");
-                txn.insert(&table, &[begun.get().into()]).expect("nobody has it");
+                txn.insert(&table, &[begun.get().into()]).expect("the key is free");
                 last = Some(txn.commit().expect("a commit"));
             }
             let running = db.begin().expect("a transaction");
@@ -39,8 +40,8 @@ fn timestamps_continue() {
     }
 }
 
-/// Tombstones stay while there is something left for them to hide (T3): here
-/// in blocks of which too little is obsolete for them ever to be emptied.
+/// Tombstones stay while they hide something (T3): here in blocks that are
+/// never obsolete enough to be emptied.
 #[test]
 fn what_is_deleted_stays_deleted() {
     const ROWS: u64 = 2_000;
@@ -53,10 +54,10 @@ fn what_is_deleted_stays_deleted() {
         let table = db.create_table(numbers("rows")).expect("a table");
         let pulse = db.create_table(numbers(PULSE)).expect("a table");
         for id in 0..ROWS {
-            db.run(|txn| txn.insert(&table, &[id.into(), id.into()])).expect("nobody has it");
+            db.run(|txn| txn.insert(&table, &[id.into(), id.into()])).expect("the key is free");
         }
         for id in (0..ROWS).step_by(5) {
-            assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("nobody is in the way"));
+            assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("no other transaction runs"));
         }
         let_collect(&db, &pulse, Duration::from_millis(150));
         println!("{:?}", db.stats().collector);
@@ -68,7 +69,7 @@ fn what_is_deleted_stays_deleted() {
         let ids: Vec<u64> = txn
             .scan(&table, Range::all())
             .and_then(|rows| rows.map(|row| row?.get(0)).collect())
-            .expect("nobody is in the way");
+            .expect("no conflict");
         assert!(ids.into_iter().eq((0..ROWS).filter(|id| id % 5 > 0)), "a deleted row is back");
     }
 }

@@ -1,5 +1,5 @@
-//! A medium whose fences take long, and then fail: only those who wait for
-//! one are held up, and nobody for ever.
+//! A medium whose fences take long and then fail. Only commits and reads that
+//! wait for a fence are delayed, and none of them forever.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -35,12 +35,13 @@ fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
         medium.close_gate();
         let writers: Vec<_> = (0..4).map(|id| write(&db, &table, id, round)).collect();
         medium.await_waiting(4);
-        // Whoever reads something else, or an older state, does not notice.
+        // Readers of other rows or of an older state do not notice.
         let fresh = db.begin_read().expect("begin");
         assert_eq!(value(&fresh, &table, 6).expect("read"), before * 10);
         let safe = db.begin_safe_snapshot().expect("begin");
         assert_eq!(value(&safe, &table, 0).expect("read"), before);
-        // Whoever wants what is on its way is told so when it does not want to wait.
+        // A reader that wants the pending version and does not want to wait
+        // gets an error.
         let at_once = TransactionOptions::new().read_only(true).conflict(ConflictPolicy::Abort);
         let reader = db.begin_with(at_once).expect("begin");
         fails!(value(&reader, &table, 0), Error::Conflict { conflict: Conflict::Locked, .. }, "run it again");
@@ -56,7 +57,7 @@ fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
         let outcome = joined(vec![write(&db, &table, 6, round * 10)]).remove(0);
         assert_eq!(outcome.is_err(), fails, "{outcome:?}");
     }
-    let txn = db.begin_read().expect("reads go on");
+    let txn = db.begin_read().expect("reads still work");
     for id in 0..4 {
         assert_eq!(value(&txn, &table, id).expect("read"), 1, "what was acknowledged, and nothing else");
     }

@@ -1,10 +1,10 @@
-//! The threads of collectors that work in the background end with their
-//! database. In a process of its own: threads are counted.
+//! The threads of background collectors end with their database. No other test
+//! of this program has such threads.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use pantile::{Collector, Durability, MediumKind, Options, Range, TableDef, Type};
+use pantile_testkit::{ScratchDir, await_that, open_soon};
 
 /// Threads of this process that belong to collectors.
 fn threads() -> usize {
@@ -13,20 +13,16 @@ fn threads() -> usize {
     names.filter(|name| name.trim_end() == "pantile-collect").count()
 }
 
-/// There are so many, or will be: a thread gives itself its name, and is shown
-/// for a moment after it has ended.
+/// Waits until there are `n` such threads: a thread gives itself its name, and
+/// is listed for a moment after it has ended.
 fn await_threads(expected: usize) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while threads() != expected {
-        assert!(Instant::now() < deadline, "{} threads and not {expected}", threads());
-        std::thread::yield_now();
-    }
+    await_that(&format!("{expected} threads"), || threads() == expected);
 }
 
 #[test]
 fn no_thread_outlives_its_database() {
     for collector in [pantile_rivals::ZEN, pantile_rivals::HANA, pantile_rivals::HEKATON] {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = ScratchDir::new();
         let path = dir.path().join("db");
         for n in 0..50u64 {
             let (rows, handle) = live(&path, collector, n);
@@ -38,11 +34,11 @@ fn no_thread_outlives_its_database() {
     }
 }
 
-/// Opens the database, adds a row, and closes it or lets go of it, or leaves
-/// one handle; gives the number of rows.
+/// Opens the database, adds a row, and closes the database, drops it, or keeps
+/// one handle; returns the number of rows.
 fn live(path: &Path, collector: Collector, n: u64) -> (u64, Option<pantile::Database>) {
     let options = Options::new().medium(MediumKind::File).durability(Durability::None).collector(collector);
-    let db = options.open(path).unwrap_or_else(|error| panic!("{collector}, life {n}: {error}"));
+    let db = open_soon(&options, path).unwrap_or_else(|error| panic!("{collector}, life {n}: {error}"));
     await_threads(1);
     let def = TableDef::new("t").column("id", Type::U64).primary_key(["id"]);
     let table = db.table("t").or_else(|_| db.create_table(def)).expect("a table");

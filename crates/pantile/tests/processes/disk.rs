@@ -1,7 +1,7 @@
-//! Space that runs out, by a limit or on a disk.
+//! Space runs out, because of a limit or on a full disk.
 //!
-//! A limit on the sizes of files stands in for a full disk. It holds for a
-//! process, so that test starts one of its own.
+//! A limit on file sizes stands in for a full disk. The limit holds for a
+//! process, so that test starts a process of its own.
 
 use std::process::Command;
 
@@ -23,14 +23,15 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
     rows.map(|row| row.and_then(|row| row.get(0)).expect("row")).collect()
 }
 
-/// Fills a database until a commit is refused, and sees that nothing of it is
-/// left, that reads and small commits go on, and that all is there afterwards.
+/// Fills a database until a commit is refused. Checks that nothing of that
+/// commit is left, that reads and small commits still work, and that all rows
+/// are there afterwards.
 fn fill(open: impl Fn() -> Database) {
     let db = open();
     let table = table(&db);
     let small = |id: u64| db.run(|txn| txn.insert(&table, &[id.into(), Value::Bytes(b"small")]));
     small(0).expect("room");
-    // Tombstones are a size of their own, which needs a block of its own.
+    // Tombstones have a size class of their own, which needs its own block.
     small(1).expect("room");
     assert!(db.run(|txn| txn.delete(&table, &[1u64.into()])).expect("room"));
     let data = vec![7; 30_000];
@@ -51,12 +52,13 @@ fn fill(open: impl Fn() -> Database) {
     fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room", "left no trace", "reads go on");
     let before = ids(&db, &table);
     assert_eq!(before, expected, "the refused commit left a trace");
-    // Rows, deletions and updates of a size for which a block is open still fit.
+    // Rows, deletions and updates still fit where a block of their size class
+    // is open.
     for id in 20_000..20_100 {
-        small(id).expect("small commits go on");
+        small(id).expect("small commits still work");
         expected.push(id);
     }
-    assert!(db.run(|txn| txn.delete(&table, &[20_000u64.into()])).expect("deletions go on"));
+    assert!(db.run(|txn| txn.delete(&table, &[20_000u64.into()])).expect("deletions still work"));
     expected.retain(|&id| id != 20_000);
     let mut txn = db.begin().expect("begin");
     let huge = vec![1; 300_000];
@@ -86,7 +88,7 @@ fn a_limit_that_is_reached() {
     }
 }
 
-/// Does nothing unless it is started under a limit on the sizes of files.
+/// Does nothing unless it is started under a limit on file sizes.
 #[test]
 fn full_disk() {
     if std::env::var_os(LIMITED).is_none() {
@@ -101,7 +103,8 @@ fn full_disk() {
 
 #[test]
 fn a_disk_that_is_full() {
-    // In blocks of 512 bytes; with the signal ignored the system returns an error.
+    // The limit counts blocks of 512 bytes. With the signal ignored, the system
+    // returns an error.
     let limited =
         format!("ulimit -f {} && trap '' XFSZ && exec \"$0\" --exact disk::full_disk", 8 * CHUNK / 512);
     let mut shell = Command::new("sh");

@@ -1,5 +1,5 @@
 //! Tests that start this program again, under a limit or to kill it, and tests
-//! that count what the process has.
+//! that count the threads or files of the process.
 //!
 //! A child that is being started holds inherited locks until it runs its
 //! program, so every test here opens its databases with `open_soon`.

@@ -1,10 +1,11 @@
-//! One database on several media: what may be opened where, also after an
-//! unclean end; and what happens when a medium cannot be had or be read.
+//! One database on several media: which medium may open it, even after an
+//! unclean end, and what happens when a medium is missing or cannot be read.
 //!
-//! Without persistent memory the medium `dax` runs on an ordinary file system
-//! here, as a killed process sees no difference. `PANTILE_DAX_DIR` names a
-//! directory on a DAX file system for the real thing. `PANTILE_CRASH_ROUNDS`
-//! and `PANTILE_CRASH_SEED` give more rounds and others.
+//! Without persistent memory, the medium `dax` runs on an ordinary file system
+//! here; a killed process sees no difference. `PANTILE_DAX_DIR` names a
+//! directory on a DAX file system for real persistent memory.
+//! `PANTILE_CRASH_ROUNDS` and `PANTILE_CRASH_SEED` set more rounds and other
+//! seeds.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -86,7 +87,7 @@ fn work_until_killed(kind: &str, place: &Path) {
     let life = Life { settings, number: 1, close_after: None, sabotage: None };
     let log = OpenOptions::new().append(true).open(log_path(place)).expect("log");
     let outcome = work_on(&life, || open(kind, &place.join("db")), log);
-    // The parent notices that the child did not wait for it.
+    // The parent notices if the child did not wait for it.
     eprintln!("{outcome:?}");
     std::process::abort();
 }
@@ -120,7 +121,7 @@ fn a_killed_process_on_one_medium_is_followed_by_another_medium() {
     File::create(log_path(place)).expect("log");
     let mut history = History::default();
     for round in 0..rounds {
-        // Each kind after each other one; who verifies is a third.
+        // Each medium after each other one; a third one verifies.
         for (killed, next) in [
             ("file", "dax"),
             ("dax", "file"),
@@ -225,7 +226,7 @@ fn emulated_memory_is_believed_only_while_the_machine_runs() {
     drop(store(file(), 1).expect("the same boot"));
     record(emulated(), 1, true);
     drop(store(file(), 2).expect("closed before the machine stopped"));
-    // What a file has taken over is the file's.
+    // What the file medium has taken over stays with the file medium.
     record(emulated(), 1, false);
     record(file(), 1, false);
     drop(store(file(), 2).expect("durable"));
@@ -235,7 +236,7 @@ fn cut_short(path: &Path, len: u64) {
     File::options().write(true).open(path).expect("open").set_len(len).expect("length");
 }
 
-/// A database of some chunks, and where its data is.
+/// A database of some chunks, and the path of its data file.
 fn stored(path: &Path) -> PathBuf {
     let db = Database::open(path).expect("open");
     let table = table_of(&db);

@@ -1,8 +1,8 @@
-//! No memory. A medium in memory that cannot grow is full, like any other.
-//! Where an index, a table of anchors or a buffer cannot grow, the process
-//! ends with a message: what it acknowledged is on its medium.
+//! Memory runs out. A medium in memory that cannot grow is full, like any other
+//! medium. If an index, a table of anchors or a buffer cannot grow, the process
+//! ends with a message, and what it acknowledged is on its medium.
 //!
-//! The limit holds for a process, so each test runs itself in one of its own.
+//! The limit holds for a process, so each test runs in a process of its own.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -17,21 +17,22 @@ const LIMITED: &str = "PANTILE_TEST_MEMORY";
 
 const SIGABRT: i32 = 6;
 
-/// Rows of a transaction of the child that works until it dies.
+/// Rows of each transaction of the child that works until it dies.
 const ROWS: u64 = 500;
 
-/// Far more than fit into any limit here.
+/// Far more rows than fit into any limit here.
 const MOST: u64 = 10_000;
 
-/// What a limit is for, as the shell calls it.
+/// The resource to limit, as the shell names it.
 #[derive(Clone, Copy)]
 enum Of {
-    /// What is private to the process and writable.
+    /// Memory that is private to the process and writable.
     Data,
     Addresses,
 }
 
-/// Runs a test of this file again, with so many KiB of something, and a place.
+/// Runs a test of this file again with a limit in KiB on a resource, and with a
+/// directory.
 fn limited(test: &str, of: Of, kib: u64, place: &Path) -> Output {
     let letter = match of {
         Of::Data => 'd',
@@ -84,7 +85,7 @@ fn has_run_out(output: &Output) -> bool {
     output.status.signal() == Some(SIGABRT) && said.contains("memory allocation of ")
 }
 
-/// The medium takes memory by chunks. What is left of the last may be less
+/// The medium takes memory in chunks. After the last chunk, less may be left
 /// than a buffer needs, but not under each of these limits.
 #[test]
 fn a_medium_in_memory_is_full_when_there_is_no_more() {
@@ -108,7 +109,7 @@ fn a_medium_in_memory_is_full_when_there_is_no_more() {
 #[test]
 fn child_on_a_file() {
     let Some(place) = std::env::var_os(LIMITED) else { return };
-    // A killed process loses nothing without syncs, too.
+    // A killed process loses nothing, even without syncs.
     let options = Options::new().durability(Durability::None).streams(1).recovery_threads(1);
     let db = open_soon(&options, Path::new(&place)).expect("open");
     let table = table_of(&db, 60);
@@ -128,7 +129,7 @@ fn a_process_without_memory_ends_and_loses_nothing() {
     let place = ScratchDir::new();
     let mut acknowledged = 0;
     let mut ends = 0;
-    // Some end at work and some while they recover what there is by then.
+    // Some end at work, and some while they recover what earlier ones wrote.
     for kib in [32 << 10, 48 << 10, (64 << 10) + 300, 24 << 10] {
         let output = limited("memory::child_on_a_file", Of::Data, kib, place.path());
         let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -143,7 +144,7 @@ fn a_process_without_memory_ends_and_loses_nothing() {
         let found = ids(&db, &table_of(&db, 60));
         assert!(found.iter().copied().eq(0..found.len() as u64), "in order and without gaps");
         let found = found.len() as u64;
-        assert_eq!(found % ROWS, 0, "a transaction is there in part");
+        assert_eq!(found % ROWS, 0, "part of a transaction is there");
         assert!((acknowledged..=acknowledged + 1).contains(&(found / ROWS)), "{found}, {acknowledged}");
         acknowledged = found / ROWS;
         db.close().expect("close");

@@ -1,4 +1,4 @@
-//! A database is open once, whoever else wants it (T17).
+//! A database is open in one process at a time (T17).
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use pantile_testkit::{ScratchDir, fails, open_soon};
 
 const OPENER: &str = "PANTILE_TEST_OPENER";
 
-/// Does nothing unless it is started as the other process.
+/// Does nothing unless it is started as the second process.
 #[test]
 fn other_process() {
     if let Some(place) = std::env::var_os(OPENER) {
@@ -26,7 +26,7 @@ fn a_database_is_open_once() {
     let mut other = Command::new(binary);
     other.args(["--exact", "open_once::other_process"]).env(OPENER, place.path());
     assert!(other.status().expect("run").success(), "another process could open it");
-    db.run(|txn| txn.insert(&table, &[1u32.into()])).expect("the first opener goes on");
+    db.run(|txn| txn.insert(&table, &[1u32.into()])).expect("the first opener continues");
     drop((db, table));
     open_soon(&Options::new(), place.path()).expect("free again");
 }

@@ -1,11 +1,11 @@
 //! Helpers that experiments share.
 
-use crate::engine::not_built_in;
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::numbers::{Spread, percent};
 use crate::results::{Results, throughput};
 use crate::size::Size;
 use crate::spec::RunSpec;
+use crate::spec::not_built_in;
 use crate::verdict::Rule;
 use crate::workload::Work;
 

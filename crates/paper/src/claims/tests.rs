@@ -2,7 +2,10 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::measurement::{KindSummary, Measurement, Second};
-use crate::verdict::Verdict;
+use crate::results::Results;
+use crate::size::Size;
+use crate::spec::RunSpec;
+use crate::verdict::{Judgement, Verdict};
 
 /// Rows of the published results.
 const ROWS: [&str; 30] = [

@@ -1,5 +1,6 @@
 //! The page and the record of all claims.
 
+mod contents;
 mod page;
 mod record;
 mod style;
@@ -7,9 +8,10 @@ mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::claims::{Claim, Finding};
+pub use contents::{About, Entry, Report};
+
+use crate::claims::Claim;
 use crate::error::{Error, Result};
 use crate::execute::Execution;
 use crate::outlook::Outlook;
@@ -21,51 +23,6 @@ use crate::store::Build;
 pub const PAGE: &str = "index.html";
 /// The name of the record.
 pub const RECORD: &str = "claims.json";
-
-/// A claim and its finding.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The claim.
-    pub claim: &'static Claim,
-    /// What was found.
-    pub finding: Finding,
-    /// Its runs, as command lines that repeat them.
-    pub commands: Vec<String>,
-    /// The number of repetitions of its runs.
-    pub runs: usize,
-}
-
-/// Facts about the whole report.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// What was built, and where it ran.
-    pub build: Build,
-    /// When it ended.
-    pub date: String,
-    /// `quick` or `full`.
-    pub size: &'static str,
-    /// The time that the most recent runs took.
-    pub elapsed: Duration,
-    /// The number of the most recent runs.
-    pub made: usize,
-    /// The number of earlier runs.
-    pub reused: usize,
-    /// Runs for which there was no time.
-    pub left_out: usize,
-    /// Runs that failed, and why.
-    pub failed: Vec<String>,
-    /// Whether it was interrupted.
-    pub interrupted: bool,
-}
-
-/// A report.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Facts about the whole.
-    pub about: About,
-    /// The claims, in the order of the page.
-    pub entries: Vec<Entry>,
-}
 
 impl Report {
     /// Judges these claims by the measurements, and adds a model's predictions

@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::markers;
+use super::shapes::{filled, n};
 use super::style::{self, Style};
-use super::{filled, markers, n};
 use crate::figure::{Figure, Origin, Shape};
 
 /// Height of a row.

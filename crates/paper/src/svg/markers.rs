@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::n;
+use super::shapes::n;
 use super::style::Marker;
 
 /// The marker of a measured point: filled.

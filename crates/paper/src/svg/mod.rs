@@ -6,6 +6,7 @@
 mod legend;
 mod markers;
 mod scale;
+mod shapes;
 pub mod style;
 
 use maud::{Markup, html};
@@ -13,7 +14,8 @@ use maud::{Markup, html};
 use crate::figure::{Figure, Origin, Point, Series, Shape};
 use legend::Legend;
 use scale::Scale;
-use style::{Hatch, Style};
+use shapes::{filled, n};
+use style::Hatch;
 
 /// Width of a drawing.
 const WIDTH: f64 = 760.0;
@@ -33,11 +35,6 @@ const FEW: usize = 8;
 const GAP: f64 = 0.2;
 /// Widest bar.
 const WIDEST: f64 = 54.0;
-
-/// A length in the drawing, with no more digits than are visible.
-fn n(length: f64) -> String {
-    format!("{length:.1}")
-}
 
 /// The figure as a drawing.
 pub fn draw(figure: &Figure) -> Markup {
@@ -109,17 +106,6 @@ fn range(x: f64, point: &Point, y: Scale) -> Markup {
                 "M{x0} {low} H{x1} M{x0} {high} H{x1} M{x} {low} V{high}",
                 x0 = n(x - 3.5), x1 = n(x + 3.5), x = n(x), low = n(y.place(low)), high = n(y.place(high)),
             )) {}
-        }
-    }
-}
-
-/// A rectangle in a collector's colour and hatching.
-fn filled((x, y): (f64, f64), (width, height): (f64, f64), style: Style) -> Markup {
-    html! {
-        rect x=(n(x)) y=(n(y)) width=(n(width)) height=(n(height)) fill=(style.colour) stroke="#333333"
-            stroke-width="0.7" {}
-        @if let Some(id) = style.hatch.id() {
-            rect x=(n(x)) y=(n(y)) width=(n(width)) height=(n(height)) fill=(format!("url(#{id})")) {}
         }
     }
 }

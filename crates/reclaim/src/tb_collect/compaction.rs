@@ -1,54 +1,45 @@
-//! Compaction: blocks that are not obsolete enough, when space is short.
+//! Compaction: when space is short, blocks below theta are emptied too.
 //!
 //! Blocks that stay between half and theta for long hold space that will not
-//! come back by itself. They are emptied too, the best bargain first, but
-//! only when space is short (the hybrid of TB-Collect 6.2). Bargains follow
-//! the cost-benefit rule of log-structured file systems (Rosenblum and
-//! Ousterhout 1992, section 3.6): the space won, times how long the block has
-//! been left alone, divided by the cost of moving the rest.
+//! come back by itself. They are emptied too, but only when space is short (the
+//! hybrid of TB-Collect 6.2). The best bargain comes first, by the cost-benefit
+//! rule of log-structured file systems (Rosenblum and Ousterhout 1992, section
+//! 3.6): the space won, times the time for which the block has been left alone,
+//! divided by the cost of moving the rest.
 //!
-//! Waiting "for long" keeps compaction out of the way: under heavy writes
-//! blocks pass from half to theta before the wait is over, and otherwise there
-//! is time for it.
+//! Waiting "for long" keeps compaction out of the way. Under heavy writes,
+//! blocks pass from half to theta before the wait is over. Otherwise there is
+//! time to wait.
 
 use pantile_base::Timestamp;
-use pantile_cc::Clock;
+use pantile_cc::{Clock, Sight};
 use pantile_store::{BlockInfo, BlockRef, BlockState};
 
-use super::{TbCollect, all_blocks};
+use super::TbCollect;
+use super::state::Survey;
 use crate::Context;
+use crate::blocks::{after, all_blocks};
 
-/// Epochs for which a block must have been obsolete for the most part.
+/// Number of epochs for which at least half of a block must have been obsolete.
 const LONG: u32 = 50;
-/// Blocks looked at in one step.
+/// Number of blocks examined in one step.
 const STEP: u32 = 128;
-/// Blocks chosen after having looked at all.
+/// Number of blocks chosen after all have been examined.
 const MOST: usize = 8;
-/// Share of a block that must be obsolete when there is no space at all.
+/// Share of a block that must be obsolete when no space is left at all.
 const LEAST_OBSOLETE: f64 = 0.125;
 
-/// How far a look at all blocks is.
-#[derive(Default)]
-pub(super) struct Survey {
-    chunk: u32,
-    index: u32,
-    bargains: Vec<(f64, BlockRef)>,
-}
-
 impl TbCollect {
-    /// Looks at some blocks, and chooses when all have been looked at.
+    /// Examines some blocks, and chooses some when all have been examined.
     pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
         for _ in 0..STEP {
-            if survey.index < cx.store.blocks_in(survey.chunk) {
-                if let Some(block) = cx.store.block_at(survey.chunk, survey.index) {
-                    survey.bargains.extend(self.bargain(cx, block, now));
-                }
-                survey.index += 1;
-            } else if survey.chunk < cx.store.chunks_end() {
-                (survey.chunk, survey.index) = (survey.chunk + 1, 0);
-            } else {
+            if let Some(block) = cx.store.block_at(survey.at.0, survey.at.1) {
+                survey.bargains.extend(self.bargain(cx, block, now));
+            }
+            let next = after(cx.store, survey.at);
+            survey.at = next.unwrap_or_default();
+            if next.is_none() {
                 let bargains = std::mem::take(&mut survey.bargains);
-                (survey.chunk, survey.index) = (0, 0);
                 if self.pacer.is_compaction_due() {
                     self.choose(cx, bargains, MOST, now);
                 }
@@ -74,7 +65,7 @@ impl TbCollect {
         info.state == BlockState::Sealed && info.obsolete < self.threshold(info.slots)
     }
 
-    /// Chooses blocks to empty since there is no space at all.
+    /// Chooses blocks to empty when no space is left at all.
     pub(super) fn compact_now(&self, cx: &Context<'_>, now: Timestamp) {
         let bargains = all_blocks(cx.store).filter_map(|block| {
             let info = cx.store.block_info(block).filter(|info| self.is_compactable(info))?;
@@ -92,10 +83,10 @@ impl TbCollect {
         for (_, block) in bargains {
             let info = cx.store.block_info(block).filter(|info| self.can_be_left(&running, info));
             let Some(info) = info else { continue };
-            // If it has to wait it is not chosen again soon.
+            // A block that has to wait is not chosen again soon.
             cx.store.note_half(block, now);
             let shard = self.shard(cx.slot.index() + left);
-            shard.queues.lock().queue_for_compaction(block, &info);
+            shard.queues.lock().queue(block, &info, Sight::Obsolete);
             shard.set_due(Timestamp::ZERO);
             left -= 1;
             if left == 0 {

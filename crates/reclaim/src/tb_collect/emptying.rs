@@ -1,66 +1,29 @@
 //! Emptying blocks and freeing them (TB-Collect 4.3, Algorithm 2).
 //!
 //! A survivor is copied, the copy gets its link, and one compare-and-swap of
-//! the tuple's anchor makes all readers find the copy from then on; if a writer
-//! was faster the copy is garbage at once. No step waits until another is
-//! durable: the block stays as it is until the copies are durable, and two
-//! contents of one version are as good as one for recovery (T12).
+//! the tuple's anchor makes all readers find the copy from then on. If a writer
+//! was faster, the copy is garbage at once. No step waits until another is
+//! durable: the block stays as it is until the copies are durable, and for
+//! recovery two contents of one version are as good as one (T12).
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
-use pantile_cc::{Grace, RunningEpochs, Sight};
-use pantile_media::SyncPoint;
-use pantile_store::{BlockEvent, BlockRef, KeepLinks, Refused, StoreError, Survivor, emit};
+use pantile_cc::{RunningEpochs, Sight};
+use pantile_store::{BlockEvent, KeepLinks, Refused, StoreError, Survivor, emit};
 
 use super::TbCollect;
-use super::queues::Queues;
+use super::queues::{Emptying, Leaving, Parting, Queues, Released};
 use crate::Context;
 use crate::counters::add;
 
-/// Survivors moved in one step, when few blocks wait and when many do.
+/// Number of survivors moved in one step, when few blocks wait and when many
+/// do.
 const LEAST_MOVED: usize = 8;
 const MOST_MOVED: usize = 64;
 
-/// A block whose survivors are moved.
-pub(super) struct Emptying {
-    pub block: BlockRef,
-    /// Where to go on; none if this pass over the block has not begun.
-    slot: Option<u32>,
-    is_frozen: bool,
-    /// Survivors were left behind in this pass.
-    left_behind: bool,
-    copies: Option<SyncPoint>,
-    moved: u32,
-}
-
-impl From<BlockRef> for Emptying {
-    fn from(block: BlockRef) -> Self {
-        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: 0 }
-    }
-}
-
-/// A block that is empty.
-pub(super) struct Leaving {
-    pub block: BlockRef,
-    copies: Option<SyncPoint>,
-    moved: u32,
-}
-
-/// An empty block that nobody can see into, and the threads that may be looking.
-pub(super) struct Parting {
-    pub leaving: Leaving,
-    grace: Grace,
-    sight: Sight,
-}
-
-/// A released block; the medium will have forgotten it at a sync point.
-pub(super) struct Released {
-    block: BlockRef,
-    forgotten: SyncPoint,
-}
-
 impl TbCollect {
-    /// Moves some survivors of frozen blocks. The caller has pinned its slot.
+    /// Moves some survivors of frozen blocks. The caller has pinned its
+    /// transaction slot.
     pub(super) fn empty_frozen(
         &self,
         cx: &Context<'_>,
@@ -84,8 +47,8 @@ impl TbCollect {
                 break;
             }
             if std::mem::take(&mut emptying.left_behind) {
-                // Writers hold the tuples; they will be superseded, or can be
-                // moved later.
+                // Writers hold the locks of these tuples. Either they supersede
+                // the versions, or the versions can be moved later.
                 queues.held_up.push_back(emptying);
             } else {
                 emit(BlockEvent::Relocated, emptying.block, info.table);
@@ -97,10 +60,10 @@ impl TbCollect {
         Ok(())
     }
 
-    /// Freezes the next block. Returns false if another thread empties it.
+    /// Freezes the next block. Returns false if another thread is emptying it.
     fn begin_pass(&self, cx: &Context<'_>, emptying: &mut Emptying) -> Result<bool, StoreError> {
         if !emptying.is_frozen {
-            // One that is frozen already has been queued twice.
+            // A block that is already frozen was queued twice.
             if !cx.store.freeze(emptying.block)? {
                 return Ok(false);
             }
@@ -148,7 +111,7 @@ impl TbCollect {
         let now = || cx.registry.draw(cx.slot);
         let copies = match cx.store.copy_survivors(cx.slot.index(), &copied, now, &mut addresses) {
             Err(StoreError::Medium(full)) if full.is_full() => {
-                // Other blocks may need less, or make room.
+                // Other blocks may need less room, or make some.
                 emptying.left_behind = true;
                 return Ok(());
             }
@@ -157,8 +120,9 @@ impl TbCollect {
         emptying.copies = Some(copies);
         let watermark = cx.registry.watermark();
         for (survivor, &to) in survivors.iter().zip(&addresses) {
-            // Only readers that do not see this version need older ones.
-            if survivor.content.txn_id() >= watermark
+            // Older versions are needed only by readers that do not see this
+            // one.
+            if survivor.content.timestamp() >= watermark
                 && let Some(link) = cx.store.link(survivor.address)
             {
                 cx.store.copy_link(to, link);
@@ -181,14 +145,14 @@ impl TbCollect {
     }
 
     /// Empty blocks that no transaction can see into begin to wait for threads
-    /// that may be looking.
+    /// that may be looking at them.
     pub(super) fn let_leave(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
-        /// Blocks looked at in an epoch.
+        /// Number of blocks examined in an epoch.
         const MOST: usize = 256;
         for _ in 0..queues.leaving.len().min(MOST) {
             let Some(leaving) = queues.leaving.pop_front() else { return };
             let Some(info) = cx.store.block_info(leaving.block) else { continue };
-            let sight = running.sight(self.epochs.of(info.min_txnid), self.epochs.of(info.seen_until));
+            let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(info.seen_until));
             if sight == Sight::Obsolete || sight == Sight::Bypassed && self.options.bypass {
                 queues.parting.push_back(Parting { leaving, grace: cx.registry.grace(), sight });
             } else {
@@ -197,9 +161,9 @@ impl TbCollect {
         }
     }
 
-    /// Releases blocks that no thread is looking into any more.
+    /// Releases blocks that no thread is looking at any more.
     pub(super) fn release_parting(&self, cx: &Context<'_>, queues: &mut Queues) -> Result<(), StoreError> {
-        /// Blocks released in one step.
+        /// Number of blocks released in one step.
         const MOST: usize = 4;
         let mut released = Vec::new();
         while released.len() < MOST
@@ -208,9 +172,9 @@ impl TbCollect {
         {
             match self.release(cx, &leaving, sight)? {
                 Ok(()) => released.push(leaving.block),
-                // A dropped table's, and not ours any more.
+                // It belongs to a dropped table, and no longer to this queue.
                 Err(Refused::NotFrozen) => {}
-                // Again in the next epoch.
+                // Tried again in the next epoch.
                 Err(_) => queues.leaving.push_back(leaving),
             }
         }
@@ -233,7 +197,7 @@ impl TbCollect {
         match cx.store.release(leaving.block, leaving.copies, keep)? {
             Err(refused) => return Ok(Err(refused)),
             Ok(tile) if keep.is_some() => self.retired_tiles.lock().extend(tile),
-            // Nobody is looking at it any more.
+            // No thread is looking at it any more.
             Ok(tile) => drop(tile),
         }
         add(&self.counters.blocks_reclaimed, 1);

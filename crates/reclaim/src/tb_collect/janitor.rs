@@ -1,41 +1,27 @@
-//! Work for the whole database, done about once an epoch by one thread at a
-//! time: tiles, kept tiles, tombstones, empty chunks, pacing.
+//! Work for the whole database, done about once per epoch by one thread at a
+//! time: tiles, orphaned tiles, tombstones, empty chunks, pacing.
 
 use pantile_base::Timestamp;
-use pantile_cc::{Epoch, Grace, RunningEpochs};
-use pantile_store::{BlockState, StoreError, Tile};
+use pantile_cc::RunningEpochs;
+use pantile_store::{BlockState, StoreError};
 
 use super::TbCollect;
-use super::compaction::Survey;
+use super::state::Janitor;
 use crate::Context;
 use crate::counters::add;
-use crate::empty_chunks::EmptyChunks;
 use crate::tombstones::Sweep;
 
-/// Tiles looked at in one turn, at least.
+/// The least number of tiles examined in one turn.
 const TILES: usize = 64;
 
-/// A lane is idle if nothing has been appended to it for this many looks, each
-/// this many epochs after the last: some seconds.
+/// A lane is idle if nothing has been appended to it for this many checks,
+/// which are this many epochs apart: some seconds.
 const IDLE_ROUNDS: u32 = 4;
 const IDLE_EPOCHS: u64 = 25;
 
-/// What is under way.
-#[derive(Default)]
-pub(super) struct Janitor {
-    done: Epoch,
-    idle_looked_for: Epoch,
-    /// Blocks with tiles when last looked at.
-    last_tiled: usize,
-    /// Taken from their blocks; threads may be looking at them.
-    tiles: Vec<(Grace, Vec<Tile>)>,
-    chunks: EmptyChunks,
-    sweep: Sweep,
-    survey: Survey,
-}
-
 impl TbCollect {
-    /// Does a bounded part of the work, if it is due and no other thread does it.
+    /// Does a bounded part of the work, if any is due and no other thread is
+    /// doing it.
     pub(super) fn tidy(&self, cx: &Context<'_>, urgent: bool) -> Result<(), StoreError> {
         let Some(mut janitor) = self.janitor.try_lock() else { return Ok(()) };
         let _pin = cx.registry.pin(cx.slot);
@@ -78,8 +64,8 @@ impl TbCollect {
         });
     }
 
-    /// Drops tiles of blocks whose versions are all visible to everybody: no walk
-    /// begins there (T7: reads are remembered elsewhere).
+    /// Drops tiles of blocks whose versions are all visible to every
+    /// transaction: no walk begins there (T7: reads are remembered elsewhere).
     fn drop_tiles(&self, cx: &Context<'_>, janitor: &mut Janitor, running: &RunningEpochs) {
         janitor.tiles.retain_mut(|(grace, _)| !grace.is_over(cx.registry));
         let (mut stay, mut gone) = (Vec::new(), Vec::new());

@@ -1,110 +1,46 @@
-//! TB-Collect: whole blocks, without walking a chain.
+//! TB-Collect: frees whole blocks, without walking a chain.
 //!
-//! After Wei et al., "TB-Collect: Efficient Garbage Collection for
-//! Non-Volatile Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections
-//! 4.1 to 4.5, Algorithms 1 to 3. A block of which theta has been superseded
-//! waits in a `gc_pending_queue` until nobody can see the superseded versions,
-//! then in a `local_gc_queue`, or in a `long_tx_gc_queue` if a long
-//! transaction runs that bypasses it. When that queue is full the block is
-//! frozen, its survivors move, and it is freed whole. Committing threads do
-//! the work, a little after each commit.
+//! After Wei et al., "TB-Collect: Efficient Garbage Collection for Non-Volatile
+//! Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections 4.1 to 4.5,
+//! Algorithms 1 to 3. A block of which theta has been superseded waits in a
+//! `gc_pending_queue` until no transaction can see the superseded versions.
+//! Then it waits in a `local_gc_queue`, or in a `long_tx_gc_queue` if a long
+//! transaction bypasses it. When that queue is full the block is frozen, its
+//! survivors move, and it is freed whole. Committing threads do the work, a
+//! little after each commit.
 //!
-//! Queues belong to shards of the database and not to threads: a committing
-//! thread works on the shard of its transaction slot and now and then on the
-//! others, so a thread that stops leaves nothing behind (T18, T19).
+//! Queues belong to shards of the database and not to threads. A committing
+//! thread works on the shard of its transaction slot and from time to time on
+//! the others, so a thread that stops leaves nothing behind (T18, T19).
 
 mod compaction;
 mod emptying;
 mod janitor;
 mod pacing;
 mod queues;
+mod state;
+mod turn;
 
 use std::cell::Cell;
 
-use pantile_base::sync::Mutex;
-use pantile_base::{Address, TableId, Timestamp};
-use pantile_cc::{Clock, EpochManager};
-use pantile_store::{BlockEvent, BlockRef, BlockState, KeptLinks, Store, StoreError, Tile, emit};
+use pantile_base::{TableId, Timestamp};
+use pantile_store::{BlockState, Store, StoreError};
 
-use crate::CollectorStats;
-use crate::counters::Counters;
-use crate::options::GcOptions;
-use crate::{Context, OldVersion, Reclaimer};
+use crate::blocks::all_blocks;
+use crate::{CollectorStats, Context, OldVersion, Reclaimer};
 
-use janitor::Janitor;
-use pacing::Pacer;
 use queues::Shard;
+use state::Headers;
+pub use state::TbCollect;
 
-/// Calls of a thread between two in which it looks at all shards.
+/// Calls of a thread between two calls that look at all shards.
 const OFTEN: u32 = 64;
 
 pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
 
-/// When headers of blocks go to the medium.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Headers {
-    /// Once, when the block is frozen.
-    Lazily,
-    /// With each update of a version of the block, as published.
-    Eagerly,
-}
-
-/// Makes something to keep in place of a tile.
-type KeepInstead = fn(&Tile) -> Box<dyn KeptLinks>;
-
-/// The collector.
-pub struct TbCollect {
-    options: GcOptions,
-    headers: Headers,
-    /// What keeps the links of bypassed blocks, if their tiles do not.
-    kept_instead: Option<KeepInstead>,
-    /// Tiles whose links are kept elsewhere; threads may be looking at them.
-    retired_tiles: Mutex<Vec<Tile>>,
-    epochs: EpochManager,
-    shards: Box<[Shard]>,
-    janitor: Mutex<Janitor>,
-    pacer: Pacer,
-    counters: Counters,
-}
-
 impl TbCollect {
-    /// The collector with `shards` sets of queues.
-    pub fn new(options: GcOptions, shards: usize) -> Self {
-        Self {
-            options,
-            headers: Headers::Lazily,
-            kept_instead: None,
-            retired_tiles: Mutex::default(),
-            epochs: EpochManager::new(options.epoch),
-            shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
-            janitor: Mutex::default(),
-            pacer: Pacer::default(),
-            counters: Counters::default(),
-        }
-    }
-
-    /// As published: the header of a block is written with each update of one
-    /// of its versions (TB-Collect 4.3, step 2).
-    pub fn eager(options: GcOptions, shards: usize) -> Self {
-        Self { headers: Headers::Eagerly, ..Self::new(options, shards) }
-    }
-
-    /// As [`TbCollect::new`], but the links of blocks that a long transaction
-    /// bypasses are kept in what `instead` makes of their tiles.
-    pub fn keeping_links(options: GcOptions, shards: usize, instead: KeepInstead) -> Self {
-        Self { kept_instead: Some(instead), ..Self::new(options, shards) }
-    }
-
-    /// How many versions of a block must have been superseded.
-    fn threshold(&self, slots: u32) -> u32 {
-        ((self.options.theta * f64::from(slots)) as u32 + 1).min(slots)
-    }
-
-    fn shard(&self, of: usize) -> &Shard {
-        &self.shards[of % self.shards.len()]
-    }
-
-    /// Does some of a shard's work, if it is due and no other thread is doing it.
+    /// Does some of a shard's work, if any is due and no other thread is doing
+    /// it.
     fn work(&self, cx: &Context<'_>, shard: &Shard) -> Result<(), StoreError> {
         let now = cx.registry.now();
         if !shard.is_due(now) {
@@ -113,37 +49,6 @@ impl TbCollect {
         let Some(mut queues) = shard.queues.try_lock() else { return Ok(()) };
         self.timed(cx, now, || self.turn(cx, &mut queues, now, false).map(|due| shard.set_due(due)))
     }
-
-    fn timed<T>(&self, cx: &Context<'_>, began: Timestamp, work: impl FnOnce() -> T) -> T {
-        let done = work();
-        self.counters.step(Clock::duration(cx.registry.now().tick().saturating_sub(began.tick())));
-        done
-    }
-
-    fn enqueue(&self, store: &Store, of: usize, block: BlockRef, at: Timestamp) {
-        let shard = self.shard(of);
-        shard.queues.lock().pending.push_back((block, at));
-        shard.set_due(Timestamp::ZERO);
-        if let Some(info) = store.block_info(block) {
-            emit(BlockEvent::Pending, block, info.table);
-        }
-    }
-
-    /// Notes that the version at `old` is not needed from `at` on.
-    fn note_superseded(&self, store: &Store, of: usize, old: Address, at: Timestamp) -> BlockRef {
-        let superseded = store.supersede(old, at);
-        if superseded.count == Some(self.threshold(superseded.slots)) {
-            self.enqueue(store, of, superseded.block, at);
-        }
-        superseded.block
-    }
-}
-
-/// Every block that holds something.
-fn all_blocks(store: &Store) -> impl Iterator<Item = BlockRef> + '_ {
-    let blocks =
-        move |chunk| (0..store.blocks_in(chunk)).filter_map(move |index| store.block_at(chunk, index));
-    (1..store.chunks_end()).flat_map(blocks)
 }
 
 impl Reclaimer for TbCollect {
@@ -188,7 +93,7 @@ impl Reclaimer for TbCollect {
             if info.state == BlockState::Sealed && store.frozen_on_medium(block) {
                 queues.frozen.push_back(block.into());
             } else if info.obsolete >= self.threshold(info.slots) {
-                queues.pending.push_back((block, info.max_txnid));
+                queues.pending.push_back((block, info.max_ts));
             }
         }
     }

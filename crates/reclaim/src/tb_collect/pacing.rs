@@ -1,10 +1,10 @@
 //! How much may wait in the queues.
 //!
 //! Waiting pays: more versions of a block die meanwhile, and fewer have to be
-//! moved. It costs space, and chains grow. The published collector lets a
-//! fixed share of the data wait (TB-Collect 4.3). This one follows section
-//! 6.2: the more versions of each tuple are stored, the sooner space will be
-//! used up and the less of it is left, the smaller the share.
+//! moved. But it costs space, and chains grow. The published collector lets a
+//! fixed share of the data wait (TB-Collect 4.3). This one follows section 6.2.
+//! The share shrinks as more versions of each tuple are stored, as the space
+//! will be used up sooner, and as less space is left.
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
@@ -14,14 +14,14 @@ use pantile_store::Store;
 
 use crate::options::{GcOptions, Pacing};
 
-/// The share of the medium left at which there is no hurry, and at which
+/// The shares of the free medium at which there is no hurry and at which
 /// nothing may wait.
 const ROOM: (f64, f64) = (0.3, 0.1);
-/// The same for the seconds in which the rest will be used up.
+/// The same two limits for the seconds until the rest is used up.
 const TIME: (f64, f64) = (20.0, 2.0);
 /// Space is short below this share of the medium.
 const SHORT: f64 = 0.1;
-/// Bytes beyond the target that do not matter.
+/// Bytes beyond the target that are ignored.
 const SLACK: u64 = 16 << 20;
 
 /// Decides how much may wait.
@@ -31,17 +31,17 @@ pub(super) struct Pacer {
     block_bytes: AtomicU64,
     is_short: AtomicBool,
     is_over_target: AtomicBool,
-    /// Bytes in use when last looked at, and when.
+    /// Bytes in use at the last look, and its time.
     last: Mutex<(u64, Timestamp)>,
 }
 
 impl Pacer {
-    /// Bytes that each of this many queues may hold.
+    /// Bytes that each queue may hold, if there are this many queues.
     pub fn capacity(&self, queues: usize) -> u64 {
         self.capacity_bytes.load(Ordering::Relaxed) / queues as u64
     }
 
-    /// The same of all queues, in blocks of the usual size.
+    /// The same for all queues together, in blocks of the usual size.
     pub fn capacity_blocks(&self) -> u64 {
         self.capacity_bytes.load(Ordering::Relaxed) / self.block_bytes.load(Ordering::Relaxed).max(1)
     }
@@ -51,7 +51,8 @@ impl Pacer {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Whether little space is left, or the data takes more than it should.
+    /// Whether little space is left, or the data takes more space than it
+    /// should.
     pub fn is_compaction_due(&self) -> bool {
         self.is_short() || self.is_over_target.load(Ordering::Relaxed)
     }
@@ -81,7 +82,7 @@ impl Pacer {
         self.capacity_bytes.store((used as f64 * share) as u64, Ordering::Relaxed);
     }
 
-    /// How fast the use of space has been growing lately.
+    /// The recent growth of used space.
     fn bytes_per_second(&self, used: u64, now: Timestamp) -> f64 {
         let mut last = self.last.lock();
         let seconds = Clock::duration(now.tick().saturating_sub(last.1.tick())).as_secs_f64();
@@ -93,7 +94,7 @@ impl Pacer {
     }
 }
 
-/// 0 on the calm side of a range, 1 on the side of alarm, linear between them.
+/// 0 at the calm end of a range, 1 at the alarming end, linear between them.
 fn between((calm, alarm): (f64, f64), value: f64) -> f64 {
     ((value - calm) / (alarm - calm)).clamp(0.0, 1.0)
 }

@@ -1,23 +1,18 @@
-//! The queues of a shard, and how blocks go from one to the next (TB-Collect
-//! 4.3 and 4.4, Algorithm 1).
+//! The queues of a shard, and what they record about blocks (TB-Collect 4.3 and
+//! 4.4).
 
 use std::collections::VecDeque;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_cc::{Epoch, RunningEpochs, Sight};
-use pantile_store::{BlockEvent, BlockInfo, BlockRef, BlockState, StoreError, emit};
+use pantile_cc::{Epoch, Grace, Sight};
+use pantile_media::SyncPoint;
+use pantile_store::{BlockEvent, BlockInfo, BlockRef, emit};
 
-use super::TbCollect;
-use super::emptying::{Emptying, Leaving, Parting, Released};
 use crate::CollectorStats;
-use crate::Context;
 
-/// Blocks of a queue that one turn looks at.
-const MOST_LOOKED_AT: usize = 256;
-
-/// One shard: queues, and when there is something to do.
+/// One shard: its queues, and when there is work to do.
 #[derive(Default)]
 pub(super) struct Shard {
     due: AtomicU64,
@@ -37,20 +32,21 @@ impl Shard {
 
 /// Blocks that wait until the queue is full (`local_gc_queue`, `long_tx_gc_queue`).
 #[derive(Default)]
-struct Waiting {
-    blocks: VecDeque<(BlockRef, u64)>,
-    bytes: u64,
-    /// When the queue was last full it had this many blocks, which are being handed on.
-    full: usize,
+pub(super) struct Waiting {
+    pub blocks: VecDeque<(BlockRef, u64)>,
+    pub bytes: u64,
+    /// The number of blocks that the queue had when it was last full, and that
+    /// are being passed on.
+    pub full: usize,
 }
 
 impl Waiting {
-    fn push(&mut self, block: BlockRef, bytes: u64) {
+    pub fn push(&mut self, block: BlockRef, bytes: u64) {
         self.blocks.push_back((block, bytes));
         self.bytes += bytes;
     }
 
-    fn pop(&mut self) -> Option<BlockRef> {
+    pub fn pop(&mut self) -> Option<BlockRef> {
         let (block, bytes) = self.blocks.pop_front()?;
         self.bytes -= bytes;
         self.full = self.full.saturating_sub(1);
@@ -64,31 +60,71 @@ impl Waiting {
     }
 }
 
+/// A block whose survivors are being moved.
+pub(super) struct Emptying {
+    pub block: BlockRef,
+    /// The slot to continue at; `None` if this pass over the block has not
+    /// begun.
+    pub slot: Option<u32>,
+    pub is_frozen: bool,
+    /// Whether this pass has left survivors behind.
+    pub left_behind: bool,
+    pub copies: Option<SyncPoint>,
+    pub moved: u32,
+}
+
+impl From<BlockRef> for Emptying {
+    fn from(block: BlockRef) -> Self {
+        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: 0 }
+    }
+}
+
+/// A block that is empty.
+pub(super) struct Leaving {
+    pub block: BlockRef,
+    pub copies: Option<SyncPoint>,
+    pub moved: u32,
+}
+
+/// An empty block that no transaction can see into, and the threads that may be
+/// looking at it.
+pub(super) struct Parting {
+    pub leaving: Leaving,
+    pub grace: Grace,
+    pub sight: Sight,
+}
+
+/// A released block; the medium will have forgotten it at a sync point.
+pub(super) struct Released {
+    pub block: BlockRef,
+    pub forgotten: SyncPoint,
+}
+
 /// The queues.
 #[derive(Default)]
 pub(super) struct Queues {
     /// `gc_pending_queue`: theta of the block had been superseded by this time.
     pub pending: VecDeque<(BlockRef, Timestamp)>,
-    /// `local_gc_queue`: nobody can see what has been superseded.
-    local: Waiting,
+    /// `local_gc_queue`: no transaction can see what has been superseded.
+    pub local: Waiting,
     /// `long_tx_gc_queue`: the same, while a long transaction bypasses the block.
-    long_tx: Waiting,
+    pub long_tx: Waiting,
     /// `local_gc_queue_frozen`: being emptied.
     pub frozen: VecDeque<Emptying>,
-    /// As `frozen`, with survivors that could not be moved in this epoch.
+    /// Like `frozen`, with survivors that could not be moved in this epoch.
     pub held_up: VecDeque<Emptying>,
-    /// Empty; waiting until nobody can see into them.
+    /// Empty; waiting until no transaction can see into them.
     pub leaving: VecDeque<Leaving>,
-    /// The same; waiting until no thread is looking.
+    /// Empty; waiting until no thread is looking at them.
     pub parting: VecDeque<Parting>,
     /// Released; waiting until that is durable.
     pub released: VecDeque<Released>,
-    /// When blocks were last judged.
-    judged: Epoch,
+    /// When blocks were last examined.
+    pub judged: Epoch,
 }
 
 impl Queues {
-    /// Keeps the blocks of which `keep` is true.
+    /// Keeps the blocks for which `keep` is true.
     pub fn retain(&mut self, keep: impl Fn(BlockRef) -> bool) {
         self.pending.retain(|&(b, _)| keep(b));
         self.local.retain(&keep);
@@ -108,7 +144,7 @@ impl Queues {
             (emptying + self.leaving.len() + self.parting.len() + self.released.len()) as u64;
     }
 
-    fn queue(&mut self, block: BlockRef, info: &BlockInfo, sight: Sight) {
+    pub fn queue(&mut self, block: BlockRef, info: &BlockInfo, sight: Sight) {
         let (queue, event) = match sight {
             Sight::Bypassed => (&mut self.long_tx, BlockEvent::Bypassed),
             Sight::Obsolete | Sight::InUse => (&mut self.local, BlockEvent::Queued),
@@ -117,126 +153,7 @@ impl Queues {
         emit(event, block, info.table);
     }
 
-    pub fn queue_for_compaction(&mut self, block: BlockRef, info: &BlockInfo) {
-        self.queue(block, info, Sight::Obsolete);
-    }
-
-    fn of(&mut self, sight: Sight) -> &mut Waiting {
+    pub fn of(&mut self, sight: Sight) -> &mut Waiting {
         if sight == Sight::Bypassed { &mut self.long_tx } else { &mut self.local }
-    }
-}
-
-impl TbCollect {
-    /// Does a bounded part of a shard's work; returns when there will be more. If
-    /// it is `urgent`, queues need not be full.
-    pub(super) fn turn(
-        &self,
-        cx: &Context<'_>,
-        queues: &mut Queues,
-        now: Timestamp,
-        urgent: bool,
-    ) -> Result<Timestamp, StoreError> {
-        // Keeps blocks and chunks that the queues name while we look at them.
-        let _pin = cx.registry.pin(cx.slot);
-        self.free_released(cx, queues, now);
-        let epoch = self.epochs.of(now);
-        let is_full = queues.local.full + queues.long_tx.full > 0;
-        if (epoch > queues.judged || is_full || urgent)
-            && let Some(running) = cx.registry.running_set()
-        {
-            let running = running.epochs(self.epochs);
-            if epoch > queues.judged || urgent {
-                queues.judged = epoch;
-                let held_up = std::mem::take(&mut queues.held_up);
-                queues.frozen.extend(held_up);
-                self.judge_pending(cx, queues, &running);
-                self.judge_long_tx(cx, queues, &running);
-                self.let_leave(cx, queues, &running);
-            }
-            self.freeze_full(cx, queues, &running, Sight::Obsolete, urgent);
-            self.freeze_full(cx, queues, &running, Sight::Bypassed, urgent);
-        }
-        self.release_parting(cx, queues)?;
-        self.empty_frozen(cx, queues, urgent)?;
-        let more = !queues.frozen.is_empty()
-            || !queues.parting.is_empty()
-            || queues.local.full + queues.long_tx.full > 0;
-        Ok(if more { Timestamp::ZERO } else { self.epochs.end(now) })
-    }
-
-    /// `gc_pending_queue`: a block goes on to the next queue once nobody can see
-    /// the theta that had been superseded. Versions superseded since then do not
-    /// delay it: the block leaves only when nobody can see any of it.
-    fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
-        for _ in 0..queues.pending.len().min(MOST_LOOKED_AT) {
-            let Some((block, at)) = queues.pending.pop_front() else { return };
-            let Some(info) = cx.store.block_info(block) else { continue };
-            let sight = running.sight(self.epochs.of(info.min_txnid), self.epochs.of(at));
-            match info.state {
-                BlockState::Open => queues.pending.push_back((block, at)),
-                BlockState::Sealed => match sight {
-                    Sight::InUse => queues.pending.push_back((block, at)),
-                    Sight::Bypassed if !self.options.bypass => queues.pending.push_back((block, at)),
-                    sight => queues.queue(block, &info, sight),
-                },
-                BlockState::Free | BlockState::Frozen | BlockState::Released => {}
-            }
-        }
-    }
-
-    /// `long_tx_gc_queue`: blocks are like any other once the long
-    /// transaction has ended (Algorithm 2, lines 2 to 7).
-    fn judge_long_tx(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
-        for _ in 0..queues.long_tx.blocks.len().min(MOST_LOOKED_AT) {
-            let Some(block) = queues.long_tx.pop() else { return };
-            let Some(info) = cx.store.block_info(block) else { continue };
-            // The transaction that bypasses it has ended, or not.
-            if self.epochs.of(info.min_txnid) > running.min() {
-                queues.long_tx.push(block, info.bytes);
-            } else {
-                queues.queue(block, &info, Sight::Obsolete);
-            }
-        }
-    }
-
-    /// Hands on the blocks of a full queue, some at a time (Algorithm 2, lines 8
-    /// to 12). Blocks that cannot be emptied now stay.
-    fn freeze_full(
-        &self,
-        cx: &Context<'_>,
-        queues: &mut Queues,
-        running: &RunningEpochs,
-        sight: Sight,
-        urgent: bool,
-    ) {
-        let capacity = if urgent { 0 } else { self.pacer.capacity(self.shards.len()) };
-        let durable = cx.store.durable_watermark();
-        let queue = queues.of(sight);
-        if queue.full == 0 && queue.bytes > capacity {
-            queue.full = queue.blocks.len();
-        }
-        for _ in 0..queue.full.min(MOST_LOOKED_AT) {
-            let Some(block) = queues.of(sight).pop() else { return };
-            let Some(info) = cx.store.block_info(block) else { continue };
-            // Survivors must not be needed as evidence (T1), and a long reader of
-            // survivors must not keep the block beside its copies.
-            if info.last_append <= durable && self.can_be_left(running, &info) {
-                queues.frozen.push_back(block.into());
-            } else {
-                queues.of(sight).push(block, info.bytes);
-            }
-        }
-    }
-
-    /// Whether the block can go soon after its survivors have left: no
-    /// transaction that may be looking at one of them has been running for long.
-    pub(super) fn can_be_left(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
-        const LONG: u64 = 2;
-        if info.obsolete == info.slots {
-            return true;
-        }
-        let recent = Epoch(running.future().0.saturating_sub(LONG));
-        let min = self.epochs.of(info.min_txnid);
-        min > recent || running.next(min) >= recent
     }
 }

@@ -1,14 +1,14 @@
-//! What a survey calls with what it finds.
+//! The functions that a survey calls with what it finds.
 
 use pantile_base::{Address, TableId};
 
 use crate::content::Content;
 use crate::survey::finding::Finding;
 
-/// A content that is valid where it lies, committed or not.
+/// A valid content, committed or not.
 #[derive(Clone, Copy, Debug)]
 pub struct Surveyed<'a> {
-    /// Where it lies.
+    /// Its address.
     pub address: Address,
     /// The content.
     pub content: Content<'a>,
@@ -16,14 +16,14 @@ pub struct Surveyed<'a> {
     pub is_decided: bool,
 }
 
-/// What a survey is to do with what it finds. Called from several threads.
+/// What a survey calls with what it finds. Calls come from several threads.
 pub struct SurveyCalls<'a> {
     /// Threads to read with, at least 1.
     pub threads: usize,
-    /// Called with the valid contents of a block, void ones excepted.
+    /// Called with the valid contents of a block, except void ones.
     pub contents: &'a (dyn Fn(TableId, &[Surveyed<'_>]) + Sync),
     /// Called with each finding.
     pub finding: &'a (dyn Fn(Finding) + Sync),
-    /// Called now and then with bytes done and to be done.
+    /// Called from time to time with the bytes done and the bytes to do.
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
 }

@@ -1,4 +1,4 @@
-//! Chunks and blocks as they lie.
+//! Chunks and blocks as they lie on the medium.
 
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, TableId, Timestamp};
@@ -7,7 +7,7 @@ use pantile_media::Medium;
 use crate::block::{BlockId, Chunk};
 use crate::content::Content;
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenMark, has_lost_a_word,
+    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::Geometry;
 use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
@@ -25,12 +25,12 @@ pub enum ChunkUse {
     Carved {
         /// Bytes from one slot to the next.
         stride: u32,
-        /// Slots of a block.
+        /// Slots per block.
         slots: u32,
-        /// Bytes of a block.
+        /// Bytes per block.
         block_bytes: u32,
     },
-    /// It cannot be told.
+    /// Its use cannot be determined.
     Damaged(String),
 }
 
@@ -61,39 +61,42 @@ pub enum BlockUse {
 pub struct SurveyedBlock {
     /// Its number in the chunk.
     pub index: u32,
-    /// Where its header lies.
+    /// The offset of its block header.
     pub offset: u64,
-    /// What it is used for. Unless it is used the rest is 0.
+    /// What it is used for. Unless the block is used, the fields below are 0.
     pub found: BlockUse,
-    /// Slots it has.
+    /// Number of its slots.
     pub slots: u32,
     /// The table.
     pub table: u32,
-    /// When its life began.
+    /// The start of its generation (`opened_at`).
     pub opened_at: u64,
-    /// Its slots are written more than once.
+    /// Whether its slots are written more than once.
     pub recycles: bool,
-    /// A collector is emptying it; this is when a version of it was last superseded.
+    /// If a collector is emptying it: when one of its versions was last
+    /// superseded.
     pub frozen: Option<Timestamp>,
-    /// Slots that must hold contents.
+    /// Number of slots that must hold contents.
     pub expected: u32,
-    /// Slots up to the last valid one, or that must be filled.
+    /// Number of slots up to the last one that is valid or must be filled.
     pub fill: u32,
-    /// Valid contents, void ones excepted.
+    /// Number of valid contents, except void ones.
     pub contents: u32,
-    /// Their bytes, headers included.
+    /// The bytes of these contents, content headers included.
     pub content_bytes: u64,
-    /// Void slots.
+    /// Number of void slots.
     pub void: u32,
-    /// Contents of deleted tuples.
+    /// Number of tombstones.
     pub tombstones: u32,
-    /// Copies made by a collector.
+    /// Number of copies made by a collector.
     pub copies: u32,
-    /// Contents above the durable watermark or undecided: committed if all of their transaction are there.
+    /// Contents above the durable watermark or undecided: they are committed if
+    /// all contents of their transaction are there.
     pub undecided: u32,
-    /// Slots that must hold a content and do not.
+    /// Number of slots that must hold a content and do not.
     pub damaged: u32,
-    /// Versions that the block's header, if it is of this life, has as superseded.
+    /// Number of versions whose superseded bit is set in the block header, if
+    /// the header is of this generation.
     pub superseded: u32,
     /// The highest timestamp found.
     pub highest: Timestamp,
@@ -136,17 +139,17 @@ impl Reader<'_> {
         read.found = ChunkUse::Carved { stride, slots, block_bytes };
         let chunk = Chunk::new(number, geometry);
         read.blocks = (0..blocks).map(|index| self.block(&chunk, index, page)).collect();
-        // Lines that belong to no block.
+        // The lines that belong to no block.
         let rest = (blocks as usize + 1) * DESCRIPTOR_BYTES;
         if let Some(n) = page[rest..].iter().position(|&b| b != 0) {
             let place = MediumLocation { offset: offset + (rest + n) as u64, ..place };
-            (self.calls.finding)(Finding::notice(place, "bytes are set that are not used"));
+            (self.calls.finding)(Finding::notice(place, "unused bytes are not zero"));
         }
         read
     }
 
-    /// Entries that were cut off: nothing after a power failure, but a
-    /// database that was closed has none.
+    /// Entries that were cut off. After a power failure they mean nothing, but
+    /// a closed database has none.
     fn torn(&self, bytes: &[u8], place: MediumLocation) {
         let is_last = self.state.is_some_and(|state| state.closed);
         let entries = bytes.chunks(ENTRY_BYTES).enumerate();
@@ -155,7 +158,7 @@ impl Reader<'_> {
             let finding = match is_last && has_lost_a_word(entry) {
                 true => Finding::damage(place, LOST_ENTRY),
                 false => {
-                    Finding::notice(place, "an entry was cut off, or bits are set where none was written")
+                    Finding::notice(place, "an entry was cut off, or bits are set where nothing was written")
                 }
             };
             (self.calls.finding)(finding);
@@ -197,7 +200,7 @@ impl Reader<'_> {
                 block.highest = Timestamp::from_raw(descriptor.opened_at);
                 let mark =
                     MediumLocation { offset: at + ENTRY_BYTES as u64, table: Some(block.table), ..place };
-                self.frozen_mark(&mut block, &line[ENTRY_BYTES..], mark);
+                self.frozen_flag(&mut block, &line[ENTRY_BYTES..], mark);
                 self.slots(chunk, &mut block);
             }
             Ok(None) => self.torn(line, place),
@@ -209,10 +212,10 @@ impl Reader<'_> {
         block
     }
 
-    fn frozen_mark(&self, block: &mut SurveyedBlock, entry: &[u8], place: MediumLocation) {
-        match FrozenMark::decode(entry, self.identity ^ place.offset) {
-            Ok(Some(mark)) if mark.opened_at == block.opened_at => {
-                block.frozen = Some(Timestamp::from_raw(mark.max_txnid));
+    fn frozen_flag(&self, block: &mut SurveyedBlock, entry: &[u8], place: MediumLocation) {
+        match FrozenFlag::decode(entry, self.identity ^ place.offset) {
+            Ok(Some(flag)) if flag.opened_at == block.opened_at => {
+                block.frozen = Some(Timestamp::from_raw(flag.max_ts));
             }
             Ok(Some(_)) => (self.calls.finding)(Finding::damage(place, FOREIGN_MARK)),
             Ok(None) => self.torn(entry, place),
@@ -251,7 +254,7 @@ impl Reader<'_> {
                 continue;
             };
             if slot >= block.expected && is_last {
-                let what = "a content beyond those that there were when the database was closed";
+                let what = "a content that was not there when the database was closed";
                 (self.calls.finding)(Finding::damage(place(slot, address), what));
             }
             block.fill = block.fill.max(slot + 1);
@@ -265,22 +268,23 @@ impl Reader<'_> {
             block.tombstones += u32::from(content.flags().is_tombstone());
             block.copies += u32::from(content.flags().is_relocated());
             block.undecided += u32::from(!is_decided);
-            block.highest = block.highest.max(content.txn_id());
+            block.highest = block.highest.max(content.timestamp());
             contents.push(Surveyed { address, content, is_decided });
         }
         self.header(block);
         if block.frozen.is_some() && block.fill < slots {
-            let what = "the block is frozen and not full";
+            let what = "the block is frozen but not full";
             (self.calls.finding)(Finding::damage(whole, what));
         }
         (self.calls.contents)(TableId(block.table), &contents);
     }
 
-    /// The header may be of an earlier life; the marks of this one lie above its beginning.
+    /// The block header may be of an earlier generation. The timestamps of this
+    /// generation lie above its beginning.
     fn header(&self, block: &mut SurveyedBlock) {
         let bytes = mapped(self.medium, block.offset, 256);
-        let min_txnid = crate::format::u64_at(bytes, 248);
-        if block.frozen.is_some() || min_txnid >= block.opened_at {
+        let min_ts = crate::format::u64_at(bytes, 248);
+        if block.frozen.is_some() || min_ts >= block.opened_at {
             block.superseded = bytes[..240].iter().map(|b| b.count_ones()).sum();
         }
     }
@@ -295,12 +299,12 @@ fn geometry(header: ChunkHeader) -> Geometry {
     }
 }
 
-/// What the header of a content says that cannot be relied on.
+/// What the content header says; it cannot be relied on.
 fn rotten(slot: &[u8]) -> String {
     let content = Content::new(slot);
     if slot[..crate::HEADER_BYTES].iter().all(|&b| b == 0) {
-        return format!("{ROTTEN} (its header reads as zeros)");
+        return format!("{ROTTEN} (its content header reads as zeros)");
     }
-    let (tuple, txn_id) = (content.tuple().0, content.txn_id());
-    format!("{ROTTEN} (its header says tuple {tuple}, transaction {txn_id})")
+    let (tuple, timestamp) = (content.tuple().0, content.timestamp());
+    format!("{ROTTEN} (its content header says tuple {tuple}, transaction {timestamp})")
 }

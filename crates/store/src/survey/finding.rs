@@ -1,18 +1,18 @@
-//! What a survey finds, and where.
+//! What a survey finds, and at which place.
 
 use std::fmt;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Severity {
-    /// Something that was durable is not as it was, or is not consistent.
+    /// Something that was durable has changed or is inconsistent.
     Damage,
-    /// Nothing is lost: what a power failure may leave, copies of what is
-    /// there once more, space that is never used again.
+    /// Nothing is lost: what a power failure may leave, duplicate copies, or
+    /// space that is never used again.
     Notice,
 }
 
-/// Where something lies on the medium, as far as known.
+/// A place on the medium, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct MediumLocation {
     /// Byte offset.
@@ -57,21 +57,21 @@ impl fmt::Display for MediumLocation {
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
-    /// Where.
+    /// The place.
     pub place: MediumLocation,
     /// How bad it is.
     pub severity: Severity,
-    /// What.
+    /// What is wrong.
     pub what: String,
 }
 
 impl Finding {
-    /// Something that was durable is not as it was.
+    /// A finding of damage: something that was durable has changed.
     pub fn damage(place: MediumLocation, what: impl Into<String>) -> Self {
         Self { place, severity: Severity::Damage, what: what.into() }
     }
 
-    /// Something that is worth knowing.
+    /// A notice: something that is worth knowing.
     pub fn notice(place: MediumLocation, what: impl Into<String>) -> Self {
         Self { place, severity: Severity::Notice, what: what.into() }
     }

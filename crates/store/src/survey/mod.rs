@@ -1,7 +1,7 @@
-//! Reading a medium as it is, without recovery: what is there, and every
-//! place that is not as `docs/format.md` has it.
+//! Reading a medium as it is, without recovery: what is there, and every place
+//! that differs from what `docs/format.md` requires.
 //!
-//! Nothing is written and nothing is believed: any bytes can be surveyed.
+//! Nothing is written, and no byte is trusted: any bytes can be surveyed.
 
 mod calls;
 mod chunk;
@@ -33,26 +33,26 @@ pub use recount::FilledSlot;
 pub struct Survey {
     /// The format version that the superblock names; `None` if there is no superblock.
     pub version: Option<u32>,
-    /// The format version of a database of another one.
+    /// The format version of the database, if it is another one.
     pub other_version: Option<u32>,
     /// The identity that checksums are seeded with.
     pub identity: u64,
     /// Why the superblock cannot be relied on.
     pub superblock_problem: Option<String>,
-    /// Nothing has ever been acknowledged here.
+    /// Whether no commit has ever been acknowledged here.
     pub is_blank: bool,
     /// The four copies of state records.
     pub records: Vec<SurveyedRecord>,
-    /// The one that counts: the number of its copy in `records`.
+    /// The number, in `records`, of the copy in force.
     pub chosen: Option<usize>,
-    /// All chunks but the first.
+    /// All chunks except the first.
     pub chunks: Vec<SurveyedChunk>,
     /// The highest timestamp found.
     pub highest: Timestamp,
 }
 
 impl Survey {
-    /// The record that counts.
+    /// The record in force.
     pub fn record(&self) -> Option<&RecordFacts> {
         self.records.get(self.chosen?)?.facts.as_ref()
     }
@@ -92,7 +92,8 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
     found.chosen = records.newest.as_ref().map(|(n, _)| *n);
     let state = records.newest.map(|(_, record)| record);
     if found.superblock_problem.is_some() && state.is_none() {
-        // Without the identity that seeds them no checksum can be told to fit.
+        // Without the identity that seeds the checksums, none of them can be
+        // verified.
         return found;
     }
     let expect = Expectation::new(&state.clone().unwrap_or_else(nothing_expected));
@@ -103,7 +104,7 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
     found
 }
 
-/// Without a state record nothing can be expected of any slot.
+/// Without a state record, no slot can be expected to be filled.
 fn nothing_expected() -> StateRecord {
     StateRecord { watermark: u64::MAX, ..StateRecord::default() }
 }
@@ -117,7 +118,8 @@ fn read_superblock(bytes: &[u8], found: &mut Survey) {
         Err(reason) => {
             found.superblock_problem = Some(reason.to_string());
             if Superblock::resembles(bytes) {
-                // Whether they are right shows in whether anything else fits.
+                // Whether version and identity are right shows in whether any
+                // other checksum fits.
                 let (version, identity) = Superblock::fields(bytes);
                 (found.version, found.identity) = (Some(version), identity);
             } else if let Unreadable::Version(version) = reason {
@@ -134,7 +136,7 @@ fn check_unused(medium: &dyn Medium, calls: &SurveyCalls<'_>) {
         let bytes = mapped(medium, from, (to - from) as usize);
         let mut lines = bytes.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0));
         if let Some((n, _)) = lines.next() {
-            let what = format!("bytes are set that are not used ({} lines)", 1 + lines.count());
+            let what = format!("unused bytes are not zero ({} lines)", 1 + lines.count());
             (calls.finding)(Finding::notice(MediumLocation::at(from + n as u64 * 64), what));
         }
     }
@@ -176,7 +178,7 @@ fn read_chunks(
     found.highest = found.highest.max(highest.unwrap_or(Timestamp::ZERO));
 }
 
-/// What the state record says of chunks and blocks.
+/// Checks chunks and blocks against the state record.
 fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &SurveyCalls<'_>) {
     let is_carved = |c: &&SurveyedChunk| matches!(c.found, ChunkUse::Carved { .. });
     let carved = found.chunks.iter().filter(is_carved).count() as u64;
@@ -195,7 +197,7 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
     let used = blocks().filter(|b| b.found != BlockUse::Free).count() as u64;
     if used < state.used && carved + damaged >= state.carved && damaged == 0 {
         let what =
-            format!("{used} of {} blocks are left: the others have lost their descriptors", state.used);
+            format!("{used} of {} blocks are left: the descriptors of the others are lost", state.used);
         (calls.finding)(Finding::damage(
             MediumLocation::at(found.records[found.chosen.unwrap_or(0)].offset),
             what,
@@ -206,7 +208,7 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         chunk.blocks.get(id.index as usize)
     };
     for id in expect.missing(|id| block(id).filter(|b| b.found == BlockUse::Used).map(|b| b.opened_at)) {
-        // What is damaged has been told.
+        // Damaged places have already been reported.
         let is_told = match block(id) {
             Some(block) => block.found == BlockUse::Damaged,
             None => found

@@ -1,4 +1,4 @@
-//! State records as they lie.
+//! State records as they lie on the medium.
 
 use pantile_base::Timestamp;
 use pantile_media::Medium;
@@ -12,7 +12,7 @@ use crate::survey::finding::{Finding, MediumLocation};
 /// One copy of a state record.
 #[derive(Clone, Debug)]
 pub struct SurveyedRecord {
-    /// Where it lies.
+    /// Its byte offset.
     pub offset: u64,
     /// What it says, if its checksum fits.
     pub facts: Option<RecordFacts>,
@@ -31,11 +31,11 @@ pub struct RecordFacts {
     pub taken_at: Timestamp,
     /// The boot of the machine.
     pub boot: u64,
-    /// The database was closed after it.
+    /// Whether the database was closed after it was written.
     pub closed: bool,
-    /// Commits were acknowledged before they were durable.
+    /// Whether commits were acknowledged before they were durable.
     pub relaxed: bool,
-    /// Chunks that were carved.
+    /// Number of carved chunks.
     pub carved: u64,
     /// Blocks that were not full.
     pub partly_filled: u64,
@@ -54,7 +54,7 @@ impl RecordFacts {
             relaxed: record.relaxed,
             carved: record.carved,
             partly_filled: record.partly_filled.len() as u64,
-            undecided: record.undecided.iter().map(|&txn_id| Timestamp::from_raw(txn_id)).collect(),
+            undecided: record.undecided.iter().map(|&timestamp| Timestamp::from_raw(timestamp)).collect(),
         }
     }
 }
@@ -63,7 +63,7 @@ impl RecordFacts {
 #[derive(Default)]
 pub(super) struct Records {
     pub copies: Vec<SurveyedRecord>,
-    /// The record that counts, and the number of its copy.
+    /// The record in force, and the number of its copy.
     pub newest: Option<(usize, StateRecord)>,
 }
 

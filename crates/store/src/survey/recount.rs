@@ -1,5 +1,5 @@
-//! What DRAM says after recovery, slot by slot, for who compares it with the
-//! contents.
+//! The state in DRAM after recovery, slot by slot, for callers that compare it
+//! with the contents.
 
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +7,6 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::thread;
 use pantile_base::{Address, TableId};
 
-use crate::block::{BlockId, BlockState};
 use crate::content::Content;
 use crate::store::Store;
 use crate::survey::finding::MediumLocation;
@@ -17,30 +16,29 @@ use crate::survey::finding::MediumLocation;
 pub struct FilledSlot<'a> {
     /// The table of its block.
     pub table: TableId,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// What is there; it may be void.
+    /// The content; it may be void.
     pub content: Content<'a>,
-    /// Whether its version is taken for superseded.
+    /// Whether the store counts its version as superseded.
     pub is_superseded: bool,
 }
 
 impl Store {
-    /// Where an address that an anchor gave is.
+    /// The place of an address that came from an anchor.
     pub fn place_of(&self, address: Address) -> MediumLocation {
-        let chunk = self.chunk_of(address);
-        let (index, slot) = chunk.locate(address);
+        let (chunk, index, block, slot) = self.locate(address);
         MediumLocation {
             offset: address.offset(),
             chunk: Some(chunk.number),
             block: Some(index),
             slot: Some(slot),
-            table: Some(self.block(BlockId { chunk: chunk.number, index }).1.table().0),
+            table: Some(block.table().0),
             tuple: None,
         }
     }
 
-    /// Shows every filled slot, from several threads. Nobody may be writing.
+    /// Shows every filled slot, from several threads. No thread may be writing.
     pub fn for_each_slot(
         &self,
         threads: usize,
@@ -68,7 +66,7 @@ impl Store {
     fn slots_of_chunk(&self, number: u32, look: &(dyn Fn(FilledSlot<'_>) + Sync)) {
         let Some(chunk) = self.chunk(number) else { return };
         for (index, block) in (0..).zip(&chunk.blocks) {
-            if matches!(block.state(), BlockState::Free | BlockState::Released) {
+            if !block.state().is_used() {
                 continue;
             }
             for slot in 0..block.fill() {

@@ -1,5 +1,5 @@
-//! What the store lets collectors do to blocks: nothing that loses a row,
-//! whatever they ask for (T1, T2, T12, T14).
+//! What the store lets collectors do to blocks. It allows nothing that loses a
+//! row, whatever a collector asks for (T1, T2, T12, T14).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,8 @@ const A: TableId = TableId(20);
 const B: TableId = TableId(21);
 const SLOTS: u64 = 8;
 
-/// Rows by table and tuple: the newest, its transaction, and how often there.
+/// Rows by table and tuple: the newest row, its transaction, and the number of
+/// versions.
 type Rows = BTreeMap<(u32, u64), Vec<u64>>;
 
 fn memory(chunks: u64) -> Arc<DramMedium> {
@@ -34,7 +35,7 @@ fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
             let mut rows = rows.lock().expect("rows");
             for one in found {
                 let key = (table.0, one.content.tuple().0);
-                rows.entry(key).or_default().push(one.content.txn_id().get());
+                rows.entry(key).or_default().push(one.content.timestamp().get());
             }
         },
         progress: &|_| {},
@@ -61,7 +62,7 @@ fn try_append(
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts(at),
+        timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row: b"some row",
     });
@@ -78,7 +79,7 @@ fn record(store: &Store, at: u64) {
     store.record_state(store.sample(ts(at)), false, &[]).expect("record");
 }
 
-/// A block's worth of rows in one transaction, and their block.
+/// A block's worth of rows in one transaction, and the block that they are in.
 fn block_of(store: &Store, table: TableId, at: u64) -> (BlockRef, Vec<Address>) {
     let rows: Vec<_> = (0..SLOTS).map(|tuple| (table, tuple)).collect();
     let addresses = append(store, at, &rows);
@@ -88,7 +89,7 @@ fn block_of(store: &Store, table: TableId, at: u64) -> (BlockRef, Vec<Address>) 
 fn block_at(store: &Store, address: Address) -> BlockRef {
     let chunk = (address.offset() / CHUNK) as u32;
     let blocks = (0..store.blocks_in(chunk)).filter_map(|index| store.block_at(chunk, index));
-    // Strides and headers of these tests: 24 + 8 bytes, 256 bytes.
+    // Strides and block headers of these tests: 24 + 8 bytes, 256 bytes.
     let index = (address.offset() % CHUNK - 4096) / (256 + 32 * SLOTS).next_multiple_of(64);
     let at = (0..store.blocks_in(chunk)).position(|n| u64::from(n) == index).expect("a block");
     let found = store.block_at(chunk, at as u32).expect("in use");
@@ -120,9 +121,17 @@ fn blocks_are_released_only_when_nothing_is_lost() {
     }
     assert_eq!(refusal(&store, block, None), Some(Refused::Alive(1)));
     store.leave(addresses[0], ts(2100));
-    assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "above the durable watermark (T1)");
+    assert_eq!(
+        refusal(&store, block, None),
+        Some(Refused::NotDurable),
+        "its contents are above the durable watermark (T1)"
+    );
     record(&store, 1999);
-    assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "what superseded it is above");
+    assert_eq!(
+        refusal(&store, block, None),
+        Some(Refused::NotDurable),
+        "its successors are above the durable watermark"
+    );
     record(&store, 2000);
     assert_eq!(refusal(&store, block, None), Some(Refused::NotDurable), "no record expects the copy yet");
     record(&store, 2100);
@@ -132,7 +141,7 @@ fn blocks_are_released_only_when_nothing_is_lost() {
     assert_eq!(store.block_info(block).map(|i| i.state), Some(BlockState::Released));
     assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen), "once");
     store.free(block, ts(3000));
-    assert!(store.block_info(block).is_none(), "its life is over");
+    assert!(store.block_info(block).is_none(), "its generation has ended");
     assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen));
 }
 
@@ -153,11 +162,11 @@ fn survivors_are_committed_by_themselves() {
     store.copy_survivors(0, &moved, || ts(1600), &mut copies).expect("copy");
     drop(moved);
     drop(store);
-    // The transaction cannot be whole any more: a part of it rots.
+    // The transaction cannot be whole any more, because a part of it rots.
     medium.write(addresses[8].offset(), &[0; 24]).expect("write");
     let (store, rows) = open(&medium);
     let expected = Rows::from([((A.0, 0), vec![1000]), ((A.0, 1), vec![1000])]);
-    assert_eq!(rows, expected, "the copies count, and nothing else of it");
+    assert_eq!(rows, expected, "only the copies of the transaction count");
     assert!(copies.iter().all(|to| store.content(*to).flags().is_relocated()));
 }
 
@@ -172,11 +181,11 @@ fn a_recycled_block_starts_anew() {
     assert_eq!(refusal(&store, block, None), None);
     store.medium().fence().expect("fence");
     store.free(block, ts(1300));
-    // Its place is used by another table, and only in part.
+    // Another table uses its place, and only in part.
     let mut used = Rows::new();
     let again = loop {
         let at = 2000 + used.len() as u64;
-        assert!(used.len() < 1000, "the place is not used again");
+        assert!(used.len() < 1000, "the place is not reused");
         used.insert((B.0, at), vec![at]);
         let again = append(&store, at, &[(B, at)]);
         if again == addresses[..1] {
@@ -190,7 +199,7 @@ fn a_recycled_block_starts_anew() {
     let (store, rows) = open(&medium);
     assert_eq!(rows, used);
     let found = block_at(&store, again[0]);
-    assert!(!store.frozen_on_medium(found), "the mark is of an earlier life");
+    assert!(!store.frozen_on_medium(found), "the flag is of an earlier generation");
     assert_eq!(store.block_info(found).map(|i| (i.fill, i.obsolete)), Some((1, 0)));
 }
 
@@ -208,14 +217,14 @@ fn frozen_blocks_are_known_after_a_crash() {
         let (store, rows) = open(&medium);
         assert!(store.frozen_on_medium(frozen) && !store.frozen_on_medium(sealed));
         assert_eq!(store.block_info(frozen).map(|i| i.state), Some(BlockState::Sealed));
-        // The header on the medium is not believed (T4).
+        // Recovery does not trust the block header on the medium (T4).
         assert_eq!(store.block_info(frozen).map(|i| i.obsolete), Some(0));
         assert_eq!(rows.len(), 2 * SLOTS as usize);
     }
 }
 
 #[test]
-fn a_damaged_frozen_mark_is_reported_with_its_place() {
+fn a_damaged_frozen_flag_is_reported_with_its_place() {
     let medium = memory(8);
     let (store, _) = open(&medium);
     let (block, addresses) = block_of(&store, A, 1000);
@@ -223,25 +232,25 @@ fn a_damaged_frozen_mark_is_reported_with_its_place() {
     store.medium().fence().expect("fence");
     record(&store, 1001);
     drop(store);
-    // The second half of the block's line.
+    // The second entry of the block's line.
     let index = (addresses[0].offset() % CHUNK - 4096) / (256 + 32 * SLOTS);
-    let mark = addresses[0].offset() / CHUNK * CHUNK + 64 * (index + 1) + 32;
+    let flag = addresses[0].offset() / CHUNK * CHUNK + 64 * (index + 1) + 32;
     let mut byte = [0];
-    medium.read(mark, &mut byte).expect("read");
+    medium.read(flag, &mut byte).expect("read");
     for bit in [0, 3, 7] {
-        medium.write(mark, &[byte[0] ^ (1 << bit)]).expect("write");
+        medium.write(flag, &[byte[0] ^ (1 << bit)]).expect("write");
         let Err(StoreError::Damaged { place, .. }) = try_open(&medium).map(|_| ()) else {
             panic!("bit {bit}: not noticed");
         };
-        assert!(place.contains(&mark.to_string()) && place.contains("frozen"), "{place}");
+        assert!(place.contains(&flag.to_string()) && place.contains("frozen"), "{place}");
     }
-    // One that was cut off counts as not written, and is cleared.
-    medium.write(mark, &[0; 8]).expect("write");
+    // A flag that was cut off counts as not written, and is cleared.
+    medium.write(flag, &[0; 8]).expect("write");
     let (store, rows) = open(&medium);
     assert!(!store.frozen_on_medium(block));
     assert_eq!(rows.len(), SLOTS as usize);
     let mut line = [1; 32];
-    medium.read(mark, &mut line).expect("read");
+    medium.read(flag, &mut line).expect("read");
     assert_eq!(line, [0; 32]);
 }
 
@@ -262,10 +271,10 @@ fn empty_chunks_are_taken_apart_and_used_for_other_sizes() {
     let (block, addresses) = block_of(&store, A, 1000);
     assert!(store.retire_chunk(true, || ts(1001), |_| true).is_none(), "it is not empty");
     reclaim(&store, block, &addresses, 1100);
-    assert!(store.retire_chunk(true, || ts(1200), |_| false).is_none(), "somebody may be looking");
+    assert!(store.retire_chunk(true, || ts(1200), |_| false).is_none(), "a thread may be looking");
     assert!(store.retire_chunk(false, || ts(1200), |_| true).is_none(), "one is kept ready");
     let mut chunk = store.retire_chunk(true, || ts(1200), |_| true).expect("it is empty");
-    assert!(!store.forget_chunk(&mut chunk).expect("forget"), "a record still counts it");
+    assert!(!store.forget_chunk(&mut chunk).expect("forget"), "a state record still counts it");
     record(&store, 1300);
     while !store.forget_chunk(&mut chunk).expect("forget") {
         store.medium().fence().expect("fence");
@@ -283,7 +292,8 @@ fn empty_chunks_are_taken_apart_and_used_for_other_sizes() {
 fn the_reserve_is_kept_for_the_urgent() {
     let medium = memory(32);
     let (store, _) = open(&medium);
-    // A table each: every append takes a chunk for a stride of its own.
+    // A table for each append, so that every append takes a chunk for a stride
+    // of its own.
     let fill = |urgency: Urgency, from: u64| {
         (from..from + 64)
             .take_while(|n| {
@@ -293,7 +303,7 @@ fn the_reserve_is_kept_for_the_urgent() {
                     tuple: TupleId(0),
                     flags: ContentFlags::ROW,
                     age: Age::First,
-                    txn_id: ts(1000 + n),
+                    timestamp: ts(1000 + n),
                     transaction_contents: 1,
                     row: &row,
                 }];
@@ -305,10 +315,10 @@ fn the_reserve_is_kept_for_the_urgent() {
     let by_writers = fill(Urgency::Write, 0);
     assert!(by_writers > 20, "{by_writers} tables");
     let by_deletes = fill(Urgency::Delete, 64);
-    assert!(by_deletes > 0, "deletes go on when writers are refused");
+    assert!(by_deletes > 0, "deletes succeed when writers are refused");
     assert_eq!(fill(Urgency::Write, 140), 0);
     let by_collector = fill(Urgency::Collect, 192);
-    assert!(by_collector > 0, "the collector goes on when deletes are refused");
+    assert!(by_collector > 0, "the collector succeeds when deletes are refused");
     assert_eq!(store.space().medium_bytes, 32 * CHUNK, "all of it is in use");
 }
 
@@ -317,7 +327,8 @@ fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
     let medium = memory(8);
     let (store, _) = open(&medium);
     let mut kept = 0;
-    // Tiles of all lives but the last few are dropped, so lives can go round.
+    // Tiles of all generations except the last few are dropped, so generation
+    // numbers can be reused.
     for n in 0..40u64 {
         let at = 1000 * (n + 1);
         let (block, addresses) = block_of(&store, A, at);

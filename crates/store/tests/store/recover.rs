@@ -1,4 +1,4 @@
-//! What a store finds when it is opened again.
+//! What a store finds when it is reopened.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened
         found: &|table, found| {
             let mut rows = rows.lock().expect("rows");
             for one in found {
-                let content = (one.content.txn_id().get(), one.content.row().to_vec());
+                let content = (one.content.timestamp().get(), one.content.row().to_vec());
                 assert!(rows.insert((table.0, one.content.tuple().0), content).is_none());
             }
         },
@@ -52,7 +52,7 @@ fn open(medium: &Arc<DramMedium>) -> Opened {
     try_open(medium, 1, false).expect("open")
 }
 
-/// Appends a transaction; a block that it opens is opened at the same time.
+/// Appends a transaction. A block that it opens gets the same timestamp.
 fn append(store: &Store, ts: u64, contents: &[(TableId, u64, &[u8])]) -> Vec<Address> {
     try_append(store, ts, contents).expect("append")
 }
@@ -65,7 +65,7 @@ fn try_append(
     append_at(store, ts, ts, contents)
 }
 
-/// As [`try_append`], by a transaction that began long before `now`.
+/// Like [`try_append`], for a transaction that began long before `now`.
 fn append_at(
     store: &Store,
     ts: u64,
@@ -78,7 +78,7 @@ fn append_at(
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
         age: Age::First,
-        txn_id: ts,
+        timestamp: ts,
         transaction_contents: contents.len() as u64,
         row,
     });
@@ -113,7 +113,7 @@ fn partly_filled_blocks_are_taken_up_again() {
     }
     let summary = open(&medium).summary;
     assert_eq!((summary.contents, summary.discarded), (10, 0));
-    assert_eq!(summary.highest, Timestamp::from_raw(5001), "timestamps go on above (T5)");
+    assert_eq!(summary.highest, Timestamp::from_raw(5001), "timestamps continue above (T5)");
 }
 
 #[test]
@@ -130,12 +130,13 @@ fn a_transaction_counts_only_if_all_of_it_is_there() {
         expect(&opened.rows, &[(A, 1, 1000, b"whole"), (B, 1, 1000, b"whole"), (B, 4, 3000, b"later")]);
         let discarded = if recovery == 0 { 2 } else { 0 };
         assert_eq!(opened.summary.discarded, discarded, "recovery {recovery}");
-        // What did not commit was made void: a record may claim the slots now.
+        // The contents of uncommitted transactions were made void, so a record
+        // may claim the slots now.
         record(&opened.store, 4000);
     }
     let store = open(&medium).store;
     let again = append(&store, 5000, &[(A, 2, b"again")]);
-    assert!(again[0].offset() > torn[2].offset(), "void slots are not used again");
+    assert!(again[0].offset() > torn[2].offset(), "void slots are not reused");
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn released_blocks_begin_a_new_life() {
     let opened = open(&medium);
     expect(&opened.rows, &[(B, 1, 3000, b"of the second one")]);
     append(&opened.store, 4000, &[(B, 2, b"of the second one")]);
-    assert_eq!(opened.store.space().open_blocks, 1, "its block is taken up again");
+    assert_eq!(opened.store.space().open_blocks, 1, "its block is resumed");
 }
 
 #[test]
@@ -253,7 +254,8 @@ fn lines_that_were_cut_off_are_cleared() {
     append(&store, 1000, &[(A, 1, b"one")]);
     record(&store, 1001);
     drop(store);
-    // A descriptor of which half is there, and a chunk header likewise with a descriptor behind it.
+    // A half-written descriptor, and a half-written chunk header with a
+    // descriptor behind it.
     medium.grow(3 * CHUNK).expect("grow");
     for line in [CHUNK + 5 * 64, 2 * CHUNK, 2 * CHUNK + 64] {
         medium.write(line + 8, &[0xab; 16]).expect("write");
@@ -292,7 +294,8 @@ fn a_full_medium_refuses_whole_transactions() {
     let many: Vec<_> = (0..4000).map(|tuple| (A, tuple, &row[..])).collect();
     let error = try_append(&store, 2000, &many).expect_err("full");
     assert!(matches!(&error, StoreError::Medium(error) if error.is_full()), "{error}");
-    // The blocks that it had opened serve others, of the same table and size.
+    // The blocks that it opened serve other transactions, of the same table and
+    // size.
     append(&store, 3000, &many[1..1200]);
     let error = try_append(&store, 3500, &[(B, 1, b"another size")]).expect_err("full");
     assert!(matches!(&error, StoreError::Medium(error) if error.is_full()), "{error}");
@@ -328,7 +331,7 @@ fn nobody_relies_on_a_block_that_is_not_durable() {
     let ts = Timestamp::from_raw(1000);
     let (tuple, row) = (TupleId(1), &b"opens the block"[..]);
     let new =
-        [NewContent { table: A, tuple, flags, age: Age::First, txn_id: ts, transaction_contents: 1, row }];
+        [NewContent { table: A, tuple, flags, age: Age::First, timestamp: ts, transaction_contents: 1, row }];
     let mut addresses = Vec::new();
     let opening = store.append(0, Urgency::Write, new.into_iter(), || ts, &mut addresses).expect("append");
     std::thread::scope(|scope| {

@@ -7,9 +7,11 @@
 //! with threads give each thread a core of its own.
 
 mod image;
+mod log;
 mod medium;
 mod replay;
 
 pub use image::Image;
-pub use medium::{Broken, CutKind, CutMedium, Log};
+pub use log::{CutKind, Log};
+pub use medium::{Broken, CutMedium};
 pub use replay::{Keep, Replay};

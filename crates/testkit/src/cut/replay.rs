@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::image::{Image, PAGE};
-use super::medium::{CutKind, Event, LINE, Log};
+use super::log::{CutKind, Event, LINE, Log};
 use crate::mix;
 
 /// Bytes of a sector. A disk writes a sector whole or not at all.

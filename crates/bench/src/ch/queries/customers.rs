@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use pantile::{Range, Result, Row, Value};
 
-use super::EARLIEST;
+use super::dates::EARLIEST;
 use crate::ch::answer::{Answer, By, ordered, row};
 use crate::ch::snapshot::{Line, Order, Snapshot, WarehouseKey};
 use crate::tpcc::schema::{customer, new_order};

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 use pantile::Result;
 
-use super::{EARLIEST, LATEST};
+use super::dates::{EARLIEST, LATEST};
 use crate::ch::answer::{Answer, By, ordered, row};
 use crate::ch::schema::supplier;
 use crate::ch::snapshot::{Snapshot, supplier_of};

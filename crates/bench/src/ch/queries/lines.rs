@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use pantile::Result;
 
-use super::{EARLIEST, LATEST, YEAR_1999};
+use super::dates::{EARLIEST, LATEST, YEAR_1999};
 use crate::ch::answer::{Answer, row};
 use crate::ch::schema::supplier;
 use crate::ch::snapshot::{Snapshot, supplier_of};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use pantile::Result;
 
-use super::{EARLIEST, LATEST, year};
+use super::dates::{EARLIEST, LATEST, year};
 use crate::ch::answer::{Answer, By, ordered, row};
 use crate::ch::snapshot::Snapshot;
 use crate::tpcc::schema::{customer, item};

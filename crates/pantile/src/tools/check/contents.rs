@@ -84,17 +84,17 @@ fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, findings: 
 
 /// An older version, or another copy of the newest.
 fn compare(newest: Content<'_>, other: Content<'_>, at: Address, report: &dyn Fn(String)) {
-    let (begin, offset) = (newest.txn_id(), at.offset());
-    if begin < other.txn_id() {
+    let (begin, offset) = (newest.timestamp(), at.offset());
+    if begin < other.timestamp() {
         report(format!("a version newer than the one at {offset}, which is taken for the newest"));
     }
     let is_same =
         newest.row() == other.row() && newest.flags().is_tombstone() == other.flags().is_tombstone();
-    if begin == other.txn_id() && !is_same {
+    if begin == other.timestamp() && !is_same {
         report(format!("the version of transaction {begin} differs from its copy at {offset}"));
     }
     let is_twice = !newest.flags().is_relocated() && !other.flags().is_relocated();
-    if begin == other.txn_id() && is_twice {
+    if begin == other.timestamp() && is_twice {
         report(format!("the version of transaction {begin} is also at {offset}, and neither is a copy"));
     }
 }

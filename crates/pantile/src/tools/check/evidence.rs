@@ -26,15 +26,16 @@ impl Evidence {
 
     pub fn count(&self, found: &[Surveyed<'_>], findings: &Findings) {
         for one in found.iter().filter(|one| !one.content.flags().is_relocated()) {
-            let txn_id = one.content.txn_id();
+            let timestamp = one.content.timestamp();
             let written = one.content.transaction_contents() as u32;
-            let mut shard = self.shards[txn_id.tick() as usize % SHARDS].lock();
-            let (counted, first) = shard.entry(txn_id.get()).or_insert((0, written));
+            let mut shard = self.shards[timestamp.tick() as usize % SHARDS].lock();
+            let (counted, first) = shard.entry(timestamp.get()).or_insert((0, written));
             *counted += 1;
             if *first != written {
                 let place = Location { offset: Some(one.address.offset()), ..Location::default() };
-                let what =
-                    format!("transaction {txn_id} wrote {written} contents, or {first} according to others");
+                let what = format!(
+                    "transaction {timestamp} wrote {written} contents, or {first} according to others"
+                );
                 findings.damage(place, what);
             }
         }
@@ -45,11 +46,11 @@ impl Evidence {
     pub fn finish(self, findings: &Findings) -> u64 {
         let mut transactions = 0;
         for shard in self.shards {
-            for (txn_id, (counted, written)) in shard.into_inner() {
+            for (timestamp, (counted, written)) in shard.into_inner() {
                 transactions += 1;
                 if counted > written {
                     let what =
-                        format!("transaction {txn_id} wrote {written} contents, and {counted} are there");
+                        format!("transaction {timestamp} wrote {written} contents, and {counted} are there");
                     findings.damage(Location::default(), what);
                 }
             }

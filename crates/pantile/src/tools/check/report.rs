@@ -5,6 +5,7 @@ use crate::tools::findings::Finding;
 /// What a check has found.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CheckReport {
     /// Findings, damage first, in the order of places.
     pub findings: Vec<Finding>,

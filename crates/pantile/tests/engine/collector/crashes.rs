@@ -1,5 +1,5 @@
-//! T12: the power goes while survivors move and blocks are freed, at every
-//! fence and between, and again in the recovery from it.
+//! T12: the power fails while survivors move and blocks are freed, at every
+//! fence and between fences, and again in the recovery that follows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
 
 type State = BTreeMap<u64, u64>;
 
-/// A run: what had been acknowledged at which moment of the medium.
+/// A run: what had been acknowledged at each moment of the medium.
 struct Run {
     medium: Arc<CutMedium>,
-    /// When a transaction began and was acknowledged, and the rows after it.
+    /// For each transaction, when it began and was acknowledged, and the rows
+    /// after it.
     steps: Vec<(usize, usize, State)>,
-    /// The rows before all of them.
+    /// The rows before all transactions.
     start: State,
 }
 
@@ -42,7 +43,7 @@ fn open_cut(medium: &Arc<CutMedium>, seed: u64) -> Database {
     open(options_of(seed).on_medium(medium))
 }
 
-/// Transactions of updates and deletes, with the collector at its heels.
+/// Transactions of updates and deletes, with an eager collector beside them.
 fn run(image: &Image, seed: u64, reclaimed: u64) -> Run {
     let medium = CutMedium::new(image, kind_of(seed), None);
     let db = open_cut(&medium, seed);
@@ -77,7 +78,7 @@ fn run(image: &Image, seed: u64, reclaimed: u64) -> Run {
         rows.expected.clone_from(&state);
         run.steps.push((began, medium.events(), state));
         if run.steps.len().is_multiple_of(4) {
-            // An epoch or two pass.
+            // Wait for an epoch or two.
             std::thread::sleep(Duration::from_micros(500));
             let_epochs_pass(&db);
         }
@@ -86,7 +87,7 @@ fn run(image: &Image, seed: u64, reclaimed: u64) -> Run {
 }
 
 impl Run {
-    /// What may be found after a cut.
+    /// Checks that the state after a cut is one that may be found.
     fn expected(&self, cut: usize) -> Vec<&State> {
         let done = self.steps.iter().take_while(|(_, ended, _)| *ended <= cut).count();
         let least = done.checked_sub(1).map_or(&self.start, |last| &self.steps[last].2);
@@ -103,8 +104,8 @@ impl Run {
     }
 }
 
-/// Where something is frozen, released or freed happens between fences as
-/// well, so any moment counts as much as any other.
+/// Blocks are frozen, released and freed between fences as well, so any moment
+/// counts as much as any other.
 #[test]
 fn t12_every_moment_of_the_collectors_work_can_be_the_last() {
     let seed = from_env("PANTILE_CUT_SEED", 5);
@@ -112,7 +113,7 @@ fn t12_every_moment_of_the_collectors_work_can_be_the_last() {
     for seed in [seed, seed + 1] {
         let run = run(&Image::default(), seed, 60);
         let mut random = Random::new(seed, 0);
-        // Before the table was there nothing can be asked for.
+        // Before the table exists, nothing can be expected.
         let first = run.steps[0].0;
         for n in 0..150 {
             let cut = first + random.below((run.medium.events() + 1 - first) as u64) as usize;
@@ -123,7 +124,7 @@ fn t12_every_moment_of_the_collectors_work_can_be_the_last() {
             let found = Rows::new(&db);
             run.check(&found.expected, cut, &how);
             if n % 10 == 0 {
-                // What was being emptied is gone soon, and nothing with it.
+                // What was being emptied is soon gone, and no row with it.
                 settle(&db);
                 found.check();
             }
@@ -135,7 +136,7 @@ fn t12_every_moment_of_the_collectors_work_can_be_the_last() {
     }
 }
 
-/// The recovery and what follows it are cut as well.
+/// The recovery and the work after it are cut as well.
 fn recover_cut(run: &Run, first: &Arc<CutMedium>, cut: usize, seed: u64, how: &str) {
     let mut random = Random::new(cut as u64, 0);
     for _ in 0..4 {
@@ -148,7 +149,7 @@ fn recover_cut(run: &Run, first: &Arc<CutMedium>, cut: usize, seed: u64, how: &s
     }
 }
 
-/// One power cut after the other: space is not lost a little each time.
+/// One power cut after another: they do not lose a little space each time.
 #[test]
 fn t12_space_comes_back_life_after_life() {
     let seed = from_env("PANTILE_CUT_SEED", 9);
@@ -169,11 +170,12 @@ fn t12_space_comes_back_life_after_life() {
         let space = settle(&db);
         held.push((rows.blocks(), space.medium_bytes >> 21));
     }
-    // A few rows, which take a block each at worst, part-filled ones and tombstones.
+    // A few rows, which take at worst a block each, partly filled blocks, and
+    // tombstones.
     assert!(held.iter().all(|&(blocks, chunks)| blocks < 60 && chunks < 16), "blocks and chunks {held:?}");
 }
 
-/// Copies of a medium in memory at moments when blocks are half emptied.
+/// Copies of a medium in memory, made when blocks are half emptied.
 #[test]
 fn t12_frozen_blocks_are_resumed_first() {
     let big = || options().block_slots(1920).gc(GcOptions { theta: 0.5, ..gc() });
@@ -181,8 +183,8 @@ fn t12_frozen_blocks_are_resumed_first() {
     let mut rows = Rows::filled(&db, 0..8 * 1920);
     let mut resumed = 0;
     for round in 0..6u64 {
-        // Just above theta: a block has some nine hundred survivors, which are
-        // moved a few at a time.
+        // Just above theta: a block has some nine hundred survivors, which move
+        // a few at a time.
         rows.put((0..8 * 1920).filter(|key| (key + round) % 20 < 11));
         let mut frozen = None;
         collect_until(&db, "a block is half empty", |s| {
@@ -191,7 +193,7 @@ fn t12_frozen_blocks_are_resumed_first() {
             }
             frozen.is_some()
         });
-        // With no need to reclaim anything but what has been begun.
+        // With no reason to reclaim anything but what has been begun.
         let lazy = GcOptions { theta: 1.0, queue_share: 1.0, ..gc() };
         let again = open(big().gc(lazy).on_medium(frozen.expect("a copy")));
         let waiting = again.stats().collector.frozen_blocks;

@@ -1,4 +1,4 @@
-//! The life of every block can be followed as trace events.
+//! Every generation of a block can be followed as trace events.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,16 +12,17 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::rows::{Rows, let_epochs_pass, open, options, settle};
 
-/// A block in one life: chunk, index, when it was opened, table.
+/// One generation of a block: chunk, index, when it was opened, table.
 type Life = (u64, u64, u64, u64);
 
-/// What has happened to each.
+/// The events of each generation.
 type Lives = BTreeMap<Life, Vec<String>>;
 
 thread_local!(static RECORDED: RefCell<Option<Lives>> = const { RefCell::new(None) });
 
-/// Collects events of the target that blocks have, by thread. It is there for
-/// good: one that came and went beside other tests' threads would miss some.
+/// Collects the events with the target of blocks, by thread. It stays
+/// installed: a recorder that was installed and removed beside other tests'
+/// threads would miss some events.
 struct Recorder;
 
 #[derive(Default)]
@@ -54,11 +55,11 @@ impl Subscriber for Recorder {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let life = ["chunk", "index", "opened_at", "table"].map(|name| fields.numbers[name]);
-        RECORDED.with_borrow_mut(|lives| {
-            lives
-                .iter_mut()
-                .for_each(|lives| lives.entry(life.into()).or_default().push(fields.event.clone()));
+        let generation = ["chunk", "index", "opened_at", "table"].map(|name| fields.numbers[name]);
+        RECORDED.with_borrow_mut(|generations| {
+            generations.iter_mut().for_each(|generations| {
+                generations.entry(generation.into()).or_default().push(fields.event.clone())
+            });
         });
     }
 
@@ -75,11 +76,12 @@ impl Subscriber for Recorder {
     fn exit(&self, _: &Id) {}
 }
 
-/// Records what this thread does.
+/// Records the events of this thread.
 fn recorded(work: impl FnOnce()) -> Lives {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder).expect("the only one"));
-    // An event that other threads met as the recorder came would stay off.
+    // An event that another thread reached while the recorder was being
+    // installed would stay disabled.
     drop(open(options()));
     tracing::callsite::rebuild_interest_cache();
     RECORDED.set(Some(Lives::new()));
@@ -87,9 +89,9 @@ fn recorded(work: impl FnOnce()) -> Lives {
     RECORDED.take().expect("recorded")
 }
 
-/// A block that is full already when it becomes obsolete enough; one that is
-/// still open then is pending before it is sealed.
-fn is_whole_life(events: &[String], waited: &str) -> bool {
+/// The history of a block that is already full when it becomes obsolete enough.
+/// A block that is still open then is pending before it is sealed.
+fn is_whole_generation(events: &[String], waited: &str) -> bool {
     let rest = ["Frozen", "Relocated", "Released", "Freed"];
     [["Opened", "Sealed", "Pending"], ["Opened", "Pending", "Sealed"]]
         .iter()
@@ -98,7 +100,7 @@ fn is_whole_life(events: &[String], waited: &str) -> bool {
 
 #[test]
 fn the_life_of_a_block_is_told_in_order() {
-    let lives = recorded(|| {
+    let generations = recorded(|| {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..320);
         for _ in 0..5 {
@@ -106,25 +108,25 @@ fn the_life_of_a_block_is_told_in_order() {
             settle(&db);
         }
     });
-    let whole = lives.values().filter(|events| is_whole_life(events, "Queued")).count();
-    assert!(whole > 50, "{lives:#?}");
-    for (life, events) in &lives {
-        assert_eq!(events[0], "Opened", "{life:?} {events:?}");
+    let whole = generations.values().filter(|events| is_whole_generation(events, "Queued")).count();
+    assert!(whole > 50, "{generations:#?}");
+    for (generation, events) in &generations {
+        assert_eq!(events[0], "Opened", "{generation:?} {events:?}");
         let freed = events.iter().position(|event| event == "Freed");
-        assert!(freed.is_none_or(|at| at + 1 == events.len()), "{life:?} {events:?}");
-        assert!(freed.is_none() || is_whole_life(events, "Queued"), "{life:?} {events:?}");
+        assert!(freed.is_none_or(|at| at + 1 == events.len()), "{generation:?} {events:?}");
+        assert!(freed.is_none() || is_whole_generation(events, "Queued"), "{generation:?} {events:?}");
     }
-    // No block was in two lives at a time.
+    // No block had two generations at the same time.
     let mut places: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
-    for (chunk, index, opened_at, _) in lives.keys() {
+    for (chunk, index, opened_at, _) in generations.keys() {
         places.entry((*chunk, *index)).or_default().push(*opened_at);
     }
-    assert!(places.values().any(|lives| lives.len() > 1), "no block was used again");
+    assert!(places.values().any(|generations| generations.len() > 1), "no block was used again");
 }
 
 #[test]
 fn blocks_that_are_bypassed_say_so() {
-    let lives = recorded(|| {
+    let generations = recorded(|| {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..160);
         let reader = db.begin_read().expect("begin");
@@ -134,5 +136,8 @@ fn blocks_that_are_bypassed_say_so() {
         }
         drop(reader);
     });
-    assert!(lives.values().filter(|events| is_whole_life(events, "Bypassed")).count() >= 8, "{lives:#?}");
+    assert!(
+        generations.values().filter(|events| is_whole_generation(events, "Bypassed")).count() >= 8,
+        "{generations:#?}"
+    );
 }

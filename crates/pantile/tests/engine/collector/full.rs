@@ -1,11 +1,10 @@
 //! T14: reclaiming needs room to make room.
 
-use std::time::{Duration, Instant};
-
 use pantile::{Database, Error, GcOptions, MediumKind, Options, Result, Table, TableDef, Type, Value};
 
 use super::filled::{fill_and_make_room, ids};
 use super::rows::gc;
+use pantile_testkit::Patience;
 
 const CHUNK: u64 = 2 << 20;
 
@@ -14,7 +13,7 @@ fn limited(chunks: u64) -> Options {
     Options::new().medium(MediumKind::Dram).gc(gc).streams(1).max_bytes(chunks * CHUNK)
 }
 
-/// Large enough for a reserve that deletes may use as well.
+/// Large enough for a reserve that deletes may also use.
 fn prepared(chunks: u64) -> Database {
     limited(chunks).open("unused").expect("open")
 }
@@ -29,7 +28,8 @@ fn put(db: &Database, table: &Table, id: u64, n: u64) -> Result<()> {
     db.run(|txn| txn.upsert(table, &[id.into(), Value::Bytes(&data)]).map(|_| ()))
 }
 
-/// Four times what the medium holds is written to rows that take a third of it.
+/// Writes four times the capacity of the medium to rows that take a third of
+/// it.
 #[test]
 fn t14_updates_never_fill_a_medium_with_room() {
     for (chunks, theta) in [(12, 0.9), (16, 0.5), (24, 1.0)] {
@@ -60,11 +60,11 @@ fn t14_a_full_medium_refuses_writers_and_takes_deletes() {
     assert!(end > 24 * CHUNK / 1100 / 2, "only {end} rows fit");
 }
 
-/// A transaction by itself is refused once, and the collector has been at
-/// work by the time it is tried again; `Database::run` does so by itself.
+/// A transaction on its own is refused once. By the time it is tried again, the
+/// collector has done its work. `Database::run` retries by itself.
 #[test]
 fn t14_run_finds_room_that_the_collector_makes() {
-    // The queues may hold everything: only a writer that is refused has them emptied.
+    // The queues may hold everything: only a refused writer empties them.
     let lazy = GcOptions { theta: 0.9, queue_share: 1.0, ..gc() };
     let db = limited(12).gc(lazy).open("unused").expect("open");
     let table = table(&db, "t");
@@ -91,30 +91,30 @@ fn t14_run_finds_room_that_the_collector_makes() {
     assert_eq!(ids(&db, &table), (0..rows).collect::<Vec<_>>());
 }
 
-/// The reserve lets the collector move survivors when nobody else has room.
+/// The reserve lets the collector move survivors when no writer has room.
 #[test]
 fn t14_survivors_move_on_a_full_medium() {
     let db = prepared(24);
     let table = table(&db, "t");
     let full = (0..).find_map(|id| put(&db, &table, id, 0).err().map(|_| id));
     let end = full.expect("full at last");
-    // Every block keeps a twentieth.
+    // Every block keeps one row of twenty.
     for id in (0..end).filter(|id| id % 20 != 0) {
         db.run(|txn| txn.delete(&table, &[id.into()])).unwrap_or_else(|e| panic!("delete {id}: {e}"));
     }
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let patience = Patience::new();
     while db.stats().collector.survivors_relocated < end / 40 {
-        assert!(Instant::now() < deadline, "{:#?}", db.stats());
+        patience.check(|| format!("{:#?}", db.stats()));
         db.run(|txn| txn.get_for_update(&table, &[0u64.into()]).map(|_| ())).expect("a commit");
     }
     assert_eq!(ids(&db, &table), (0..end).filter(|id| id % 20 == 0).collect::<Vec<_>>());
-    // A table with rows of another size has room now.
+    // A table with rows of another size now has room.
     let other = TableDef::new("other").column("id", Type::U64).primary_key(["id"]);
     let other = loop {
         match db.create_table(other.clone()) {
             Ok(table) => break table,
             Err(error) => {
-                assert!(Instant::now() < deadline, "{error}: {:#?}", db.stats());
+                patience.check(|| format!("{error}: {:#?}", db.stats()));
                 db.run(|txn| txn.get_for_update(&table, &[0u64.into()]).map(|_| ())).expect("a commit");
             }
         }

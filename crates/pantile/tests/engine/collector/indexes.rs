@@ -1,4 +1,4 @@
-//! Secondary indexes and values out of line under the collector.
+//! Secondary indexes and out-of-line values with the collector at work.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn table(db: &Database) -> Table {
     db.table("things").or_else(|_| db.create_table(def)).expect("a table")
 }
 
-/// By id: size, and length of the data.
+/// By id: the size, and the length of the data.
 type Things = BTreeMap<u64, (u64, usize)>;
 
 fn put(txn: &mut Transaction, table: &Table, id: u64, size: u64, len: usize) -> Result<()> {
@@ -30,7 +30,7 @@ fn thing(row: Row<'_>) -> Result<(u64, (u64, usize))> {
     Ok((id, (size, data.len())))
 }
 
-/// Every index shows the same rows, each once.
+/// Every index shows the same rows, each of them once.
 fn check(txn: &Transaction, table: &Table, expected: &Things) {
     let all =
         |rows: pantile::Scan<'_>| rows.map(|row| thing(row?)).collect::<Result<Vec<_>>>().expect("rows");
@@ -92,7 +92,8 @@ fn indexes_agree_with_rows_that_move_and_go() {
     check(&db.begin_read().expect("begin"), &self::table(&db), &things);
 }
 
-/// Long values lie in pieces in a table of their own, and go with their rows.
+/// Long values lie in pieces in a table of their own, and are removed with
+/// their rows.
 #[test]
 fn values_out_of_line_are_reclaimed() {
     let db = open(options());
@@ -117,7 +118,7 @@ fn values_out_of_line_are_reclaimed() {
     settle(&db);
     check(&db.begin_read().expect("begin"), &table, &things);
     let bytes = |db: &Database| db.space_by_table().iter().map(|space| space.bytes).sum::<u64>();
-    // 48 MB were written, 1.5 MB are left, in blocks of 16 pieces.
+    // 48 MB were written and 1.5 MB are left, in blocks of 16 pieces.
     collect_until(&db, "old values go", |_| bytes(&db) < 12 << 20);
     for id in 0..10u64 {
         assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("delete"));

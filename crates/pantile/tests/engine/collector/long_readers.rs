@@ -1,10 +1,10 @@
-//! T13: long readers walk over blocks that have been given away.
+//! T13: long readers walk through blocks that have been released.
 
 use pantile::{Database, GcOptions, Transaction};
 
 use super::rows::{Rows, collect_until, gc, let_epochs_pass, open, options, put, seen, settle};
 
-/// Rewrites everything often enough for blocks to be bypassed.
+/// Rewrites all rows often enough for blocks to be bypassed.
 fn churn(rows: &mut Rows, rounds: u64) {
     for _ in 0..rounds {
         rows.put(0..200);
@@ -29,7 +29,7 @@ fn t13_a_long_reader_walks_over_blocks_that_are_gone() {
     let stats = db.stats();
     assert!(stats.collector.kept_tiles > 0, "{stats:#?}");
     assert_eq!(stats.collector.versions_traversed, 0);
-    // The bypassed blocks are of use again.
+    // The bypassed blocks can be reused.
     collect_until(&db, "few blocks are left", |_| rows.blocks() < 100);
     assert_eq!(seen(&reader, &rows.table).expect("rows"), before);
     reader.commit().expect("commit");
@@ -38,8 +38,8 @@ fn t13_a_long_reader_walks_over_blocks_that_are_gone() {
     rows.check();
 }
 
-/// One that may yet write in the past holds up nothing, and what it writes in
-/// the end is there after a crash, all of it.
+/// A transaction that may still write in the past delays nothing. What it
+/// writes in the end is all there after a crash.
 #[test]
 fn t13_a_long_writer_is_bypassed_and_commits() {
     let db = open(options());
@@ -49,13 +49,13 @@ fn t13_a_long_writer_is_bypassed_and_commits() {
     settle(&db);
     let mut writer = db.begin().expect("begin");
     for key in 0..40 {
-        put(&mut writer, &others.table, key, 1_000_000 + key).expect("nobody is in the way");
+        put(&mut writer, &others.table, key, 1_000_000 + key).expect("no conflict");
     }
     while db.stats().collector.blocks_bypassed < 100 {
         churn(&mut rows, 4);
     }
     others.check_after_crash(options());
-    writer.commit().expect("nobody has read what it has written");
+    writer.commit().expect("no transaction has read those rows");
     others.expected = (0..40).map(|key| (key, 1_000_000 + key)).collect();
     others.check_after_crash(options());
     rows.check_after_crash(options());
@@ -68,7 +68,8 @@ fn t13_readers_of_different_ages() {
     let mut readers = Vec::new();
     for _ in 0..5 {
         readers.push((begin(&db), rows.expected.clone()));
-        // Some rows are only changed before the next reader, some not at all.
+        // Some rows change only before the next reader begins, and some never
+        // change.
         rows.put((0..200).filter(|key| key % 5 == readers.len() as u64));
         churn_some(&mut rows, 6);
         for (reader, expected) in &readers {
@@ -79,7 +80,7 @@ fn t13_readers_of_different_ages() {
     for (reader, expected) in &readers {
         assert_eq!(seen(reader, &rows.table).expect("rows"), *expected);
     }
-    // Not in the order in which they began.
+    // The readers do not end in the order in which they began.
     for at in [2, 0, 2, 1, 0] {
         let (reader, _) = readers.remove(at);
         reader.rollback();
@@ -93,7 +94,7 @@ fn t13_readers_of_different_ages() {
     rows.check();
 }
 
-/// Rewrites what is hot: the rest is what survives.
+/// Rewrites the hot rows; the others survive.
 fn churn_some(rows: &mut Rows, rounds: u64) {
     for _ in 0..rounds {
         rows.put((0..200).filter(|key| key % 10 != 9));
@@ -101,8 +102,8 @@ fn churn_some(rows: &mut Rows, rounds: u64) {
     }
 }
 
-/// Rows come and go while the reader looks on; ids are not used again before
-/// it ends, and what it saw deleted stays deleted.
+/// Rows are inserted and deleted while the reader runs. Ids are not reused
+/// before it ends, and what it saw deleted stays deleted.
 #[test]
 fn t13_deleted_and_inserted_meanwhile() {
     let db = open(options());
@@ -121,14 +122,15 @@ fn t13_deleted_and_inserted_meanwhile() {
     rows.check_after_crash(options());
 }
 
-/// Bytes of a table after the same work beside a long reader.
+/// The blocks of a table after the same work beside a long reader, and the
+/// number of bypassed blocks.
 fn held(bypasses: bool) -> (u64, u64) {
     let db = open(options().gc(GcOptions { bypass: bypasses, ..gc() }));
     let mut rows = Rows::filled(&db, 0..200);
     let reader = begin(&db);
     let before = rows.expected.clone();
     churn(&mut rows, 40);
-    // As long as it takes for what can go to go.
+    // Waits until everything that can be freed is freed.
     let steps = db.stats().collector.steps + 300;
     collect_until(&db, "time passes", |s| {
         s.collector.steps > steps && (!bypasses || s.collector.blocks_bypassed > 400)
@@ -138,11 +140,11 @@ fn held(bypasses: bool) -> (u64, u64) {
 }
 
 #[test]
-fn t13_without_bypassing_the_medium_grows() {
+fn t13_without_passing_over_the_medium_grows() {
     let (with, bypassed) = held(true);
     assert!(bypassed > 0);
     let (without, bypassed) = held(false);
     assert_eq!(bypassed, 0);
     assert!(without > 3 * with, "{with} blocks with bypassing, {without} without");
-    assert!(without >= 40 * 200 / 16, "nothing that the reader might see may go");
+    assert!(without >= 40 * 200 / 16, "nothing that the reader might see may be freed");
 }

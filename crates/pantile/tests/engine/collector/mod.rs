@@ -1,9 +1,9 @@
-//! Reclaiming blocks: a test or a few for each trap that has to do with it
+//! Reclaiming blocks: one or more tests for each trap that concerns it
 //! (`docs/design.md`, "Traps and answers"), named after the trap.
 //!
-//! Committing threads do the collector's work, so a test that waits for it
-//! keeps committing transactions that change nothing until it sees what it
-//! waits for. Nothing is decided by how long that takes.
+//! Committing threads do the collector's work. So a test that waits for the
+//! collector commits transactions that change nothing until the expected state
+//! is reached. No result depends on how long that takes.
 
 mod crashes;
 mod events;

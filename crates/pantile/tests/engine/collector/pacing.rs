@@ -1,6 +1,6 @@
-//! When the collector does something, and when it leaves well alone.
+//! When the collector acts, and when it waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pantile::{Database, GcOptions, Pacing, Table, TableDef, Type, Value};
 
@@ -25,8 +25,8 @@ fn put_big(db: &Database, table: &Table, ids: impl Iterator<Item = u64>) {
     }
 }
 
-/// A little more than half of each block is dead: too little for theta, and
-/// worth the while only if space is short.
+/// A little more than half of each block is obsolete: too little for theta, and
+/// worth reclaiming only if space is short.
 fn half_dead(options: pantile::Options, rows: u64) -> (Database, Table) {
     let db = open(options.block_slots(1920).gc(GcOptions { theta: 0.9, ..gc() }));
     let table = big_table(&db);
@@ -35,17 +35,19 @@ fn half_dead(options: pantile::Options, rows: u64) -> (Database, Table) {
     (db, table)
 }
 
-/// The collector looks at everything several times, over more epochs than a
-/// block must have been half dead for.
+/// Lets the collector examine all blocks several times, over more epochs than a
+/// block must have been half obsolete for.
 fn look_around(db: &Database) {
     let steps = db.stats().collector.steps + 1500;
-    let until = std::time::Instant::now() + Duration::from_millis(400);
-    collect_until(db, "steps are made", |s| s.collector.steps > steps && std::time::Instant::now() > until);
+    let began = Instant::now();
+    collect_until(db, "steps are made", |s| {
+        s.collector.steps > steps && began.elapsed() > Duration::from_millis(400)
+    });
 }
 
 #[test]
 fn nothing_is_compacted_while_there_is_space() {
-    // 16 MB over the target do not matter; this is far below.
+    // 16 MB over the target are ignored; this is far below.
     let (db, _table) = half_dead(options(), 6_000);
     look_around(&db);
     let stats = db.stats().collector;
@@ -54,7 +56,8 @@ fn nothing_is_compacted_while_there_is_space() {
 
 #[test]
 fn blocks_are_compacted_when_the_data_takes_more_than_it_should() {
-    // 40 MB live, 22 MB dead: over a quarter more, and over 16 MB.
+    // 40 MB live, 22 MB obsolete: over the target by more than a quarter and
+    // more than 16 MB.
     let (db, _table) = half_dead(options().max_bytes(4096 * MB), 54_000);
     let before = db.stats();
     let stats = collect_until(&db, "compacted", |s| s.collector.blocks_compacted >= 3);
@@ -74,7 +77,8 @@ fn blocks_are_compacted_when_the_medium_is_nearly_full() {
     assert!(stats.collector.survivors_relocated > 0);
 }
 
-/// The published way: the queues hold their share of the data, whatever happens.
+/// The published pacing: the queues hold their share of the data, whatever
+/// happens.
 #[test]
 fn fixed_pacing_lets_a_share_of_the_data_wait() {
     let share = 0.4;
@@ -82,14 +86,14 @@ fn fixed_pacing_lets_a_share_of_the_data_wait() {
     let mut rows = Rows::filled(&db, 0..4000);
     let capacity = |db: &Database| {
         let mut last = u64::MAX;
-        // Until it has been looked at since.
+        // Until the store has been examined since.
         let stats = collect_until(db, "steady", |s| {
             std::mem::replace(&mut last, s.collector.queue_capacity) == s.collector.queue_capacity
         });
         stats.collector.queue_capacity
     };
     rows.put(0..600);
-    // Blocks of the usual size are a 63rd of a chunk, most of which is not used.
+    // Blocks of the usual size are a 63rd of a chunk, and most of it is unused.
     let stats = db.stats();
     assert!(stats.collector.blocks_reclaimed == 0, "{stats:#?}");
     collect_until(&db, "blocks wait", |s| s.collector.queued_blocks > 20);
@@ -99,7 +103,7 @@ fn fixed_pacing_lets_a_share_of_the_data_wait() {
     assert!(large > 2 * small, "the share of {small} blocks rose to {large}");
     let waiting = db.stats().collector.queued_blocks;
     assert!(waiting > 20);
-    // What is more than the share is worked off, while it is written or after.
+    // What exceeds the share is processed during the writes or after them.
     for first in 0..20 {
         rows.put((0..12_000).filter(|key| key % 10 == first % 10));
     }
@@ -117,7 +121,7 @@ fn adaptive_pacing_lets_less_wait_as_versions_pile_up() {
         open(options.gc(GcOptions { queue_share: 1.0, pacing: Pacing::Adaptive, bypass: false, ..gc() }));
     let mut rows = Rows::filled(&db, 0..16_000);
     let calm = collect_until(&db, "calm", |s| s.collector.queue_capacity > 10).collector.queue_capacity;
-    // A reader keeps everything, so that chains grow.
+    // A reader keeps every version, so that chains grow.
     let reader = db.begin_read().expect("begin");
     let stored = db.chains(1000).stored_mean;
     for round in 0..4 {
@@ -126,10 +130,10 @@ fn adaptive_pacing_lets_less_wait_as_versions_pile_up() {
     assert!(db.chains(1000).stored_mean > stored * 1.8);
     let alarmed = collect_until(&db, "alarmed", |s| s.collector.queue_capacity <= calm / 8);
     drop(reader);
-    // And back again, once they have gone.
+    // And back again, once the versions are gone.
     let again = collect_until(&db, "calm again", |s| s.collector.queue_capacity > calm / 2);
     assert!(again.collector.blocks_reclaimed > alarmed.collector.blocks_reclaimed + 50);
-    // Some may wait now that there is no hurry.
+    // Some may wait, since there is no hurry any more.
     collect_until(&db, "nothing is half done", |s| s.collector.frozen_blocks == 0);
     rows.check();
 }
@@ -141,7 +145,7 @@ fn adaptive_pacing_lets_less_wait_as_space_runs_out() {
     let table = big_table(&db);
     put_big(&db, &table, 0..14_000);
     let calm = collect_until(&db, "calm", |s| s.collector.queue_capacity > 3).collector.queue_capacity;
-    // New rows only: nothing grows but what is live.
+    // New rows only: only live data grows.
     put_big(&db, &table, 14_000..40_000);
     let stats = collect_until(&db, "alarmed", |s| s.collector.queue_capacity <= calm / 2);
     assert_eq!(stats.collector.blocks_reclaimed, 0, "{stats:#?}");

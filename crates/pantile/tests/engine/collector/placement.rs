@@ -1,4 +1,4 @@
-//! T23: hot and cold rows of one table part company.
+//! T23: hot and cold rows of one table go to different blocks.
 
 use super::rows::{Rows, gc, let_epochs_pass, open, options, settle};
 use pantile::GcOptions;
@@ -18,40 +18,42 @@ fn rewrite_hot(rows: &mut Rows, random: &mut Random, rounds: u64) -> (u64, u64) 
     (after.survivors_relocated - before.survivors_relocated, after.blocks_reclaimed - before.blocks_reclaimed)
 }
 
-/// With rows rewritten in random order each block has a few survivors, which
+/// With rows rewritten in random order, each block has a few survivors, which
 /// are hot as well. The cold nine tenths stay where they are.
 #[test]
 fn t23_cold_rows_are_not_copied_again_and_again() {
     let db = open(options().block_slots(64).gc(GcOptions { theta: 0.75, ..gc() }));
     let mut random = Random::new(23, 0);
     let mut rows = Rows::new(&db);
-    // All are written together, in no order, so that each block has all kinds.
+    // All rows are written together, in random order, so that each block has
+    // all kinds.
     let mut keys: Vec<u64> = (0..ROWS).collect();
     keys.sort_by_key(|key| pantile_testkit::mix(*key));
     rows.put(keys.iter().copied());
-    // Twice over, so that blocks of first versions do not do the trick alone.
+    // Twice over, so that blocks of first versions alone cannot pass the test.
     rows.put(keys);
     settle(&db);
     rewrite_hot(&mut rows, &mut random, 10);
     let (moved, reclaimed) = rewrite_hot(&mut rows, &mut random, 40);
     assert!(reclaimed > 100, "{reclaimed} blocks");
-    // A quarter of a block at most, by theta; and the cold would be nine in ten of it.
+    // At most a quarter of a block moves, by theta. If cold rows moved, they
+    // would be nine tenths of it.
     assert!(moved < reclaimed * 16, "{moved} survivors of {reclaimed} blocks");
     let writes = 40 * ROWS / 10;
     assert!(moved < writes / 4, "{moved} survivors moved for {writes} writes");
     rows.check();
 }
 
-/// A block half of whose rows are hot is reclaimed once; its cold rows go to
-/// blocks of their own, and then there is nothing to move.
+/// A block of which half the rows are hot is reclaimed once. Its cold rows go
+/// to blocks of their own, and then there is nothing to move.
 #[test]
 fn t23_survivors_lie_apart_from_newcomers() {
     let db = open(options().block_slots(64));
     let mut rows = Rows::filled(&db, 0..ROWS);
-    // The same keys die in each block, more than theta of it.
+    // The same keys become obsolete in each block, more than theta of it.
     let hot = |key: &u64| key % 8 < 5;
     for keys in (0..ROWS).filter(hot).collect::<Vec<_>>().chunks(10) {
-        // Survivors move while newcomers come: some epochs pass.
+        // Survivors move while new rows arrive: some epochs pass.
         rows.put(keys.iter().copied());
         std::thread::sleep(gc().epoch * 2);
         let_epochs_pass(&db);
@@ -67,12 +69,12 @@ fn t23_survivors_lie_apart_from_newcomers() {
     let reclaimed = last.blocks_reclaimed - first.blocks_reclaimed;
     assert!(reclaimed > 200, "{reclaimed} blocks");
     println!("{moved} survivors of {reclaimed} blocks moved after {first:?}");
-    // Survivors among the newcomers would be three in eight of every block.
+    // Survivors among the new rows would be three eighths of every block.
     assert!(moved < reclaimed, "{moved} survivors of {reclaimed} blocks moved after the first time");
     rows.check();
 }
 
-/// Order lines are inserted, and updated once, when they are delivered.
+/// Order lines are inserted, and updated once when they are delivered.
 #[test]
 fn t23_rows_that_are_updated_once_leave_whole_blocks_behind() {
     let db = open(options().block_slots(64).gc(GcOptions { theta: 0.9, ..gc() }));
@@ -86,7 +88,7 @@ fn t23_rows_that_are_updated_once_leave_whole_blocks_behind() {
     let stats = settle(&db).collector;
     assert!(stats.blocks_reclaimed >= 80, "{stats:#?}");
     assert!(stats.survivors_relocated < stats.blocks_reclaimed * 2, "{stats:#?}");
-    // One version of each and what is not full.
+    // One version of each, and the blocks that are not full.
     assert!(rows.blocks() < 6000 / 64 + 20, "{} blocks", rows.blocks());
     rows.check();
 }

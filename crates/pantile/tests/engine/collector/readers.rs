@@ -1,5 +1,5 @@
-//! T6: what a transaction has borrowed keeps its bytes while the blocks around
-//! it are relocated and used again.
+//! T6: rows that a transaction has borrowed keep their bytes while the blocks
+//! around them are relocated and reused.
 
 use pantile::{Database, Isolation, Row, Transaction, TransactionOptions};
 
@@ -24,7 +24,7 @@ fn borrow<'t>(txn: &'t Transaction, rows: &'t Rows, key: u64) -> Row<'t> {
     txn.get(&rows.table, &[key.into()]).expect("get").expect("a row")
 }
 
-/// Rewrites all rows but some, which survive where others die.
+/// Rewrites all rows except some, which survive among obsolete ones.
 fn churn(rows: &mut Rows, rounds: u64, keep: impl Fn(u64) -> bool) {
     for _ in 0..rounds {
         rows.put((0..160).filter(|&key| !keep(key)));
@@ -38,17 +38,17 @@ fn t6_borrowed_rows_keep_their_bytes() {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..160);
         settle(&db);
-        // For a snapshot that is older than every running writer to show them.
+        // So that a snapshot older than every running writer shows them.
         let mut watch = Rows::named(&db, "watch");
         watch.put(0..1);
         let reader = begin(&db).expect("begin");
         let held: Vec<Row<'_>> = (0..160).step_by(3).map(|key| borrow(&reader, &rows, key)).collect();
         let was: Vec<_> = held.iter().map(|row| check_row(row).expect("a row")).collect();
-        // Fourths survive and move, all others are superseded.
+        // Every fourth row survives and moves; all others are superseded.
         let mut others = Rows::new(&db);
         let reclaimed = db.stats().collector.blocks_reclaimed;
         churn(&mut others, 20, |key| key % 4 == 0);
-        // One that reads by statement may see anything that is newer.
+        // A transaction that reads by statement may see anything newer.
         if kind != "read committed" {
             collect_until(&db, "blocks go", |s| s.collector.blocks_reclaimed > reclaimed + 60);
             churn(&mut others, 5, |key| key % 4 == 0);
@@ -66,14 +66,14 @@ fn t6_borrowed_rows_keep_their_bytes() {
         reader.rollback();
         rows.expected.clone_from(&others.expected);
         rows.check();
-        // What the reader kept goes now.
+        // What the reader kept is freed now.
         rows.put(0..160);
         collect_until(&db, "what was kept is gone", |_| rows.blocks() <= 2 * 160 / 16 + 4);
     }
 }
 
-/// Each statement of a read-committed transaction reads anew; what earlier
-/// ones have borrowed stays.
+/// Each statement of a read-committed transaction reads the latest state; what
+/// earlier statements have borrowed stays.
 #[test]
 fn t6_rows_of_several_statements_are_held_at_once() {
     let db = open(options());
@@ -100,7 +100,7 @@ fn t6_rows_of_several_statements_are_held_at_once() {
     writer.check();
 }
 
-/// A scan on its way holds one row after the other.
+/// A scan in progress holds one row after another.
 #[test]
 fn t6_a_scan_goes_on_over_blocks_that_come_and_go() {
     let db = open(options());

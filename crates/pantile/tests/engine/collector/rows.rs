@@ -1,20 +1,18 @@
-//! A table whose every row is known, and waiting for the collector.
+//! A table in which every row is known, and functions that wait for the
+//! collector.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile::{
     Database, GcOptions, MediumKind, Options, Pacing, Range, Result, Row, Stats, Table, TableDef, Timestamp,
     Transaction, Type, Value,
 };
-use pantile_testkit::{copy_of, mix};
-
-/// No test takes that long; one that is stuck fails then.
-const PATIENCE: Duration = Duration::from_secs(120);
+use pantile_testkit::{Patience, copy_of, mix};
 
 const NUDGE: &str = "nudge";
 
-/// The collector at its most eager, with state records every 25 ms.
+/// The collector as eager as possible, with state records every 25 ms.
 pub fn gc() -> GcOptions {
     GcOptions {
         theta: 0.5,
@@ -45,7 +43,7 @@ pub fn prepare(db: &Database) {
     }
 }
 
-/// The n-th version of a row: any mixture of two of them shows.
+/// The n-th version of a row; any mixture of two versions is detected.
 pub fn data(key: u64, n: u64) -> Vec<u8> {
     vec![mix(key ^ mix(n)) as u8; 24 + (key % 8) as usize]
 }
@@ -56,12 +54,12 @@ pub fn check_row(row: &Row<'_>) -> Result<(u64, u64)> {
     Ok((key, n))
 }
 
-/// What is in a table, by key, as a transaction sees it.
+/// The rows of a table by key, as a transaction sees them.
 pub fn seen(txn: &Transaction, table: &Table) -> Result<BTreeMap<u64, u64>> {
     txn.scan(table, Range::all())?.map(|row| check_row(&row?)).collect()
 }
 
-/// A table and what must be in it.
+/// A table and its expected rows.
 pub struct Rows {
     pub db: Database,
     pub table: Table,
@@ -70,7 +68,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The table of this name, made if there is none, and found as it is.
+    /// The table of this name as it is; created if it does not exist.
     pub fn named(db: &Database, name: &str) -> Self {
         let def = TableDef::new(name).column("key", Type::U64).column("n", Type::U64);
         let def = def.column("data", Type::Bytes(100)).primary_key(["key"]);
@@ -122,20 +120,20 @@ impl Rows {
         }
     }
 
-    /// Every row is there, once, and no other.
+    /// Checks that every row is there once, and no other row.
     pub fn check(&self) {
         let txn = self.db.begin_read().expect("begin");
         assert_eq!(seen(&txn, &self.table).expect("rows"), self.expected);
     }
 
-    /// The same, of what a process that is killed now would leave.
+    /// Checks the same in what a process that is killed now would leave.
     pub fn check_after_crash(&self, options: Options) -> Rows {
         let found = Rows::named(&open(options.on_medium(copy_of(&*self.db.medium()))), self.table.name());
         assert_eq!(found.expected, self.expected);
         found
     }
 
-    /// Blocks of the table.
+    /// The blocks of the table.
     pub fn blocks(&self) -> u64 {
         let spaces = self.db.space_by_table();
         spaces.iter().find(|space| space.table == self.table.name()).map_or(0, |space| space.blocks)
@@ -153,13 +151,13 @@ pub fn delete(txn: &mut Transaction, table: &Table, key: u64) -> Result<()> {
 /// A commit that changes nothing: its thread does some of the collector's work.
 pub fn nudge(db: &Database, table: &Table) {
     let locked = db.run(|txn| txn.get_for_update(table, &[0u8.into()]).map(|row| row.is_some()));
-    assert!(locked.expect("a commit"), "who locks nothing does no work");
+    assert!(locked.expect("a commit"), "a commit that locks nothing does no work");
 }
 
-/// Lets the collector work until something is so.
+/// Lets the collector work until a condition holds.
 pub fn collect_until(db: &Database, what: &str, mut done: impl FnMut(&Stats) -> bool) -> Stats {
     let table = db.table(NUDGE).expect("prepared");
-    let deadline = Instant::now() + PATIENCE;
+    let patience = Patience::new();
     loop {
         for _ in 0..32 {
             nudge(db, &table);
@@ -168,25 +166,25 @@ pub fn collect_until(db: &Database, what: &str, mut done: impl FnMut(&Stats) -> 
         if done(&stats) {
             return stats;
         }
-        assert!(Instant::now() < deadline, "never: {what}\n{stats:#?}\n{:#?}", db.space_by_table());
+        patience.check(|| format!("never: {what}\n{stats:#?}\n{:#?}", db.space_by_table()));
     }
 }
 
 /// Lets epochs pass, so that what was done before is older than what is done
-/// after, and the collector work a little.
+/// after, and lets the collector work a little.
 pub fn let_epochs_pass(db: &Database) {
     std::thread::sleep(gc().epoch * 2);
     collect_until(db, "a moment", |_| true);
 }
 
-/// Lets the collector work until so many more blocks have been reclaimed.
+/// Lets the collector work until `n` more blocks have been reclaimed.
 pub fn reclaim(db: &Database, blocks: u64) {
     let before = db.stats().collector.blocks_reclaimed;
     collect_until(db, "blocks reclaimed", |s| s.collector.blocks_reclaimed >= before + blocks);
 }
 
-/// Lets the collector work until it has nothing left to do: blocks that are
-/// not full wait until they are.
+/// Lets the collector work until it has nothing left to do. Blocks that are not
+/// full wait until they are.
 pub fn settle(db: &Database) -> Stats {
     collect_until(db, "nothing waits", |s| {
         let c = &s.collector;

@@ -1,20 +1,22 @@
-//! T18 and T19: threads that stop, and threads that come and go.
+//! T18 and T19: threads stop, and threads come and go.
 
 use std::thread;
 
 use super::rows::{Rows, collect_until, gc, open, options, settle};
 use pantile::GcOptions;
 
-/// Threads in several slots fill queues and exit; another works them off.
+/// Threads in several transaction slots fill queues and exit; another thread
+/// empties the queues.
 #[test]
 fn t18_queues_of_threads_that_stopped_are_worked_off_by_others() {
-    // Sixteen sets of queues; what waits is not due before all have filled theirs.
+    // Sixteen sets of queues. What waits is not due before all threads have
+    // filled theirs.
     let db = open(options().streams(16).gc(GcOptions { bypass: false, ..gc() }));
     let mut rows = Rows::filled(&db, 0..1600);
     settle(&db);
-    // An old reader keeps everything waiting while the threads are at work.
+    // An old reader keeps everything waiting while the threads work.
     let old = db.begin_read().expect("begin");
-    // Held, so that each thread has a slot of its own.
+    // Held, so that each thread has a transaction slot of its own.
     let mut held = Vec::new();
     for part in 0..12u64 {
         held.push(db.begin_read().expect("begin"));
@@ -36,9 +38,13 @@ fn t18_queues_of_threads_that_stopped_are_worked_off_by_others() {
     rows.check();
 }
 
-/// What is held after so many threads, each with a commit or two.
+/// The space that is held after `count` threads, each with a commit or two. The
+/// collector gets time at intervals, so that it never falls behind them.
 fn after_threads(rows: &mut Rows, count: u64) -> (u64, u64, u64) {
     for n in 0..count / 4 {
+        if n % 50 == 0 {
+            settle(&rows.db);
+        }
         thread::scope(|scope| {
             for part in 0..4 {
                 let (db, table) = (rows.db.clone(), rows.table.clone());
@@ -64,10 +70,9 @@ fn after_threads(rows: &mut Rows, count: u64) -> (u64, u64, u64) {
 fn t19_thousands_of_threads_leave_nothing_in_the_queues() {
     let db = open(options().streams(4));
     let mut rows = Rows::filled(&db, 0..160);
-    // How far the collector falls behind them is up to the machine.
     let (dram, medium, _) = (0..2).map(|_| after_threads(&mut rows, 1_500)).max().expect("two");
     let (dram_after, medium_after, waiting) = after_threads(&mut rows, 1_500);
-    // Of blocks that are not full.
+    // The space of blocks that are not full.
     assert!(waiting <= 8, "{waiting} blocks wait");
     assert!(dram_after <= dram + (128 << 10), "{dram} bytes of DRAM grew to {dram_after}");
     assert!(medium_after <= medium + (8 << 20), "{medium} bytes of the medium grew to {medium_after}");

@@ -1,5 +1,5 @@
-//! T7: tiles go, and what was read is remembered; DRAM for them follows what
-//! is being written.
+//! T7: tiles are dropped, and reads are still remembered. The DRAM for tiles
+//! follows what is being written.
 
 use std::thread::sleep;
 
@@ -23,9 +23,10 @@ fn t7_reads_are_remembered_when_tiles_are_dropped() {
         assert!(reader.timestamp() > writer.timestamp());
         assert!(reader.get(&rows.table, &[key.into()]).expect("get").is_some());
         reader.commit().expect("commit");
-        // Others may go while the writer runs: it began after they did.
+        // Other tiles may be dropped while the writer runs, since it began
+        // after them.
         collect_until(&db, "tiles are dropped", |s| s.collector.tiles_dropped > dropped);
-        let error = put(&mut writer, &rows.table, key, 9999).expect_err("somebody has read it since");
+        let error = put(&mut writer, &rows.table, key, 9999).expect_err("a later transaction has read it");
         let is_read = matches!(error, Error::Conflict { conflict: Conflict::ReadByLater, .. });
         assert!(is_read, "{error}");
         drop(writer);
@@ -33,11 +34,12 @@ fn t7_reads_are_remembered_when_tiles_are_dropped() {
     rows.check();
 }
 
-/// DRAM for tiles while a table is updated: in a small part, sweepingly, not at all.
+/// DRAM for tiles while a small part of a table, all of it, or none of it is
+/// updated.
 #[test]
 fn t7_tiles_follow_what_is_written() {
     const ROWS: u64 = 6400;
-    /// Of one version of every row: what a tile for each block would take.
+    /// For one version of every row: what a tile for each block would take.
     const WHOLE: u64 = ROWS * 16;
     let db = open(options().block_slots(64));
     let mut rows = Rows::filled(&db, 0..ROWS);
@@ -50,8 +52,8 @@ fn t7_tiles_follow_what_is_written() {
         most = most.max(at_rest(&db));
     }
     assert!(most < WHOLE / 2, "{most} bytes of tiles for a hundred rows, {WHOLE} for all");
-    // Sweeping twice over the whole; more than half of it at a time only if
-    // the collector is not at it.
+    // Updates the whole table twice. More than half of the tiles exist at a
+    // time only if the collector does not work.
     let mut total = 0;
     let mut samples = 0;
     for _ in 0..2 {

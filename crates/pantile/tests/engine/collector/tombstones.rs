@@ -1,16 +1,17 @@
-//! T3: what is deleted stays deleted, and does not take space for ever.
+//! T3: what is deleted stays deleted, and does not take space forever.
 
 use super::rows::{Rows, collect_until, gc, open, options, settle};
 use pantile::{GcOptions, Options};
 use pantile_testkit::Random;
 
-/// Blocks stay until nine of ten versions are dead.
+/// Blocks stay until nine of ten versions are obsolete.
 fn patient() -> Options {
     options().gc(GcOptions { theta: 0.9, ..gc() })
 }
 
-/// Four of ten versions of each block are deleted and stay on the medium,
-/// since that is not enough to reclaim them: so must the tombstones.
+/// Four of ten versions of each block are deleted. They stay on the medium,
+/// since that is not enough to reclaim the block. So the tombstones must stay
+/// too.
 #[test]
 fn t3_tombstones_stay_while_there_is_anything_to_hide() {
     let db = open(patient());
@@ -26,7 +27,7 @@ fn t3_tombstones_stay_while_there_is_anything_to_hide() {
     assert_eq!((stats.tombstones_dropped, stats.waiting_tombstones), (0, 640));
 }
 
-/// At every stage of deleting a table for the most part.
+/// Checked at every stage of deleting most of a table.
 #[test]
 fn t3_tombstones_go_in_the_end_and_nothing_comes_back() {
     let db = open(patient());
@@ -49,15 +50,16 @@ fn t3_tombstones_go_in_the_end_and_nothing_comes_back() {
     rows.check();
     let stats = settle(&db);
     let crashed = rows.check_after_crash(patient());
-    // What a reopened database finds is what is left, and what is dead in blocks that mostly live.
+    // A reopened database finds what is left, and what is obsolete in blocks
+    // that are mostly live.
     let left = crashed.db.stats().collector.waiting_tombstones;
     assert!(left < 512, "{left} tombstones came back");
-    // Chunks that are empty are there to be used by tables of any size.
+    // Empty chunks can be used by tables of any size.
     assert!(stats.free_bytes > full.free_bytes, "{stats:#?}\n{full:#?}");
 }
 
-/// Ids of deleted tuples are used again, by other rows, before and after
-/// their tombstones have gone.
+/// Ids of deleted tuples are reused by other rows, before and after their
+/// tombstones are gone.
 #[test]
 fn t3_reused_tuple_ids_bring_nothing_back() {
     for theta in [0.5, 0.9] {
@@ -81,13 +83,13 @@ fn t3_reused_tuple_ids_bring_nothing_back() {
     }
 }
 
-/// The older version moves: the copy needs its tombstone as the original did.
+/// The older version moves. Its copy needs the tombstone as the original did.
 #[test]
 fn t3_versions_that_moved_stay_deleted() {
     let db = open(options());
     let mut rows = Rows::filled(&db, 0..640);
     for stage in 0..6 {
-        // Survivors of what is rewritten move; then some of them are deleted.
+        // Survivors of the rewriting move, and then some of them are deleted.
         rows.put((0..640).filter(|key| key % 8 != stage && key % 3 == 0));
         rows.check_after_crash(options());
         rows.delete((0..640).filter(|key| key % 8 == stage));

@@ -1,5 +1,5 @@
-//! T4: an `update_map` on the medium hides nothing. It says what somebody
-//! thought who may not have committed.
+//! T4: `superseded_bits` on the medium hide nothing. A transaction that set
+//! them may not have committed.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ const CHUNK: u64 = 2 << 20;
 #[allow(unsafe_code, reason = "media are read through their mapping")]
 fn read(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     assert!(offset + len as u64 <= medium.len());
-    // SAFETY: inside the mapping, and nobody writes.
+    // SAFETY: inside the mapping, and no thread writes.
     unsafe { std::slice::from_raw_parts(medium.facts().base.add(offset as usize), len) }.to_vec()
 }
 
-/// Marks every version of every block as superseded in the block's header;
-/// returns the number of blocks.
+/// Sets every superseded bit in every block header; returns how many blocks
+/// there were.
 fn forge_headers(medium: &dyn Medium) -> u64 {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| bytes[at + n]));
     let mut forged = 0;
@@ -39,7 +39,7 @@ fn forge_headers(medium: &dyn Medium) -> u64 {
 }
 
 #[test]
-fn t4_forged_update_maps_hide_no_row() {
+fn t4_forged_superseded_bits_hide_no_row() {
     for collector in [Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER] {
         let options = || options().collector(collector);
         let db = open(options());
@@ -47,11 +47,11 @@ fn t4_forged_update_maps_hide_no_row() {
         rows.put((0..500).filter(|key| key % 3 == 0));
         let medium = copy_of(&*db.medium());
         let forged = forge_headers(&*medium);
-        assert!(forged > 500 / 16, "{forged} headers");
+        assert!(forged > 500 / 16, "{forged} block headers");
         let db = open(options().on_medium(Arc::clone(&medium)));
         let mut found = Rows::new(&db);
         assert_eq!(found.expected, rows.expected);
-        // Nor does the collector believe them now.
+        // Nor does the collector trust the bits now.
         found.put((0..500).filter(|key| key % 2 == 0));
         settle(&db);
         found.check();
@@ -59,8 +59,9 @@ fn t4_forged_update_maps_hide_no_row() {
     }
 }
 
-/// As published, a bit goes to the medium with each update; a transaction that
-/// is rolled back, or is running when the power goes, leaves none that counts.
+/// As published, a bit goes to the medium with each update. A transaction that
+/// is rolled back, or is running when the power fails, leaves no bit that
+/// counts.
 #[test]
 fn t4_updates_that_did_not_commit_hide_nothing() {
     let options = || options().collector(Collector::TB_COLLECT_EAGER);

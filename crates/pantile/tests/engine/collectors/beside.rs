@@ -1,21 +1,21 @@
-//! What the tests share.
+//! What these tests share.
 
 use pantile::{Collector, Database, Options, Stats};
 
 use crate::collector::rows::{self, collect_until};
 
-/// All that free anything.
+/// Every collector that frees anything.
 pub fn collectors() -> impl Iterator<Item = Collector> {
     let all = pantile_rivals::all().iter().copied().filter(|collector| *collector != Collector::NONE);
     all.inspect(|collector| println!("{collector}"))
 }
 
-/// This collector, as eager as it goes.
+/// This collector, as eager as possible.
 pub fn options(collector: Collector) -> Options {
     rows::options().collector(collector)
 }
 
-/// Lets the collector work until nothing waits: blocks that are not full wait
+/// Lets the collector work until nothing waits. Blocks that are not full wait
 /// until they are.
 pub fn settle(db: &Database) -> Stats {
     collect_until(db, "nothing waits", |stats| {

@@ -1,5 +1,6 @@
-//! How long chains grow beside long readers: the collectors that prune chains
-//! keep what somebody sees, the others keep all since the oldest reader.
+//! How long chains grow beside long readers. Collectors that prune chains keep
+//! what some transaction sees; the others keep every version since the oldest
+//! reader.
 
 use pantile::{Collector, Database, Transaction};
 
@@ -10,8 +11,8 @@ const READERS: u64 = 6;
 const ROUNDS: u64 = 60;
 const HOT: u64 = 10;
 
-/// Readers that began at different times, with so many updates of every hot
-/// row after each; the longest chain there was.
+/// Readers that began at different times, with a number of updates of every hot
+/// row after each; returns the longest chain.
 fn grow(collector: Collector) -> (Database, Rows, Vec<Transaction>, u64) {
     let db = open(options(collector));
     let mut rows = Rows::filled(&db, 0..HOT);
@@ -31,21 +32,22 @@ fn grow(collector: Collector) -> (Database, Rows, Vec<Transaction>, u64) {
     (db, rows, readers, longest)
 }
 
-/// One version for each transaction that runs, the new one and its predecessor
-/// (Steam 4.3); the updating one and who measures run as well.
+/// One version for each running transaction, the new version and its
+/// predecessor (Steam 4.3). The updating transaction and the one that measures
+/// run as well.
 const BOUND: u64 = READERS + 2 + 2;
 
 #[test]
 fn steam_keeps_a_version_for_each_reader() {
     let (db, rows, readers, longest) = grow(pantile_rivals::STEAM);
     assert!(longest <= BOUND, "{longest} versions in a chain");
-    assert!(longest > READERS, "each reader sees a version of its own, and there is the newest");
+    assert!(longest > READERS, "each reader sees a version of its own, besides the newest one");
     drop(readers);
     settle(&db);
     rows.check();
 }
 
-/// HANA does the same in the background: chains are as short some time later.
+/// HANA does the same in the background: some time later, chains are as short.
 #[test]
 fn hana_takes_versions_out_of_the_middle() {
     let (db, rows, readers, _) = grow(pantile_rivals::HANA);
@@ -56,7 +58,7 @@ fn hana_takes_versions_out_of_the_middle() {
     rows.check();
 }
 
-/// Whoever knows a watermark only keeps everything that is younger.
+/// A collector that knows only a watermark keeps everything younger.
 #[test]
 fn others_keep_all_since_the_oldest_reader() {
     for collector in [pantile_rivals::STEAM_WATERMARK, pantile_rivals::HYPER, pantile_rivals::N2DB] {

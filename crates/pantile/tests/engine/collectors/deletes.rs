@@ -1,4 +1,4 @@
-//! T3: what is deleted stays deleted, whoever collects, and whoever collected
+//! T3: what is deleted stays deleted, with any collector now and any collector
 //! before.
 
 use std::path::Path;
@@ -9,8 +9,8 @@ use pantile_testkit::{Random, ScratchDir};
 use super::beside::{collectors, options, settle};
 use crate::collector::rows::{Rows, collect_until, open};
 
-/// Rows are deleted; versions of others take their space, and then there is
-/// nothing left for their tombstones to hide.
+/// Rows are deleted, and versions of others take their space. After that their
+/// tombstones have nothing left to hide.
 #[test]
 fn tombstones_go_in_the_end() {
     for collector in collectors() {
@@ -20,18 +20,19 @@ fn tombstones_go_in_the_end() {
         rows.check_after_crash(options(collector));
         settle(&db);
         rows.check_after_crash(options(collector));
-        // Each reader keeps a version of each row, whoever prunes.
+        // Each reader keeps a version of each row, even if the collector
+        // prunes.
         let mut readers = Vec::new();
         for _ in 0..10 {
             readers.push(db.begin_read().expect("begin"));
             rows.put((0..1_000).filter(|key| key % 10 == 0));
         }
         drop(readers);
-        // As many as are worth a sweep.
+        // Enough of them to be worth a sweep.
         collect_until(&db, "tombstones are gone", |s| s.collector.tombstones_dropped > 256);
         rows.check();
         rows.check_after_crash(options(collector));
-        // Their ids are used again.
+        // Their ids are reused.
         rows.put(0..1_000);
         settle(&db);
         rows.check_after_crash(options(collector));
@@ -49,7 +50,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The same database beside one collector after the other, closed, dropped or
+/// The same database with one collector after another, closed, dropped or
 /// killed in between.
 #[test]
 fn collectors_take_over_from_each_other() {

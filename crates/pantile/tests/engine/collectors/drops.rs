@@ -1,4 +1,4 @@
-//! Tables are dropped while old versions of them wait.
+//! Tables are dropped while old versions of their rows wait.
 
 use super::beside::{collectors, options, settle};
 use crate::collector::rows::{Rows, open};
@@ -10,7 +10,7 @@ fn what_waits_of_a_dropped_table_is_forgotten() {
         let mut kept = Rows::named(&db, "kept");
         kept.put(0..100);
         for round in 0..6u64 {
-            // A reader lets versions wait, of both.
+            // A reader makes versions of both tables wait.
             let reader = (round % 2 == 0).then(|| db.begin_read().expect("begin"));
             let name = format!("dropped {round}");
             let mut rows = Rows::named(&db, &name);
@@ -28,7 +28,7 @@ fn what_waits_of_a_dropped_table_is_forgotten() {
                 drop(reader);
             }
             assert!(db.table(&name).is_err());
-            // Another takes its blocks.
+            // Another table takes its blocks.
             let mut rows = Rows::named(&db, &format!("other {round}"));
             for _ in 0..3 {
                 rows.put(0..100);

@@ -1,4 +1,4 @@
-//! T14: a full medium refuses writers, takes deletes, and has room again.
+//! T14: a full medium refuses writers, accepts deletes, and has room again.
 
 use pantile::{Collector, Database, MediumKind, Options, Result, Table, TableDef, Type, Value};
 

@@ -1,4 +1,4 @@
-//! Space is used again: the same updates for longer take no more of it.
+//! Space is reused: longer runs of the same updates take no more of it.
 
 use pantile::Collector;
 
@@ -8,8 +8,8 @@ use crate::collector::rows::{Rows, open};
 const ROWS: u64 = 200;
 const ROUNDS: u64 = 10;
 
-/// Blocks of the table and bytes of the medium after so many rounds, and after
-/// four times as many.
+/// Blocks of the table and bytes of the medium after a number of rounds, and
+/// after four times that number.
 fn grow(collector: Collector) -> [(u64, u64); 2] {
     let db = open(options(collector));
     let mut rows = Rows::filled(&db, 0..ROWS);
@@ -33,7 +33,7 @@ fn grow(collector: Collector) -> [(u64, u64); 2] {
 fn updates_take_no_more_space_for_longer() {
     for collector in collectors() {
         let [(early, medium_early), (late, medium_late)] = grow(collector);
-        // What one round writes lies in so many blocks.
+        // The number of blocks that one round writes.
         let round = 3 * ROWS / 16;
         assert!(late <= early + round, "{early} blocks have become {late}");
         assert_eq!(medium_early, medium_late);

@@ -58,7 +58,7 @@ fn indexes_agree_with_rows() {
                 db.run(|txn| txn.delete(&table, &[id.into()])).expect("a commit");
                 things.remove(&id);
             } else {
-                // Names wander from row to row.
+                // Names move from row to row.
                 let is_taken = things.iter().any(|(other, (taken, _))| *other != id && *taken == name);
                 let put =
                     db.run(|txn| txn.upsert(&table, &[id.into(), name.into(), size.into()]).map(|_| ()));

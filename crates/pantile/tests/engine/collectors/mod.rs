@@ -1,9 +1,10 @@
-//! Every collector: nothing that somebody may see goes, what nobody sees goes
-//! in the end, and what a database holds does not depend on who collects.
+//! Every collector: no version that a transaction may see is freed, every other
+//! version is freed in the end, and the contents of a database do not depend on
+//! the collector.
 //!
-//! What is particular to TB-Collect is in `collector`, whose table of
-//! known rows is used here. As there, a test that waits for a collector keeps
-//! committing until it sees what it waits for.
+//! Tests of TB-Collect alone are in `collector`, whose table of known rows is
+//! used here. As there, a test that waits for a collector keeps committing
+//! until the expected state is reached.
 
 mod beside;
 mod chains;

@@ -1,4 +1,4 @@
-//! Whole blocks beside a long reader, whose way leads through a hash index.
+//! Whole blocks beside a long reader that walks through a hash index.
 
 use super::beside::{options, settle};
 use crate::collector::rows::{Rows, collect_until, let_epochs_pass, open, seen};

@@ -1,4 +1,5 @@
-//! Long readers of every kind see what they saw, and hold up nothing for ever.
+//! Long readers of every kind keep seeing what they saw, and delay nothing
+//! forever.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use pantile::{Database, Isolation, Transaction, TransactionOptions};
 use super::beside::{collectors, options, settle};
 use crate::collector::rows::{Rows, open, seen};
 
-/// Rows that are written all the time, of so many.
+/// Rows that are rewritten all the time, and the number of all rows.
 const HOT: u64 = 20;
 const ALL: u64 = 100;
 
@@ -27,7 +28,7 @@ fn check(readers: &[(Vec<Transaction>, BTreeMap<u64, u64>)], rows: &Rows) {
     }
 }
 
-/// Beside readers of four ages thousands of versions come and go.
+/// Beside readers of four ages, thousands of versions are written and freed.
 #[test]
 fn long_readers_see_what_they_saw() {
     for collector in collectors() {
@@ -35,7 +36,8 @@ fn long_readers_see_what_they_saw() {
         let mut rows = Rows::filled(&db, 0..ALL);
         let mut all = Vec::new();
         for age in 0..4u64 {
-            // A safe snapshot is older than every running writer: nobody writes now.
+            // A safe snapshot is older than every running writer. No
+            // transaction writes now.
             all.push((readers(&db), rows.expected.clone()));
             for round in 0..30 {
                 rows.put(0..HOT);
@@ -46,7 +48,7 @@ fn long_readers_see_what_they_saw() {
             check(&all, &rows);
         }
         let before = db.stats().collector;
-        // Those in the middle go first.
+        // The readers in the middle end first.
         for at in [1, 2, 0, 0] {
             drop(all.remove(at));
             for _ in 0..10 {

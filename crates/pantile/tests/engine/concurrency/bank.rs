@@ -1,4 +1,5 @@
-//! Money is moved and never made; what one thread has committed another sees.
+//! Money is moved and never created, and what one thread has committed another
+//! sees.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -22,7 +23,7 @@ fn total(bank: &Things, txn: &Transaction) -> Result<i64> {
     Ok(bank.all(txn)?.iter().map(|account| account.2).sum())
 }
 
-/// Moves an amount, some of the time by what was read before.
+/// Moves an amount, in some transactions depending on what was read before.
 fn transfer(bank: &Things, txn: &mut Transaction, rng: &mut Random) -> Result<()> {
     let (from, amount) = (rng.below(ACCOUNTS), rng.below(20) as i64);
     let to = (from + 1 + rng.below(ACCOUNTS - 1)) % ACCOUNTS;
@@ -70,10 +71,10 @@ fn run(bed: Bed, beside: Beside, threads: u64, transfers: u64, seed: u64) {
             while !ends {
                 ends = done.load(Ordering::Relaxed);
                 let safe = bank.db.begin_safe_snapshot().expect("a snapshot");
-                assert_eq!(total(bank, &safe).expect("nothing is in its way"), EACH * ACCOUNTS as i64);
-                assert!(last <= Some(safe.timestamp()), "snapshots do not go back");
+                assert_eq!(total(bank, &safe).expect("no conflict"), EACH * ACCOUNTS as i64);
+                assert!(last <= Some(safe.timestamp()), "snapshots never go back");
                 last = Some(safe.timestamp());
-                safe.commit().expect("nothing is in its way");
+                safe.commit().expect("no conflict");
                 let fresh = bank.db.begin_read().expect("a transaction");
                 match total(bank, &fresh) {
                     Ok(total) => assert_eq!(total, EACH * ACCOUNTS as i64),
@@ -90,7 +91,7 @@ fn run(bed: Bed, beside: Beside, threads: u64, transfers: u64, seed: u64) {
     let db = home.open();
     let bank = Things { table: db.table("things").expect("the table"), db: db.clone() };
     let txn = db.begin().expect("a transaction");
-    assert_eq!(total(&bank, &txn).expect("nobody is in the way"), EACH * ACCOUNTS as i64);
+    assert_eq!(total(&bank, &txn).expect("no conflict"), EACH * ACCOUNTS as i64);
 }
 
 #[test]
@@ -113,29 +114,29 @@ fn transfers_beside_an_eager_collector() {
     check_worth();
 }
 
-/// A safe snapshot is of before every running writer, so the writers can
-/// still commit whatever it has read; a fresh reader comes after them.
+/// A safe snapshot is older than every running writer, so the writers can still
+/// commit whatever it has read. A fresh reader comes after them.
 #[test]
 fn safe_snapshots_leave_no_marks() {
     let bank = bank(&in_memory());
     let mut writer = bank.db.begin().expect("a transaction");
-    bank.resize(&mut writer, 0, EACH + 1).expect("nobody is in the way");
+    bank.resize(&mut writer, 0, EACH + 1).expect("no conflict");
     let safe = bank.db.begin_safe_snapshot().expect("a snapshot");
     assert!(safe.timestamp() < writer.timestamp() && safe.is_read_only());
     assert_eq!(total(&bank, &safe).expect("it does not wait for the writer"), EACH * ACCOUNTS as i64);
-    assert_eq!(bank.size(&safe, 999).expect("nothing is in its way"), None);
-    bank.resize(&mut writer, 1, EACH - 1).expect("the snapshot has left no mark on the row");
+    assert_eq!(bank.size(&safe, 999).expect("no conflict"), None);
+    bank.resize(&mut writer, 1, EACH - 1).expect("the snapshot has left no read mark on the row");
     bank.insert(&mut writer, 999, 0, 0).expect("nor on the gap");
     writer.commit().expect("nor anywhere else");
-    assert_eq!(bank.size(&safe, 0).expect("nothing is in its way"), Some(EACH), "it stays as it was");
+    assert_eq!(bank.size(&safe, 0).expect("no conflict"), Some(EACH), "the snapshot stays as it was");
 
     let mut writer = bank.db.begin().expect("a transaction");
     let fresh = bank.db.begin_read().expect("a transaction");
-    assert_eq!(total(&bank, &fresh).expect("nothing is in its way"), EACH * ACCOUNTS as i64);
-    assert!(is_conflict(&bank.resize(&mut writer, 1, 0).expect_err("the mark of a later reader")));
+    assert_eq!(total(&bank, &fresh).expect("no conflict"), EACH * ACCOUNTS as i64);
+    assert!(is_conflict(&bank.resize(&mut writer, 1, 0).expect_err("the read mark of a later reader")));
 }
 
-/// Who hears of a commit sees it, whichever core he is on.
+/// A thread that learns of a commit sees it, on whichever core it runs.
 #[test]
 fn what_is_told_is_seen() {
     let bank = bank(&in_memory());
@@ -145,23 +146,23 @@ fn what_is_told_is_seen() {
         std::thread::scope(|scope| {
             let bank = &bank;
             let listener = scope.spawn(move || {
-                for told in hear {
+                for size in hear {
                     let mut txn = bank.begin(level);
-                    assert_eq!(bank.size(&txn, 0).expect("nobody is in the way"), Some(told), "{level:?}");
-                    bank.resize(&mut txn, 1, told).expect("nobody is in the way");
-                    txn.commit().expect("nobody is in the way");
-                    answer.send(told).expect("somebody listens");
+                    assert_eq!(bank.size(&txn, 0).expect("no conflict"), Some(size), "{level:?}");
+                    bank.resize(&mut txn, 1, size).expect("no conflict");
+                    txn.commit().expect("no conflict");
+                    answer.send(size).expect("the other thread listens");
                 }
             });
             for n in 0..1_500 {
                 let mut txn = bank.begin(Isolation::Serializable);
-                bank.resize(&mut txn, 0, n).expect("nobody is in the way");
-                let ts = txn.commit().expect("nobody is in the way");
-                tell.send(n).expect("somebody listens");
+                bank.resize(&mut txn, 0, n).expect("no conflict");
+                let ts = txn.commit().expect("no conflict");
+                tell.send(n).expect("the other thread listens");
                 let n = answered.recv().expect("an answer");
                 let txn = bank.db.begin_read().expect("a transaction");
                 assert!(txn.timestamp() > ts);
-                assert_eq!(bank.size(&txn, 1).expect("nobody is in the way"), Some(n));
+                assert_eq!(bank.size(&txn, 1).expect("no conflict"), Some(n));
             }
             drop(tell);
             listener.join().expect("it has heard everything");

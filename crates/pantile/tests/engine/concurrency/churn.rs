@@ -12,7 +12,7 @@ fn short_threads(things: &Things, count: u64) {
                 scope.spawn(move || {
                     things.db.run(|t| things.resize(t, n % 8, n as i64)).expect("it succeeds in the end");
                     let mut txn = things.db.begin().expect("a transaction");
-                    // Whatever becomes of it, it is rolled back.
+                    // Whatever its outcome, it is rolled back.
                     let _ = things.insert(&mut txn, 100 + n % 4, n, 0);
                 });
             }
@@ -20,7 +20,8 @@ fn short_threads(things: &Things, count: u64) {
     }
 }
 
-/// What must not grow, once what waits for cleaning has been cleaned.
+/// The sizes that must not grow, after everything that waits for cleaning has
+/// been cleaned.
 fn held(db: &Database, things: &Things) -> (u64, u64, u64) {
     for _ in 0..100_000 {
         if db.stats().stale_entries == 0 {

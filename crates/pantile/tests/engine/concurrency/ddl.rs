@@ -47,7 +47,8 @@ fn indexes_come_and_go_beside_writers() {
             for _ in 0..12 {
                 let old = db.begin_safe_snapshot().expect("a snapshot");
                 let index = db.create_index(&things.table, by_name()).expect("an index");
-                // Complete at once, for those who began before as well.
+                // The index is complete at once, also for transactions that
+                // began before.
                 assert_eq!(things.indexed(&old, &index).unwrap(), things.all(&old).unwrap(), "older");
                 for _ in 0..5 {
                     let txn = db.begin_read().expect("a transaction");
@@ -103,7 +104,8 @@ fn a_unique_index_is_not_built_over_duplicates() {
     db.run(|t| things.insert(t, 1_000, 0, 0)).expect("there is no such index");
     db.run(|t| things.delete(t, 499).and_then(|_| things.delete(t, 1_000))).unwrap();
 
-    // One that began before, and would be the second with its name.
+    // A transaction that began before, and whose row would be the second with
+    // its name.
     let mut before = db.begin().unwrap();
     things.insert(&mut before, 2_000, 7, 0).unwrap();
     db.create_index(&things.table, unique()).unwrap();
@@ -112,8 +114,9 @@ fn a_unique_index_is_not_built_over_duplicates() {
     assert!(is_duplicate(&db.run(|t| things.insert(t, 3_000, 7, 0)).unwrap_err()));
 }
 
-/// A writer adds a name that is taken while the unique index is being built:
-/// either the index or the writer must fail, at whatever moment they meet.
+/// A writer adds a name that is already taken while the unique index is being
+/// built. Either the index or the writer must fail, at whatever moment they
+/// meet.
 #[test]
 fn a_unique_index_is_built_beside_a_duplicate() {
     let db = in_memory();
@@ -135,7 +138,7 @@ fn a_unique_index_is_built_beside_a_duplicate() {
                 std::thread::sleep(Duration::from_micros(round * 15));
                 let mut txn = things.begin(level);
                 let inserted = things.insert(&mut txn, 9_999, 2_999, 0);
-                // It commits only after the index is there.
+                // It commits only after the index exists.
                 end.recv().unwrap();
                 inserted.and_then(|()| txn.commit())
             });
@@ -191,7 +194,7 @@ fn tables_come_and_go_beside_writers() {
             let begun = txn.insert(&table, &[10_000u64.into(), 0u64.into(), 0i64.into()]);
             std::thread::sleep(Duration::from_micros(200));
             db.drop_table("things").expect("it is there");
-            begun.expect("nobody else has this key");
+            begun.expect("the key is free");
             assert!(matches!(txn.commit(), Err(Error::TableDropped(_))), "it has written to it");
             let txn = db.begin().expect("a transaction");
             assert!(matches!(txn.get(&table, &[0u64.into()]), Err(Error::TableDropped(_))));

@@ -1,5 +1,5 @@
-//! Transactions of many threads: unique keys, indexes, waiting, definitions
-//! that change beside them, and what one thread tells another.
+//! Transactions of many threads: unique keys, indexes, waiting, concurrent
+//! changes of definitions, and messages from one thread to another.
 
 mod bank;
 mod churn;

@@ -5,7 +5,7 @@ use pantile::{IndexDef, Range, Result, Transaction};
 use super::table::{Thing, Things, thing};
 use crate::support::{LEVELS, in_memory, is_duplicate};
 
-/// All rows, found in every way there is.
+/// All rows, found in every possible way.
 fn seen(things: &Things, txn: &Transaction) -> Result<Vec<Thing>> {
     let all = things.all(txn)?;
     let mut backward: Vec<Thing> =
@@ -39,7 +39,7 @@ fn update_after_insert_after_delete() -> Result<()> {
         assert!(is_duplicate(&things.insert(&mut txn, 9, 11, 0).unwrap_err()), "its own name");
         assert_eq!(seen(&things, &txn)?, [(0, 10, 0), (1, 11, 5), (2, 12, 0)]);
         assert!(things.resize(&mut txn, 1, 6)?);
-        // Names go round.
+        // Each row takes the name of another.
         assert!(things.rename(&mut txn, 1, 99)?);
         assert!(things.rename(&mut txn, 0, 11)?);
         assert!(things.rename(&mut txn, 1, 10)?);
@@ -66,7 +66,7 @@ fn update_after_insert_after_delete() -> Result<()> {
         let check = db.begin()?;
         assert_eq!(seen(&things, &check)?, full);
         drop(check);
-        // Back to how it was, with what comes and goes in between.
+        // Restores the rows, with others inserted and deleted in between.
         let mut txn = things.begin(level);
         for id in 0..3 {
             things.delete(&mut txn, id)?;
@@ -82,8 +82,8 @@ fn update_after_insert_after_delete() -> Result<()> {
     Ok(())
 }
 
-/// Moving a name away and giving it to another row leaves no mark that keeps
-/// later writers out.
+/// Moving a name away and giving it to another row leaves no read mark that
+/// blocks later writers.
 #[test]
 fn rows_stay_writable() -> Result<()> {
     let db = in_memory();

@@ -36,9 +36,9 @@ impl Things {
     pub fn fill(&self, things: impl Iterator<Item = Thing>) {
         let mut txn = self.db.begin().expect("a transaction");
         for (id, name, size) in things {
-            self.insert(&mut txn, id, name, size).expect("nobody is in the way");
+            self.insert(&mut txn, id, name, size).expect("no conflict");
         }
-        txn.commit().expect("nobody is in the way");
+        txn.commit().expect("no conflict");
     }
 
     pub fn insert(&self, txn: &mut Transaction, id: u64, name: u64, size: i64) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Waiting for others, not for ever, and what conflicts are called.
+//! Waiting for other transactions, deadlocks, and the kinds of conflicts.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use pantile::{Conflict, Error, IndexDef, Isolation, Result};
 use super::table::Things;
 use crate::support::{abort_at, in_memory, wait_at};
 
-const LONG: Duration = Duration::from_secs(20);
+/// Longer than any wait in these tests.
+const LONG: Duration = Duration::from_secs(600);
 
 fn two_things() -> Things {
     let things = Things::new(&in_memory(), &[IndexDef::unique("by_name", ["name"])]);
@@ -39,7 +40,7 @@ fn conflicts_say_which() {
         let mut other = db.begin_with(wait_at(level, Duration::from_millis(20))).unwrap();
         assert_eq!(conflict(things.resize(&mut other, 0, 2)), Conflict::TimedOut);
     }
-    // A reader waits only for those older than itself.
+    // A reader waits only for older transactions.
     let old = db.begin_with(wait_at(Isolation::Serializable, LONG)).unwrap();
     let mut holder = db.begin().unwrap();
     things.resize(&mut holder, 1, 1).unwrap();
@@ -92,7 +93,7 @@ fn waiting_ends_with_the_other() {
                 } else {
                     holder.rollback();
                 }
-                waiter.join().unwrap().expect("nobody is in the way any more");
+                waiter.join().unwrap().expect("no conflict any more");
             });
             let after = things.db.run(|t| things.size(t, 0)).unwrap().unwrap();
             assert_eq!(after, before + if commits { 11 } else { 1 });
@@ -125,5 +126,5 @@ fn deadlocks_are_found() {
             }
         }
     }
-    assert!(found >= 60, "each time there was a circle");
+    assert!(found >= 60, "each round had a circle");
 }

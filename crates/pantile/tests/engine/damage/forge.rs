@@ -34,7 +34,7 @@ pub struct Forge {
     changed: Vec<Range<usize>>,
 }
 
-/// What is left of the operations.
+/// The rest of the operations.
 struct Tape<'t>(&'t [u8]);
 
 impl Tape<'_> {
@@ -60,8 +60,8 @@ impl Forge {
         Self { dir, file, parts: parts(&sound), now: sound.clone(), sound, changed: Vec::new() }
     }
 
-    /// Does the operations and looks at what has become of the file. Tells
-    /// whether it can be read.
+    /// Does the operations and then reads the file in every way. Returns
+    /// whether the file can be read.
     pub fn run(&mut self, operations: &[u8]) -> bool {
         let mut tape = Tape(operations);
         let mut len = self.sound.len();

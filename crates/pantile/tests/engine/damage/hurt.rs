@@ -6,13 +6,13 @@ use super::layout::{CHUNK, What};
 use super::subject::Subject;
 use pantile_testkit::Random;
 
-/// Bytes that are not what they were.
+/// Bytes that have changed.
 #[derive(Clone, Debug)]
 pub struct Hurt {
     pub name: String,
-    /// Offsets, and what is there now.
+    /// Offsets, and the bytes that are there now.
     pub edits: Vec<(usize, Vec<u8>)>,
-    /// The file's length now.
+    /// The present length of the file.
     pub len: usize,
 }
 
@@ -39,7 +39,7 @@ impl Hurt {
         Self::new(subject, format!("{len} bytes at {a} and {b} swapped"), vec![(a, bytes(b)), (b, bytes(a))])
     }
 
-    /// A file with something before it.
+    /// A file with some bytes inserted before it.
     fn shifted(subject: &Subject, by: usize) -> Self {
         let mut bytes = vec![0x5a; by];
         bytes.extend_from_slice(&subject.data[..subject.data.len() - by]);
@@ -60,12 +60,13 @@ impl Hurt {
     }
 }
 
-/// A bit of something that has a meaning, each kind with equal chance, or now
-/// and then of anything.
+/// A bit of something that has a meaning, each kind with equal chance, or from
+/// time to time any bit.
 pub fn any_bit(subject: &Subject, random: &mut Random) -> Hurt {
     let bit = random.below(8) as u8;
     if random.below(8) == 0 {
-        // Near something, or the long stretches of nothing would take all.
+        // Near something that has a meaning, or most hits would be in long
+        // stretches of zeros.
         let part = &subject.parts[random.below(subject.parts.len() as u64) as usize];
         let at = part.bytes.start + random.below(4096) as usize;
         return Hurt::bit(subject, at.min(subject.data.len() - 1), bit);
@@ -75,7 +76,7 @@ pub fn any_bit(subject: &Subject, random: &mut Random) -> Hurt {
         What::Record,
         What::ChunkHeader,
         What::Descriptor,
-        What::FrozenMark,
+        What::FrozenFlag,
         What::Content,
         What::Content,
         What::Content,
@@ -91,8 +92,8 @@ pub fn any_bit(subject: &Subject, random: &mut Random) -> Hurt {
     }
 }
 
-/// A part whose bytes are others and whose checksum fits nevertheless: what
-/// only a bug or a forger leaves.
+/// A part with changed bytes and a checksum that fits nevertheless, as only a
+/// bug or a forger leaves it.
 pub fn any_forgery(subject: &Subject, random: &mut Random) -> Hurt {
     let mut bytes = subject.data.clone();
     let mut edits = Vec::new();
@@ -114,7 +115,7 @@ pub fn any_forgery(subject: &Subject, random: &mut Random) -> Hurt {
     Hurt::new(subject, name, edits)
 }
 
-/// What devices and people do to files, other than flipping bits.
+/// What devices and people do to files, besides flipping bits.
 pub fn any_other(subject: &Subject, random: &mut Random) -> Hurt {
     let mut pick = |align: usize| {
         let part = &subject.parts[random.below(subject.parts.len() as u64) as usize];

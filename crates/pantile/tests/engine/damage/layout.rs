@@ -1,5 +1,5 @@
-//! Where things lie in a data file, read from its bytes after
-//! `docs/format.md` and nothing else, and checksums made to fit again.
+//! Where things lie in a data file, read from its bytes according to
+//! `docs/format.md` alone, and checksums that are made to fit again.
 
 use std::ops::Range;
 
@@ -16,16 +16,16 @@ pub enum What {
     Record,
     ChunkHeader,
     Descriptor,
-    FrozenMark,
+    FrozenFlag,
     Content,
 }
 
-/// Bytes that mean something.
+/// Bytes that have a meaning.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub what: What,
     pub bytes: Range<usize>,
-    /// What its checksum is seeded with.
+    /// The seed of its checksum.
     seed: u64,
 }
 
@@ -50,8 +50,8 @@ fn content_sum(seed: u64, offset: usize, content: &[u8]) -> u32 {
     sum((head ^ (head >> 32)).wrapping_add(number(&content[16..20])), &content[24..])
 }
 
-/// The parts of a data file. Those of which a checksum does not fit are
-/// skipped, and so is everything that would be found by them.
+/// The parts of a data file. A part with a wrong checksum is skipped, and so is
+/// everything that is found through it.
 pub fn parts(data: &[u8]) -> Vec<Part> {
     let mut parts = Vec::new();
     if data.len() < CHUNK {
@@ -64,7 +64,7 @@ pub fn parts(data: &[u8]) -> Vec<Part> {
         let len = len.saturating_add(number(&data[at + 56..at + 64]).saturating_mul(8)).saturating_add(72);
         let is_there = number(&data[at..at + 8]) != 0 && len <= RECORD_BYTES as u64 - 8;
         if is_there {
-            // The high half of the checksum means nothing.
+            // The high half of the checksum has no meaning.
             parts.push(Part { what: What::Record, bytes: at..at + len as usize + 4, seed: identity });
         }
     }
@@ -79,7 +79,7 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
     if !entry_fits(&data[at..], seed) {
         return;
     }
-    // One entry, and zeros that must be there.
+    // One entry, and the zeros that must follow it.
     parts.push(Part { what: What::ChunkHeader, bytes: at..at + 64, seed });
     let field = |n: usize| number(&data[at + 8 + 4 * n..][..4]) as usize;
     let (stride, slots, block_bytes, blocks) = (field(0), field(1), field(2), field(3));
@@ -92,7 +92,7 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
         parts.push(Part { what: What::Descriptor, bytes: line..line + 32, seed });
         let (mark, mark_seed) = (line + 32, !(identity ^ (line as u64 + 32)));
         if entry_fits(&data[mark..], mark_seed) {
-            parts.push(Part { what: What::FrozenMark, bytes: mark..mark + 32, seed: mark_seed });
+            parts.push(Part { what: What::FrozenFlag, bytes: mark..mark + 32, seed: mark_seed });
         }
         let seed = identity.rotate_left(17) ^ !number(&data[line..line + 8]);
         for slot in 0..slots {
@@ -108,9 +108,9 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
 }
 
 impl Part {
-    /// Makes the checksum fit what the bytes have become. Of tuples only the
-    /// low 17 bits are left: there is room for 2^40, and memory is taken for
-    /// as many as there seem to be.
+    /// Makes the checksum fit the changed bytes. Of tuple ids only the low 17
+    /// bits are kept: ids may go up to 2^40, and recovery takes memory for as
+    /// many tuples as there seem to be.
     pub fn seal(&self, data: &mut [u8]) {
         let bytes = &mut data[self.bytes.clone()];
         let len = bytes.len();
@@ -123,14 +123,14 @@ impl Part {
                 let sum = sum(self.seed, &bytes[..len - 4]);
                 bytes[len - 4..].copy_from_slice(&sum.to_le_bytes());
             }
-            What::ChunkHeader | What::Descriptor | What::FrozenMark => {
+            What::ChunkHeader | What::Descriptor | What::FrozenFlag => {
                 let sum = u64::from(sum(self.seed, &bytes[..24])) | 3 << 62;
                 bytes[24..32].copy_from_slice(&sum.to_le_bytes());
             }
             What::Content => {
                 bytes[10] &= 1;
                 bytes[11..13].fill(0);
-                // The length is what the part was found by.
+                // The part was found by its length.
                 bytes[16..19].copy_from_slice(&((len - 24) as u32).to_le_bytes()[..3]);
                 let sum = content_sum(self.seed, self.bytes.start, bytes);
                 bytes[20..24].copy_from_slice(&sum.to_le_bytes());

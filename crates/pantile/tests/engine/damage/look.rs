@@ -1,16 +1,16 @@
-//! Reading a database whatever it holds.
+//! Reading a database, whatever it holds.
 
 use std::path::Path;
 
 use pantile::{CheckOptions, Database, Error, Options, Range, Result, Row, Value, check, inspect};
 use pantile_media::ViewMedium;
 
-/// Looks at the data file in a directory in every way there is: `check`,
-/// `inspect`, recovery, and every value by every index. Tells whether it can
-/// be read.
+/// Reads the data file in a directory in every possible way: `check`,
+/// `inspect`, recovery, and every value by every index. Returns whether the
+/// file can be read.
 ///
 /// # Panics
-/// If `check` finds nothing and it cannot be read.
+/// If `check` finds nothing and the file cannot be read.
 pub fn at_file(dir: &Path) -> bool {
     let options = CheckOptions::new().threads(1);
     let checked = check(dir, &options);
@@ -25,11 +25,11 @@ pub fn at_file(dir: &Path) -> bool {
     }
 }
 
-/// Opens what is in a data file, which stays as it is.
+/// Opens a copy of what is in a data file; the file stays as it is.
 pub fn open(dir: &Path) -> Result<Database> {
     let view = ViewMedium::open(dir, &|_, _| {}).expect("a view");
     if !view.file_len().is_multiple_of(2 << 20) {
-        // As the file medium would.
+        // As the file medium does.
         return Err(Error::NotADatabase { path: dir.to_owned(), detail: "truncated".into() });
     }
     Options::new().on_medium(view).recovery_threads(1).streams(1).open(dir)

@@ -1,9 +1,10 @@
-//! Damaged files: whatever bit flips, whatever sector is lost or written to
-//! the wrong place, `check` and recovery either say so or it makes no
-//! difference; no wrong row is ever read, nothing panics, nothing hangs (T16).
+//! Damaged files. Whatever bit flips, and whatever sector is lost or written to
+//! the wrong place, either `check` and recovery report it or it makes no
+//! difference. No wrong row is ever read, nothing panics, nothing hangs (T16).
 //!
-//! `PANTILE_FLIPS`, `PANTILE_DAMAGES` and `PANTILE_FORGERIES` try more of each, `PANTILE_FLIP_SEED` other ones, `PANTILE_DAMAGE_THREADS` says on how
-//! many threads. `docs/testing.md`, "Damage", says what is allowed.
+//! `PANTILE_FLIPS`, `PANTILE_DAMAGES` and `PANTILE_FORGERIES` try more of each,
+//! `PANTILE_FLIP_SEED` others, and `PANTILE_DAMAGE_THREADS` sets the number of
+//! threads. `docs/testing.md`, "Damage", says what is allowed.
 
 mod forge;
 mod hurt;
@@ -21,25 +22,27 @@ use std::time::{Duration, Instant};
 
 use hurt::{Hurt, any_bit, any_forgery, any_other};
 use layout::What;
-use pantile::{CheckOptions, CheckReport, Error, Result, check, inspect};
+use pantile::tools::CheckReport;
+use pantile::{CheckOptions, Error, Result, check, inspect};
 use pantile_testkit::{Random, ScratchDir, from_env, mix};
 use subject::Subject;
 
-/// Longest that looking at one damaged file may take.
-const LIMIT: Duration = Duration::from_secs(120);
+/// The longest that reading one damaged file may take.
+const LIMIT: Duration = Duration::from_secs(600);
 
-/// What became of a damaged file.
+/// The outcome of a damage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Outcome {
-    /// All rows are read as they were, and `check` has nothing to say.
+    /// All rows are read as they were, and `check` reports nothing.
     Unnoticed,
-    /// The same, and `check` says something.
+    /// All rows are read as they were, and `check` reports something.
     Harmless,
-    /// Opening refuses, and `check` says why.
+    /// Opening refuses, and `check` reports why.
     Refused,
     /// Transactions above the durable watermark are missing as a whole.
     Lost,
-    /// Descriptors, or everything, are gone without a trace: "Known limits" in `docs/design.md`.
+    /// Descriptors, or all bytes, are gone without a trace: "Known limits" in
+    /// `docs/design.md`.
     Limit,
 }
 
@@ -93,8 +96,8 @@ impl<'s> Bench<'s> {
         self.judge(hurt, &checked, read)
     }
 
-    /// Nothing of what a forger has written makes anything panic. What it
-    /// says may well be read.
+    /// Nothing that a forger has written causes a panic. Its rows may well be
+    /// read.
     fn try_forgery(&self, hurt: &Hurt) -> Outcome {
         self.hurt(hurt);
         let outcome = if look::at_file(self.path()) { Outcome::Harmless } else { Outcome::Refused };
@@ -102,7 +105,7 @@ impl<'s> Bench<'s> {
         outcome
     }
 
-    /// What opening the database as it is now would give to its users.
+    /// The rows that a user would get from the database as it is now.
     fn read(&self) -> Result<BTreeMap<(usize, u64), (u64, String)>> {
         let db = look::open(self.path())?;
         subject::read(&db)
@@ -129,14 +132,15 @@ impl<'s> Bench<'s> {
                 assert!(!is_sound, "it cannot be opened, and check finds nothing");
                 Outcome::Refused
             }
-            // The catalog has lost its blocks, or the file everything.
+            // The catalog has lost its blocks, or the file all of its bytes.
             Err(Error::UnknownTable(_)) if self.is_beyond_limits(hurt) => Outcome::Limit,
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// Whether whole words of a line that must be there are gone, and nothing
-    /// says so because the database was not closed; or the file is empty.
+    /// Whether whole words of a line that must be there are gone, and no record
+    /// says so because the database was not closed; or whether the file is
+    /// empty.
     fn is_beyond_limits(&self, hurt: &Hurt) -> bool {
         let is_bit = matches!(&hurt.edits[..], [(_, bytes)] if bytes.len() == 1);
         let is_line = |what: What| matches!(what, What::Descriptor | What::ChunkHeader);
@@ -145,12 +149,12 @@ impl<'s> Bench<'s> {
         hurt.len == 0 || !self.subject.closed && !is_bit && touches_lines
     }
 
-    /// What must become of one flipped bit.
+    /// The allowed outcome of one flipped bit.
     fn expect_of_bit(&self, hurt: &Hurt, outcome: Outcome) {
         let touched = self.subject.parts.iter().find(|part| hurt.touches(self.subject, &part.bytes));
         let Some(part) = touched else {
             let is_harmless = matches!(outcome, Outcome::Unnoticed | Outcome::Harmless);
-            assert!(is_harmless, "a bit that means nothing: {outcome:?}");
+            assert!(is_harmless, "a bit without a meaning: {outcome:?}");
             return;
         };
         match part.what {
@@ -161,10 +165,10 @@ impl<'s> Bench<'s> {
     }
 }
 
-/// What a thread is at, and since when.
+/// What a thread is doing, and since when.
 type Watch = Mutex<Option<(String, Instant)>>;
 
-/// Tries many damages on several threads, each as often as the rest.
+/// Tries many kinds of damage on several threads, each kind equally often.
 fn campaign(name: &str, count: u64, one: impl Fn(&Bench<'_>, &mut Random) -> Outcome + Sync) {
     let seed = from_env("PANTILE_FLIP_SEED", 5);
     println!("PANTILE_FLIP_SEED={seed}, {count} {name}");
@@ -202,7 +206,7 @@ fn campaign(name: &str, count: u64, one: impl Fn(&Bench<'_>, &mut Random) -> Out
     assert_eq!(outcomes.values().sum::<u64>(), count);
 }
 
-/// Nothing that is found in a file may keep anyone for ever.
+/// Nothing in a file may make a reader hang.
 fn watch_over(watches: &[Watch], done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         for watch in watches {
@@ -216,7 +220,7 @@ fn watch_over(watches: &[Watch], done: &AtomicBool) {
     }
 }
 
-/// Says which damage a panic belongs to.
+/// Names the damage that a panic belongs to.
 struct Note(String);
 
 impl Drop for Note {
@@ -256,8 +260,8 @@ fn forged_bytes_are_refused_or_read_and_nothing_panics() {
     });
 }
 
-/// The only copy of an old row must be missed when it rots, however lately
-/// a collector has made it: what it was made from may be gone.
+/// When the only copy of an old row rots, it must be missed, however recently a
+/// collector has made it: the original may be gone.
 #[test]
 fn copies_made_by_a_collector_are_missed() {
     let first = from_env("PANTILE_FLIP_SEED", 5);
@@ -275,7 +279,7 @@ fn copies_made_by_a_collector_are_missed() {
     assert!(tried > 0, "nothing was moved");
 }
 
-/// What the fuzzer has found worth keeping.
+/// Inputs that the fuzzer found worth keeping.
 #[test]
 fn the_corpus_of_files_makes_nothing_panic() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/open_file");
@@ -292,7 +296,7 @@ fn the_corpus_of_files_makes_nothing_panic() {
     assert!(readable > 0 && readable < files.len(), "{readable} of {} can be read", files.len());
 }
 
-/// The subjects are what they are meant to be.
+/// Checks that the subjects have the intended properties.
 #[test]
 fn subjects_are_sound_and_have_everything() {
     let has = |subject: &Subject, what: What| subject.parts.iter().any(|part| part.what == what);
@@ -308,7 +312,7 @@ fn subjects_are_sound_and_have_everything() {
         assert_eq!(bench.read().expect("read"), subject.rows, "{}", subject.name);
         let contents = subject.parts.iter().filter(|part| part.what == What::Content).count() as u64;
         assert!(contents >= report.contents, "{}: {contents} {report:#?}", subject.name);
-        assert!(subject.name != "frozen" || has(&subject, What::FrozenMark));
+        assert!(subject.name != "frozen" || has(&subject, What::FrozenFlag));
         assert!(!["closed", "killed", "holes"].contains(&subject.name) || report.values_out_of_line > 0);
     }
 }

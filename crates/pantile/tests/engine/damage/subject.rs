@@ -1,25 +1,25 @@
-//! Databases to be damaged, and what may be read from them after.
+//! Databases to be damaged, and the rows that may be read from them afterwards.
 //!
-//! Every row carries the number of the transaction that wrote it, so that
-//! from what is read one can tell which transactions are missing.
+//! Every row carries the number of the transaction that wrote it, so that the
+//! rows that are read show which transactions are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile::{
     CheckOptions, Database, Durability, GcOptions, IndexDef, Options, Range, Result, Row, Table, TableDef,
     Type, Value, inspect,
 };
-use pantile_testkit::{Random, ScratchDir};
+use pantile_testkit::{Patience, Random, ScratchDir};
 
 use super::layout::{Part, parts};
 
 /// Table and key.
 type Name = (usize, u64);
 
-/// A row: the transaction that wrote it, and everything else in words.
+/// A row: the transaction that wrote it, and the other columns as text.
 type Written = (u64, String);
 
 /// What a transaction did.
@@ -28,7 +28,7 @@ struct Done {
     writes: BTreeMap<Name, Option<Written>>,
 }
 
-/// A database, as a data file, with everything that was ever committed to it.
+/// A database as a data file, with everything that was ever committed to it.
 pub struct Subject {
     pub name: &'static str,
     pub data: Vec<u8>,
@@ -56,7 +56,7 @@ fn definitions() -> [TableDef; 3] {
     ]
 }
 
-/// Fills a database and keeps note.
+/// Fills a database and records what was committed.
 struct Writer {
     random: Random,
     done: Vec<Done>,
@@ -74,20 +74,20 @@ impl Writer {
         let mut txn = db.begin().expect("a transaction");
         for _ in 0..1 + self.random.below(3) {
             let name = (self.random.below(2) as usize, self.random.below(40));
-            // Some rows stay as they were at first.
+            // Some rows keep their first version.
             if writes.contains_key(&name) || (name.1 >= 30 && number > 30) {
                 continue;
             }
             let row = (self.random.below(5) > 0).then(|| self.put(&mut txn, tables, name, number));
-            // To delete what is not there is to write nothing.
+            // Deleting a missing row writes nothing.
             let is_written =
-                row.is_some() || txn.delete(&tables[name.0], &[name.1.into()]).expect("nobody is in the way");
+                row.is_some() || txn.delete(&tables[name.0], &[name.1.into()]).expect("no conflict");
             if is_written {
                 writes.insert(name, row);
             }
         }
         let id = self.random.below(3);
-        txn.upsert(&tables[2], &[id.into(), number.into()]).expect("nobody is in the way");
+        txn.upsert(&tables[2], &[id.into(), number.into()]).expect("no conflict");
         writes.insert((2, id), Some((number, String::new())));
         let timestamp = txn.commit().expect("the commit").get();
         self.done.push(Done { timestamp, writes });
@@ -102,7 +102,7 @@ impl Writer {
     ) -> Written {
         let (table, id) = name;
         if table == 0 {
-            txn.upsert(&tables[0], &[id.into(), number.into()]).expect("nobody is in the way");
+            txn.upsert(&tables[0], &[id.into(), number.into()]).expect("no conflict");
             return (number, String::new());
         }
         let tag = format!("{id} by {number}");
@@ -112,7 +112,7 @@ impl Writer {
         let data = vec![(number ^ id) as u8; len as usize];
         let value = tag.as_deref().map_or(Value::Null, Value::Str);
         let row = [id.into(), number.into(), value, Value::Bytes(&data)];
-        txn.upsert(&tables[1], &row).expect("nobody is in the way");
+        txn.upsert(&tables[1], &row).expect("no conflict");
         (number, words(tag.as_deref(), &data))
     }
 }
@@ -130,7 +130,7 @@ fn tables(db: &Database, make: bool) -> [Table; 3] {
     })
 }
 
-/// Blocks of a few contents, reclaimed as soon as may be.
+/// Blocks of a few contents, reclaimed as early as possible.
 fn eager(options: Options) -> Options {
     let gc =
         GcOptions { theta: 0.5, queue_share: 0.0, epoch: Duration::from_micros(300), ..GcOptions::default() };
@@ -138,7 +138,7 @@ fn eager(options: Options) -> Options {
 }
 
 impl Subject {
-    /// Closed, as one leaves it who has used it for a while.
+    /// Closed after ordinary use.
     pub fn closed() -> Self {
         let dir = ScratchDir::new();
         let path = dir.path().join("db");
@@ -170,7 +170,8 @@ impl Subject {
         Self::read("killed", &copy, writer)
     }
 
-    /// Killed while blocks were frozen, which a reader keeps from going.
+    /// Killed while blocks were frozen and a reader kept them from being
+    /// released.
     pub fn frozen() -> Self {
         let dir = ScratchDir::new();
         let path = dir.path().join("db");
@@ -178,7 +179,7 @@ impl Subject {
         let db = open(eager(Options::new()).streams(1), &path);
         let tables = tables(&db, true);
         (0..100).for_each(|_| writer.commit(&db, &tables));
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let patience = Patience::new();
         loop {
             let reader = db.begin_read().expect("begin");
             (0..400).for_each(|_| writer.commit(&db, &tables));
@@ -188,22 +189,22 @@ impl Subject {
             if seen.tables.iter().any(|table| table.frozen > 0) {
                 return Self::read("frozen", &copy, writer);
             }
-            assert!(Instant::now() < deadline, "no block was ever frozen");
+            patience.check(|| "no block was ever frozen".into());
         }
     }
 
-    /// Killed while a collector moved rows that seldom change.
+    /// Killed while a collector moved rows that rarely change.
     pub fn moving(seed: u64) -> Self {
         let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(seed, false);
         let db = open(eager(Options::new()).streams(1), &path);
         let tables = tables(&db, true);
-        let deadline = Instant::now() + Duration::from_secs(60);
-        // Not before the first copies, and then at any moment.
+        let patience = Patience::new();
+        // Not before the first copies, and at any moment after that.
         while db.stats().collector.survivors_relocated < 40 + seed % 97 {
             writer.commit(&db, &tables);
-            assert!(Instant::now() < deadline, "nothing was moved");
+            patience.check(|| "nothing was moved".into());
         }
         (0..seed % 31).for_each(|_| writer.commit(&db, &tables));
         Self::read("moving", &copy(&path, dir.path()), writer)
@@ -217,10 +218,10 @@ impl Subject {
         for life in 0..2 {
             let db = open(eager(Options::new()).streams(2), &path);
             let tables = tables(&db, life == 0);
-            let deadline = Instant::now() + Duration::from_secs(60);
+            let patience = Patience::new();
             while db.stats().collector.blocks_reclaimed < 40 {
                 (0..50).for_each(|_| writer.commit(&db, &tables));
-                assert!(Instant::now() < deadline, "nothing was reclaimed");
+                patience.check(|| "nothing was reclaimed".into());
             }
             drop(tables);
             db.close().expect("close");
@@ -232,7 +233,7 @@ impl Subject {
         let seen = inspect(path, &CheckOptions::new()).expect("inspect");
         let record = seen.records.iter().find(|record| record.is_used).expect("a state record");
         let data = fs::read(path.join("pantile.data")).expect("read");
-        // What was written ahead of use is not of interest.
+        // What was written ahead of use does not matter here.
         let used = data.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1).next_multiple_of(2 << 20);
         let data = data[..used].to_vec();
         let watermark = if record.closed { u64::MAX } else { record.durable_watermark };
@@ -241,13 +242,15 @@ impl Subject {
         Self { name, parts: parts(&data), data, closed: record.closed, watermark, done: writer.done, rows }
     }
 
-    /// Why what was read is not what may be read, if so. Otherwise how many
-    /// transactions above the durable watermark are missing from it.
+    /// An error if the rows that were read are not allowed. Otherwise the
+    /// number of transactions above the durable watermark that are missing from
+    /// the rows.
     pub fn judge(&self, read: &BTreeMap<Name, Written>) -> std::result::Result<usize, String> {
         if *read == self.rows {
             return Ok(0);
         }
-        // Whatever wrote to a row after what is read there is missing.
+        // Every transaction that wrote a row after the version that was read is
+        // missing.
         let mut missing = BTreeSet::new();
         let names: BTreeSet<&Name> = read.keys().chain(self.rows.keys()).collect();
         for name in names {
@@ -295,7 +298,7 @@ fn copy(path: &Path, beside: &Path) -> PathBuf {
     to
 }
 
-/// Everything in a database; by every index the same.
+/// All rows of a database; every index gives the same.
 pub fn read(db: &Database) -> Result<BTreeMap<Name, Written>> {
     let txn = db.begin_read()?;
     let mut rows = BTreeMap::new();

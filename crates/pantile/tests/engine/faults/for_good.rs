@@ -1,21 +1,24 @@
 //! A medium that fails for good (EIO, a failed sync) at any operation: no
-//! commit after that, reads go on, and nothing that was acknowledged is lost.
+//! commit succeeds after that, reads continue, and nothing that was
+//! acknowledged is lost.
 
-use pantile::{Database, Error, SimulatedTime};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error};
 use pantile_media::MediumExt;
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
 use super::script::{State, open, reopened, script, seen};
 
-/// What is acknowledged, and what it would be with the transaction in which
-/// the medium failed.
+/// The acknowledged state, and the state that would include the transaction in
+/// which the medium failed.
 struct Progress {
     acknowledged: State,
     perhaps: Option<State>,
 }
 
-/// A reader that begins in the middle, with `reads`, sees the same until the end.
+/// A reader that begins in the middle, with `reads`, and sees the same until
+/// the end.
 fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime, reads: bool) -> Progress {
     let mut progress = Progress { acknowledged: State::default(), perhaps: None };
     let mut reader = None;
@@ -25,12 +28,12 @@ fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime
             && n == 20
             && let Ok(table) = db.table("t")
         {
-            let txn = db.begin_read().expect("reads go on");
-            let before = seen(&txn, &table).expect("reads go on");
+            let txn = db.begin_read().expect("reads still work");
+            let before = seen(&txn, &table).expect("reads still work");
             reader = Some((txn, table, before));
         }
         let state = &progress.acknowledged;
-        // It needs something that could not be made.
+        // It needs something that could not be created.
         if had_failed && !state.allows(&step) {
             continue;
         }
@@ -49,7 +52,7 @@ fn work_until_it_fails(db: &Database, medium: &FaultMedium, time: &SimulatedTime
         }
     }
     if let Some((txn, table, before)) = reader {
-        assert_eq!(seen(&txn, &table).expect("reads go on"), before);
+        assert_eq!(seen(&txn, &table).expect("reads still work"), before);
     }
     progress
 }
@@ -62,8 +65,8 @@ fn fails_at(operation: Operation, nth: u64, reads: bool) -> bool {
     match open(medium.clone(), &time) {
         Ok(db) => {
             progress = work_until_it_fails(&db, &medium, &time, reads);
-            assert_eq!(State::of(&db).expect("reads go on"), progress.acknowledged);
-            let safe = db.begin_safe_snapshot().expect("reads go on");
+            assert_eq!(State::of(&db).expect("reads still work"), progress.acknowledged);
+            let safe = db.begin_safe_snapshot().expect("reads still work");
             drop(safe);
             db.stats();
             let outcome = db.close();

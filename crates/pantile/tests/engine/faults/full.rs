@@ -1,7 +1,8 @@
 //! No space, or a system that refuses, at any operation that may meet it:
-//! nothing is changed, reads and deletes go on, and later everything does.
+//! nothing is changed, reads and deletes continue, and later all operations do.
 
-use pantile::{Database, Error, Medium, SimulatedTime};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, Medium};
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
@@ -20,8 +21,8 @@ fn is_clear(error: Error, how: How) {
     }
 }
 
-/// One operation fails; whoever tries again has success. Tells whether it has
-/// failed, and how long the medium is in the end.
+/// One operation fails, and succeeds when it is tried again. Returns whether it
+/// failed, and the length of the medium in the end.
 fn once(operation: Operation, nth: u64, how: How) -> (bool, u64) {
     let (medium, time) = (faulty(operation, nth, how), SimulatedTime::default());
     let db = open(medium.clone(), &time).or_else(|error| {
@@ -34,7 +35,7 @@ fn once(operation: Operation, nth: u64, how: How) -> (bool, u64) {
         if let Err(error) = state.perform(&db, &step, &time) {
             assert!(medium.has_struck(), "{step:?}: {error}");
             is_clear(error, how);
-            assert_eq!(State::of(&db).expect("reads go on"), state, "{step:?}");
+            assert_eq!(State::of(&db).expect("reads still work"), state, "{step:?}");
             state.perform(&db, &step, &time).expect("the second time");
         }
         state = state.after(&step);
@@ -44,7 +45,7 @@ fn once(operation: Operation, nth: u64, how: How) -> (bool, u64) {
     (medium.has_struck(), len)
 }
 
-/// From one operation on there is no space, until there is some again.
+/// From one operation on there is no space, until some is free again.
 fn for_long(operation: Operation, nth: u64) -> bool {
     let how = How::FullForLong;
     let (medium, time) = (faulty(operation, nth, how), SimulatedTime::default());
@@ -66,7 +67,7 @@ fn for_long(operation: Operation, nth: u64) -> bool {
                 assert!(medium.has_struck(), "{step:?}: {error}");
                 assert!(!step.is_delete(), "{step:?}: {error}");
                 is_clear(error, how);
-                assert_eq!(State::of(&db).expect("reads go on"), state, "{step:?}");
+                assert_eq!(State::of(&db).expect("reads still work"), state, "{step:?}");
             }
         }
     }
@@ -102,10 +103,11 @@ fn refused_once() {
     }
 }
 
-/// A chunk that the system would not take back was lost until the next opening.
+/// Regression: a chunk that the system would not take back was lost until the
+/// next opening.
 #[test]
 fn a_refused_discard_loses_no_space() {
     let lens = [1, u64::MAX].map(|nth| once(Operation::Discard, nth, How::Refused));
-    assert_eq!([lens[0].0, lens[1].0], [true, false], "the fault is there to compare with none");
+    assert_eq!([lens[0].0, lens[1].0], [true, false], "the first run has the fault and the second has none");
     assert_eq!(lens[0].1, lens[1].1);
 }

@@ -1,9 +1,9 @@
-//! Faults of the medium, one after the other: each operation of
-//! a small workload, and each of opening, fails once in some run.
+//! Faults of the medium, one after another: each operation of a small workload,
+//! and each operation of opening, fails once in some run.
 //!
-//! Runs are in one thread under simulated time, so that the n-th operation is
-//! the same each time. Each has a thread of its own, so that one that hangs is
-//! named. Processes without memory are in `tests/processes`.
+//! Each run is in one thread under simulated time, so that the n-th operation
+//! is always the same. Each run has a thread of its own, so that a run that
+//! hangs is named. Processes that run out of memory are in `tests/processes`.
 
 mod for_good;
 mod full;

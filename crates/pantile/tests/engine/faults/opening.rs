@@ -1,14 +1,16 @@
 //! Faults while a database is opened and recovered: a clear error, and the
 //! next opening finds everything.
 
-use pantile::{Error, SimulatedTime};
+use pantile::Error;
+use pantile::lab::SimulatedTime;
 use pantile_media::MediumExt;
 use pantile_testkit::cut::{Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation, fails, run_cases};
 
 use super::script::{State, open, reopened, script};
 
-/// What a power cut leaves after so many steps (`None`: of no database), as far as it is durable.
+/// What is durable after a power cut that follows this many steps (`None`:
+/// there is no database).
 fn left_behind(steps: Option<usize>, keep: Keep) -> (Image, State, SimulatedTime) {
     let Some(steps) = steps else { return Default::default() };
     let (medium, time) = (FaultMedium::new(&Image::default(), None), SimulatedTime::default());
@@ -37,9 +39,9 @@ fn fails_at(operation: Operation, nth: u64, how: How, steps: Option<usize>) -> b
                 How::Refused => fails!(Err::<(), _>(error), Error::Io { .. }, "the system will not"),
                 _ => fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room"),
             },
-            // What is put off until later can fail, too.
+            // Work that is deferred can fail, too.
             Ok(db) => {
-                assert_eq!(State::of(&db).expect("reads go on"), state);
+                assert_eq!(State::of(&db).expect("reads still work"), state);
                 let outcome = db.close();
                 assert_eq!(outcome.is_err(), medium.is_failed(), "{outcome:?}");
             }
@@ -76,7 +78,8 @@ fn a_new_database() {
 #[test]
 fn after_a_power_cut() {
     let all = script().len();
-    // Beside dropped tables, half-emptied blocks and discarded chunks, and once more at the end.
+    // With dropped tables, half-emptied blocks and discarded chunks, and once
+    // more at the end.
     for steps in [3, 12, 16, 30, all] {
         assert!(each(Some(steps)) > 2);
     }

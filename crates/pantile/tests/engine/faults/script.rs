@@ -1,12 +1,14 @@
-//! What is done while a fault happens, and what must be there afterwards.
+//! The steps during which a fault happens, and the state that must be there
+//! afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile::lab::SimulatedTime;
 use pantile::{
-    Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, Result, SimulatedTime, Table, TableDef,
-    Transaction, Type, Value,
+    Database, GcOptions, IndexDef, Medium, Options, Pacing, Range, Result, Table, TableDef, Transaction,
+    Type, Value,
 };
 use pantile_testkit::cut::{CutKind, CutMedium, Image};
 
@@ -20,7 +22,7 @@ pub enum Step {
     /// Rows by id, number and length, inserted or updated.
     Put(&'static str, Vec<(u32, u8, usize)>),
     Delete(&'static str, Vec<u32>),
-    /// So many commits of nothing, in which the collector goes on.
+    /// This many empty commits, in which the collector continues its work.
     Idle(u32),
 }
 
@@ -33,7 +35,7 @@ impl Step {
         }
     }
 
-    /// Whether it frees space and takes none but for tombstones.
+    /// Whether it frees space and takes none except for tombstones.
     pub fn is_delete(&self) -> bool {
         matches!(self, Step::Drop(_) | Step::Delete(..))
     }
@@ -74,9 +76,9 @@ fn of_sizes(sizes: [usize; 8]) -> Vec<Step> {
     (0..).zip(sizes).map(|(id, size)| Step::Put("u", vec![(id, 1, size)])).collect()
 }
 
-/// Everything that writes: tables and indexes come and go, rows grow and
-/// shrink, values lie out of line, chunks become empty, are given back to the
-/// system and taken again.
+/// Everything that writes: tables and indexes are created and dropped, rows
+/// grow and shrink, values lie out of line, and chunks become empty, are given
+/// back to the system and are taken again.
 pub fn script() -> Vec<Step> {
     let updates = |from: u8, to: u8| (from..to).map(|n| Step::Put("t", vec![(u32::from(n % 3), n, 20)]));
     let mut steps = vec![Step::Create("t"), Step::Put("t", (0..4).map(|id| (id, 0, 20)).collect())];
@@ -97,7 +99,7 @@ pub fn script() -> Vec<Step> {
 }
 
 impl State {
-    /// Whether a step would change anything, and can.
+    /// Whether a step is possible and would change anything.
     pub fn allows(&self, step: &Step) -> bool {
         let rows = self.0.get(step.table());
         match step {
@@ -109,7 +111,7 @@ impl State {
         }
     }
 
-    /// What is there after a step.
+    /// The state after a step.
     #[must_use]
     pub fn after(&self, step: &Step) -> Self {
         let mut after = self.clone();
@@ -132,7 +134,7 @@ impl State {
     /// Does a step.
     ///
     /// # Errors
-    /// Those of the database; then nothing may have been done.
+    /// Those of the database. The step must then have changed nothing.
     pub fn perform(&self, db: &Database, step: &Step, time: &SimulatedTime) -> Result<()> {
         time.advance(Duration::from_micros(300));
         if let Step::Create(name) = step {
@@ -221,8 +223,8 @@ fn rows_of(db: &Database, table: &Table) -> Result<Rows> {
     Ok(found)
 }
 
-/// Opens what a medium durably holds: one of these states, in which the
-/// database goes on and closes.
+/// Opens what a medium durably holds. It must be one of these states, in which
+/// the database continues and closes.
 pub fn reopened(image: &Image, time: &SimulatedTime, allowed: &[&State]) {
     let db = open(CutMedium::new(image, CutKind::Memory, None), time).expect("what is durable opens");
     let found = State::of(&db).expect("readable");
@@ -232,7 +234,7 @@ pub fn reopened(image: &Image, time: &SimulatedTime, allowed: &[&State]) {
     db.close().expect("close");
 }
 
-/// Commits that need space: a table, and rows of sizes that nothing else has.
+/// Commits that need space: a table, and rows of sizes that no other row has.
 pub fn goes_on(db: &Database, state: &State, time: &SimulatedTime) -> State {
     let mut state = state.clone();
     let steps = [Step::Create("u"), Step::Put("u", vec![(50, 9, 10_000), (51, 9, 80_000)])];

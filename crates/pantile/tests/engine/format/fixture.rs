@@ -1,5 +1,5 @@
-//! The database that is stored as an example of the format: how it is made,
-//! and what must be read from it.
+//! The database that is stored as an example of the format: how it is made, and
+//! which rows must be read from it.
 
 use pantile::{Database, Decimal, IndexDef, Options, Range, Result, TableDef, Type, Value};
 
@@ -64,7 +64,7 @@ pub fn counts() -> [(&'static str, i64); 3] {
     [("changed", 40), ("deleted and back", 2), ("steady", 1)]
 }
 
-/// Makes the database: three times opened, so that blocks are taken up again.
+/// Makes the database. It is opened three times, so that blocks are resumed.
 pub fn make(path: &std::path::Path) -> Result<()> {
     let open = || Options::new().streams(1).open(path);
     let db = open()?;
@@ -88,7 +88,7 @@ pub fn make(path: &std::path::Path) -> Result<()> {
         db.run(|txn| txn.update(&counters, &["changed".into()], &[(1, n.into())]))?;
     }
     db.run(|txn| {
-        // Moves every key of the secondary indexes, and back below.
+        // Moves every key of the secondary indexes; it is moved back below.
         txn.update(&all, &[1u8.into()], &[(17, "for a while".into()), (3, 5u8.into())])?;
         txn.delete(&counters, &["deleted and back".into()])?;
         txn.delete(&counters, &["deleted".into()])
@@ -108,7 +108,8 @@ pub fn make(path: &std::path::Path) -> Result<()> {
     db.close()
 }
 
-/// Whether exactly the expected rows are there, by every index; if not, what is wrong.
+/// Checks that exactly the expected rows are there, by every index; otherwise
+/// returns what is wrong.
 pub fn compare(db: &Database) -> Result<Option<&'static str>> {
     if db.tables() != ["counters", "everything"] {
         return Ok(Some("the tables"));

@@ -1,15 +1,15 @@
 //! A data file without its zeros.
 //!
 //! A number of 8 bytes, the length of the data file, and then records: offset
-//! (8 bytes), length (4 bytes), and a byte that is 0 if as many bytes follow,
-//! or 1 if one byte follows that stands for all of them. Little-endian.
+//! (8 bytes), length (4 bytes), and a byte. The byte is 0 if that many bytes
+//! follow, or 1 if one byte follows that is repeated. Little-endian.
 
 use std::ops::Range;
 
 /// Shorter gaps and repetitions are not worth a record.
 const LEAST: usize = 32;
 
-/// A data file, whole, and which of its bytes are not zero.
+/// A whole data file, and which of its bytes are not zero.
 pub struct ImageFile {
     pub bytes: Vec<u8>,
     pub ranges: Vec<Range<usize>>,

@@ -79,8 +79,9 @@ fn a_database_of_today_has_the_same_format() {
     let of_today = std::fs::read(place.path().join("pantile.data")).expect("read");
     let stored = decode(STORED).bytes;
     assert_eq!(of_today[..16], stored[..16], "another version");
-    // Which lines are written follows from the format, what is in them also
-    // from time and chance: the stored bytes and today's have the same shape.
+    // The format determines which lines are written. What is in them also
+    // depends on time and chance. So the stored bytes and today's have the same
+    // shape.
     let used = |bytes: &[u8]| -> Vec<usize> {
         let lines = bytes.chunks(64).enumerate().skip((2 << 20) / 64);
         lines.filter(|(_, line)| line.iter().any(|b| *b != 0)).map(|(n, _)| n).collect()
@@ -88,7 +89,7 @@ fn a_database_of_today_has_the_same_format() {
     assert_eq!(used(&of_today), used(&stored));
 }
 
-/// What became of a flipped bit.
+/// The outcome of a flipped bit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Outcome {
     Harmless,
@@ -116,7 +117,7 @@ fn no_flipped_bit_leads_to_a_wrong_row() {
     let mut random = Random::new(seed, 0);
     let mut outcomes = BTreeMap::new();
     let mut try_bit = |at: usize, bit: u8| *outcomes.entry(outcome(&stored, at, bit)).or_insert(0) += 1;
-    // The superblock whole, or nearly: 40 bytes of it are not zero.
+    // The superblock whole, or nearly so: 40 bytes of it are not zero.
     for bit in 0..512 / 4 {
         try_bit(bit / 2, (bit % 2 * 4 + random.below(4) as usize) as u8);
     }

@@ -1,5 +1,5 @@
-//! Transactions whose every operation commits on its own: nothing is kept
-//! apart, and what is said to be rolled back stays.
+//! Transactions in which every operation commits on its own: they are not
+//! isolated, and what they roll back stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
@@ -39,7 +39,7 @@ pub fn kinds(bed: Bed, seed: u64) -> BTreeSet<AnomalyKind> {
     check.run(&History::merge(clients.into_iter().map(|c| c.0))).kinds()
 }
 
-/// The order in which the values of each key were really installed.
+/// The order in which the values of each key were actually installed.
 fn real_order(clients: &[(Vec<Txn>, Vec<Install>)]) -> BTreeMap<u64, Vec<u64>> {
     let mut installed: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
     for (transactions, installs) in clients {

@@ -1,9 +1,10 @@
 //! Clients that record what their transactions read and write.
 //!
-//! Histories know keys and values. Keys below [`NAMED`] are the primary keys
-//! of one table, which can also be scanned by a copy of the key in a secondary
-//! index. Keys from there on are the keys of another table's unique secondary
-//! index: rows come and go and move from one key to another under them.
+//! Histories consist of keys and values. Keys below [`NAMED`] are the primary
+//! keys of one table, which can also be scanned by a copy of the key in a
+//! secondary index. The keys from [`NAMED`] on are the keys of another table's
+//! unique secondary index: rows are inserted and deleted, and move from one key
+//! to another.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -23,8 +24,6 @@ use crate::support::{is_conflict, is_duplicate};
 pub const ITEMS: u64 = 0;
 /// The first key of the second table.
 pub const NAMED: u64 = 1000;
-/// No run takes longer, however busy the machine is.
-const LONGEST: Duration = Duration::from_secs(2);
 /// Keys of each table.
 const KEYS: u64 = 7;
 
@@ -38,7 +37,7 @@ pub struct Load {
     pub tables: &'static [u64],
 }
 
-/// What happened.
+/// What a run recorded.
 pub struct Recorded {
     pub history: History,
     /// Transactions that read safe snapshots.
@@ -104,8 +103,8 @@ impl Store {
                     |row: Result<pantile::Row<'_>>| row.and_then(|r| Ok((r.get(2)?, r.get(0)?, r.get(1)?)));
                 let rows = txn.scan(table, Range::all()).and_then(|rows| rows.map(key).collect());
                 let indexed = txn.scan_index(index, Range::all()).and_then(|rows| rows.map(key).collect());
-                let mut rows: Vec<(u64, u64, u64)> = rows.expect("nobody is in the way");
-                let indexed: Vec<(u64, u64, u64)> = indexed.expect("nobody is in the way");
+                let mut rows: Vec<(u64, u64, u64)> = rows.expect("no conflict");
+                let indexed: Vec<(u64, u64, u64)> = indexed.expect("no conflict");
                 rows.sort_unstable();
                 assert_eq!(rows, indexed, "{}", table.name());
                 assert!(rows.windows(2).all(|two| two[0].0 < two[1].0), "keys are unique: {rows:?}");
@@ -156,9 +155,6 @@ pub fn record(store: &Store, load: Load, seed: u64, origin: Instant) -> Recorded
                 scope.spawn(move || {
                     start.wait();
                     for _ in 0..load.transactions {
-                        if origin.elapsed() > LONGEST {
-                            break;
-                        }
                         client.transaction();
                     }
                     client
@@ -189,7 +185,7 @@ struct Client {
 }
 
 impl Client {
-    /// Runs a transaction, and again if others were in its way.
+    /// Runs a transaction, and runs it again after conflicts.
     fn transaction(&mut self) {
         let policy =
             *self.rng.pick(&[ConflictPolicy::Abort, ConflictPolicy::Wait(Duration::from_millis(100))]);
@@ -210,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Whether it ended as it wanted to.
+    /// Whether it ended as intended.
     fn attempt(&mut self, options: TransactionOptions, level: Isolation) -> bool {
         let id = self.recorder.begin();
         self.added.clear();
@@ -224,7 +220,7 @@ impl Client {
         for _ in 0..steps {
             if let Err(error) = self.step(&mut txn) {
                 assert!(is_conflict(&error) || is_duplicate(&error), "{error}");
-                assert!(!self.safe.contains(&id), "nobody stands in the way of a safe snapshot: {error}");
+                assert!(!self.safe.contains(&id), "a safe snapshot meets no conflict: {error}");
                 drop(txn);
                 self.recorder.abort();
                 return !is_conflict(&error);
@@ -266,9 +262,9 @@ impl Client {
                 }
                 self.recorder.write(key, value);
             }
-            // Adding a row and deleting it again writes nothing, whereas the
-            // history would have a tombstone, which at the timestamp of a
-            // late commit would hide what others have added meanwhile.
+            // Adding a row and deleting it again writes nothing. The history
+            // would have a tombstone, which at the timestamp of a late commit
+            // would hide what others have added meanwhile.
             75.. if txn.isolation() != Isolation::Serializable && self.added.contains(&key) => {}
             _ if base == 0 => match txn.delete(&self.store.items, &[key.into()])? {
                 true => self.recorder.delete(key),
@@ -305,8 +301,8 @@ impl Client {
         Ok(())
     }
 
-    /// Changes the row if it still has the name; beside read-committed
-    /// transactions it may have got another.
+    /// Changes the row if it still has the name. Beside read-committed
+    /// transactions, it may have another name by now.
     fn change_named(
         &self,
         txn: &mut Transaction,

@@ -1,5 +1,5 @@
-//! The order of timestamps is a serial order: running the transactions again
-//! in that order, one after the other, gives every read what it got.
+//! The order of timestamps is a serial order: if the transactions run again in
+//! that order, one after another, every read gets the same result.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use pantile_history::{Op, Outcome, Txn};
 
 use super::client::Recorded;
 
-/// Checks the reads of serializable transactions and safe snapshots; what
-/// others write takes effect when they commit.
+/// Checks the reads of serializable transactions and safe snapshots. The writes
+/// of other transactions take effect when they commit.
 pub fn by_timestamp(recorded: &Recorded) {
     let mut order: Vec<(u64, &Txn)> = recorded
         .history
@@ -19,7 +19,8 @@ pub fn by_timestamp(recorded: &Recorded) {
             _ => None,
         })
         .collect();
-    // A safe snapshot may be of a writer's timestamp, and then shows what it wrote.
+    // A safe snapshot may have a writer's timestamp, and then shows what the
+    // writer wrote.
     order.sort_by_key(|(ts, txn)| (*ts, recorded.safe.contains(&txn.id)));
     let mut state = BTreeMap::new();
     for (ts, txn) in order {

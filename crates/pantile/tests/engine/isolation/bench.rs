@@ -68,7 +68,7 @@ impl Bench {
             rows.iter()
                 .try_for_each(|(id, v)| t.upsert(&self.table, &[(*id).into(), (*v).into()]).map(|_| ()))
         };
-        self.db.run(fill).expect("nobody else is there");
+        self.db.run(fill).expect("no other transaction runs");
     }
 
     /// The transactions of a scenario, begun in the order that is tried.
@@ -90,7 +90,7 @@ impl Bench {
         let txn = self.db.begin().expect("a transaction");
         txn.scan(&self.table, Range::all())
             .and_then(|rows| rows.map(|r| r.and_then(|r| Ok((r.get(0)?, r.get(1)?)))).collect())
-            .expect("nobody stands in the way")
+            .expect("no conflict")
     }
 }
 

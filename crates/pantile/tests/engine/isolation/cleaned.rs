@@ -1,15 +1,14 @@
-//! What the cleaner takes from the indexes stays written, for transactions
-//! that began before it was. Time is simulated, so that the cleaner comes when
-//! it is to.
+//! What the cleaner removes from the indexes still counts as written for
+//! transactions that began before the removal. Time is simulated, so that the
+//! cleaner runs at a known moment.
 //!
 //! Found by the simulator (seed 18, on file, tb-collect): an older writer put a
 //! row where a younger one had deleted its own, once the entry had gone.
 
 use std::time::Duration;
 
-use pantile::{
-    Database, Error, IndexDef, MediumKind, Options, Result, SimulatedTime, Table, TableDef, Transaction, Type,
-};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, IndexDef, MediumKind, Options, Result, Table, TableDef, Transaction, Type};
 
 struct Cleaned {
     db: Database,
@@ -18,7 +17,7 @@ struct Cleaned {
 }
 
 impl Cleaned {
-    /// With an index that checks are made in, or one that none are made in.
+    /// With an index that is used for checks, or with one that is not.
     fn new(index: IndexDef) -> Self {
         let time = SimulatedTime::default();
         let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
@@ -32,7 +31,7 @@ impl Cleaned {
         self.db.run(|txn| txn.upsert(&self.table, &[id.into(), code.into()])).expect("a commit");
     }
 
-    /// Lets the cleaner do what it can beside a transaction that stays.
+    /// Lets the cleaner do what it can beside a running transaction.
     fn clean(&self) {
         for _ in 0..500 {
             self.time.advance(Duration::from_millis(50));
@@ -40,7 +39,7 @@ impl Cleaned {
         }
     }
 
-    /// What becomes of a transaction that began before what `meanwhile` did.
+    /// The outcome of a transaction that began before what `meanwhile` did.
     fn older(
         &self,
         meanwhile: impl FnOnce(&Self),

@@ -91,9 +91,9 @@ pub fn read_only(b: &Bench) -> Outcome {
     Ok(missed && b.rows() == [(1, -11), (2, 40)])
 }
 
-/// Beside serializable writers a safe snapshot sees what was before both, and
-/// stands in nobody's way, whereas a fresh read-only transaction makes the
-/// older writer run again.
+/// Beside serializable writers, a safe snapshot sees the state before both and
+/// causes no conflict. A fresh read-only transaction makes the older writer run
+/// again.
 #[test]
 fn safe_snapshot_avoids_the_read_only_anomaly() {
     for fresh in [false, true] {
@@ -106,7 +106,11 @@ fn safe_snapshot_avoids_the_read_only_anomaly() {
         let read = |id: u32| report.get(&b.table, &[id.into()]).unwrap().unwrap().get::<i64>(1).unwrap();
         assert_eq!((read(1), read(2)), (10, if fresh { 40 } else { 20 }));
         let written = withdrawal.write(1, -11);
-        assert_eq!(written.is_ok(), !fresh, "the fresh reader's mark is in the way, {written:?}");
+        assert_eq!(
+            written.is_ok(),
+            !fresh,
+            "the fresh reader's read mark makes the writer conflict, {written:?}"
+        );
         if !fresh {
             withdrawal.commit().unwrap();
             assert_eq!((read(1), read(2)), (10, 20), "the snapshot stays as it is");
@@ -129,7 +133,7 @@ fn one_moment() {
     }
 }
 
-/// Levels are a matter of each transaction, and said by it.
+/// Each transaction has its own level, and reports it.
 #[test]
 fn levels_are_named() {
     let db = in_memory();

@@ -72,11 +72,11 @@ pub fn absent_index_key(b: &Bench) -> Outcome {
     Ok(absent && b.rows().len() == 4)
 }
 
-/// The same with keys that were there once, some of them not long ago.
+/// The same with keys that existed before, some of them not long ago.
 pub fn deleted_key(b: &Bench) -> Outcome {
     b.fill(&[(3, 30), (4, 40)]);
     for id in [3u32, 4] {
-        b.db.run(|t| t.delete(&b.table, &[id.into()])).expect("nobody else is there");
+        b.db.run(|t| t.delete(&b.table, &[id.into()])).expect("no other transaction runs");
     }
     absent_key(b)
 }
@@ -95,7 +95,7 @@ pub fn limit(b: &Bench) -> Outcome {
     Ok(empty && b.rows().len() == 4)
 }
 
-/// A cycle of three: each finds absent what the next inserts.
+/// A cycle of three: each transaction finds absent what the next one inserts.
 pub fn three(b: &Bench) -> Outcome {
     let mut actors: [_; 3] = b.begin();
     let mut absent = true;

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Outcome};
 
-/// Two transactions write both rows, each first one: both rows must end up
+/// Two transactions write both rows, each row 1 first. Both rows must end up
 /// with the same writer.
 pub fn g0(b: &Bench) -> Outcome {
     let [mut one, mut two] = b.begin();
@@ -52,8 +52,8 @@ pub fn g1c(b: &Bench) -> Outcome {
     Ok(by_one == Some(22) && by_two == Some(11))
 }
 
-/// What a transaction wrote is seen in one row and afterwards no longer in
-/// another, although nobody overwrote it there for the reader.
+/// What a transaction wrote is seen in one row and later no longer in another,
+/// although no transaction that the reader sees overwrote it there.
 pub fn otv(b: &Bench) -> Outcome {
     let [mut one, mut two, three] = b.begin();
     one.write(1, 11)?;

@@ -23,8 +23,8 @@ fn run(bed: Bed, first_seed: u64, count: u64, steps: u64) {
     }
 }
 
-/// The same beside a collector that frees blocks every few steps, and readers
-/// that stay open for long.
+/// The same beside a collector that frees blocks every few steps, and beside
+/// long readers.
 fn run_eager(bed: Bed, first_seed: u64, count: u64, steps: u64) {
     run_collecting(|seed| Home::new(bed).eager(seed), first_seed, count, steps);
 }
@@ -93,7 +93,7 @@ fn model_beside_an_eager_collector_on_nvm() {
     run_eager(Bed::Nvm, 701, 1, 1_500);
 }
 
-/// What the fuzzer has found worth keeping.
+/// Inputs that the fuzzer found worth keeping.
 #[test]
 fn the_corpus_of_operations() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/operations");

@@ -32,7 +32,7 @@ enum Keep {
     Fail,
 }
 
-/// What a write must come to.
+/// The expected outcome of a write.
 #[derive(Debug, PartialEq)]
 enum Want {
     Done(bool),
@@ -88,7 +88,7 @@ impl Runner {
         }
     }
 
-    /// Conflicts are the only excuse, and only beside others.
+    /// Only conflicts are an excuse, and only beside other transactions.
     fn refused(&self, n: usize, error: &Error, what: &dyn std::fmt::Debug) {
         let open = &self.open[n];
         assert!(is_conflict(error), "{what:?}: {error}");
@@ -200,7 +200,7 @@ impl Runner {
         }
     }
 
-    /// What the write must come to, and what it makes of the row, if anything.
+    /// The expected outcome of the write, and the row that it leaves, if any.
     fn expect(
         &self,
         open: &Open,
@@ -228,7 +228,7 @@ impl Runner {
         }
     }
 
-    /// A write reads its row, and the keys that are to be unique.
+    /// A write reads its row, and the keys that must be unique.
     fn note_reads(
         &mut self,
         n: usize,
@@ -270,7 +270,7 @@ fn key_of(table: usize, write: &Write) -> Key {
     }
 }
 
-/// The engine's part: whether there was a row, and for locks which.
+/// The engine's part: whether the row existed, and which row for locks.
 fn perform(
     txn: &mut Transaction,
     handle: &pantile::Table,
@@ -317,7 +317,7 @@ fn perform(
     done.map(|done| (done, None))
 }
 
-/// Asked for by [`Transaction::get_by_index`].
+/// The query of [`Transaction::get_by_index`].
 fn is_point(shape: &Shape, range: &Span) -> bool {
     range.limit == Some(1)
         && !range.reverse

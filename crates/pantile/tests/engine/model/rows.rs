@@ -8,7 +8,7 @@ use super::tape::Decisions;
 
 use pantile::{Decimal, Error, IndexDef, Row, TableDef, Type, Value};
 
-/// A value that is owned and ordered as keys are: NULL first.
+/// An owned value that is ordered as keys are: NULL first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Val {
     Null,
@@ -74,6 +74,7 @@ impl Val {
             Value::Str(v) => Val::Str(v.to_owned()),
             Value::Bytes(v) => Val::Bytes(v.to_vec()),
             Value::Timestamp(v) => Val::Time(v),
+            other => panic!("no column of the model holds {other:?}"),
         }
     }
 }
@@ -99,7 +100,7 @@ pub struct Layout {
     columns: usize,
 }
 
-/// The index that comes and goes while transactions run.
+/// The index that is created and dropped while transactions run.
 pub const EXTRA: Shape = Shape { name: "extra", columns: &[4, 2], unique: false };
 
 pub const LAYOUTS: [Layout; 3] = [
@@ -129,7 +130,7 @@ pub const LAYOUTS: [Layout; 3] = [
     },
 ];
 
-/// The table whose rows are long.
+/// The table with long rows.
 pub const LARGE: usize = 2;
 
 pub fn definitions() -> [TableDef; 3] {
@@ -172,7 +173,7 @@ impl Layout {
         pick(row, self.key)
     }
 
-    /// A random value for a column; few different ones, so that keys meet.
+    /// A random value for a column; there are only a few, so that keys collide.
     pub fn random(&self, column: usize, rng: &mut Decisions) -> Val {
         match (self.name, column) {
             ("narrow", 0) => Val::UInt(*rng.pick(&[0, 1, 2, 7, u64::from(u32::MAX)])),
@@ -210,7 +211,8 @@ impl Layout {
         self.key.iter().map(|&c| self.random(c, rng)).collect()
     }
 
-    /// The first part of a key of these columns, maybe all of it, maybe nothing.
+    /// The first part of a key of these columns: all of it, some of it, or
+    /// nothing.
     pub fn random_prefix(&self, columns: &[usize], rng: &mut Decisions) -> Key {
         let len = if rng.percent(5) { 0 } else { 1 + rng.index(columns.len()) };
         columns[..len].iter().map(|&c| self.random(c, rng)).collect()
@@ -224,7 +226,8 @@ impl Layout {
         }
     }
 
-    /// Rows that the row takes in the hidden table of values out of line.
+    /// The number of rows that the row takes in the hidden table of out-of-line
+    /// values.
     pub fn pieces(&self, row: &[Val]) -> u64 {
         match (&row[1], self.name) {
             (Val::Bytes(body), "large") if body.len() > 60_000 => body.len().div_ceil(60_000) as u64,
@@ -232,7 +235,7 @@ impl Layout {
         }
     }
 
-    /// What a row of the database says.
+    /// The row of the model that equals a row of the database.
     pub fn read(&self, row: &Row<'_>) -> Result<Vec<Val>, Error> {
         assert_eq!(row.len(), self.columns);
         (0..self.columns).map(|column| self.read_column(row, column)).collect()

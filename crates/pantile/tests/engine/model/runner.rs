@@ -11,10 +11,10 @@ use super::state::{Model, Own, Query, Seen, Span};
 use super::tape::Decisions;
 use crate::support::{LEVELS, PULSE, abort_at, is_conflict, let_collect};
 
-/// Transactions open at once.
+/// The most transactions that are open at once.
 const MOST_OPEN: usize = 6;
 
-/// Long readers open at once.
+/// The most long readers that are open at once.
 const MOST_LONG: usize = 3;
 
 /// What collectors have done, over all openings.
@@ -53,14 +53,14 @@ pub struct Open {
     pub saves: Vec<(Savepoint, Rc<Own>)>,
     pub dead: Vec<Savepoint>,
     pub seen: Vec<Seen>,
-    /// No other has run beside it, so nothing may stand in its way.
+    /// No other transaction has run beside it, so it must not meet a conflict.
     pub alone: bool,
-    /// An index was made meanwhile, so that its commit may meet conflicts.
+    /// An index was created meanwhile, so its commit may meet conflicts.
     pub indexed: bool,
 }
 
 impl Open {
-    /// Where it reads.
+    /// The timestamp at which it reads.
     pub fn view(&self) -> u64 {
         match self.txn.isolation() {
             Isolation::ReadCommitted if self.access != Access::Safe => u64::MAX,
@@ -68,7 +68,7 @@ impl Open {
         }
     }
 
-    /// Where it looks for others that have a unique key.
+    /// The timestamp at which it looks for other rows with a unique key.
     pub fn unique_view(&self) -> u64 {
         if self.is_serializable() { self.view() } else { u64::MAX }
     }
@@ -84,16 +84,17 @@ pub struct Runner {
     pub open: Vec<Open>,
     pub tables: Vec<Table>,
     pub extra: Option<Index>,
-    /// Readers that stay while collectors work, and what they have asked.
+    /// Readers that stay while collectors work, and the queries that they have
+    /// made.
     long: Vec<(Open, Vec<Query>)>,
-    /// For commits that let the collector work, if it is to.
+    /// For commits that let the collector work, if it should.
     pulse: Option<Table>,
     collected: Collected,
     db: Option<Database>,
     home: Home,
-    /// Rows of the catalog.
+    /// Number of rows in the catalog.
     defined: u64,
-    /// What committed transactions have seen, and where.
+    /// What committed transactions have seen, and at which timestamp.
     settled: Vec<(String, u64, Seen)>,
     commits: u64,
     reopened: u64,
@@ -121,13 +122,13 @@ impl Runner {
         }
     }
 
-    /// Takes its decisions from these bytes rather than at random.
+    /// Takes its decisions from these bytes instead of at random.
     pub fn deciding_by(mut self, bytes: &[u8]) -> Self {
         self.rng = Decisions::of_bytes(bytes);
         self
     }
 
-    /// Lets the collector work now and then, beside long readers.
+    /// Lets the collector work from time to time, beside long readers.
     pub fn collecting(mut self) -> Self {
         let def = TableDef::new(PULSE).column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
         let pulse = self.db().create_table(def).expect("a table");
@@ -153,7 +154,7 @@ impl Runner {
             _ if self.open.is_empty() => self.begin(),
             dice => {
                 let n = self.rng.index(self.open.len());
-                // Reports stay open for long.
+                // Reports stay open for a long time.
                 let ends = self.open[n].access == Access::ReadWrite || self.rng.percent(15);
                 match dice {
                     130..230 if ends => self.commit(n),
@@ -183,7 +184,7 @@ impl Runner {
         }
     }
 
-    /// Time for the collector, some of it without writers, which hold up the
+    /// Gives the collector time, some of it without writers, which delay the
     /// durable watermark, and without old readers, which keep survivors.
     fn let_collect(&mut self) {
         let quiet = self.rng.below(100);
@@ -229,15 +230,15 @@ impl Runner {
         self.long.push((open, Vec::new()));
     }
 
-    /// Asks what the reader has asked before and something new, and all of a
-    /// table now and then.
+    /// Repeats a query that the reader has made before and makes a new one, and
+    /// from time to time reads a whole table.
     fn check_long(&mut self, n: usize) {
         self.open.iter_mut().for_each(|o| o.alone = false);
         let new = if self.rng.percent(30) { self.whole_table() } else { self.random_query() };
         self.long[n].1.push(new);
         let (open, queries) = &self.long[n];
         for query in queries.iter().rev().take(12) {
-            // An index that has been dropped since is not kept up.
+            // An index that has been dropped since is not maintained.
             if matches!(query, Query::Scan { index: Some(index), .. }
                 if index.name == EXTRA.name && self.extra.is_none())
             {
@@ -259,7 +260,7 @@ impl Runner {
         Query::Scan { table: self.rng.index(LAYOUTS.len()), index: None, range: Span::prefix(Vec::new()) }
     }
 
-    /// Takes note of what the collector has done in this opening.
+    /// Records what the collector has done in this opening.
     fn note_collected(&mut self) {
         let stats = self.db().stats().collector;
         self.collected += Collected {
@@ -293,7 +294,10 @@ impl Runner {
             let writers = self.open.iter().filter(|o| o.access == Access::ReadWrite && o.is_serializable());
             writers.for_each(|writer| assert!(txn.timestamp() < writer.txn.timestamp()));
         } else {
-            assert!(txn.timestamp().get() > self.model.highest(), "above all that is committed");
+            assert!(
+                txn.timestamp().get() > self.model.highest(),
+                "the timestamp is above everything committed"
+            );
         }
         self.open.iter_mut().for_each(|o| o.alone = false);
         self.open.push(Open {
@@ -364,7 +368,10 @@ impl Runner {
                 assert!(self.tables[0].index(EXTRA.name).is_err());
                 if let Some(open) = self.open.first() {
                     let scan = open.txn.scan_index(&old, pantile::Range::all());
-                    assert!(matches!(scan, Err(Error::UnknownIndex { .. })), "nobody keeps it up any more");
+                    assert!(
+                        matches!(scan, Err(Error::UnknownIndex { .. })),
+                        "the index is no longer maintained"
+                    );
                 }
             }
             None => {
@@ -404,18 +411,18 @@ impl Runner {
         self.verify();
     }
 
-    /// What was read stays true, whoever has committed since.
+    /// What was read stays true, whatever others have committed since.
     fn check_settled(&mut self) {
         for (who, ts, seen) in self.settled.drain(..) {
-            // Its own writes, committed at `ts`, were yet to come.
+            // Its own writes, committed at `ts`, were still to come.
             let now = self.model.answer(&seen.query, ts - 1, &seen.own);
             self.model.check(&seen.query, &now, &seen.rows, &who);
         }
     }
 
-    /// Everything committed is there, and nothing else.
+    /// Checks that everything committed is there, and nothing else.
     fn verify(&mut self) {
-        // Beside others only a safe snapshot is sure not to meet a lock.
+        // Beside other transactions, only a safe snapshot never meets a lock.
         let quiet = self.open.is_empty() && self.long.is_empty();
         let db = self.db();
         let txn = if quiet { db.begin() } else { db.begin_safe_snapshot() }.expect("a transaction");
@@ -428,7 +435,7 @@ impl Runner {
                     let mut range = Span::prefix(Vec::new());
                     range.reverse = reverse;
                     let query = Query::Scan { table: t, index, range };
-                    let got = self.ask(&txn, &query).expect("nothing stands in the way");
+                    let got = self.ask(&txn, &query).expect("no conflict");
                     self.model.check(&query, &self.model.answer(&query, at, &own), &got, &"verify");
                 }
             }
@@ -443,7 +450,8 @@ impl Runner {
         self.collected
     }
 
-    /// Whatever is open ends, and what has been committed is there.
+    /// Ends all open transactions, and checks that what has been committed is
+    /// there.
     pub fn settle(&mut self) {
         self.open.clear();
         self.reopen();

@@ -33,7 +33,8 @@ impl Span {
         Self { lower: Bound::Included(key.clone()), upper: Bound::Included(key), reverse: false, limit: None }
     }
 
-    /// A bound that is the first part of a key stands for all that begin so.
+    /// A bound that is the first part of a key stands for all keys that begin
+    /// with it.
     fn contains(&self, key: &[Val]) -> bool {
         let above = match &self.lower {
             Bound::Unbounded => true,
@@ -145,7 +146,7 @@ impl Model {
         self.0.iter().flat_map(BTreeMap::values).filter_map(|c| c.last()).map(|v| v.0).max().unwrap_or(0)
     }
 
-    /// Rows in all, those of values out of line included.
+    /// The number of all rows, those of out-of-line values included.
     pub fn tuples(&self) -> u64 {
         let rows = |t| self.rows(t, u64::MAX, &Own::default());
         (0..LAYOUTS.len()).flat_map(|t| rows(t).into_iter().map(move |r| 1 + LAYOUTS[t].pieces(&r))).sum()

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use super::runner::Runner;
 use pantile_testkit::{Bed, Home, Random};
 
-/// Where a run takes its decisions from: bytes as long as there are any, then
-/// random numbers.
+/// The source of a run's decisions: bytes as long as there are any, then random
+/// numbers.
 pub struct Decisions {
     tape: VecDeque<u8>,
     random: Random,
@@ -27,7 +27,7 @@ impl Decisions {
         self.tape.is_empty()
     }
 
-    /// A number below `n`: of two bytes, or a random one.
+    /// A number below `n`, from two bytes or at random.
     pub fn below(&mut self, n: u64) -> u64 {
         match self.tape.pop_front() {
             Some(low) => u64::from(u16::from_le_bytes([low, self.tape.pop_front().unwrap_or_default()])) % n,
@@ -49,11 +49,11 @@ impl Decisions {
     }
 }
 
-/// Most operations of one run.
+/// The most operations of one run.
 const MOST: usize = 400;
 
-/// Runs until the bytes are used up. The first says which collector works
-/// beside, and how eagerly.
+/// Runs until the bytes are used up. The first byte selects the collector and
+/// how eager it is.
 pub fn run(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let home = Home::new(Bed::Dram);

@@ -1,5 +1,5 @@
-//! What the tests share: readers that stay for long, commits that let a
-//! collector work, and short names.
+//! What the tests share: long readers, commits that let a collector work, and
+//! short names.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use pantile_testkit::{Bed, Home, Random};
 /// Which collector a test runs beside.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Beside {
-    /// One of them with its default options, a different one for each seed.
+    /// One collector with its default options, a different one for each seed.
     Any,
-    /// One that is as eager as it goes, and long readers.
+    /// One collector that is as eager as possible, and long readers.
     Eager,
-    /// This one, as eager as it goes, and long readers.
+    /// This collector, as eager as possible, and long readers.
     This(Collector),
 }
 
@@ -36,7 +36,7 @@ impl Beside {
         }
     }
 
-    /// Takes note of what the collector has done in a run.
+    /// Records what the collector has done in a run.
     pub fn note(self, db: &Database) {
         if self.is_eager() {
             let done = db.stats().collector;
@@ -54,13 +54,13 @@ thread_local! {
 }
 
 /// Asserts that the eager collector freed something in the runs of this test.
-/// It need not in each of them: a reader that stays for a whole run keeps
-/// everything.
+/// It need not free something in each of them: a reader that stays for a whole
+/// run keeps everything.
 pub fn check_worth() {
     assert!(FREED.take() > 0 || std::env::var("PANTILE_SEED").is_ok(), "nothing was collected");
 }
 
-/// Everything in a database, by every index.
+/// All rows of a database, by every index.
 type Everything = Vec<Vec<String>>;
 
 fn everything(db: &Database, txn: &Transaction) -> pantile::Result<Everything> {
@@ -96,8 +96,9 @@ fn everything(db: &Database, txn: &Transaction) -> pantile::Result<Everything> {
     Ok(all)
 }
 
-/// Opens readers of all kinds, keeps each for a while, and sees that those of
-/// one moment always read the same. Tables must not come or go meanwhile.
+/// Opens readers of all kinds, keeps each for a while, and checks that readers
+/// of one moment always read the same. Tables must not be created or dropped
+/// meanwhile.
 pub fn read_for_long(db: &Database, done: &AtomicBool, seed: u64) {
     let mut rng = Random::new(seed ^ 0x10_46, 0);
     let mut readers: Vec<(Transaction, Everything)> = Vec::new();
@@ -125,7 +126,8 @@ pub fn read_for_long(db: &Database, done: &AtomicBool, seed: u64) {
         if rng.percent(15) {
             readers.pop();
         } else if rng.percent(8) {
-            // Survivors leave their blocks when nobody has been reading for long.
+            // Survivors leave their blocks only when no transaction has been
+            // reading for long.
             readers.clear();
             std::thread::sleep(Duration::from_millis(rng.below(8)));
         }
@@ -138,17 +140,18 @@ pub const PULSE: &str = "pulse";
 
 const PULSE_ROWS: u64 = 37;
 
-/// Commits that say nothing, for some epochs' time: committing threads do the
+/// Empty commits, for the time of some epochs: committing threads do the
 /// collector's work.
 pub fn let_collect(db: &Database, pulse: &Table, time: Duration) {
     let until = std::time::Instant::now() + time;
     let mut n = 0u64;
-    // What is done for the whole database comes once in 64 commits.
+    // Work for the whole database is done once in 64 commits.
     while n < 192 || std::time::Instant::now() < until {
-        // Some rows change seldom: they survive in blocks of others that do not.
+        // Some rows rarely change: they survive in blocks with rows that often
+        // do.
         let id = if n.is_multiple_of(5) { 3 + n / 5 % PULSE_ROWS } else { n % 3 };
         let row = [Value::UInt(id), Value::UInt(n)];
-        db.run(|txn| txn.upsert(pulse, &row)).expect("nobody is in the way");
+        db.run(|txn| txn.upsert(pulse, &row)).expect("no conflict");
         n += 1;
     }
 }
@@ -161,12 +164,12 @@ pub fn in_memory() -> Database {
 /// All isolation levels.
 pub const LEVELS: [Isolation; 3] = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
 
-/// Read-write at a level, failing at once on conflicts.
+/// Read-write at a level; fails at once on conflicts.
 pub fn abort_at(isolation: Isolation) -> TransactionOptions {
     TransactionOptions::new().isolation(isolation).conflict(ConflictPolicy::Abort)
 }
 
-/// Read-write at a level, waiting on conflicts.
+/// Read-write at a level; waits on conflicts.
 pub fn wait_at(isolation: Isolation, limit: Duration) -> TransactionOptions {
     TransactionOptions::new().isolation(isolation).conflict(ConflictPolicy::Wait(limit))
 }

@@ -1,11 +1,13 @@
 //! Atomics, locks and threads for the concurrent rooms.
 //!
 //! Normally these are the types of the standard library and of parking_lot.
-//! Under `--cfg pantile_shuttle` they are the types in `model.rs`, which let a
-//! scheduler decide before every access which thread continues; see
-//! "Interleavings" in `docs/testing.md`.
+//! Under `--cfg pantile_shuttle` they are the types in
+//! `crates/interleavings/sync`, which let a scheduler decide before every
+//! access which thread continues; see "Interleavings" in `docs/testing.md`.
 
+// Not part of the package: only the models' build sets this.
 #[cfg(pantile_shuttle)]
+#[path = "../../interleavings/sync/mod.rs"]
 pub mod model;
 
 #[cfg(pantile_shuttle)]

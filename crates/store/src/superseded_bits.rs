@@ -1,7 +1,7 @@
-//! Which contents of a block have been superseded (`update_map`, TB-Collect 4.1).
+//! Which contents of a block have been superseded (`superseded_bits`, TB-Collect 4.1).
 //!
-//! Kept in DRAM; the medium gets a copy when a block is frozen. What recovery
-//! believes is the contents themselves, so a bit can hide nothing (T4).
+//! Kept in DRAM. The medium gets a copy when a block is frozen. Recovery relies
+//! on the contents themselves, so a bit can hide nothing (T4).
 
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::prefetch;
@@ -9,18 +9,18 @@ use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One bit for each slot of a block.
 #[derive(Debug)]
-pub(crate) struct UpdateMap {
+pub(crate) struct SupersededBits {
     set: AtomicU32,
     words: [AtomicU64; BLOCK_SLOTS / 64],
 }
 
-impl Default for UpdateMap {
+impl Default for SupersededBits {
     fn default() -> Self {
         Self { set: AtomicU32::new(0), words: [const { AtomicU64::new(0) }; BLOCK_SLOTS / 64] }
     }
 }
 
-impl UpdateMap {
+impl SupersededBits {
     /// Sets the bit of a slot. Returns the number of bits that are set now, or
     /// `None` if it was set before.
     #[inline]
@@ -80,13 +80,13 @@ impl UpdateMap {
         None
     }
 
-    /// No bit is set any more. Nobody else may use the map.
+    /// Clears all bits. No other thread may use them.
     pub fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.set.store(0, Ordering::Release);
     }
 
-    /// As it is written to the medium.
+    /// The bits as they are written to the medium.
     pub fn write_to(&self, bytes: &mut [u8]) {
         for (word, place) in self.words.iter().zip(bytes.chunks_exact_mut(8)) {
             place.copy_from_slice(&word.load(Ordering::Acquire).to_le_bytes());
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn bits_are_set_once_and_found() {
-        let map = UpdateMap::default();
+        let map = SupersededBits::default();
         for (n, slot) in [0, 63, 64, 130, 199].into_iter().enumerate() {
             assert_eq!(map.set(slot), Some(n as u32 + 1));
             assert_eq!(map.set(slot), None);

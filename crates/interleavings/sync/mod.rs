@@ -1,4 +1,4 @@
-//! The same interface, backed by the model checker shuttle.
+//! The interface of `base/src/sync.rs`, backed by the model checker shuttle.
 //!
 //! All threads of a model run on one thread of the system, one at a time. The
 //! scheduler may switch threads before every access to an atomic or a lock.

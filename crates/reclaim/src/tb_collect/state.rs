@@ -1,0 +1,124 @@
+//! The collector's data, and what all of its work uses.
+
+use pantile_base::sync::Mutex;
+use pantile_base::{Address, Timestamp};
+use pantile_cc::{Clock, Epoch, EpochManager, Grace};
+use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Tile, emit};
+
+use super::pacing::Pacer;
+use super::queues::Shard;
+use crate::Context;
+use crate::blocks::Place;
+use crate::counters::Counters;
+use crate::empty_chunks::EmptyChunks;
+use crate::options::GcOptions;
+use crate::tombstones::Sweep;
+
+/// When block headers are written to the medium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Headers {
+    /// Once, when the block is frozen.
+    Lazily,
+    /// With each update of one of the block's versions, as published.
+    Eagerly,
+}
+
+/// The collector.
+pub struct TbCollect {
+    pub(super) options: GcOptions,
+    pub(super) headers: Headers,
+    /// What keeps the links of bypassed blocks in place of their tiles.
+    pub(super) kept_instead: Option<KeepInstead>,
+    /// Tiles whose links are kept elsewhere; threads may be looking at the
+    /// tiles.
+    pub(super) retired_tiles: Mutex<Vec<Tile>>,
+    pub(super) epochs: EpochManager,
+    pub(super) shards: Box<[Shard]>,
+    pub(super) janitor: Mutex<Janitor>,
+    pub(super) pacer: Pacer,
+    pub(super) counters: Counters,
+}
+
+impl TbCollect {
+    /// The collector with `shards` sets of queues.
+    pub fn new(options: GcOptions, shards: usize) -> Self {
+        Self {
+            options,
+            headers: Headers::Lazily,
+            kept_instead: None,
+            retired_tiles: Mutex::default(),
+            epochs: EpochManager::new(options.epoch),
+            shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
+            janitor: Mutex::default(),
+            pacer: Pacer::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// As published: every update of a version writes the header of its block
+    /// (TB-Collect 4.3, step 2).
+    pub fn eager(options: GcOptions, shards: usize) -> Self {
+        Self { headers: Headers::Eagerly, ..Self::new(options, shards) }
+    }
+
+    /// Like [`TbCollect::new`], but `instead` makes of the tiles of blocks that
+    /// a long transaction bypasses what keeps their links.
+    pub fn keeping_links(options: GcOptions, shards: usize, instead: KeepInstead) -> Self {
+        Self { kept_instead: Some(instead), ..Self::new(options, shards) }
+    }
+
+    /// The number of a block's versions that must have been superseded.
+    pub(super) fn threshold(&self, slots: u32) -> u32 {
+        ((self.options.theta * f64::from(slots)) as u32 + 1).min(slots)
+    }
+
+    pub(super) fn shard(&self, of: usize) -> &Shard {
+        &self.shards[of % self.shards.len()]
+    }
+
+    pub(super) fn timed<T>(&self, cx: &Context<'_>, began: Timestamp, work: impl FnOnce() -> T) -> T {
+        let done = work();
+        self.counters.step(Clock::duration(cx.registry.now().tick().saturating_sub(began.tick())));
+        done
+    }
+
+    fn enqueue(&self, store: &Store, of: usize, block: BlockRef, at: Timestamp) {
+        let shard = self.shard(of);
+        shard.queues.lock().pending.push_back((block, at));
+        shard.set_due(Timestamp::ZERO);
+        if let Some(info) = store.block_info(block) {
+            emit(BlockEvent::Pending, block, info.table);
+        }
+    }
+
+    /// Notes that no transaction needs the version at `old` from `at` on.
+    pub(super) fn note_superseded(&self, store: &Store, of: usize, old: Address, at: Timestamp) -> BlockRef {
+        let superseded = store.supersede(old, at);
+        if superseded.count == Some(self.threshold(superseded.slots)) {
+            self.enqueue(store, of, superseded.block, at);
+        }
+        superseded.block
+    }
+}
+
+/// Work in progress for the whole database (`janitor.rs`).
+#[derive(Default)]
+pub(super) struct Janitor {
+    pub done: Epoch,
+    pub idle_looked_for: Epoch,
+    /// Number of blocks with tiles at the last look.
+    pub last_tiled: usize,
+    /// Tiles taken from their blocks; threads may be looking at them.
+    pub tiles: Vec<(Grace, Vec<Tile>)>,
+    pub chunks: EmptyChunks,
+    pub sweep: Sweep,
+    pub survey: Survey,
+}
+
+/// The progress of a look at all blocks.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// The place to continue at.
+    pub at: Place,
+    pub bargains: Vec<(f64, BlockRef)>,
+}
