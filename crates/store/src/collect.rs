@@ -348,11 +348,13 @@ impl Store {
     }
 
     /// A block of a chunk, if the block holds something.
+    #[inline]
     pub fn block_at(&self, chunk: u32, index: u32) -> Option<BlockRef> {
         let _chunks = self.chunks_lock.read();
         let chunk = self.chunk(chunk)?;
         let block = chunk.blocks.get(index as usize)?;
-        (block.state() != BlockState::Free).then(|| chunk.block_ref(index))
+        (block.state() != BlockState::Free)
+            .then(|| BlockRef { id: chunk.id(index), opened_at: block.opened_at() })
     }
 
     /// Every chunk number is below this one.

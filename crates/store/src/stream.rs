@@ -32,6 +32,7 @@ pub struct NewContent<'a> {
 
 impl<'a> NewContent<'a> {
     /// A copy of a content of this table.
+    #[inline]
     pub(crate) fn copy_of(table: TableId, content: &Content<'a>, flags: ContentFlags) -> Self {
         Self {
             table,
