@@ -17,7 +17,7 @@ use pantile_cc::Grace;
 use pantile_store::HEADER_BYTES;
 
 use crate::Context;
-use crate::blocks::{Place, after};
+use crate::blocks::{BlockPosition, after};
 
 /// The fewest tombstones that are worth a sweep, and the most that one sweep
 /// handles.
@@ -41,11 +41,11 @@ enum Stage {
     #[default]
     None,
     /// Noting tombstones, from this place on.
-    Gather { waiting: Waiting, at: Place },
+    Gather { waiting: Waiting, at: BlockPosition },
     /// Waiting for threads that were copying survivors.
     Settle { waiting: Waiting, grace: Grace },
     /// Looking at superseded versions, from this place on.
-    Meet { waiting: Waiting, at: Place, slot: u32 },
+    Meet { waiting: Waiting, at: BlockPosition, slot: u32 },
     /// Dropping the tombstones that hide none of those versions.
     Drop { waiting: Vec<((TableId, TupleId), Address)> },
 }
@@ -56,10 +56,10 @@ impl Sweep {
     pub fn advance(&mut self, cx: &Context<'_>, space_is_short: bool, dropped: impl FnMut(TableId, Address)) {
         self.0 = match std::mem::take(&mut self.0) {
             Stage::None if !is_worthwhile(cx, space_is_short) => Stage::None,
-            Stage::None => Stage::Gather { waiting: Waiting::default(), at: Place::default() },
+            Stage::None => Stage::Gather { waiting: Waiting::default(), at: BlockPosition::default() },
             Stage::Gather { waiting, at } => gather(cx, waiting, at),
             Stage::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
-                true => Stage::Meet { waiting, at: Place::default(), slot: 0 },
+                true => Stage::Meet { waiting, at: BlockPosition::default(), slot: 0 },
                 false => Stage::Settle { waiting, grace },
             },
             Stage::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
@@ -88,7 +88,7 @@ fn drop_tombstones(
     if waiting.is_empty() { Stage::None } else { Stage::Drop { waiting } }
 }
 
-fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: Place) -> Stage {
+fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stage {
     let watermark = cx.registry.watermark();
     let mut left = STEP;
     loop {
@@ -113,7 +113,7 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: Place) -> Stage {
     }
 }
 
-fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: Place, mut slot: u32) -> Stage {
+fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition, mut slot: u32) -> Stage {
     let mut left = STEP;
     while !waiting.is_empty() && !is_removed(Control::TombstonesStay) {
         let block = cx.store.block_at(at.0, at.1);

@@ -8,7 +8,7 @@ use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Tile, emit};
 use super::pacing::Pacer;
 use super::queues::Shard;
 use crate::Context;
-use crate::blocks::Place;
+use crate::blocks::BlockPosition;
 use crate::counters::Counters;
 use crate::empty_chunks::EmptyChunks;
 use crate::options::GcOptions;
@@ -119,6 +119,6 @@ pub(super) struct Janitor {
 #[derive(Default)]
 pub(super) struct Survey {
     /// The place to continue at.
-    pub at: Place,
+    pub at: BlockPosition,
     pub bargains: Vec<(f64, BlockRef)>,
 }
