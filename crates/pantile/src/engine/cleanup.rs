@@ -145,6 +145,8 @@ impl Core {
             if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).timestamp() };
         let floor = self.marks.highest(table.id, entry.tuple).max(written).get();
         if entry.index == PRIMARY {
+            // Before the entry goes: an older snapshot that misses it must know.
+            table.note_cleaned(written);
             return table.primary.remove(&entry.key, entry.tuple.0, floor);
         }
         if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock};
-use pantile_base::{Segments, TableId, TupleId};
+use pantile_base::{Segments, TableId, Timestamp, TupleId};
 use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::Store;
 
@@ -165,6 +165,8 @@ pub(crate) struct TableInner {
     indexes_version: AtomicU64,
     next_index: AtomicU32,
     dropped: AtomicBool,
+    /// The latest deletion whose primary entry has been removed.
+    cleaned_until: AtomicU64,
 }
 
 impl std::fmt::Debug for TableInner {
@@ -192,6 +194,7 @@ impl TableInner {
             indexes_version: AtomicU64::new(0),
             next_index: AtomicU32::new(PRIMARY + 1),
             dropped: AtomicBool::new(false),
+            cleaned_until: AtomicU64::new(0),
             schema,
         })
     }
@@ -229,6 +232,16 @@ impl TableInner {
 
     pub fn duplicate(&self, index: &str) -> Error {
         Error::DuplicateKey { table: self.schema.name.clone(), index: index.to_owned() }
+    }
+
+    /// A primary entry is about to be removed whose tuple was deleted at `at`.
+    pub fn note_cleaned(&self, at: Timestamp) {
+        self.cleaned_until.fetch_max(at.get(), Ordering::SeqCst);
+    }
+
+    /// Whether a key that was deleted after `ts` may have lost its primary entry.
+    pub fn is_cleaned_after(&self, ts: Timestamp) -> bool {
+        self.cleaned_until.load(Ordering::SeqCst) > ts.get()
     }
 
     /// Tuple ids given out so far lie below this.

@@ -8,7 +8,10 @@
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, Error, IndexDef, MediumKind, Options, Result, Table, TableDef, Transaction, Type};
+use pantile::{
+    Conflict, Database, Error, IndexDef, Isolation, MediumKind, Options, Result, Table, TableDef,
+    Transaction, TransactionOptions, Type,
+};
 
 struct Cleaned {
     db: Database,
@@ -45,8 +48,18 @@ impl Cleaned {
         meanwhile: impl FnOnce(&Self),
         write: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<()> {
+        self.older_at(Isolation::Serializable, meanwhile, write)
+    }
+
+    fn older_at(
+        &self,
+        isolation: Isolation,
+        meanwhile: impl FnOnce(&Self),
+        write: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<()> {
         self.put(1_000, 1_000);
-        let mut older = self.db.begin().expect("begin");
+        let options = TransactionOptions::new().isolation(isolation);
+        let mut older = self.db.begin_with(options).expect("begin");
         meanwhile(self);
         self.clean();
         write(&mut older)?;
@@ -65,6 +78,32 @@ fn an_older_writer_does_not_come_after_a_row_that_has_gone() {
         |older| older.insert(&here.table, &[7u64.into(), 71u64.into()]),
     );
     assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
+}
+
+/// The first committer wins, though nothing in the index tells of it any more.
+/// A key that nobody has written stays free, and so does a deleted one at read
+/// committed.
+#[test]
+fn an_older_snapshot_does_not_insert_a_key_that_came_and_went() {
+    let come_and_go = |here: &Cleaned| {
+        here.put(7, 70);
+        here.db.run(|txn| txn.delete(&here.table, &[7u64.into()])).expect("a commit");
+    };
+    let insert = |isolation| {
+        let here = Cleaned::new(IndexDef::new("by_code", ["code"]));
+        here.older_at(isolation, come_and_go, |older| older.insert(&here.table, &[7u64.into(), 71u64.into()]))
+    };
+    let outcome = insert(Isolation::Snapshot);
+    let is_changed = |error: &Error| matches!(error, Error::Conflict { conflict, .. } if *conflict == Conflict::ChangedSinceSnapshot);
+    assert!(outcome.as_ref().is_err_and(is_changed), "{outcome:?}");
+    insert(Isolation::ReadCommitted).expect("read committed sees that the key is free");
+    let here = Cleaned::new(IndexDef::new("by_code", ["code"]));
+    here.older_at(
+        Isolation::Snapshot,
+        |_| (),
+        |older| older.insert(&here.table, &[7u64.into(), 71u64.into()]),
+    )
+    .expect("nobody has written the key");
 }
 
 #[test]
