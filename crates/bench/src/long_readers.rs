@@ -45,7 +45,7 @@ struct Seen<'d> {
 }
 
 impl<'d, W: Workload> LongReaders<'d, W> {
-    /// Begins so many transactions, each of which reads a few rows.
+    /// Begins this many transactions, each of which reads a few rows.
     ///
     /// # Errors
     /// Those of the engine; [`Error::Missing`] for a row that was loaded and is not there.

@@ -22,7 +22,7 @@ fn ycsb() -> Ycsb {
     Ycsb { tuples: 300, mix, seed: 7, ..Ycsb::default() }
 }
 
-/// Has one client run so many transactions while readers read.
+/// Makes one client run this many transactions while readers read.
 fn read_beside<W: Workload>(workload: &W, transactions: usize) {
     let (db, data) = loaded(workload);
     let readers = LongReaders::begin(workload, &db, &data, 2, 1).unwrap();

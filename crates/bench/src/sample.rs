@@ -14,7 +14,7 @@ const CHAINS_OF_A_SECOND: u64 = 500;
 /// The same when measuring ends.
 const CHAINS_OF_A_RUN: u64 = 10_000;
 
-/// Below so many seconds a trend is noise.
+/// Below this many seconds a trend is noise.
 const SHORTEST_TREND: f64 = 10.0;
 
 /// What was sampled.

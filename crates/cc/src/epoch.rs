@@ -91,7 +91,7 @@ pub struct RunningEpochs {
     future: Epoch,
 }
 
-/// Who can see into a block (the three cases of TB-Collect 4.4).
+/// Which transactions can see into a block (the three cases of TB-Collect 4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
     /// Nobody, now or ever. Every running transaction began after it.

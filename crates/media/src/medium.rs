@@ -55,7 +55,7 @@ pub struct Facts {
     pub read_cost: Option<Arc<dyn ReadCost>>,
 }
 
-// SAFETY: the pointer is only a number here. Whoever follows it keeps the
+// SAFETY: the pointer is only a number here. Code that follows it keeps the
 // rules of `Medium`.
 unsafe impl Send for Facts {}
 // SAFETY: as for Send.

@@ -31,7 +31,7 @@ pub struct Order {
     pub customer: u32,
     /// When it was entered.
     pub entered: Micros,
-    /// Who delivers it.
+    /// The carrier that delivers it.
     pub carrier: Option<u8>,
     /// How many lines it has.
     pub lines: u8,

@@ -132,7 +132,7 @@ pub fn calibrate(one: &[Record], two: &[Record], transfer: f64) -> Result<Costs>
     calibrate_with(first.workload, &first.gc, medium, &one, &two, transfer)
 }
 
-/// Whether the run can be used beside the first, as one with so many clients.
+/// Whether the run can be used beside the first, as one with this many clients.
 fn fits(record: &Record, first: &Record, threads: usize) -> bool {
     let variant = |record: &Record| (record.workload, record.gc.clone(), record.medium.clone());
     record.threads == threads && record.transactions > 0 && variant(record) == variant(first)

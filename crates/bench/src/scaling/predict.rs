@@ -16,13 +16,13 @@ pub struct Prediction {
     pub least_txn_per_s: f64,
 }
 
-/// The throughput of so many threads on a machine.
+/// The throughput of this many threads on a machine.
 pub fn predict(costs: &Costs, machine: &Machine, threads: usize) -> Prediction {
     let load = Load::new(costs, machine, threads);
     Prediction { txn_per_s: load.throughput(false), least_txn_per_s: load.throughput(true) }
 }
 
-/// Seconds that a transaction takes where, with so many threads at work.
+/// Seconds that a transaction takes in each place, with this many threads at work.
 struct Load {
     /// Threads that have a hardware thread.
     active: usize,
@@ -42,7 +42,7 @@ struct Load {
 impl Load {
     fn new(costs: &Costs, machine: &Machine, threads: usize) -> Self {
         let active = threads.min(machine.hardware_threads());
-        // Who has a line: with equal chances any of the active threads.
+        // Any of the active threads holds a line with equal probability.
         let elsewhere = 1.0 - 1.0 / active.max(1) as f64;
         Self {
             active,

@@ -21,7 +21,7 @@ fn assert_close(got: f64, expected: f64) {
     assert!((got - expected).abs() <= 1e-9 * expected.abs(), "{got}, not {expected}");
 }
 
-/// A machine of so many cores that is otherwise like the one measured.
+/// A machine of this many cores that is otherwise like the one measured.
 fn cores(cores_per_socket: usize) -> Machine {
     Machine { cores_per_socket, ..Machine::here(TRANSFER) }
 }
@@ -201,7 +201,7 @@ fn slower_cores_and_farther_lines_cost_throughput() {
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Tiny runs with so many clients.
+/// Tiny runs with this many clients.
 fn records(medium: Medium, threads: usize) -> Vec<Record> {
     let mix = Mix { updates: 50, ..Mix::default() };
     let workload = Ycsb { tuples: 2000, tuple_bytes: 100, ops: 10, mix, seed: 1, ..Ycsb::default() };

@@ -13,7 +13,7 @@ const HANDOVERS: u64 = 200_000;
 /// Runs of which the fastest counts: whatever disturbs a run makes it slower.
 const RUNS: usize = 7;
 
-/// After so many looks in vain the other thread may be waiting for this core.
+/// After this many looks in vain the other thread may be waiting for this core.
 const LOOKS: u32 = 10_000;
 
 /// A line that nothing else shares.
@@ -35,7 +35,7 @@ pub fn transfer_seconds() -> Result<f64> {
     Ok(runs.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// Seconds of one of so many handovers.
+/// Seconds of one of this many handovers.
 fn play(handovers: u64) -> Result<f64> {
     let line = Line::default();
     let began = Instant::now();
@@ -49,7 +49,7 @@ fn play(handovers: u64) -> Result<f64> {
     Ok(began.elapsed().as_secs_f64() / handovers as f64)
 }
 
-/// Takes every second turn, from `first` on, until there have been so many.
+/// Takes every second turn, from `first` on, until there have been this many.
 fn take_turns(line: &Line, first: u64, handovers: u64) {
     for turn in (first..handovers).step_by(2) {
         let mut looks = 0;

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::runner::Outcome;
 use pantile_testkit::Random;
 
-/// Who pays what, where.
+/// The input of a payment.
 pub(super) struct Input {
     w: u16,
     d: u8,

@@ -44,7 +44,7 @@ use settings::KEY_BYTES;
 /// Tuples inserted by one transaction when loading.
 const BATCH: u64 = 1000;
 
-/// Of the most frequent keys so many are half of what long readers read: what
+/// Of the most frequent keys, this many are half of what long readers read: what
 /// skewed updates leave behind is found there.
 const FREQUENT: u64 = 1000;
 

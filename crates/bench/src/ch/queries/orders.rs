@@ -50,7 +50,7 @@ pub fn q9(s: &Snapshot<'_>) -> Result<Answer> {
     Ok(ordered(answer, &[By::Up(0), By::Down(1)]))
 }
 
-/// Q12: delivered lines of orders of each number of lines, by who delivered.
+/// Q12: delivered lines of orders of each number of lines, by the carrier that delivered.
 pub fn q12(s: &Snapshot<'_>) -> Result<Answer> {
     let mut counts: BTreeMap<u8, (u32, u32)> = BTreeMap::new();
     s.orders(|order, lines| {
