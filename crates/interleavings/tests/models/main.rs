@@ -4,6 +4,8 @@
 use std::process::ExitCode;
 
 #[cfg(pantile_shuttle)]
+mod cleanup;
+#[cfg(pantile_shuttle)]
 mod index;
 #[cfg(pantile_shuttle)]
 mod reclaim;
@@ -18,8 +20,9 @@ mod transactions;
 
 #[cfg(pantile_shuttle)]
 fn main() -> ExitCode {
-    let models = [registry::MODELS, transactions::MODELS, index::MODELS, reclaim::MODELS, slots::MODELS];
-    pantile_interleavings::main(&models.concat())
+    let transactions = [registry::MODELS, transactions::MODELS, index::MODELS, cleanup::MODELS];
+    let space = [reclaim::MODELS, slots::MODELS];
+    pantile_interleavings::main(&[transactions.concat(), space.concat()].concat())
 }
 
 #[cfg(not(pantile_shuttle))]

@@ -15,7 +15,7 @@ use pantile_media::{DramMedium, MapOptions};
 /// each execution creates and scans all of them.
 const ROW_BYTES: usize = 30_000;
 
-const EPOCH: Duration = Duration::from_micros(100);
+pub const EPOCH: Duration = Duration::from_micros(100);
 
 /// A database in memory with one table. Its blocks hold a few contents and are
 /// emptied as soon as half of the contents are superseded.

@@ -81,8 +81,15 @@ impl Anchor {
         self.try_own(cell, slot.index() as u64 + 1)
     }
 
+    /// Locks the tuple for a moment, even one that is gone for good, if nobody
+    /// has locked it and nothing has changed since `self` was loaded.
     pub fn try_lock_for_cleaning(self, cell: &AtomicU64) -> bool {
-        self.try_own(cell, CLEANER)
+        self.is_at_rest() && self.try_own(cell, CLEANER)
+    }
+
+    /// Ends the cleaner's lock. The tuple is as it was when `self` was loaded.
+    pub fn unlock_as_it_was(self, cell: &AtomicU64) {
+        cell.store(self.0, Ordering::Release);
     }
 
     #[inline]
@@ -92,10 +99,12 @@ impl Anchor {
     }
 
     /// Makes a new tuple without a version, locked by its inserter. No other
-    /// transaction has its id, but a collector may be moving its tombstone.
+    /// transaction has its id, but a collector may be moving its tombstone, or
+    /// the cleaner removing an entry of its last life.
     pub fn try_create(self, cell: &AtomicU64, slot: Slot) -> bool {
         let locked = (slot.index() as u64 + 1) << OWNER_SHIFT;
-        cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        self.is_at_rest()
+            && cell.compare_exchange(self.0, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// Unlocks the tuple and makes `newest` its newest version: **this is

@@ -11,7 +11,7 @@ use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, RunningSet, Slot};
 use smallvec::SmallVec;
 
-use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::stale::{SHARDS, StaleEntry, Task};
 use crate::engine::table::{PRIMARY, TableInner};
@@ -111,36 +111,30 @@ impl Core {
         let Some(running) = self.registry.running_set() else { return Outcome::Busy };
         let cell = table.anchor(entry.tuple);
         let anchor = Anchor::load(cell);
-        if anchor.is_dead() {
-            if entry.index != PRIMARY {
-                self.remove_entry(table, entry);
-            }
-            return Outcome::Done;
-        }
-        if anchor.owner() != Owner::Nobody || !anchor.try_lock_for_cleaning(cell) {
+        if !anchor.try_lock_for_cleaning(cell) {
             return Outcome::Busy;
         }
-        if let Some(version) = self.version_needing(table, entry, anchor, &running) {
-            Anchor::publish(cell, anchor.newest());
-            return if version == anchor.newest() { Outcome::Done } else { Outcome::Needed };
-        }
-        if self.remove_entry(table, entry) {
+        let needed = self.version_needing(table, entry, anchor, &running);
+        if needed.is_none() && self.remove_entry(table, entry) {
             Anchor::bury(cell, anchor.newest());
             self.counters.buried(slot, anchor.newest());
             return Outcome::Buried;
         }
-        Anchor::publish(cell, anchor.newest());
-        Outcome::Done
+        anchor.unlock_as_it_was(cell);
+        if needed.is_none_or(|version| version == anchor.newest()) { Outcome::Done } else { Outcome::Needed }
     }
 
-    /// Removes an entry of a tuple that the caller has locked. Returns whether
-    /// it was the primary one: then no index leads to the tuple any more.
+    /// Removes an entry of a tuple that the caller has locked (I-15). Returns
+    /// whether it was the primary one: then no index leads to the tuple any
+    /// more.
     pub fn remove_entry(&self, table: &TableInner, entry: &StaleEntry) -> bool {
+        let anchor = Anchor::load(table.anchor(entry.tuple));
+        assert!(!anchor.is_at_rest(), "an entry goes under its tuple's lock (I-15)");
         // A transaction that read the tuple as absent relies on the gap from
         // now on (T8). So does the one that deleted the tuple or changed its
         // key: an older writer that finds no entry could otherwise still
         // insert the key.
-        let newest = Anchor::load(table.anchor(entry.tuple)).newest();
+        let newest = anchor.newest();
         let written =
             if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).timestamp() };
         let floor = self.marks.highest(table.id, entry.tuple).max(written).get();

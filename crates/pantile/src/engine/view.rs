@@ -7,7 +7,7 @@ use pantile_base::{Address, TableId, TupleId, prefetch};
 use pantile_cc::Slot;
 use pantile_reclaim::{Tuples, Visit};
 
-use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::table::TableInner;
 
@@ -68,18 +68,13 @@ impl Tuples for View<'_> {
         let Some(table) = self.table(table) else { return Visit::Dropped };
         let cell = table.anchor(tuple);
         let anchor = Anchor::load(cell);
-        if anchor.is_dead() {
-            // No writer extends the chain of a free id.
-            visit(anchor.newest());
-            return Visit::Done;
-        }
-        if anchor.owner() != Owner::Nobody || !anchor.try_lock_for_cleaning(cell) {
+        if !anchor.try_lock_for_cleaning(cell) {
             return Visit::Busy;
         }
         if !anchor.newest().is_none() {
             visit(anchor.newest());
         }
-        Anchor::publish(cell, anchor.newest());
+        anchor.unlock_as_it_was(cell);
         Visit::Done
     }
 

@@ -105,6 +105,7 @@ impl Transaction {
         let cell = table.anchor(tuple);
         let mut anchor = Anchor::load(cell);
         while !anchor.try_create(cell, self.slot) {
+            hint::spin_loop();
             anchor = Anchor::load(cell);
         }
         let buried = anchor.newest();
