@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::atomic::{AtomicUsize, Ordering};
 use pantile_base::sync::{Instant, thread};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::Clock;
@@ -149,14 +149,7 @@ impl Core {
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
             Gathered::from_tuples(&self.store, table, indexes, tuples)
         };
-        let parts: Vec<Gathered> = thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || gather(n))).collect();
-            let mut parts = vec![gather(0)?];
-            for other in others {
-                parts.push(other.join().expect("a gathering thread does not panic")?);
-            }
-            Ok::<_, Error>(parts)
-        })?;
+        let parts = in_parallel(threads as usize, threads as usize, |n| gather(n as u64))?;
         for part in &parts {
             self.counters.adjust(part.change);
             self.bury(table, &part.dead);
@@ -175,7 +168,8 @@ impl Core {
         }
     }
 
-    /// Builds the primary tree and those of the indexes in parallel, from sorted keys.
+    /// Builds the primary tree and those of the indexes from sorted keys, as
+    /// many at a time as there may be threads.
     fn build_trees(
         &self,
         table: &TableInner,
@@ -191,15 +185,32 @@ impl Core {
                 detail: "two live rows have the same key".into(),
             })
         };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..words.len()).map(|n| scope.spawn(move || build(n))).collect();
-            let mut trees = vec![build(0)?];
-            for tree in others {
-                trees.push(tree.join().expect("a building thread does not panic")?);
-            }
-            Ok(trees)
-        })
+        in_parallel(self.options.threads_of_recovery(), words.len(), build)
     }
+}
+
+/// Does the jobs `0..jobs` on at most `threads` threads, this one included.
+/// Returns their results in order, or the error of the first that failed.
+fn in_parallel<R: Send>(
+    threads: usize,
+    jobs: usize,
+    job: impl Fn(usize) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|&n| n < jobs);
+        mine.map(|n| (n, job(n))).collect::<Vec<_>>()
+    };
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().expect("a recovering thread does not panic"));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// What one thread gathers from a range of tuples.
@@ -256,5 +267,30 @@ impl Gathered {
 fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
     if tuple.0 < table.tuples_end() {
         store.prefetch(Address::from_word(table.anchor(tuple).load(Ordering::Relaxed)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// However many indexes there are.
+    #[test]
+    fn no_more_threads_work_than_may() {
+        for threads in [1, 2, 5, 40] {
+            let work = |n| {
+                thread::sleep(std::time::Duration::from_millis(1));
+                Ok((n, thread::current().id()))
+            };
+            let done = in_parallel(threads, 20, work).expect("no job fails");
+            assert!(done.iter().enumerate().all(|(n, (job, _))| n == *job));
+            let by: HashSet<_> = done.iter().map(|(_, thread)| *thread).collect();
+            assert!(by.len() <= threads, "{} of {threads} threads", by.len());
+            assert!(threads > 1 || by.contains(&thread::current().id()), "the caller works, too");
+        }
+        let fail = |n| if n < 7 { Ok(n) } else { Err(Error::Closed) };
+        assert!(matches!(in_parallel(3, 20, fail), Err(Error::Closed)));
     }
 }
