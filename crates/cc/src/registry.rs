@@ -189,6 +189,11 @@ impl Registry {
         Timestamp::new(self.tick(), 0)
     }
 
+    /// A timestamp above every one that any core has drawn before the call.
+    pub fn after_all(&self) -> Timestamp {
+        Timestamp::new(self.tick() + self.clock.skew() + 1, 0)
+    }
+
     /// Draws the timestamp at which a late writer commits. The writer must hold
     /// all its locks. The timestamp is above that of every reader that found a
     /// lock and no bound.

@@ -1,17 +1,21 @@
 //! Changing definitions beside running transactions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
+use crate::types::options::{Isolation, TransactionOptions};
 use crate::types::schema::{IndexDef, Schema, TableDef};
 use crate::types::value::Value;
 
 impl Database {
-    /// Creates a table. It is durable when the call returns.
+    /// Creates a table. It is durable when the call returns. Serializable
+    /// transactions that began before the call returned cannot use it: they get
+    /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and [`Database::run`] begins them again.
     ///
     /// # Errors
     /// [`Error::TableExists`], [`Error::InvalidDefinition`], and errors of the
@@ -30,7 +34,10 @@ impl Database {
             txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
         })?;
         core.tables.id_is_used(id);
+        let at = core.registry.after_all();
+        table.0.set_created(at);
         core.tables.add(table.clone());
+        core.registry.await_passed(at);
         Ok(table)
     }
 
@@ -65,7 +72,7 @@ impl Database {
         core.check_open()?;
         let inner = &table.0;
         core.tables.check_own(inner)?;
-        if inner.indexes().iter().any(|i| i.def.name == def.name) {
+        if inner.indexes().iter().any(|i| i.def.name == def.name && !i.is_dropped()) {
             return Err(Error::IndexExists { table: inner.schema.name.clone(), index: def.name });
         }
         let mut whole = table.definition();
@@ -85,21 +92,26 @@ impl Database {
         Ok(Index { table: Arc::clone(inner), inner: index })
     }
 
-    /// Drops a secondary index. Scans that have begun go on.
+    /// Drops a secondary index. Scans that have begun go on. Transactions that
+    /// began before maintain the index until they end, so that what they have
+    /// read through it stays protected; its memory is given back after that.
     ///
     /// # Errors
     /// [`Error::UnknownIndex`], and errors of the commit. The index stays then.
     pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
-        let _change = self.core.tables.change();
-        self.core.check_open()?;
-        self.core.tables.check_own(&table.0)?;
+        let core = &self.core;
+        let _change = core.tables.change();
+        core.check_open()?;
+        core.tables.check_own(&table.0)?;
         let index = table.index(name)?;
         let mut whole = table.definition();
         whole.indexes.retain(|i| i.name != name);
         self.store_definition(&table.0, &catalog::encode(&whole)?)?;
-        // No scan of it begins once writers no longer maintain it.
-        index.inner.set_dropped();
-        table.0.change_indexes(|list| list.retain(|i| i.number != index.inner.number));
+        let at = core.tables.drop_index(&table.0, &index.inner, || core.registry.after_all());
+        // Without older transactions it can go at once.
+        core.registry.await_passed(at);
+        core.registry.refresh_watermark(Duration::ZERO);
+        core.forget_indexes();
         Ok(())
     }
 
@@ -109,10 +121,17 @@ impl Database {
         })
     }
 
-    /// Commits one change of the catalog.
-    fn change_catalog<T>(&self, change: impl FnOnce(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
-        let mut txn = self.begin()?;
-        change(&mut txn, &self.core.tables.catalog()?)?;
-        txn.commit().map(|_| ())
+    /// Commits one change of the catalog. Changes come one at a time and no
+    /// transaction reads the catalog, so nothing can conflict with a change. It
+    /// commits late, which keeps it from heeding the read marks of tuples that
+    /// share a cell with the catalog's.
+    fn change_catalog<T>(&self, mut change: impl FnMut(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
+        let catalog = self.core.tables.catalog()?;
+        let late = TransactionOptions::new().isolation(Isolation::ReadCommitted);
+        self.run_with(late, |txn| change(txn, &catalog).map(|_| ()))
     }
 }
+
+#[cfg(test)]
+#[path = "definitions_test.rs"]
+mod tests;

@@ -1,33 +1,35 @@
 //! Filling an index of a table that is in use.
 
 use std::ops::Bound;
-use std::time::Duration;
 
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Insert, Scan};
+use smallvec::SmallVec;
 
+use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
+use crate::engine::stale::StaleEntry;
 use crate::engine::table::{IndexInner, TableInner};
-use crate::engine::visitor::{SETTLE_WAIT, Visitor};
+use crate::engine::visitor::Visitor;
 use crate::types::error::Result;
 use crate::types::key::Key;
 use crate::types::row::Encoded;
 
 impl Core {
-    /// Enters the keys of every version that a transaction may see.
+    /// Enters the keys of every version that a transaction may see. The entries
+    /// of versions that are no longer the newest are handed to the cleaner.
     pub fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
         let visitor = self.visitor()?;
-        let deadline = self.registry.clock().elapsed() + SETTLE_WAIT;
         for tuple in (0..table.tuples_end()).map(TupleId) {
             visitor
-                .settled(table, tuple, deadline, |newest| self.enter_versions(table, index, tuple, newest))?;
+                .settled(table, tuple, |newest| self.enter_versions(&visitor, table, index, tuple, newest))?;
         }
         if index.def.unique {
             // Writers that have looked for duplicates in the unfinished index
             // look again if they have not begun to commit. The check waits for
             // the others.
             table.change_indexes(|_| {});
-            self.check_built(&visitor, table, index, deadline)?;
+            self.check_built(&visitor, table, index)?;
         }
         Ok(())
     }
@@ -36,12 +38,14 @@ impl Core {
     /// it may see.
     fn enter_versions(
         &self,
+        visitor: &Visitor<'_>,
         table: &TableInner,
         index: &IndexInner,
         tuple: TupleId,
         newest: Address,
     ) -> Option<()> {
         let running = self.registry.running_set()?;
+        let mut entered = SmallVec::<[(Address, Key); 1]>::new();
         for address in self.needed_versions(newest, &running) {
             let content = self.store.content(address);
             if content.flags().is_tombstone() {
@@ -52,24 +56,26 @@ impl Core {
             key.push_tuple(tuple.0);
             let inserted = index.tree.insert(key.words(), tuple.0, Timestamp::MAX.get());
             debug_assert!(!matches!(inserted, Insert::Forbidden(_)));
+            entered.push((address, key));
+        }
+        // A writer that has published meanwhile may have had its old entry
+        // cleaned before it was entered here. One that publishes from here on
+        // hands over its old entry after it was entered (I-17).
+        let still = Anchor::load(table.anchor(tuple)).newest();
+        for (_, key) in entered.iter().filter(|(address, _)| *address != still) {
+            visitor.hand_over(StaleEntry::new(table, index.number, tuple, key));
         }
         Some(())
     }
 
     /// Checks that no two rows have the same key.
-    fn check_built(
-        &self,
-        visitor: &Visitor<'_>,
-        table: &TableInner,
-        index: &IndexInner,
-        deadline: Duration,
-    ) -> Result<()> {
+    fn check_built(&self, visitor: &Visitor<'_>, table: &TableInner, index: &IndexInner) -> Result<()> {
         let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let mut batch = Batch::new();
         let mut last = Key::default();
         while scan.next_batch(&index.tree, None, &mut batch) {
             for (entry, tuple) in batch.iter() {
-                let key = visitor.settled(table, TupleId(tuple), deadline, |newest| {
+                let key = visitor.settled(table, TupleId(tuple), |newest| {
                     Some(self.key_of(table, index, TupleId(tuple), newest, entry))
                 })?;
                 let Some(key) = key else { continue };

@@ -112,6 +112,8 @@ pub(crate) struct IndexInner {
     /// different tuples may have the same key at different times (T9, T10).
     pub tree: Tree,
     ready: AtomicBool,
+    /// When it was dropped; MAX if it has not been.
+    dropped_at: AtomicU64,
 }
 
 impl std::fmt::Debug for IndexInner {
@@ -125,7 +127,8 @@ impl IndexInner {
         let columns = schema.key_columns(&def.name, &def.columns)?;
         let tree = Tree::new(Self::max_words(schema, &columns), arena);
         let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
-        Ok(Self { def, number, columns, checks_unique, tree, ready: AtomicBool::new(false) })
+        let (ready, dropped_at) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+        Ok(Self { def, number, columns, checks_unique, tree, ready, dropped_at })
     }
 
     /// Words of the longest key: the columns, then the tuple id.
@@ -134,19 +137,36 @@ impl IndexInner {
     }
 
     pub fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
+        self.ready.load(Ordering::SeqCst)
     }
 
     pub fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
     }
 
-    pub fn set_dropped(&self) {
-        self.ready.store(false, Ordering::Release);
+    /// No scan of it begins any more. `now` is called after that, so that every
+    /// statement that scans it reads below the time that it returns.
+    pub fn drop_at(&self, now: impl FnOnce() -> Timestamp) -> Timestamp {
+        self.ready.store(false, Ordering::SeqCst);
+        let at = now();
+        self.dropped_at.store(at.get(), Ordering::SeqCst);
+        at
+    }
+
+    /// Whether a transaction that began at `ts` maintains it: one that began
+    /// before it was dropped does (I-16).
+    #[inline]
+    pub fn is_of(&self, ts: Timestamp) -> bool {
+        ts.get() < self.dropped_at.load(Ordering::Relaxed)
+    }
+
+    pub fn is_dropped(&self) -> bool {
+        self.dropped_at.load(Ordering::Relaxed) != u64::MAX
     }
 }
 
-/// The list of a table's secondary indexes at one time.
+/// The list of a table's secondary indexes at one time, with those that were
+/// dropped and still protect a scan.
 pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
 
 /// A table.
@@ -165,6 +185,8 @@ pub(crate) struct TableInner {
     indexes_version: AtomicU64,
     next_index: AtomicU32,
     dropped: AtomicBool,
+    /// Zero for a table that was there when the database was opened.
+    created_at: AtomicU64,
     /// The latest deletion whose primary entry has been removed.
     cleaned_until: AtomicU64,
 }
@@ -194,6 +216,7 @@ impl TableInner {
             indexes_version: AtomicU64::new(0),
             next_index: AtomicU32::new(PRIMARY + 1),
             dropped: AtomicBool::new(false),
+            created_at: AtomicU64::new(0),
             cleaned_until: AtomicU64::new(0),
             schema,
         })
@@ -286,6 +309,17 @@ impl TableInner {
     /// A number that no index of this table has had since it was opened.
     pub fn next_index_number(&self) -> u32 {
         self.next_index.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Called before the table is found by anyone.
+    pub fn set_created(&self, at: Timestamp) {
+        self.created_at.store(at.get(), Ordering::Relaxed);
+    }
+
+    /// Whether a transaction at `ts` comes before the table (I-16).
+    #[inline]
+    pub fn is_newer_than(&self, ts: Timestamp) -> bool {
+        ts.get() < self.created_at.load(Ordering::Relaxed)
     }
 
     pub fn is_dropped(&self) -> bool {

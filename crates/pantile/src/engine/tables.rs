@@ -1,7 +1,7 @@
 //! The tables of an open database, by name and by id, and those that were dropped.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use foldhash::fast::FixedState;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,14 @@ pub(crate) struct Dropped {
     pub in_use: Option<Arc<TableInner>>,
 }
 
+/// An index that was dropped at this time. Transactions that began before
+/// maintain it.
+struct DroppedIndex {
+    at: Timestamp,
+    table: Weak<TableInner>,
+    number: u32,
+}
+
 /// Every table is in `by_id`, users' tables are also in `by_name`, and a
 /// dropped one is in `dropped` until its blocks have been released. Ids are
 /// never used twice.
@@ -38,6 +46,7 @@ pub(crate) struct Tables {
     ddl: Mutex<()>,
     next: AtomicU64,
     dropped: Mutex<Vec<Dropped>>,
+    dropped_indexes: Mutex<Vec<DroppedIndex>>,
 }
 
 impl Default for Tables {
@@ -51,6 +60,7 @@ impl Default for Tables {
             ddl: Mutex::default(),
             next: AtomicU64::new(u64::from(catalog::FIRST_USER_TABLE)),
             dropped: Mutex::default(),
+            dropped_indexes: Mutex::default(),
         }
     }
 }
@@ -160,6 +170,35 @@ impl Tables {
         let dropped = Dropped { at: now(), unused_since: None, table: table.id, in_use };
         self.dropped.lock().push(dropped);
         self.by_id.write().remove(&table.id);
+    }
+
+    /// Takes an index away from scans that begin later. It stays in the table's
+    /// list for the transactions that began before (I-16).
+    pub fn drop_index(
+        &self,
+        table: &Arc<TableInner>,
+        index: &IndexInner,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Timestamp {
+        let at = index.drop_at(now);
+        let dropped = DroppedIndex { at, table: Arc::downgrade(table), number: index.number };
+        self.dropped_indexes.lock().push(dropped);
+        at
+    }
+
+    /// Takes away the dropped indexes that no running transaction maintains or
+    /// scans. Returns whether there were any.
+    pub fn forget_indexes(&self, watermark: Timestamp) -> bool {
+        let mut indexes = self.dropped_indexes.lock();
+        let before = indexes.len();
+        indexes.retain(|dropped| {
+            let is_needed = dropped.at >= watermark;
+            if let Some(table) = dropped.table.upgrade().filter(|_| !is_needed) {
+                table.change_indexes(|list| list.retain(|i| i.number != dropped.number));
+            }
+            is_needed
+        });
+        indexes.len() < before
     }
 
     /// Recovery found contents of a table that was dropped. They go when all

@@ -26,6 +26,14 @@ impl Core {
     pub fn advance_state(&self) {
         if self.state_records.advance(&self.store, &self.registry) {
             self.release_dropped();
+            self.forget_indexes();
+        }
+    }
+
+    /// Forgets the dropped indexes that no transaction needs any more.
+    pub fn forget_indexes(&self) {
+        if self.tables.forget_indexes(self.registry.watermark()) {
+            self.idle.forget();
         }
     }
 

@@ -9,12 +9,13 @@ use pantile_store::HEADER_BYTES;
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
+use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
 use crate::types::stats::Chains;
 
-/// How long the visitor waits for commits that are under way.
-pub(crate) const SETTLE_WAIT: Duration = Duration::from_secs(10);
+/// How long the visitor waits for a commit that is under way.
+const SETTLE_WAIT: Duration = Duration::from_secs(10);
 
 /// Holds a slot of the registry, so that what it reads stays meanwhile.
 pub(crate) struct Visitor<'c> {
@@ -41,16 +42,20 @@ impl Visitor<'_> {
     /// Reads the newest committed version of a tuple, once no transaction that
     /// has missed a new index can still publish one. Writers that look at the
     /// table's definition later enter their keys themselves. Tries again while
-    /// `look` returns `None`, until `deadline`.
+    /// `look` returns `None`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if it has waited for other transactions too long. The
+    /// limit holds for each wait, however many tuples there are.
     pub fn settled<R>(
         &self,
         table: &TableInner,
         tuple: TupleId,
-        deadline: Duration,
         look: impl Fn(Address) -> Option<R>,
     ) -> Result<R> {
         let registry = &self.core.registry;
         let cell = table.anchor(tuple);
+        let mut deadline = None;
         loop {
             let pin = registry.pin(self.slot);
             let anchor = Anchor::load(cell);
@@ -63,11 +68,17 @@ impl Visitor<'_> {
                 return Ok(seen);
             }
             drop(pin);
-            if registry.clock().elapsed() >= deadline {
+            let now = registry.clock().elapsed();
+            if now >= *deadline.get_or_insert(now + SETTLE_WAIT) {
                 return Err(Error::Timeout(SETTLE_WAIT));
             }
             registry.clock().yield_now();
         }
+    }
+
+    /// Hands an index entry to the cleaner.
+    pub fn hand_over(&self, entry: StaleEntry) {
+        self.core.stale.push(self.slot, self.core.registry.now(), entry);
     }
 
     /// Subtracts the rows of a dropped table from the gauges.
@@ -101,3 +112,7 @@ impl Visitor<'_> {
         chains.mean += versions as f64;
     }
 }
+
+#[cfg(test)]
+#[path = "visitor_test.rs"]
+mod tests;

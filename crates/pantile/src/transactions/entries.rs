@@ -29,7 +29,8 @@ impl Transaction {
         }
         let indexes = Arc::clone(indexes);
         let (mut old, mut new) = (Key::default(), Key::default());
-        for index in indexes.iter() {
+        let ts = self.ts;
+        for index in indexes.iter().filter(|i| i.is_of(ts)) {
             let had = match self.current(table, held) {
                 Seen::Row(bytes) => {
                     old.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
@@ -101,23 +102,46 @@ impl Transaction {
         self.buffers.undo.push(Undo::Entry(entry));
     }
 
-    /// Enters a row into indexes that were made after the row was written.
+    /// Enters a row into indexes that were made after the row was written, and
+    /// notes their entries of the old row for the cleaner.
     #[cold]
     pub(super) fn enter_new_indexes(&mut self, write: Write) -> Result<()> {
-        let Pending::Row { start, len } = write.pending else { return Ok(()) };
         let used = &self.buffers.tables[write.table as usize];
         let (table, known) = (used.table.clone(), used.indexes.clone());
-        // A unique index may have been incomplete when the write was made.
-        let is_new = |i: &IndexInner| i.def.unique || known.iter().all(|k| k.number != i.number);
-        for index in table.indexes().iter().filter(|i| is_new(i)) {
-            let (mut key, mut entry) = (Key::default(), Key::default());
-            let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
-            key.set_row(&row, &index.columns);
-            entry.clone_from(&key);
-            entry.push_tuple(write.tuple.0);
-            self.enter(&table, index, write.tuple, &key, &entry)?;
+        let ts = self.ts;
+        for index in table.indexes().iter().filter(|i| i.is_of(ts)) {
+            let is_new = known.iter().all(|k| k.number != index.number);
+            if is_new {
+                self.note_old_entry(&table, index, write);
+            }
+            // A unique index may have been incomplete when the write was made.
+            if let Pending::Row { start, len } = write.pending
+                && (is_new || index.def.unique)
+            {
+                let (mut key, mut entry) = (Key::default(), Key::default());
+                let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
+                key.set_row(&row, &index.columns);
+                entry.clone_from(&key);
+                entry.push_tuple(write.tuple.0);
+                self.enter(&table, index, write.tuple, &key, &entry)?;
+            }
         }
         Ok(())
+    }
+
+    /// Notes the entry that the building of an index has made, or will make, of
+    /// the row that a write replaces.
+    fn note_old_entry(&mut self, table: &TableInner, index: &IndexInner, write: Write) {
+        if !write.has_chain() || write.pending == Pending::Nothing {
+            return;
+        }
+        let old = self.core.store.content(write.base);
+        if !old.flags().is_tombstone() {
+            let mut entry = Key::default();
+            entry.set_row(&Encoded { schema: &table.schema, bytes: old.row() }, &index.columns);
+            entry.push_tuple(write.tuple.0);
+            self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &entry));
+        }
     }
 
     /// Enters rows of this transaction into an index that is newer than they

@@ -53,7 +53,11 @@ impl Transaction {
     }
 
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
-        self.core.tables.check_own(table)
+        self.core.tables.check_own(table)?;
+        if table.is_newer_than(self.ts) && self.isolation == Isolation::Serializable && !self.safe {
+            return Err(table.conflict(Conflict::TableIsNewer));
+        }
+        Ok(())
     }
 
     /// The row with this primary key, or `None`.

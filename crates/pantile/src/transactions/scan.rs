@@ -157,6 +157,9 @@ impl Transaction {
         range: Range<'_>,
     ) -> Result<Scan<'t>> {
         self.check_table(table)?;
+        // Before the look at the index: if that is dropped meanwhile, writers
+        // below this time go on maintaining it (I-16).
+        let at = self.statement();
         if let Some(dropped) = index.filter(|i| !i.is_ready()) {
             let (table, index) = (table.schema.name.clone(), dropped.def.name.clone());
             return Err(Error::UnknownIndex { table, index });
@@ -171,7 +174,7 @@ impl Transaction {
         let upper = upper_bound(table, columns, range.upper, &mut upper)?;
         let cursor = Cursor::new(as_bound(&lower), as_bound(&upper), direction);
         let batch = Batch::with_limit(range.limit.clamp(LEAST_BATCH, BATCH));
-        Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at: self.statement() })
+        Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at })
     }
 }
 

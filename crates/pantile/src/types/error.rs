@@ -54,6 +54,9 @@ pub enum Conflict {
     /// Snapshot isolation: another transaction has committed the tuple since
     /// this one began (first committer wins).
     ChangedSinceSnapshot,
+    /// Serializable: the table was created after this transaction began, so it
+    /// does not exist at the transaction's timestamp.
+    TableIsNewer,
 }
 
 /// Everything that can go wrong.
@@ -285,6 +288,7 @@ impl fmt::Display for Conflict {
             Conflict::ChangedSinceSnapshot => {
                 "another transaction has committed the tuple since this one took its snapshot"
             }
+            Conflict::TableIsNewer => "the table was created after this transaction began",
         })
     }
 }

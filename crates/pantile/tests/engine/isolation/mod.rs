@@ -10,6 +10,7 @@
 mod bench;
 mod cleaned;
 mod cycles;
+mod definitions;
 mod phantoms;
 mod reads;
 

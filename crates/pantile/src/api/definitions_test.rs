@@ -1,0 +1,101 @@
+//! What changes of definitions do inside the engine.
+
+use std::time::Duration;
+
+use pantile_base::{Timestamp, TupleId};
+use pantile_cc::SimulatedTime;
+
+use crate::engine::catalog;
+use crate::types::value::Value;
+use crate::{Database, IndexDef, Isolation, MediumKind, Options, Table, TableDef, TransactionOptions, Type};
+
+fn open(time: &SimulatedTime) -> Database {
+    let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+    options.open("unused").expect("open")
+}
+
+fn definition(name: &str) -> TableDef {
+    TableDef::new(name).column("id", Type::U64).column("value", Type::U64).primary_key(["id"])
+}
+
+fn put(db: &Database, table: &Table, id: u64, value: u64) {
+    db.run(|txn| txn.upsert(table, &[id.into(), value.into()])).expect("a commit");
+}
+
+/// Marks of tuples that share a cell with the catalog's, and marks that
+/// removed entries have left in the catalog's index, are no conflicts.
+#[test]
+fn a_change_heeds_no_read_marks() {
+    let db = open(&SimulatedTime::default());
+    let table = db.create_table(definition("t")).expect("create");
+    let later = Timestamp::new(db.core.registry.now().tick() + (1 << 40), 0);
+    let catalog = db.core.tables.catalog().expect("open");
+    for tuple in (0..catalog.0.tuples_end()).map(TupleId) {
+        db.core.marks.raise(catalog::CATALOG, tuple, later);
+    }
+    let mut key = crate::types::key::Key::default();
+    key.set_values(&catalog.0.schema, &catalog.0.schema.primary_key, &[Value::UInt(99)]).expect("a key");
+    assert_eq!(catalog.0.primary.get(key.words(), Some(later.get())), None);
+    db.create_index(&table, IndexDef::new("by_value", ["value"])).expect("create an index");
+    db.drop_index(&table, "by_value").expect("drop the index");
+    db.create_table(definition("u")).expect("create a table");
+    db.drop_table("t").expect("drop the table");
+}
+
+/// Lets the cleaner do everything that is due.
+fn clean(db: &Database, pulse: &Table, time: &SimulatedTime) {
+    for n in 0..400 {
+        time.advance(Duration::from_millis(50));
+        put(db, pulse, 1, n);
+    }
+    assert_eq!(db.stats().stale_entries, 0);
+}
+
+/// I-17: an index that was built beside readers and writers holds nothing but
+/// its rows, once nobody needs anything else.
+#[test]
+fn an_index_built_beside_writers_keeps_no_old_entries() {
+    for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        let time = SimulatedTime::default();
+        let db = open(&time);
+        let [table, pulse] = ["t", "pulse"].map(|name| db.create_table(definition(name)).expect("create"));
+        (0..20).for_each(|id| put(&db, &table, id, id));
+        // The reader needs versions that are no longer the newest.
+        let reader = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
+        (0..5).for_each(|id| put(&db, &table, id, 100 + id));
+        db.run(|txn| txn.delete(&table, &[5u64.into()])).expect("delete");
+        let mut writer = db.begin_with(TransactionOptions::new().isolation(isolation)).expect("begin");
+        for id in 10..15u64 {
+            writer.update(&table, &[id.into()], &[(1, (200 + id).into())]).expect("update");
+        }
+        writer.delete(&table, &[15u64.into()]).expect("delete");
+        writer.insert(&table, &[30u64.into(), 30u64.into()]).expect("insert");
+        let index = db.create_index(&table, IndexDef::new("by_value", ["value"])).expect("create an index");
+        assert!(writer.get_by_index(&index, &[210u64.into()]).expect("get").is_some(), "its own row");
+        writer.update(&table, &[10u64.into()], &[(1, 300u64.into())]).expect("update");
+        writer.commit().expect("commit");
+        let old = reader.get_by_index(&index, &[3u64.into()]).expect("get");
+        assert_eq!(old.map(|row| row.get::<u64>(0).expect("an id")), Some(3));
+        drop(reader);
+        clean(&db, &pulse, &time);
+        assert_eq!(index.inner.tree.len(), 19, "{isolation:?}");
+    }
+}
+
+/// A dropped index goes when the last transaction ends that began before.
+#[test]
+fn a_dropped_index_goes_with_the_last_that_knew_it() {
+    let time = SimulatedTime::default();
+    let db = open(&time);
+    let [table, pulse] = ["t", "pulse"].map(|name| db.create_table(definition(name)).expect("create"));
+    let drop_one = || {
+        db.create_index(&table, IndexDef::new("by_value", ["value"])).expect("create an index");
+        db.drop_index(&table, "by_value").expect("drop it");
+        table.0.indexes().len()
+    };
+    let older = db.begin().expect("begin");
+    assert_eq!((drop_one(), drop_one()), (1, 2));
+    older.rollback();
+    clean(&db, &pulse, &time);
+    assert_eq!(table.0.indexes().len(), 0);
+}

@@ -1,0 +1,229 @@
+//! Definitions change between what serializable transactions read and what
+//! others write. The invariant of these tests: the flag is set only where no
+//! row has the value 7, and such a row is added only where the flag is not set.
+
+use pantile::{
+    Conflict, Database, Error, IndexDef, Isolation, Range, Result, Table, TableDef, Transaction,
+    TransactionOptions, Type,
+};
+
+use crate::support::{LEVELS, in_memory, is_conflict};
+
+const SEVEN: u64 = 7;
+
+struct Rule {
+    db: Database,
+    table: Table,
+    flag: Table,
+}
+
+fn definition() -> TableDef {
+    TableDef::new("t").column("id", Type::U64).column("value", Type::U64).primary_key(["id"])
+}
+
+impl Rule {
+    fn new(index: Option<IndexDef>) -> Self {
+        let db = in_memory();
+        let def = index.into_iter().fold(definition(), TableDef::index);
+        let table = db.create_table(def).expect("create");
+        db.run(|txn| txn.insert(&table, &[1u64.into(), 1u64.into()])).expect("insert");
+        let flag = TableDef::new("flag").column("id", Type::U64).column("on", Type::Bool);
+        let flag = db.create_table(flag.primary_key(["id"])).expect("create");
+        db.run(|txn| txn.insert(&flag, &[1u64.into(), false.into()])).expect("insert");
+        Self { db, table, flag }
+    }
+
+    fn is_set(&self, txn: &Transaction) -> Result<bool> {
+        txn.get(&self.flag, &[1u64.into()])?.expect("a flag").get(1)
+    }
+
+    fn set(&self, txn: &mut Transaction) -> Result<()> {
+        txn.update(&self.flag, &[1u64.into()], &[(1, true.into())]).map(|_| ())
+    }
+
+    /// Whether a row of the table that is called `t` now has the value.
+    fn has_seven(&self, txn: &Transaction) -> Result<bool> {
+        let table = self.db.table("t")?;
+        let values = txn.scan(&table, Range::all())?.map(|row| row?.get(1));
+        Ok(values.collect::<Result<Vec<u64>>>()?.contains(&SEVEN))
+    }
+
+    fn check(&self) {
+        let txn = self.db.begin_read().expect("begin");
+        let both = self.is_set(&txn).expect("get") && self.has_seven(&txn).expect("scan");
+        assert!(!both, "no order of the transactions leads here");
+    }
+
+    /// The writer is older than the reader. Both have read when the definition
+    /// changes; then the writer writes and both commit. Returns how the writer
+    /// ended.
+    fn across(
+        &self,
+        read: impl FnOnce(&Transaction) -> bool,
+        change: impl FnOnce(),
+        write: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<()> {
+        let mut writer = self.db.begin().expect("begin");
+        let mut reader = self.db.begin().expect("begin");
+        assert!(!self.is_set(&writer).expect("get"));
+        assert!(!read(&reader), "no row has the value yet");
+        self.set(&mut reader).expect("update");
+        change();
+        let written = write(&mut writer).and_then(|()| writer.commit().map(drop));
+        reader.commit().expect("nothing is in the reader's way");
+        self.check();
+        written
+    }
+}
+
+fn reads_through(index: &pantile::Index) -> impl FnOnce(&Transaction) -> bool {
+    let index = index.clone();
+    move |txn| txn.get_by_index(&index, &[SEVEN.into()]).expect("get").is_some()
+}
+
+fn inserts(table: &Table) -> impl FnOnce(&mut Transaction) -> Result<()> {
+    let table = table.clone();
+    move |txn| txn.insert(&table, &[2u64.into(), SEVEN.into()])
+}
+
+fn updates(table: &Table) -> impl FnOnce(&mut Transaction) -> Result<()> {
+    let table = table.clone();
+    move |txn| txn.update(&table, &[1u64.into()], &[(1, SEVEN.into())]).map(|_| ())
+}
+
+/// I-16: what was read through an index that has been dropped stays protected.
+#[test]
+fn a_dropped_index_protects_what_was_read_through_it() {
+    for update in [false, true] {
+        let rule = Rule::new(Some(IndexDef::new("by_value", ["value"])));
+        let index = rule.table.index("by_value").expect("index");
+        let change = || rule.db.drop_index(&rule.table, "by_value").expect("drop");
+        let ended = match update {
+            false => rule.across(reads_through(&index), change, inserts(&rule.table)),
+            true => rule.across(reads_through(&index), change, updates(&rule.table)),
+        };
+        assert!(ended.as_ref().is_err_and(is_conflict), "{ended:?}");
+        // Later transactions have nothing to do with the index.
+        rule.db.run(|txn| updates(&rule.table)(txn)).expect("an update");
+    }
+}
+
+/// The same for an index that came and went while the writer ran, and had
+/// written before.
+#[test]
+fn an_index_that_came_and_went_protects_what_was_read_through_it() {
+    let rule = Rule::new(None);
+    let mut writer = rule.db.begin().expect("begin");
+    assert!(!rule.is_set(&writer).expect("get"));
+    inserts(&rule.table)(&mut writer).expect("insert");
+    let mut reader = rule.db.begin().expect("begin");
+    let index = rule.db.create_index(&rule.table, IndexDef::new("by_value", ["value"])).expect("create");
+    assert!(!reads_through(&index)(&reader));
+    rule.set(&mut reader).expect("update");
+    rule.db.drop_index(&rule.table, "by_value").expect("drop");
+    let ended = writer.commit();
+    reader.commit().expect("commit");
+    rule.check();
+    assert!(ended.as_ref().is_err_and(is_conflict), "{ended:?}");
+}
+
+/// A transaction that checked a unique key is not followed by an older one that
+/// takes the key. Later ones may.
+#[test]
+fn a_dropped_unique_index_binds_those_who_began_before() {
+    let rule = Rule::new(Some(IndexDef::unique("by_value", ["value"])));
+    let mut older = rule.db.begin().expect("begin");
+    let mut writer = rule.db.begin().expect("begin");
+    inserts(&rule.table)(&mut writer).expect("insert");
+    rule.db.drop_index(&rule.table, "by_value").expect("drop");
+    writer.commit().expect("commit");
+    updates(&rule.table)(&mut older).expect_err("a later row has the key");
+    older.rollback();
+    rule.db.run(|txn| updates(&rule.table)(txn)).expect("there is no such index any more");
+    rule.db.create_index(&rule.table, IndexDef::new("by_value", ["value"])).expect("the name is free");
+}
+
+/// I-16: an index that a reader takes before older writers know it.
+#[test]
+fn a_new_index_protects_what_is_read_through_it() {
+    for update in [false, true] {
+        let rule = Rule::new(None);
+        let mut writer = rule.db.begin().expect("begin");
+        assert!(!rule.is_set(&writer).expect("get"));
+        match update {
+            false => inserts(&rule.table)(&mut writer).expect("insert"),
+            true => updates(&rule.table)(&mut writer).expect("update"),
+        }
+        let mut reader = rule.db.begin().expect("begin");
+        let index = rule.db.create_index(&rule.table, IndexDef::new("by_value", ["value"])).expect("create");
+        assert!(!reads_through(&index)(&reader));
+        rule.set(&mut reader).expect("update");
+        let ended = writer.commit();
+        reader.commit().expect("commit");
+        rule.check();
+        assert!(ended.as_ref().is_err_and(is_conflict), "{ended:?}");
+    }
+}
+
+/// I-16: a table that has been dropped takes nothing from transactions that
+/// began before, and a table of the same name is another one.
+#[test]
+fn a_dropped_table_takes_no_writes() {
+    let rule = Rule::new(None);
+    let ended = rule.across(
+        |txn| rule.has_seven(txn).expect("scan"),
+        || {
+            rule.db.drop_table("t").expect("drop");
+            rule.db.create_table(definition()).expect("create");
+        },
+        inserts(&rule.table),
+    );
+    assert!(matches!(ended, Err(Error::TableDropped(_))), "{ended:?}");
+}
+
+/// The same for a transaction that has written before.
+#[test]
+fn a_dropped_table_keeps_no_writes() {
+    let rule = Rule::new(None);
+    let mut writer = rule.db.begin().expect("begin");
+    inserts(&rule.table)(&mut writer).expect("insert");
+    rule.db.drop_table("t").expect("drop");
+    rule.db.create_table(definition()).expect("create");
+    assert!(matches!(writer.commit(), Err(Error::TableDropped(_))));
+    let txn = rule.db.begin_read().expect("begin");
+    assert!(!rule.has_seven(&txn).expect("scan"));
+}
+
+/// I-16: to a serializable transaction that began before, the table does not
+/// exist. It could otherwise write into a table of the same name what a later
+/// transaction has found absent.
+#[test]
+fn a_new_table_is_not_for_transactions_that_began_before() {
+    let rule = Rule::new(None);
+    let ended = rule.across(
+        |txn| rule.has_seven(txn).expect("scan"),
+        || {
+            rule.db.drop_table("t").expect("drop");
+            rule.db.create_table(definition()).expect("create");
+        },
+        |txn| inserts(&rule.db.table("t").expect("a table"))(txn),
+    );
+    let is_newer = |e: &Error| matches!(e, Error::Conflict { conflict: Conflict::TableIsNewer, .. });
+    assert!(ended.as_ref().is_err_and(is_newer), "{ended:?}");
+}
+
+/// At the other levels a transaction uses a new table as it finds it.
+#[test]
+fn a_new_table_is_for_late_writers() {
+    for level in LEVELS {
+        let db = in_memory();
+        let mut before = db.begin_with(TransactionOptions::new().isolation(level)).expect("begin");
+        let safe = db.begin_safe_snapshot().expect("begin");
+        let table = db.create_table(definition()).expect("create");
+        let refused = before.insert(&table, &[1u64.into(), 1u64.into()]);
+        assert_eq!(refused.is_err(), level == Isolation::Serializable, "{level:?}");
+        before.commit().expect("the transaction goes on");
+        assert_eq!(safe.scan(&table, Range::all()).expect("scan").count(), 0);
+        db.run(|txn| txn.upsert(&table, &[1u64.into(), 1u64.into()])).expect("it began after");
+    }
+}
