@@ -6,7 +6,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use twox_hash::XxHash3_64;
 
 /// The format that this build writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The most contents that one transaction can write; a field of 24 bits counts
 /// them.

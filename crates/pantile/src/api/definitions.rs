@@ -30,12 +30,14 @@ impl Database {
         let stored = catalog::encode(&def)?;
         let id = core.tables.next_id();
         let table = core.tables.make_empty(id, def)?;
+        let pieces = core.tables.make_pieces(&table)?;
         self.change_catalog(|txn, catalog| {
             txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
         })?;
         core.tables.id_is_used(id);
         let at = core.registry.after_all();
         table.0.set_created(at);
+        pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         core.tables.add(table.clone());
         core.registry.await_passed(at);
         Ok(table)
@@ -53,8 +55,8 @@ impl Database {
         let table = core.tables.by_name(name)?;
         let visitor = core.visitor()?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.0.id)))?;
-        core.tables.drop_table(&table.0, || core.registry.now());
-        visitor.forget_rows(&table.0);
+        let gone = core.tables.drop_table(&table.0, || core.registry.after_all());
+        gone.for_each(|table| visitor.forget_rows(&table));
         core.idle.forget();
         Ok(())
     }

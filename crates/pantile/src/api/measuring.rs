@@ -4,6 +4,7 @@ use pantile_media::MediumExt;
 use pantile_store::TableBlocks;
 
 use crate::api::database::Database;
+use crate::engine::pieces;
 use crate::types::stats::{Chains, Stats, TableSpace};
 
 impl Database {
@@ -41,12 +42,13 @@ impl Database {
         stats
     }
 
-    /// What each table takes on the medium, hidden ones included. The call
-    /// visits every block.
+    /// What each table takes on the medium. The hidden tables of values out of
+    /// line are listed by themselves. The call visits every block.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
         let tables = self.core.store.space_by_table();
         let named = tables.into_iter().filter_map(|(id, blocks)| {
-            let table = self.core.tables.by_id(id)?.schema.name.clone();
+            let name = &self.core.tables.by_id(id)?.schema.name;
+            let table = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
             let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
             Some(TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes })
         });

@@ -10,8 +10,13 @@ use crate::types::value::Value;
 /// The catalog's own id.
 pub(crate) const CATALOG: TableId = TableId(0);
 
-/// The first id of a user's table.
+/// The first id of a user's table. Such tables have even ids. The one that
+/// follows belongs to the table's values out of line.
 pub(crate) const FIRST_USER_TABLE: u32 = 16;
+
+pub(crate) fn is_of_user(id: TableId) -> bool {
+    id.0 >= FIRST_USER_TABLE && id.0.is_multiple_of(2)
+}
 
 /// Most bytes of a stored definition.
 const MAX_DEFINITION: u32 = 60_000;
@@ -46,7 +51,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
 /// Checks that a stored definition is one that could have been stored.
 pub(crate) fn check(id: TableId, def: &TableDef) -> Result<()> {
     let damaged = |detail: String| Error::Damaged { place: format!("the catalog, table {}", id.0), detail };
-    if id.0 < FIRST_USER_TABLE {
+    if !is_of_user(id) {
         return Err(damaged("no table of a user has this id".into()));
     }
     let schema = Schema::new(def).map_err(|e| damaged(e.to_string()))?;

@@ -26,7 +26,7 @@ use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::options::{Options, Progress, RecoveryStep};
 use crate::types::row::Encoded;
-use crate::types::schema::TableDef;
+use crate::types::schema::{Schema, TableDef};
 use crate::types::stats::Recovery;
 
 /// The store has been scanned, which has shown what was committed.
@@ -62,11 +62,13 @@ impl Scanned {
         let scan_seconds = began.elapsed().as_secs_f64();
         let mut core = Core::new(options, store, clock, reclaimer);
         core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
-        core.recover_table(&found, pieces::LARGE, pieces::definition())?;
         let definitions = core.stored_definitions()?;
         let total = definitions.len() as u64;
         for (done, (id, def)) in (1..).zip(definitions) {
             core.tables.id_is_used(id);
+            if Schema::new(&def)?.can_move_out() {
+                core.recover_table(&found, pieces::of(id), pieces::definition(&def.name))?;
+            }
             core.recover_table(&found, id, def)?;
             core.options.report(Progress { step: RecoveryStep::Index, done, total });
         }

@@ -202,7 +202,8 @@ impl std::fmt::Debug for TableInner {
 
 impl TableInner {
     pub fn new(id: TableId, database: u64, def: TableDef, arena: &Arc<NodeArena>) -> Result<Self> {
-        let schema = Schema::new(&def)?;
+        let mut schema = Schema::new(&def)?;
+        schema.table = id;
         let primary = Tree::new(Self::primary_words(&schema), arena);
         Ok(Self {
             id,

@@ -9,8 +9,8 @@ use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp};
 use pantile_index::NodeArena;
 
-use crate::engine::catalog;
 use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
 use crate::types::schema::{IndexDef, TableDef};
 
@@ -143,12 +143,25 @@ impl Tables {
         Ok(Table(Arc::new(table)))
     }
 
-    /// Makes a table known, under its name if it is a user's.
+    /// The empty table of a new table's values out of line, if it can have any.
+    pub fn make_pieces(&self, of: &Table) -> Result<Option<Table>> {
+        let make = || self.make_empty(pieces::of(of.0.id), pieces::definition(of.name()));
+        of.0.schema.can_move_out().then(make).transpose()
+    }
+
+    /// Makes a table known, under its name if it is a user's. The table of its
+    /// values out of line must be known before.
     pub fn add(&self, table: Table) {
         self.by_id.write().insert(table.0.id, Arc::clone(&table.0));
-        if table.0.id.0 >= catalog::FIRST_USER_TABLE {
+        if catalog::is_of_user(table.0.id) {
             self.by_name.write().insert(table.name().to_owned(), table);
         }
+    }
+
+    /// The table of a table's values out of line, also for a transaction that
+    /// has found the table before it was dropped.
+    pub fn pieces_of(&self, table: TableId) -> Arc<TableInner> {
+        self.in_use(pieces::of(table)).expect("a table with long values has a table of their pieces")
     }
 
     /// The id of the next table; the caller holds [`Tables::change`].
@@ -158,18 +171,26 @@ impl Tables {
 
     /// Never gives this id to a new table.
     pub fn id_is_used(&self, id: TableId) {
-        self.next.fetch_max(u64::from(id.0) + 1, Ordering::Relaxed);
+        self.next.fetch_max(u64::from(id.0 | 1) + 1, Ordering::Relaxed);
     }
 
-    /// Takes a table away from its name and id, but not from the transactions
-    /// that use it.
-    pub fn drop_table(&self, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) {
+    /// Takes a table and its values out of line away from its name and id, but
+    /// not from the transactions that use it. Returns both.
+    pub fn drop_table(
+        &self,
+        table: &Arc<TableInner>,
+        now: impl FnOnce() -> Timestamp,
+    ) -> impl Iterator<Item = Arc<TableInner>> {
         self.by_name.write().remove(&table.schema.name);
-        table.set_dropped();
-        let in_use = Some(Arc::clone(table));
-        let dropped = Dropped { at: now(), unused_since: None, table: table.id, in_use };
-        self.dropped.lock().push(dropped);
-        self.by_id.write().remove(&table.id);
+        let both = [Some(Arc::clone(table)), self.by_id(pieces::of(table.id))];
+        both.iter().flatten().for_each(|table| table.set_dropped());
+        let at = now();
+        for table in both.iter().flatten() {
+            let in_use = Some(Arc::clone(table));
+            self.dropped.lock().push(Dropped { at, unused_since: None, table: table.id, in_use });
+            self.by_id.write().remove(&table.id);
+        }
+        both.into_iter().flatten()
     }
 
     /// Takes an index away from scans that begin later. It stays in the table's

@@ -39,8 +39,7 @@ impl Definitions {
 
     /// Those that can be read, by id, and those of the engine's own tables.
     pub fn tables(self) -> BTreeMap<u32, TableDef> {
-        let own = [(catalog::CATALOG, catalog::definition()), (pieces::LARGE, pieces::definition())];
-        let mut tables: BTreeMap<u32, TableDef> = own.into_iter().map(|(id, def)| (id.0, def)).collect();
+        let mut tables = BTreeMap::from([(catalog::CATALOG.0, catalog::definition())]);
         let Ok(schema) = Schema::new(&catalog::definition()) else { return tables };
         for (_, row) in self.rows.into_inner().into_values() {
             let Some(bytes) = row else { continue };
@@ -50,6 +49,11 @@ impl Definitions {
             }
             let id = row.raw(&schema.columns[0]).iter().rev().fold(0, |id, &b| id << 8 | u32::from(b));
             if let Ok(def) = catalog::decode(row.raw(&schema.columns[1])) {
+                let has_pieces = Schema::new(&def).is_ok_and(|schema| schema.can_move_out());
+                if catalog::is_of_user(TableId(id)) && has_pieces {
+                    let pieces = pieces::definition(&pieces::listed_name(&def.name));
+                    tables.insert(pieces::of(TableId(id)).0, pieces);
+                }
                 tables.insert(id, def);
             }
         }

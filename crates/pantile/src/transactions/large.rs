@@ -1,11 +1,11 @@
-//! Values out of line, stored as pieces in a hidden table. They commit, roll
-//! back, recover and are reclaimed like all rows (the idea is PostgreSQL's
-//! TOAST).
+//! Values out of line, stored as pieces in a hidden table beside their own.
+//! They commit, roll back, recover and are reclaimed like all rows (the idea is
+//! PostgreSQL's TOAST).
 
-use pantile_base::Timestamp;
+use pantile_base::{TableId, Timestamp};
 
 use crate::engine::buffers::Pending;
-use crate::engine::pieces::{LARGE, PIECE};
+use crate::engine::pieces::PIECE;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
@@ -28,12 +28,8 @@ impl Transaction {
         self.core.registry.draw(self.slot).get()
     }
 
-    fn large_table(&self) -> Table {
-        Table(self.core.tables.by_id(LARGE).expect("the table of large values always exists"))
-    }
-
-    pub(super) fn put_large(&mut self, id: u64, bytes: &[u8]) -> Result<()> {
-        let table = self.large_table();
+    pub(super) fn put_large(&mut self, of: &TableInner, id: u64, bytes: &[u8]) -> Result<()> {
+        let table = Table(self.core.tables.pieces_of(of.id));
         for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
             let [id, piece] = key(id, piece);
             self.insert(&table, &[id, piece, Value::Bytes(bytes)])?;
@@ -41,8 +37,8 @@ impl Transaction {
         Ok(())
     }
 
-    fn delete_large(&mut self, id: u64, len: u64) -> Result<()> {
-        let table = self.large_table();
+    fn delete_large(&mut self, of: &TableInner, id: u64, len: u64) -> Result<()> {
+        let table = Table(self.core.tables.pieces_of(of.id));
         for piece in 0..(len as usize).div_ceil(PIECE) {
             self.delete(&table, &key(id, piece))?;
         }
@@ -63,14 +59,15 @@ impl Transaction {
             Pending::Row { start, len } => of(&self.buffers.rows[start..start + len]),
             Pending::Nothing | Pending::Tombstone => Vec::new(),
         };
-        old.into_iter().filter(|v| !new.contains(v)).try_for_each(|(id, len)| self.delete_large(id, len))
+        old.into_iter()
+            .filter(|v| !new.contains(v))
+            .try_for_each(|(id, len)| self.delete_large(table, id, len))
     }
 }
 
 impl OutOfLine for Transaction {
-    fn read_out_of_line(&self, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
-        let table = self.large_table();
-        let table = &*table.0;
+    fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
+        let table = &*self.core.tables.pieces_of(of);
         let mut value = Vec::with_capacity(len.min(MOST_AT_ONCE) as usize);
         for piece in 0..(len as usize).div_ceil(PIECE) {
             let mut words = Key::default();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pantile_base::Timestamp;
+use pantile_base::{TableId, Timestamp};
 
 use crate::engine::table::TableInner;
 use crate::transactions::transaction::Transaction;
@@ -146,10 +146,10 @@ impl<'e> RowEdit<'e> {
 }
 
 impl OutOfLine for RowEdit<'_> {
-    fn read_out_of_line(&self, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
+    fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
         match self.large.iter().find(|(large, _)| *large == id) {
             Some((_, value)) => Ok(value.clone()),
-            None => self.txn.read_out_of_line(id, len, at),
+            None => self.txn.read_out_of_line(of, id, len, at),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Transaction {
         let undo = self.buffers.undo.len();
         let outcome =
             self.put_row(table, &key, at, replace, Pending::Row { start, len }).and_then(|existed| {
-                large.iter().try_for_each(|(id, b)| self.put_large(*id, b)).map(|()| existed)
+                large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
             });
         if outcome.is_err() {
             self.undo_to(undo);
@@ -187,7 +187,7 @@ impl Transaction {
         self.buffers.rows.extend_from_slice(bytes);
         self.set_pending(table, held, Pending::Row { start, len: bytes.len() })?;
         for (id, value) in large {
-            self.put_large(id, &value)?;
+            self.put_large(table, id, &value)?;
         }
         Ok(true)
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use pantile_base::Timestamp;
+use pantile_base::{TableId, Timestamp};
 
 use crate::types::error::{Error, Result};
 use crate::types::schema::{Column, ColumnLocation, Schema, Type};
@@ -387,7 +387,7 @@ fn text(bytes: &[u8]) -> &str {
 
 /// Reads values stored out of line.
 pub(crate) trait OutOfLine {
-    fn read_out_of_line(&self, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>>;
+    fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>>;
 }
 
 /// A row of a table as one transaction sees it.
@@ -537,7 +537,8 @@ impl<'t> Row<'t> {
             Stored::Value(Value::Bytes(bytes)) => Ok(Some(Cow::Borrowed(bytes))),
             Stored::Value(value) => Err(self.mismatch(n, &value, "bytes")),
             Stored::OutOfLine { id, len } => {
-                self.out_of_line.read_out_of_line(id, len, self.at).map(|v| Some(Cow::Owned(v)))
+                let of = self.encoded.schema.table;
+                self.out_of_line.read_out_of_line(of, id, len, self.at).map(|v| Some(Cow::Owned(v)))
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Table definitions, and the layout of rows that follows from them.
 
+use pantile_base::TableId;
+
 use crate::types::error::{Error, Result};
 
 /// The type of a column.
@@ -245,6 +247,8 @@ pub(crate) enum ColumnLocation {
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     pub name: String,
+    /// The table, once it has an id.
+    pub table: TableId,
     pub columns: Vec<Column>,
     pub primary_key: Vec<usize>,
     /// First byte of the out-of-line bitmap.
@@ -284,6 +288,7 @@ impl Schema {
         }
         let mut schema = Self {
             name: def.name.clone(),
+            table: TableId(0),
             columns,
             primary_key: Vec::new(),
             large_at: fixed_at,

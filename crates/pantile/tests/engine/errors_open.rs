@@ -60,11 +60,11 @@ fn files_that_are_not_ours() {
 #[test]
 fn other_format_versions() {
     let is_version = |error: Error| {
-        let form = Error::FormatVersion { found: 2, supported: 1 };
+        let form = Error::FormatVersion { found: 3, supported: 2 };
         assert_eq!(error.to_string(), form.to_string());
-        fails!(Err::<(), _>(error), Error::FormatVersion { .. }, "version 2", "version 1", "left as it is");
+        fails!(Err::<(), _>(error), Error::FormatVersion { .. }, "version 3", "version 2", "left as it is");
     };
-    refused(|data| patch(data, 8, &[2]), is_version);
+    refused(|data| patch(data, 8, &[3]), is_version);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use pantile_index::{Batch, Direction, Index as Tree, Scan};
 use crate::engine::anchor::Anchor;
 use crate::engine::catalog;
 use crate::engine::core::Core;
-use crate::engine::pieces::{LARGE, PIECE};
+use crate::engine::pieces::{self, PIECE};
 use crate::engine::table::{IndexInner, TableInner};
 use crate::tools::check::report::CheckReport;
 use crate::tools::findings::{Findings, Location};
@@ -24,8 +24,8 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
     let tables = core.tables.all();
     check_names(&tables, findings);
     let total = tables.len() as u64;
-    let values = OutOfLine::default();
     for (n, table) in (1..).zip(&tables) {
+        let values = OutOfLine::default();
         let checker = Checker { core, table, findings, values: &values };
         let rows = checker.rows(options.thread_count());
         done.rows += rows;
@@ -33,15 +33,19 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
         for index in &*table.indexes() {
             done.index_entries += checker.index(&index.def.name, &index.tree, Some(index), rows);
         }
+        if let Some(pieces) =
+            tables.iter().find(|other| catalog::is_of_user(table.id) && other.id == pieces::of(table.id))
+        {
+            done.values_out_of_line += values.check(core, pieces, findings);
+        }
         options.report(CheckStep::Tables, n, total);
     }
-    done.tables = tables.iter().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE).count() as u64;
-    done.values_out_of_line = values.check(core, findings);
+    done.tables = tables.iter().filter(|table| catalog::is_of_user(table.id)).count() as u64;
 }
 
 fn check_names(tables: &[Arc<TableInner>], findings: &Findings) {
     let mut names = BTreeMap::new();
-    for table in tables.iter().filter(|table| table.id.0 >= catalog::FIRST_USER_TABLE) {
+    for table in tables.iter().filter(|table| catalog::is_of_user(table.id)) {
         if let Some(other) = names.insert(table.def.name.clone(), table.id.0) {
             let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.def.name);
             findings.damage(Location::default(), what);
@@ -157,7 +161,7 @@ impl Checker<'_> {
     }
 }
 
-/// Compares the values that rows refer to with the stored pieces.
+/// Compares the values that a table's rows refer to with the stored pieces.
 #[derive(Default)]
 struct OutOfLine {
     lengths: Mutex<BTreeMap<u64, u64>>,
@@ -171,9 +175,8 @@ impl OutOfLine {
     }
 
     /// Compares them. Returns the number of values.
-    fn check(self, core: &Core, findings: &Findings) -> u64 {
+    fn check(self, core: &Core, table: &TableInner, findings: &Findings) -> u64 {
         let lengths = self.lengths.into_inner();
-        let Some(table) = core.tables.by_id(LARGE) else { return 0 };
         let mut left: HashSet<(u64, u32), FixedState> = HashSet::default();
         for (&id, &len) in &lengths {
             left.extend((0..(len as usize).div_ceil(PIECE)).map(|piece| (id, piece as u32)));
@@ -208,7 +211,7 @@ impl OutOfLine {
         if orphans > 0 {
             let what =
                 format!("{orphans} pieces of values out of line, {orphan_bytes} bytes, belong to no row");
-            findings.notice(Location { table_id: Some(LARGE.0), ..Location::default() }, what);
+            findings.notice(Location { table_id: Some(table.id.0), ..Location::default() }, what);
         }
         lengths.len() as u64
     }

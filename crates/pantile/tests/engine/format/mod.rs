@@ -1,4 +1,4 @@
-//! A database stored by format version 1 is read as it was written, and no
+//! A database stored by format version 2 is read as it was written, and no
 //! flipped bit in it leads to a wrong row (T16).
 //!
 //! The example `make_format_fixture` made it. `PANTILE_FLIP_SEED` and
@@ -17,7 +17,7 @@ use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::{CutKind, CutMedium, Image};
 use pantile_testkit::{Random, ScratchDir, from_env};
 
-const STORED: &[u8] = include_bytes!("data/format-1.image");
+const STORED: &[u8] = include_bytes!("data/format-2.image");
 
 fn on(medium: Arc<dyn Medium>) -> pantile::Result<Database> {
     Options::new().on_medium(medium).recovery_threads(1).open("unused")
