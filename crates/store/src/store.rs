@@ -331,25 +331,35 @@ impl Store {
         mapped(&*self.medium, offset, len)
     }
 
-    /// Gives back every block of a dropped table.
+    /// Gives back blocks of dropped tables, at most `most` of them, with one
+    /// sync. Returns whether none is left.
     ///
-    /// No transaction may be able to see into the table any more, and a state
-    /// record whose watermark covers all its transactions must be durable (T1).
-    pub fn release_table(&self, table: TableId, now: Timestamp) -> Result<(), StoreError> {
-        for stream in self.streams.iter().chain(&self.survivor_streams) {
-            stream.lock().forget(table);
+    /// No transaction may be able to see into the tables any more, and a state
+    /// record whose watermark covers all their transactions must be durable (T1).
+    pub fn release_tables(
+        &self,
+        tables: &[TableId],
+        most: usize,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        for &table in tables {
+            for stream in self.streams.iter().chain(&self.survivor_streams) {
+                stream.lock().forget(table);
+            }
+            self.resumable.lock().retain(|key, _| class_key(table, 0) >> 32 != key >> 32);
         }
-        self.resumable.lock().retain(|key, _| class_key(table, 0) >> 32 != key >> 32);
         let _chunks = self.chunks_lock.read();
         let mut released = Vec::new();
-        for (chunk, index, block) in self.used().filter(|(_, _, block)| block.table() == table) {
+        let mut blocks = self.used().filter(|(_, _, block)| tables.contains(&block.table()));
+        for (chunk, index, block) in blocks.by_ref().take(most) {
             block.become_(BlockState::Released);
             block.end_generation();
             self.zero_descriptor(chunk, index)?;
             released.push((chunk, chunk.id(index)));
         }
+        let is_last = blocks.next().is_none();
         if let Some(reuse) = &self.options.reuse {
-            reuse.forget(table);
+            tables.iter().for_each(|&table| reuse.forget(table));
         }
         self.medium.fence()?;
         self.medium.sync_all()?;
@@ -357,7 +367,7 @@ impl Store {
             drop(self.block(id).1.tile.take());
             self.free_block(chunk, id, now);
         }
-        Ok(())
+        Ok(is_last)
     }
 
     /// The blocks that streams append to, with their fill: one half of a new

@@ -99,3 +99,35 @@ fn a_dropped_index_goes_with_the_last_that_knew_it() {
     clean(&db, &pulse, &time);
     assert_eq!(table.0.indexes().len(), 0);
 }
+
+/// However many tables have been dropped, one commit gives back a few of them.
+#[test]
+fn dropped_tables_go_a_few_at_a_time() {
+    let time = SimulatedTime::default();
+    let db = open(&time);
+    let pulse = db.create_table(definition("pulse")).expect("create");
+    put(&db, &pulse, 1, 0);
+    let before = db.core.store.used_bytes();
+    let reader = db.begin_read().expect("begin");
+    for n in 0..100 {
+        let name = format!("t{n}");
+        put(&db, &db.create_table(definition(&name)).expect("create"), 1, 1);
+        db.drop_table(&name).expect("drop");
+    }
+    let mut used = db.core.store.used_bytes();
+    let one = (used - before) / 100;
+    assert!(one > 0);
+    drop(reader);
+    for n in 0.. {
+        time.advance(Duration::from_millis(50));
+        put(&db, &pulse, 1, n);
+        let now = db.core.store.used_bytes();
+        assert!(used.saturating_sub(now) <= 16 * one, "{used} bytes, then {now}; a table has {one}");
+        used = now;
+        // The catalog has grown, too.
+        if used < before + 10 * one {
+            break;
+        }
+        assert!(n < 100_000, "{used} bytes are left");
+    }
+}

@@ -99,7 +99,7 @@ impl Rebuilt {
         let core = self.0;
         core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
         core.record_state(false)?;
-        core.release_dropped();
+        while core.release_dropped() && !core.store.medium().is_failed() {}
         core.reclaimer.resume(&core.store);
         core.set_open();
         Ok(Arc::new(core))

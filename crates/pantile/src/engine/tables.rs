@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use foldhash::fast::FixedState;
-use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp};
 use pantile_index::NodeArena;
@@ -46,6 +46,7 @@ pub(crate) struct Tables {
     ddl: Mutex<()>,
     next: AtomicU64,
     dropped: Mutex<Vec<Dropped>>,
+    has_more_to_release: AtomicBool,
     dropped_indexes: Mutex<Vec<DroppedIndex>>,
 }
 
@@ -60,6 +61,7 @@ impl Default for Tables {
             ddl: Mutex::default(),
             next: AtomicU64::new(u64::from(catalog::FIRST_USER_TABLE)),
             dropped: Mutex::default(),
+            has_more_to_release: AtomicBool::new(false),
             dropped_indexes: Mutex::default(),
         }
     }
@@ -230,23 +232,39 @@ impl Tables {
         self.id_is_used(table);
     }
 
-    /// Calls `release` for each dropped table that no transaction has been
-    /// able to see into since before `durable`; it returns whether the table is
-    /// gone. A transaction that wrote to the table when it was dropped may have
-    /// committed at any time until it ended.
+    /// Calls `release` for at most `most` dropped tables that no transaction has
+    /// been able to see into since before `durable`; it returns whether they are
+    /// gone. A transaction that wrote to a table when it was dropped may have
+    /// committed at any time until it ended. Returns whether more could be
+    /// released.
     pub fn release_dropped(
         &self,
         watermark: Timestamp,
         durable: Timestamp,
         now: Timestamp,
-        release: impl Fn(TableId) -> bool,
-    ) {
-        self.dropped.lock().retain_mut(|d| {
-            if d.unused_since.is_none() && d.at < watermark {
-                d.unused_since = Some(now);
-            }
-            let is_free = d.unused_since.is_some_and(|since| since < durable);
-            !(is_free && release(d.table))
-        });
+        most: usize,
+        release: impl FnOnce(&[TableId]) -> bool,
+    ) -> bool {
+        let Some(mut dropped) = self.dropped.try_lock() else { return true };
+        for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark) {
+            d.unused_since = Some(now);
+        }
+        let is_free = |d: &Dropped| d.unused_since.is_some_and(|since| since < durable);
+        let free: Vec<TableId> = dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
+        let mut gone = Vec::new();
+        if !free.is_empty() && release(&free) {
+            gone.extend(dropped.extract_if(.., |d| free.contains(&d.table)));
+        }
+        let has_more = dropped.iter().any(is_free);
+        self.has_more_to_release.store(has_more, Ordering::Relaxed);
+        // The tables' memory is freed without the lock.
+        drop(dropped);
+        drop(gone);
+        has_more
+    }
+
+    /// Whether dropped tables wait that can be released now.
+    pub fn has_more_to_release(&self) -> bool {
+        self.has_more_to_release.load(Ordering::Relaxed)
     }
 }

@@ -7,6 +7,10 @@ use crate::engine::core::Core;
 use crate::engine::state_records::StateRecords;
 use crate::types::error::Result;
 
+/// What one commit gives back of dropped tables. The rest waits for later ones.
+const TABLES_AT_A_TIME: usize = 8;
+const BLOCKS_AT_A_TIME: usize = 128;
+
 impl Core {
     /// The upkeep that comes with a commit.
     pub fn maintain(&self, slot: Slot) {
@@ -14,6 +18,9 @@ impl Core {
         self.collect_step(slot);
         if StateRecords::is_due_by_bytes(&self.store) || self.is_state_due() {
             self.advance_state();
+        }
+        if self.tables.has_more_to_release() && cleanup::is_tick() {
+            self.release_dropped();
         }
     }
 
@@ -43,14 +50,16 @@ impl Core {
         recorded.map_err(|e| self.store_error(e))
     }
 
-    /// Gives back the blocks of dropped tables that no transaction can see
-    /// into and whose contents are not needed as evidence (I-10).
-    pub fn release_dropped(&self) {
+    /// Gives back some blocks of dropped tables that no transaction can see
+    /// into and whose contents are not needed as evidence (I-10). Returns
+    /// whether there are more.
+    pub fn release_dropped(&self) -> bool {
         let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
         let now = self.registry.now();
-        self.tables.release_dropped(watermark, durable, now, |table| {
-            self.reclaimer.forget(&self.store, table);
-            self.store.release_table(table, now).is_ok()
-        });
+        self.tables.release_dropped(watermark, durable, now, TABLES_AT_A_TIME, |tables| {
+            tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));
+            // A failure latches in the medium and shows at the next commit.
+            self.store.release_tables(tables, BLOCKS_AT_A_TIME, now).unwrap_or(false)
+        })
     }
 }
