@@ -1,5 +1,6 @@
 //! What a database has done, and what it takes.
 
+use pantile_base::TableId;
 use pantile_media::MediumExt;
 use pantile_store::TableBlocks;
 
@@ -43,16 +44,25 @@ impl Database {
     }
 
     /// What each table takes on the medium. The hidden tables of values out of
-    /// line are listed by themselves. The call visits every block.
+    /// line are listed by themselves, and so are dropped tables until their
+    /// space has been given back. The call visits every block.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
         let tables = self.core.store.space_by_table();
-        let named = tables.into_iter().filter_map(|(id, blocks)| {
-            let name = &self.core.tables.by_id(id)?.schema.name;
-            let table = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
+        let named = tables.into_iter().map(|(id, blocks)| {
             let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
-            Some(TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes })
+            let table = self.listed_name(id);
+            TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
         });
         named.collect()
+    }
+
+    fn listed_name(&self, id: TableId) -> String {
+        let Some(table) = self.core.tables.in_use(id) else {
+            return format!("table {} (dropped)", id.0);
+        };
+        let name = &table.schema.name;
+        let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
+        if table.is_dropped() { format!("{name} (dropped)") } else { name }
     }
 
     /// How long the chains of versions are, measured on about `samples` tuples

@@ -45,7 +45,7 @@ fn put(db: &Database, table: &Table, id: u64, n: u64) {
 }
 
 fn used(db: &Database) -> u64 {
-    db.stats().medium_bytes - db.stats().free_bytes
+    db.space_by_table().iter().map(|space| space.bytes).sum()
 }
 
 fn pulse(db: &Database) {
