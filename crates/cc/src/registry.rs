@@ -189,18 +189,21 @@ impl Registry {
         Timestamp::new(self.tick(), 0)
     }
 
-    /// Draws the timestamp at which a late writer commits. The writer must hold
-    /// all its locks. The timestamp is above that of every reader that found a
-    /// lock and no bound.
-    pub fn draw_commit(&self, slot: Slot) -> Timestamp {
+    /// Draws the timestamp at which a late writer commits, above `newest`, the
+    /// newest of the versions that it supersedes. The writer must hold all its
+    /// locks. The timestamp is above that of every reader that finds a lock and
+    /// no bound, or a bound above itself (I-6).
+    pub fn draw_commit(&self, slot: Slot, newest: Timestamp) -> Timestamp {
         let state = &self.slots[slot.index()];
-        // Every timestamp drawn before now is at most this one. From here on,
-        // readers above it wait for the locks. Readers below it do not wait and
-        // need not, because the commit is above them (I-6).
-        let bound = Timestamp::new(self.draw(slot).tick() + self.clock.skew(), slot.index());
+        let bound = self.draw(slot);
         state.pending.store(bound.get(), Ordering::SeqCst);
-        state.last_tick.store(bound.tick(), Ordering::Relaxed);
-        self.draw(slot)
+        // A reader that found no bound drew before the store, on a clock that
+        // was at most the skew ahead of this one. So the clock is read again,
+        // after the store.
+        let above_readers = self.tick() + self.clock.skew() + 1;
+        let tick = above_readers.max(bound.tick() + 1).max(newest.tick() + 1);
+        state.last_tick.store(tick, Ordering::Relaxed);
+        Timestamp::new(tick, slot.index())
     }
 
     /// Announces that the transaction is about to check the table definitions
@@ -514,3 +517,7 @@ impl Registry {
         self.slots[..used].iter().filter(|s| s.active.load(Ordering::Relaxed) != FREE).count()
     }
 }
+
+#[cfg(test)]
+#[path = "registry_test.rs"]
+mod tests;

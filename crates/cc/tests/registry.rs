@@ -28,7 +28,7 @@ fn timestamps_are_unique_and_rise() {
             let mut last = Timestamp::ZERO;
             let drawn = (0..steps(3000)).map(|n| {
                 let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
-                let commit = if n % 3 == 0 { registry.draw_commit(slot) } else { ts };
+                let commit = if n % 3 == 0 { registry.draw_commit(slot, Timestamp::ZERO) } else { ts };
                 assert!(last < ts && ts <= commit, "a thread's timestamps rise");
                 // A transaction that begins after the acknowledgement is later.
                 registry.await_passed(commit);
@@ -142,7 +142,7 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
                 let (own, write) = registry.begin(Begin::WriterAtBegin).expect("a slot");
                 assert!(ts < write && registry.pending(own) == write);
                 let (late, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
-                assert!(ts < registry.draw_commit(late), "a late writer commits above it");
+                assert!(ts < registry.draw_commit(late, Timestamp::ZERO), "a late writer commits above it");
                 for slot in [slot, own, late] {
                     registry.release(slot);
                 }
@@ -243,7 +243,7 @@ fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
         assert!(before.may_see(begin, Timestamp::MAX) && before.min() <= begin, "{source:?}");
         registry.set_committing(writer);
         assert_eq!(registry.running_set(), None, "{source:?}");
-        let commit = registry.draw_commit(writer);
+        let commit = registry.draw_commit(writer, Timestamp::ZERO);
         let set = registry.running_set().expect("it has announced where it will write");
         let (reader, ts) = registry.begin(Begin::SafeReader).expect("a slot");
         assert!(ts < commit, "{source:?}");

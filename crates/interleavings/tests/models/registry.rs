@@ -172,7 +172,11 @@ fn safe_snapshots_against_writers() {
             thread::spawn(move || {
                 let (slot, begun) = registry.begin(kind).expect("a slot");
                 registry.set_committing(slot);
-                let ts = if kind == Begin::WriterAtBegin { begun } else { registry.draw_commit(slot) };
+                let ts = if kind == Begin::WriterAtBegin {
+                    begun
+                } else {
+                    registry.draw_commit(slot, Timestamp::ZERO)
+                };
                 plain_access();
                 // This is the moment of publication.
                 snapshots

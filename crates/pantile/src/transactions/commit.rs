@@ -92,8 +92,16 @@ impl Transaction {
         }
         Ok(Validated(match self.isolation {
             Isolation::Serializable => self.ts,
-            Isolation::Snapshot | Isolation::ReadCommitted => self.core.registry.draw_commit(self.slot),
+            Isolation::Snapshot | Isolation::ReadCommitted => {
+                self.core.registry.draw_commit(self.slot, self.newest_base())
+            }
         }))
+    }
+
+    /// The newest timestamp of the versions that the commit supersedes.
+    fn newest_base(&self) -> Timestamp {
+        let bases = self.buffers.writes.iter().filter(|write| !write.base.is_none());
+        bases.map(|write| self.core.store.content(write.base).timestamp()).max().unwrap_or(Timestamp::ZERO)
     }
 
     /// Writes one content for each tuple that has changed.
@@ -163,7 +171,7 @@ impl Transaction {
                 continue;
             }
             let old = store.content(write.base);
-            debug_assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
+            assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
             if write.has_chain() {
                 store.set_link(address, write.base, old.timestamp());
             }
