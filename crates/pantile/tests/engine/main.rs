@@ -20,5 +20,7 @@ mod history;
 mod isolation;
 mod model;
 mod reopen;
+mod row_sizes;
 mod slow_medium;
 mod support;
+mod values;
