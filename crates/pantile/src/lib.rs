@@ -169,7 +169,7 @@ pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::{Range, Scan};
 pub use transactions::transaction::Transaction;
-pub use types::error::{Conflict, Error, Result};
+pub use types::error::{Conflict, Error, OpenTransaction, Result};
 pub use types::options::{
     ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };

@@ -48,7 +48,7 @@ impl Database {
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.0.id)))?;
         core.tables.drop_table(&table.0, || core.registry.now());
         visitor.forget_rows(&table.0);
-        core.idle.forget();
+        core.buffers.forget();
         Ok(())
     }
 

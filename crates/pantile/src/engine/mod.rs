@@ -12,6 +12,7 @@ pub(crate) mod core;
 pub(crate) mod counters;
 pub(crate) mod failure;
 pub(crate) mod found;
+pub(crate) mod holders;
 pub(crate) mod index_build;
 pub(crate) mod pieces;
 pub(crate) mod recovery;

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use pantile_base::sync::Instant;
 use pantile_base::sync::atomic::Ordering;
-use pantile_base::sync::{Instant, thread};
-use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_base::{Address, TableId, Timestamp, TupleId, share_out};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
@@ -143,20 +143,14 @@ impl Core {
     /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
     /// and puts the ids of deleted tuples back into stock.
     fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Result<Vec<Gathered>> {
-        let threads = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096) as u64;
-        let part = table.tuples_end().div_ceil(threads);
-        let gather = |n: u64| {
+        let shares = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096);
+        let part = table.tuples_end().div_ceil(shares as u64);
+        let gather = |n: usize| {
+            let n = n as u64;
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
             Gathered::from_tuples(&self.store, table, indexes, tuples)
         };
-        let parts: Vec<Gathered> = thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || gather(n))).collect();
-            let mut parts = vec![gather(0)?];
-            for other in others {
-                parts.push(other.join().expect("a gathering thread does not panic")?);
-            }
-            Ok::<_, Error>(parts)
-        })?;
+        let parts: Vec<Gathered> = share_out(shares, gather).into_iter().collect::<Result<_>>()?;
         for part in &parts {
             self.counters.adjust(part.change);
             self.bury(table, &part.dead);
@@ -191,14 +185,7 @@ impl Core {
                 detail: "two live rows have the same key".into(),
             })
         };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..words.len()).map(|n| scope.spawn(move || build(n))).collect();
-            let mut trees = vec![build(0)?];
-            for tree in others {
-                trees.push(tree.join().expect("a building thread does not panic")?);
-            }
-            Ok(trees)
-        })
+        share_out(words.len(), build).into_iter().collect()
     }
 }
 

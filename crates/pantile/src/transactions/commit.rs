@@ -153,6 +153,7 @@ impl Transaction {
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged();
         }
+        self.note_memory();
         Published { commit_ts, change }
     }
 

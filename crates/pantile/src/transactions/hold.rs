@@ -201,6 +201,7 @@ impl Transaction {
         });
         self.buffers.by_tuple.insert((table.id, tuple), write);
         self.buffers.undo.push(Undo::Unlock);
+        self.note_memory();
         Held { write, fresh: true }
     }
 

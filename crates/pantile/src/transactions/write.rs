@@ -261,6 +261,7 @@ impl Transaction {
             undo.push(Undo::Restore { write: held.write, pending: write.pending });
         }
         write.pending = pending;
+        self.note_memory();
         Ok(())
     }
 }
