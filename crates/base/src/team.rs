@@ -49,9 +49,8 @@ fn start<'s, 'e, R: Send + 's>(
 
 #[cfg(all(test, not(pantile_shuttle)))]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn all_shares_are_done_in_order() {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-std::thread_local!(static ID: Cell<u32> = const { Cell::new(0) });
+crate::sync::thread_local!(static ID: Cell<u32> = const { Cell::new(0) });
 
 /// The system's number of the calling thread, under which `/proc` and debuggers
 /// know it.

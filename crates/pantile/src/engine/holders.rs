@@ -1,22 +1,17 @@
-//! Who has a transaction slot: what an error can say of a transaction that is
-//! still open.
-
-use std::time::Duration;
+//! Holders of transaction slots: what can be said of a transaction that is still
+//! open.
 
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{Timestamp, thread_id};
-use pantile_cc::{Clock, Slot};
+use pantile_base::thread_id;
 
-use crate::engine::core::Core;
-use crate::types::error::{Error, OpenTransaction};
-use crate::types::options::Isolation;
+use crate::types::isolation::Isolation;
 
 /// The transaction in a slot: the thread that began it, and its kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Holder {
-    thread: u32,
-    isolation: Isolation,
-    read_only: bool,
+    pub thread: u32,
+    pub isolation: Isolation,
+    pub read_only: bool,
 }
 
 const READ_ONLY: u64 = 1 << 2;
@@ -50,7 +45,7 @@ impl Holder {
     }
 
     /// The thread's name, as the system has it.
-    fn thread_name(self) -> Option<String> {
+    pub fn thread_name(self) -> Option<String> {
         let path = format!("/proc/self/task/{}/comm", self.thread);
         std::fs::read_to_string(path).ok().map(|name| name.trim_end().to_owned())
     }
@@ -68,26 +63,5 @@ impl HolderCell {
 
     pub fn get(&self) -> Option<Holder> {
         Holder::from_word(self.0.load(Ordering::Relaxed))
-    }
-}
-
-impl Core {
-    /// The error of closing, with the transactions that are open.
-    pub fn still_open(&self, waited: Duration) -> Error {
-        let now = self.registry.now();
-        let mut open: Vec<_> = self.registry.open().map(|(slot, ts)| self.describe(slot, ts, now)).collect();
-        open.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
-        Error::StillOpen { waited, open }
-    }
-
-    fn describe(&self, slot: Slot, ts: Timestamp, now: Timestamp) -> OpenTransaction {
-        let holder = self.buffers.holder(slot);
-        OpenTransaction {
-            age: Clock::duration(now.tick().saturating_sub(ts.tick())),
-            isolation: holder.map(|holder| holder.isolation),
-            read_only: holder.is_some_and(|holder| holder.read_only),
-            thread: holder.and_then(Holder::thread_name),
-            thread_id: holder.map(|holder| holder.thread),
-        }
     }
 }

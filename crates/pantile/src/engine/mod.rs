@@ -21,6 +21,7 @@ pub(crate) mod sorted_keys;
 pub(crate) mod stage;
 pub(crate) mod stale;
 pub(crate) mod state_records;
+pub(crate) mod still_open;
 pub(crate) mod table;
 pub(crate) mod tables;
 pub(crate) mod upkeep;

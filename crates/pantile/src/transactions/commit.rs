@@ -13,7 +13,7 @@ use crate::engine::buffers::{Buffers, Pending, Write};
 use crate::engine::counters::Change;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::options::Isolation;
+use crate::types::isolation::Isolation;
 
 /// Each step of a commit consumes what the step before it returns, so that no
 /// step can be left out or come twice.

@@ -11,8 +11,8 @@ use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::options::Isolation;
 
 /// A tuple that the transaction has locked.
 #[derive(Clone, Copy)]

@@ -11,8 +11,9 @@ use crate::engine::buffers::Pending;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::options::{ConflictPolicy, Isolation};
+use crate::types::options::ConflictPolicy;
 use crate::types::row::{Encoded, Row};
 use crate::types::value::Value;
 

@@ -12,7 +12,8 @@ use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
 use crate::engine::holders::Holder;
 use crate::types::error::Result;
-use crate::types::options::{ConflictPolicy, Isolation, TransactionOptions};
+use crate::types::isolation::Isolation;
+use crate::types::options::{ConflictPolicy, TransactionOptions};
 
 /// The buffers of a transaction that has not ended.
 pub(super) struct InUse(Option<Box<Buffers>>);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::types::options::Isolation;
+use crate::types::isolation::Isolation;
 
 /// A result whose error is [`Error`] by default.
 ///

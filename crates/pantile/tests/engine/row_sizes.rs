@@ -80,7 +80,7 @@ fn random_columns(random: &mut Random) -> Vec<Case> {
     let mut columns: Vec<Case> = (0..random.below(70)).map(|_| random_column(random)).collect();
     let least = fixed_part(&columns) + columns.iter().map(Case::least).sum::<usize>();
     let filler = (MOST + 2).saturating_sub(least + random.index(5));
-    if let Some(len @ 1..) = u16::try_from(filler).ok() {
+    if let Ok(len @ 1..) = u16::try_from(filler) {
         let value = Some(letters(random, random.clone().index(usize::from(len) + 1)));
         let at = random.index(columns.len() + 1);
         columns.insert(at, Case { ty: Type::FixedBytes(len), nullable: false, value });
