@@ -8,14 +8,20 @@
 #![allow(unsafe_code)] // growing arrays of control data
 
 pub mod control;
+mod heap;
 mod ids;
 pub mod limits;
 mod prefetch;
 mod segments;
 pub mod sync;
+mod team;
+mod thread_id;
 mod timestamp;
 
+pub use heap::return_free_memory;
 pub use ids::{Address, TableId, TupleId};
 pub use prefetch::prefetch;
 pub use segments::{Segments, Zeroed};
+pub use team::share_out;
+pub use thread_id::thread_id;
 pub use timestamp::Timestamp;

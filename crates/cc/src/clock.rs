@@ -11,6 +11,10 @@ use std::time::Duration;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Instant, thread};
 
+#[cfg(test)]
+use crate::clock::tests::cycles;
+#[cfg(not(test))]
+use crate::trust::cycles;
 use crate::trust::{self, TICK_NS};
 
 /// Where ticks come from.
@@ -65,6 +69,8 @@ pub struct Clock {
     time: Time,
     /// Ticks per cycle, times 2^32.
     rate: u64,
+    /// How far the clocks of two cores can differ, in ticks.
+    skew: u64,
 }
 
 impl Clock {
@@ -90,10 +96,11 @@ impl Clock {
             floor: AtomicU64::new(after + 1),
             counter: AtomicU64::new(after + 1),
             origin_tick: after + 1,
-            origin_cycles: trust::cycles(),
+            origin_cycles: cycles(),
             origin_time: Duration::ZERO,
             time: Time::System(Instant::now()),
             rate: trusted.map_or(0, |t| t.ticks_per_cycle),
+            skew: trust::cycle_counter().map_or(0, |t| t.skew_ticks),
         }
     }
 
@@ -108,6 +115,7 @@ impl Clock {
             origin_time: time.now(),
             time: Time::Simulated(time),
             rate: 0,
+            skew: 0,
         }
     }
 
@@ -145,11 +153,9 @@ impl Clock {
     }
 
     /// How far the clocks of two cores can differ, in ticks.
+    #[inline]
     pub fn skew(&self) -> u64 {
-        match self.time {
-            Time::System(_) => trust::cycle_counter().map_or(0, |t| t.skew_ticks),
-            Time::Simulated(_) => 0,
-        }
+        self.skew
     }
 
     /// The current tick. Returns `None` if the cycle counter has run backwards;
@@ -167,7 +173,7 @@ impl Clock {
     fn cycle_tick(&self) -> u64 {
         // A counter that was set back below the origin must appear low, not
         // high.
-        let cycles = trust::cycles().saturating_sub(self.origin_cycles);
+        let cycles = cycles().saturating_sub(self.origin_cycles);
         let ticks = (u128::from(cycles) * u128::from(self.rate)) >> 32;
         self.origin_tick + ticks as u64
     }
@@ -210,4 +216,4 @@ impl Clock {
 
 #[cfg(test)]
 #[path = "clock_test.rs"]
-mod tests;
+pub(crate) mod tests;

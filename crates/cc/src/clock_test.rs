@@ -1,4 +1,30 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::*;
+
+thread_local! {
+    static MANUAL: RefCell<Option<Rc<dyn Fn() -> u64>>> = const { RefCell::new(None) };
+}
+
+/// The cycle counter, or what the thread has put in its place.
+pub(crate) fn cycles() -> u64 {
+    let manual = MANUAL.with_borrow(Clone::clone);
+    manual.map_or_else(trust::cycles, |read| read())
+}
+
+/// Each later reading of this thread's cycle counter calls `read`, which may
+/// itself read the counter.
+pub(crate) fn set_cycles(read: impl Fn() -> u64 + 'static) {
+    MANUAL.set(Some(Rc::new(read)));
+}
+
+/// A clock on this thread's manual counter, a tick for each cycle, whose cores
+/// differ by up to `skew` ticks.
+pub(crate) fn manual_clock(skew: u64) -> Clock {
+    set_cycles(|| 0);
+    Clock { rate: 1 << 32, skew, ..cycle_clock(0) }
+}
 
 /// A clock on the cycle counter, whether or not this machine's can be trusted.
 fn cycle_clock(after: u64) -> Clock {

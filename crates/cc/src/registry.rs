@@ -8,7 +8,7 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use pantile_base::sync::{Condvar, Instant, Mutex, hint};
+use pantile_base::sync::{Condvar, Instant, Mutex, MutexGuard, hint};
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
@@ -82,6 +82,32 @@ pub struct Registry {
     /// The highest safe snapshot so far. Safe snapshots never fall.
     safe: AtomicU64,
     refreshed: AtomicU64,
+    /// Held while a wait is announced.
+    announcing: Mutex<()>,
+    /// Threads that wait for a slot.
+    wanting: AtomicU32,
+    room: Mutex<()>,
+    freed: Condvar,
+}
+
+/// The end of a wait. A time beyond what the clock can say never comes.
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn after(limit: Duration) -> Self {
+        Self(Instant::now().checked_add(limit))
+    }
+
+    /// Waits once; returns whether the time is over.
+    fn wait<T>(&self, condition: &Condvar, guard: &mut MutexGuard<'_, T>) -> bool {
+        match self.0 {
+            Some(deadline) => condition.wait_until(guard, deadline).timed_out(),
+            None => {
+                condition.wait(guard);
+                false
+            }
+        }
+    }
 }
 
 /// A running transaction's slot in the registry. Release it exactly once.
@@ -127,6 +153,10 @@ impl Registry {
             watermark: AtomicU64::new(2),
             safe: AtomicU64::new(0),
             refreshed: AtomicU64::new(0),
+            announcing: Mutex::new(()),
+            wanting: AtomicU32::new(0),
+            room: Mutex::new(()),
+            freed: Condvar::new(),
         }
     }
 
@@ -156,6 +186,30 @@ impl Registry {
         }
         state.active.store(ts.get(), Ordering::SeqCst);
         Ok((slot, ts))
+    }
+
+    /// [`Registry::begin`], which waits for a slot at most for `limit`.
+    pub fn begin_within(&self, how: Begin, limit: Duration) -> Result<(Slot, Timestamp), Full> {
+        self.begin(how).or_else(|full| if limit.is_zero() { Err(full) } else { self.begin_later(how, limit) })
+    }
+
+    #[cold]
+    fn begin_later(&self, how: Begin, limit: Duration) -> Result<(Slot, Timestamp), Full> {
+        let deadline = Deadline::after(limit);
+        let mut room = self.room.lock();
+        // A transaction that frees its slot after the look that finds none sees this.
+        self.wanting.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let mut over = false;
+        let begun = loop {
+            let begun = self.begin(how);
+            if begun.is_ok() || over {
+                break begun;
+            }
+            over = deadline.wait(&self.freed, &mut room);
+        };
+        self.wanting.fetch_sub(1, Ordering::SeqCst);
+        begun
     }
 
     /// Draws a new timestamp for a running transaction.
@@ -194,18 +248,21 @@ impl Registry {
         Timestamp::new(self.tick() + self.clock.skew() + 1, 0)
     }
 
-    /// Draws the timestamp at which a late writer commits. The writer must hold
-    /// all its locks. The timestamp is above that of every reader that found a
-    /// lock and no bound.
-    pub fn draw_commit(&self, slot: Slot) -> Timestamp {
+    /// Draws the timestamp at which a late writer commits, above `newest`, the
+    /// newest of the versions that it supersedes. The writer must hold all its
+    /// locks. The timestamp is above that of every reader that finds a lock and
+    /// no bound, or a bound above itself (I-6).
+    pub fn draw_commit(&self, slot: Slot, newest: Timestamp) -> Timestamp {
         let state = &self.slots[slot.index()];
-        // Every timestamp drawn before now is at most this one. From here on,
-        // readers above it wait for the locks. Readers below it do not wait and
-        // need not, because the commit is above them (I-6).
-        let bound = Timestamp::new(self.draw(slot).tick() + self.clock.skew(), slot.index());
+        let bound = self.draw(slot);
         state.pending.store(bound.get(), Ordering::SeqCst);
-        state.last_tick.store(bound.tick(), Ordering::Relaxed);
-        self.draw(slot)
+        // A reader that found no bound drew before the store, on a clock that
+        // was at most the skew ahead of this one. So the clock is read again,
+        // after the store.
+        let above_readers = self.tick() + self.clock.skew() + 1;
+        let tick = above_readers.max(bound.tick() + 1).max(newest.tick() + 1);
+        state.last_tick.store(tick, Ordering::Relaxed);
+        Timestamp::new(tick, slot.index())
     }
 
     /// Announces that the transaction is about to check the table definitions
@@ -227,6 +284,11 @@ impl Registry {
         state.pending.store(u64::MAX, Ordering::Release);
         state.active.store(FREE, Ordering::Release);
         self.wake(slot);
+        // After the fence of `wake`.
+        if self.wanting.load(Ordering::Relaxed) > 0 {
+            let _room = self.room.lock();
+            self.freed.notify_one();
+        }
     }
 
     /// Wakes the transactions that wait for a lock of this one, after it
@@ -444,14 +506,15 @@ impl Registry {
         &self.slots[..self.used.load(Ordering::SeqCst)]
     }
 
-    /// Waits until `unblocked` or the deadline. Returns false at the deadline,
-    /// and `None` if waiting would deadlock. `holder` must call
-    /// [`Registry::wake`] after it makes `unblocked` true.
+    /// Waits until `unblocked`, at most for `limit`. Returns false if it took
+    /// longer, and `None` if waiting would deadlock: of the transactions of a
+    /// cycle, exactly one gets `None`. `holder` must call [`Registry::wake`]
+    /// after it makes `unblocked` true.
     pub fn wait(
         &self,
         me: Slot,
         holder: Slot,
-        deadline: Instant,
+        limit: Duration,
         mut unblocked: impl FnMut() -> bool,
     ) -> Option<bool> {
         for _ in 0..64 {
@@ -460,28 +523,39 @@ impl Registry {
             }
             hint::spin_loop();
         }
-        let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
-        self.slots[me.index()].waits_for.store(waits_for, Ordering::SeqCst);
-        let outcome = if unblocked() {
-            Some(true)
-        } else if self.closes_cycle(me) {
-            None
-        } else {
-            Some(self.park(holder, deadline, unblocked))
-        };
+        if !self.announce_wait(me, holder, &mut unblocked) {
+            return None;
+        }
+        let free = unblocked() || self.park(holder, limit, unblocked);
         self.slots[me.index()].waits_for.store(NOBODY, Ordering::SeqCst);
-        outcome
+        Some(free)
     }
 
-    fn park(&self, holder: Slot, deadline: Instant, mut unblocked: impl FnMut() -> bool) -> bool {
+    /// Announces whom `me` waits for. Returns false, and announces nothing, if
+    /// that would close a cycle. Waits are announced one at a time, so of the
+    /// waits of a cycle exactly one is the last, and only that one is refused.
+    fn announce_wait(&self, me: Slot, holder: Slot, unblocked: &mut impl FnMut() -> bool) -> bool {
+        let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
+        let _alone = self.announcing.lock();
+        let mine = &self.slots[me.index()].waits_for;
+        mine.store(waits_for, Ordering::SeqCst);
+        let refused = !unblocked() && self.closes_cycle(me);
+        if refused {
+            mine.store(NOBODY, Ordering::SeqCst);
+        }
+        !refused
+    }
+
+    fn park(&self, holder: Slot, limit: Duration, mut unblocked: impl FnMut() -> bool) -> bool {
         let state = &self.slots[holder.index()];
+        let deadline = Deadline::after(limit);
         state.waiters.fetch_add(1, Ordering::SeqCst);
         let mut door = state.door.lock();
         let free = loop {
             if unblocked() {
                 break true;
             }
-            if state.changed.wait_until(&mut door, deadline).timed_out() {
+            if deadline.wait(&state.changed, &mut door) {
                 break unblocked();
             }
         };
@@ -491,8 +565,7 @@ impl Registry {
     }
 
     /// Each transaction waits for at most one other, so following the pointers
-    /// finds a cycle. If two transactions close a cycle at once, at least one
-    /// of them sees it.
+    /// finds a cycle.
     fn closes_cycle(&self, me: Slot) -> bool {
         let mut at = me.index();
         for _ in 0..self.slots.len() {
@@ -513,9 +586,26 @@ impl Registry {
         false
     }
 
+    /// DRAM used, in bytes.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(&*self.slots) as u64
+    }
+
+    /// The transactions that have begun, by slot and read timestamp.
+    pub fn open(&self) -> impl Iterator<Item = (Slot, Timestamp)> {
+        fence(Ordering::SeqCst);
+        let slots = self.slots_used().iter().enumerate();
+        let active = slots.map(|(n, state)| (Slot::from_index(n), state.active.load(Ordering::SeqCst)));
+        active.filter(|(_, active)| *active > ENTERING).map(|(slot, ts)| (slot, Timestamp::from_raw(ts)))
+    }
+
     /// The number of running transactions.
     pub fn running(&self) -> usize {
-        let used = self.used.load(Ordering::Relaxed);
-        self.slots[..used].iter().filter(|s| s.active.load(Ordering::Relaxed) != FREE).count()
+        fence(Ordering::SeqCst);
+        self.slots_used().iter().filter(|s| s.active.load(Ordering::SeqCst) != FREE).count()
     }
 }
+
+#[cfg(test)]
+#[path = "registry_test.rs"]
+mod tests;

@@ -1,13 +1,14 @@
 //! Timestamps, watermarks and read marks, with threads.
 
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::{TableId, Timestamp, TupleId};
-use pantile_cc::{Begin, Clock, ClockSource, ReadMarks, Registry};
+use pantile_cc::{Begin, Clock, ClockSource, Full, ReadMarks, Registry};
 
 const SOURCES: [ClockSource; 2] = [ClockSource::CycleCounter, ClockSource::SharedCounter];
 
@@ -28,7 +29,7 @@ fn timestamps_are_unique_and_rise() {
             let mut last = Timestamp::ZERO;
             let drawn = (0..steps(3000)).map(|n| {
                 let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
-                let commit = if n % 3 == 0 { registry.draw_commit(slot) } else { ts };
+                let commit = if n % 3 == 0 { registry.draw_commit(slot, Timestamp::ZERO) } else { ts };
                 assert!(last < ts && ts <= commit, "a thread's timestamps rise");
                 // A transaction that begins after the acknowledgement is later.
                 registry.await_passed(commit);
@@ -142,7 +143,7 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
                 let (own, write) = registry.begin(Begin::WriterAtBegin).expect("a slot");
                 assert!(ts < write && registry.pending(own) == write);
                 let (late, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
-                assert!(ts < registry.draw_commit(late), "a late writer commits above it");
+                assert!(ts < registry.draw_commit(late, Timestamp::ZERO), "a late writer commits above it");
                 for slot in [slot, own, late] {
                     registry.release(slot);
                 }
@@ -181,18 +182,19 @@ fn a_clock_that_runs_backwards_is_left_for_good() {
 fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
     let registry = registry(ClockSource::SharedCounter);
     let [a, b] = [0, 1].map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0);
-    let soon = || Instant::now() + Duration::from_millis(20);
-    assert_eq!(registry.wait(a, b, soon(), || true), Some(true));
-    assert_eq!(registry.wait(a, b, soon(), || false), Some(false));
+    let soon = Duration::from_millis(20);
+    assert_eq!(registry.wait(a, b, soon, || true), Some(true));
+    assert_eq!(registry.wait(a, b, soon, || false), Some(false));
     let unlocked = AtomicBool::new(false);
-    let far = Instant::now() + Duration::from_secs(600);
+    // No clock can say when this is over.
+    let far = Duration::MAX;
     thread::scope(|scope| {
         // The waiter may be the one whose wait closes the circle: then it waits again.
         let wait = || registry.wait(a, b, far, || unlocked.load(Ordering::SeqCst));
         let waiter = scope.spawn(move || std::iter::repeat_with(wait).find_map(|outcome| outcome));
         // Once the waiter waits, a wait for it closes the circle. Before that, this
         // wait only lasts a while.
-        while registry.wait(b, a, soon(), || false).is_some() {
+        while registry.wait(b, a, soon, || false).is_some() {
             thread::sleep(Duration::from_millis(5));
         }
         assert!(!waiter.is_finished(), "it waits until it is woken");
@@ -200,6 +202,64 @@ fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
         registry.wake(b);
         assert_eq!(waiter.join().expect("no panic"), Some(true));
     });
+}
+
+/// Of the transactions of a circle, exactly one is refused, however close
+/// together they begin to wait. Then it ends, and the others go on.
+#[test]
+fn a_circle_has_one_victim() {
+    for members in [2, 3] {
+        let registry = registry(ClockSource::SharedCounter);
+        for _ in 0..steps(2000) {
+            let slots: Vec<_> =
+                (0..members).map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0).collect();
+            let ended: Vec<_> = slots.iter().map(|_| AtomicBool::new(false)).collect();
+            let together = Barrier::new(members);
+            let run = |n: usize| {
+                let other = (n + 1) % members;
+                together.wait();
+                let over = || ended[other].load(Ordering::SeqCst);
+                let outcome = registry.wait(slots[n], slots[other], Duration::MAX, over);
+                ended[n].store(true, Ordering::SeqCst);
+                registry.release(slots[n]);
+                outcome
+            };
+            let run = &run;
+            let outcomes: Vec<_> = thread::scope(|scope| {
+                let threads: Vec<_> = (0..members).map(|n| scope.spawn(move || run(n))).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            });
+            let victims = outcomes.iter().filter(|outcome| outcome.is_none()).count();
+            assert_eq!(victims, 1, "{outcomes:?}");
+            assert!(outcomes.iter().flatten().all(|free| *free), "{outcomes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_slot_is_waited_for() {
+    let registry = registry(ClockSource::SharedCounter);
+    let begin = |limit| registry.begin_within(Begin::WriterAtBegin, limit);
+    let mut slots: Vec<_> =
+        (0..TRANSACTION_SLOTS).map(|_| begin(Duration::ZERO).expect("a slot").0).collect();
+    assert_eq!(begin(Duration::ZERO), Err(Full));
+    assert_eq!(begin(Duration::from_millis(10)), Err(Full));
+    // More wait than slots are freed at once, and each that gets one frees it.
+    thread::scope(|scope| {
+        let waiting: Vec<_> = (0..20)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (slot, _) = begin(Duration::MAX).expect("a slot in the end");
+                    registry.release(slot);
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(5));
+        assert!(waiting.iter().all(|thread| !thread.is_finished()), "all slots are taken");
+        registry.release(slots.pop().expect("a slot"));
+    });
+    slots.into_iter().for_each(|slot| registry.release(slot));
+    assert_eq!(registry.running(), 0);
 }
 
 #[test]
@@ -243,7 +303,7 @@ fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
         assert!(before.may_see(begin, Timestamp::MAX) && before.min() <= begin, "{source:?}");
         registry.set_committing(writer);
         assert_eq!(registry.running_set(), None, "{source:?}");
-        let commit = registry.draw_commit(writer);
+        let commit = registry.draw_commit(writer, Timestamp::ZERO);
         let set = registry.running_set().expect("it has announced where it will write");
         let (reader, ts) = registry.begin(Begin::SafeReader).expect("a slot");
         assert!(ts < commit, "{source:?}");

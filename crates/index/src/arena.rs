@@ -74,6 +74,14 @@ impl NodeArena {
         self.mapped.load(Ordering::Relaxed)
     }
 
+    /// Bytes of memory that the arena keeps: what has been cut into nodes, used
+    /// or free, and the lists of free nodes.
+    pub fn kept_bytes(&self) -> u64 {
+        let lists = self.free.iter().map(|free| free.lock().capacity() * size_of::<usize>()).sum::<usize>();
+        let untouched = self.carver.lock().left();
+        self.mapped_bytes() - untouched as u64 + lists as u64
+    }
+
     /// Bytes of the nodes that indexes hold.
     pub fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)

@@ -90,6 +90,11 @@ impl Instant {
         Self(Duration::from_nanos(NOW.get()))
     }
 
+    /// The moment after this length of time, if there is one.
+    pub fn checked_add(&self, length: Duration) -> Option<Self> {
+        self.0.checked_add(length).map(Self)
+    }
+
     /// How much time has passed since.
     pub fn elapsed(&self) -> Duration {
         Self::now().0.saturating_sub(self.0)

@@ -16,6 +16,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The longest time for which a sync waits for companions.
+const LONGEST_WINDOW: Duration = Duration::from_secs(1);
+
 /// The call that makes bytes durable; tests put their own in its place.
 pub(crate) type SyncCall = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
@@ -129,7 +132,7 @@ impl GroupSync {
         if self.window.is_zero() {
             return;
         }
-        let deadline = Instant::now() + self.window;
+        let deadline = Instant::now() + self.window.min(LONGEST_WINDOW);
         while state.waiting < state.expected {
             if self.joined.wait_until(state, deadline).timed_out() {
                 return;

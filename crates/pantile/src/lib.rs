@@ -169,10 +169,9 @@ pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::{Range, Scan};
 pub use transactions::transaction::Transaction;
-pub use types::error::{Conflict, Error, Result};
-pub use types::options::{
-    ConflictPolicy, Isolation, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
-};
+pub use types::error::{Conflict, Error, OpenTransaction, Result};
+pub use types::isolation::Isolation;
+pub use types::options::{ConflictPolicy, MediumKind, Options, Progress, RecoveryStep, TransactionOptions};
 pub use types::row::{ColumnRef, FromValue, Micros, Row};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::value::{Decimal, Value};

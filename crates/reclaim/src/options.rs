@@ -11,7 +11,7 @@ pub struct GcOptions {
     pub queue_share: f64,
     /// Bytes that blocks may take for each live byte before space counts as
     /// short. From then on, blocks that have long been between half obsolete
-    /// and theta are compacted. At least 1.
+    /// and theta are compacted. From 1 to 1,000.
     pub space_target: f64,
     /// Length of an epoch (TB-Collect 4.2: 40 ms).
     pub epoch: Duration,
@@ -54,19 +54,19 @@ impl GcOptions {
             return Err(format!("theta is {}; it can be from 0.5 to 1", self.theta));
         }
         if !(0.0..=1.0).contains(&self.queue_share) {
-            return Err(format!("the queue share is {}; it can be from 0 to 1", self.queue_share));
+            return Err(format!("queue_share is {}; it can be from 0 to 1", self.queue_share));
         }
-        if self.space_target.is_nan() || self.space_target < 1.0 {
-            return Err(format!("the space target is {}; it is 1 or more", self.space_target));
+        if !(1.0..=1000.0).contains(&self.space_target) {
+            return Err(format!("space_target is {}; it can be from 1 to 1000", self.space_target));
         }
         if self.epoch < Duration::from_micros(100) || self.epoch > Duration::from_secs(10) {
-            return Err(format!("an epoch of {:?}; it can be from 100 us to 10 s", self.epoch));
+            return Err(format!("epoch is {:?}; it can be from 100 us to 10 s", self.epoch));
         }
         if self.interval < Duration::from_micros(100) || self.interval > Duration::from_secs(60) {
-            return Err(format!("an interval of {:?}; it can be from 100 us to 60 s", self.interval));
+            return Err(format!("interval is {:?}; it can be from 100 us to 60 s", self.interval));
         }
         if self.epoch_commits == Some(0) {
-            return Err("an epoch of no commits; it is 1 or more".into());
+            return Err("epoch_commits is 0; it can be 1 or more".into());
         }
         Ok(())
     }

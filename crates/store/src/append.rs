@@ -19,7 +19,9 @@ use crate::event::{BlockEvent, emit};
 use crate::format::Descriptor;
 use crate::geometry::stride_for;
 use crate::store::Store;
-use crate::stream::{Company, Lane, NO_BEGINS, NewContent, OpenBlock, Spare, Stream, Urgency};
+use crate::stream::{
+    Company, Lane, NO_BEGINS, NewContent, OpenBlock, PLAN_KEPT, STAGING_KEPT, Spare, Stream, Urgency,
+};
 
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]
@@ -127,10 +129,12 @@ impl Store {
             let lane = &mut stream.lanes[stream.plan[n] as usize];
             if !lane.staging.is_empty() {
                 self.write_staged(lane, at)?;
+                lane.staging.shrink_to(STAGING_KEPT);
             }
         }
         stream.payload_bytes += payload;
         stream.contents += count;
+        stream.plan.shrink_to(PLAN_KEPT);
         let stream = reservation.opened.then_some(guard);
         Ok((Appended { store: self, stream, carved: reservation.carved }, payload))
     }

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use pantile_base::sync::thread;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{MediumError, MediumExt};
 
@@ -245,12 +245,7 @@ impl Store {
                 (scan.progress)(ScanProgress { done, total });
             }
         };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..scan.threads.max(1)).map(|_| scope.spawn(work)).collect();
-            let mut seen = vec![work()];
-            seen.extend(others.into_iter().map(|t| t.join().expect("a scanning thread does not panic")));
-            seen
-        })
+        share_out(scan.threads, |_| work())
     }
 
     fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {

@@ -17,6 +17,8 @@ pub struct Space {
     pub medium_bytes: u64,
     /// DRAM of tiles.
     pub tile_bytes: u64,
+    /// DRAM of what is known of each block, and of what is about to be written.
+    pub block_bytes: u64,
     /// Contents appended since opening, content headers included.
     pub payload_bytes: u64,
     /// Number of contents appended since opening.
@@ -82,9 +84,12 @@ impl Store {
             let stream = stream.lock();
             space.payload_bytes += stream.payload_bytes;
             space.contents_appended += stream.contents;
+            space.block_bytes += stream.bytes();
         }
+        space.block_bytes += self.survivor_streams.iter().map(|stream| stream.lock().bytes()).sum::<u64>();
         let _chunks = self.chunks_lock.read();
         for chunk in self.all_chunks() {
+            space.block_bytes += size_of_val(chunk) as u64 + size_of_val(&*chunk.blocks) as u64;
             for block in &chunk.blocks {
                 let stride = u64::from(chunk.geometry.stride);
                 if !block.state().is_used() {

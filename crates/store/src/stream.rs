@@ -95,6 +95,9 @@ pub(crate) struct Lane {
     pub staging: Vec<u8>,
 }
 
+/// Bytes of a lane's entry in the map of lanes.
+const LANE_ENTRY: usize = size_of::<((u64, Age), usize)>() + 1;
+
 /// What a lane continues with when its open block is full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spare {
@@ -127,12 +130,26 @@ pub(crate) struct OpenBlock {
 /// The `begin_ts` range of no version.
 pub(crate) const NO_BEGINS: (u64, u64) = (u64::MAX, 0);
 
+/// Bytes that a lane keeps for what it will stage.
+pub(crate) const STAGING_KEPT: usize = 64 << 10;
+
+/// Contents for which a stream keeps the memory of a plan.
+pub(crate) const PLAN_KEPT: usize = 16 << 10;
+
 /// Identifies a size class of a table.
 pub(crate) fn class_key(table: TableId, stride: u32) -> u64 {
     (u64::from(table.0) << 32) | u64::from(stride)
 }
 
 impl Stream {
+    /// DRAM used, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let lane = |lane: &Lane| lane.staging.capacity() + lane.spare.capacity() * size_of::<Spare>();
+        let plan = self.plan.capacity() * size_of::<u32>();
+        let lanes = self.lanes.capacity() * size_of::<Lane>() + self.by_key.capacity() * LANE_ENTRY;
+        (plan + lanes + self.lanes.iter().map(lane).sum::<usize>()) as u64
+    }
+
     #[inline]
     pub fn lane(&mut self, table: TableId, stride: u32, age: Age) -> usize {
         let lanes = &mut self.lanes;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::model::explore;
 use pantile_base::sync::{plain_access, thread};
 use pantile_cc::{Begin, Clock, ClockSource, Registry, RunningSet};
@@ -24,6 +25,8 @@ pub const MODELS: &[Model] = &[
         scale: 8,
         run: safe_snapshots_against_writers,
     },
+    Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
+    Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
 ];
 
 /// What a model's threads record. Recording is not part of the model.
@@ -172,7 +175,11 @@ fn safe_snapshots_against_writers() {
             thread::spawn(move || {
                 let (slot, begun) = registry.begin(kind).expect("a slot");
                 registry.set_committing(slot);
-                let ts = if kind == Begin::WriterAtBegin { begun } else { registry.draw_commit(slot) };
+                let ts = if kind == Begin::WriterAtBegin {
+                    begun
+                } else {
+                    registry.draw_commit(slot, Timestamp::ZERO)
+                };
                 plain_access();
                 // This is the moment of publication.
                 snapshots
@@ -189,5 +196,49 @@ fn safe_snapshots_against_writers() {
             registry.release(slot);
         }
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+    });
+}
+
+/// Of three transactions that wait for each other in a circle, exactly one is
+/// refused. It ends, and then the others do.
+fn circles_have_one_victim() {
+    let registry = registry();
+    let slots = [0; 3].map(|_| registry.begin(Begin::ByStatement).expect("a slot").0);
+    let ended = Arc::new([const { AtomicBool::new(false) }; 3]);
+    let refused = Notes::new();
+    explore(|| {
+        let threads = [0, 1, 2].map(|n| {
+            let (registry, ended, refused) = (Arc::clone(&registry), Arc::clone(&ended), refused.clone());
+            thread::spawn(move || {
+                let other = (n + 1) % 3;
+                let over = || ended[other].load(Ordering::SeqCst);
+                if registry.wait(slots[n], slots[other], Duration::MAX, over).is_none() {
+                    refused.add(n);
+                }
+                ended[n].store(true, Ordering::SeqCst);
+                registry.release(slots[n]);
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+    assert_eq!(refused.take().len(), 1);
+}
+
+/// Two transactions wait for the slots that two others free, and none is left
+/// asleep.
+fn slots_are_waited_for() {
+    let registry = registry();
+    let begin = || registry.begin(Begin::ByStatement).map(|(slot, _)| slot);
+    let mut slots: Vec<_> = std::iter::from_fn(|| begin().ok()).collect();
+    explore(|| {
+        let waiting = [(); 2].map(|()| {
+            let registry = Arc::clone(&registry);
+            thread::spawn(move || {
+                let begun = registry.begin_within(Begin::ByStatement, Duration::MAX);
+                registry.release(begun.expect("a slot").0);
+            })
+        });
+        registry.release(slots.pop().expect("a slot"));
+        waiting.into_iter().for_each(|thread| thread.join().expect("no panic"));
     });
 }

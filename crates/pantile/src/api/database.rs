@@ -17,9 +17,6 @@ use crate::types::error::{Error, Result};
 use crate::types::options::{Options, TransactionOptions};
 use crate::types::stats::Recovery;
 
-/// Tries that [`Database::run`] makes before it gives up.
-const RUN_TRIES: u32 = 1000;
-
 /// Tries after a transaction found no space.
 const FULL_TRIES: u32 = 8;
 
@@ -124,8 +121,9 @@ impl Database {
     /// rolled back and run again from the beginning.
     ///
     /// # Errors
-    /// What `body` or the commit returns, unless [`Error::is_retryable`]; after
-    /// a thousand tries that too.
+    /// What `body` or the commit returns, unless [`Error::is_retryable`]; once
+    /// the time of [`Options::retry_for`] is over, 30 seconds by default, that
+    /// too.
     pub fn run<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         self.run_with(TransactionOptions::default(), body)
     }
@@ -147,7 +145,7 @@ impl Database {
                 txn.commit().map(|_| value)
             });
             match outcome {
-                Err(error) if retry.tries() < RUN_TRIES && retry.again(&error) => {}
+                Err(error) if retry.again(&error) => {}
                 // The transaction has made the collector free space when it ended.
                 Err(Error::StorageFull { .. }) if full_tries < FULL_TRIES => full_tries += 1,
                 other => return other,
@@ -186,11 +184,11 @@ impl Database {
 
     /// Closes the database: later calls on any handle fail with
     /// [`Error::Closed`]. Waits for running transactions to end, at most ten
-    /// seconds.
+    /// seconds. They can go on and commit meanwhile, and none begins.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if some are still running: the database stays open
-    /// then. [`Error::MediumFailed`] and similar if the last state cannot be
+    /// [`Error::StillOpen`] with the transactions that have not ended: the
+    /// database stays open then. [`Error::MediumFailed`] and similar if the last state cannot be
     /// recorded: no acknowledged commit is lost, but the next opening takes
     /// longer.
     pub fn close(self) -> Result<()> {

@@ -8,7 +8,8 @@ use crate::engine::catalog;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::options::{Isolation, TransactionOptions};
+use crate::types::isolation::Isolation;
+use crate::types::options::TransactionOptions;
 use crate::types::schema::{IndexDef, Schema, TableDef};
 use crate::types::value::Value;
 
@@ -57,7 +58,7 @@ impl Database {
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.0.id)))?;
         let gone = core.tables.drop_table(&table.0, || core.registry.after_all());
         gone.for_each(|table| visitor.forget_rows(&table));
-        core.idle.forget();
+        core.buffers.forget();
         Ok(())
     }
 

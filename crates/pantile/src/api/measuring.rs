@@ -16,7 +16,9 @@ impl Database {
         let space = core.store.space();
         let tables = core.tables.all();
         let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
-        let anchor_bytes = tables.iter().map(|t| t.tuples_end() * 8).sum::<u64>();
+        let anchor_bytes = tables.iter().map(|t| t.anchor_bytes()).sum::<u64>();
+        let buffer_bytes = core.buffers.bytes() + core.stale.bytes() + space.block_bytes;
+        let fixed_bytes = core.marks.bytes() + core.registry.bytes() + core.counters.bytes();
         let collector = core.reclaimer.stats(&core.store);
         let mut stats = Stats {
             running: core.registry.running() as u64,
@@ -27,13 +29,15 @@ impl Database {
             obsolete_bytes: space.obsolete_bytes,
             unfilled_bytes: space.unfilled_bytes,
             free_bytes: space.free_block_bytes + space.free_chunk_bytes,
-            dram_bytes: index_bytes
+            dram_bytes: core.tables.arena.kept_bytes()
                 + anchor_bytes
+                + buffer_bytes
                 + space.tile_bytes
-                + core.marks.bytes()
+                + fixed_bytes
                 + collector.queue_bytes,
             index_bytes,
             anchor_bytes,
+            buffer_bytes,
             tile_bytes: space.tile_bytes,
             stale_entries: core.stale.len() as u64,
             collector,

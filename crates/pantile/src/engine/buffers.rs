@@ -6,10 +6,12 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::Mutex;
-use pantile_base::{Address, TableId, TupleId};
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::{Address, TableId, TupleId, return_free_memory};
 use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
+use crate::engine::holders::{Holder, HolderCell};
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{Indexes, TableInner};
 
@@ -65,7 +67,8 @@ pub(crate) struct TableUse {
     pub indexes_version: u64,
 }
 
-/// A transaction's private memory, kept for the next one in the same slot.
+/// A transaction's private memory, kept for the next one in the same slot
+/// unless it is large.
 #[derive(Default)]
 pub(crate) struct Buffers {
     /// Kept from one transaction to the next, so that cores do not contend for
@@ -84,12 +87,63 @@ pub(crate) struct Buffers {
     /// The versions that the commit supersedes.
     pub superseded: Vec<OldVersion>,
     pub scratch: Vec<u8>,
+    /// The capacities and the bytes when they were last added up.
+    counted: usize,
+    bytes: u64,
 }
 
 /// Tables that buffers keep at most.
 const TABLES_KEPT: usize = 64;
 
+/// Bytes that the buffers of a slot keep at most from one transaction to the next.
+const BYTES_KEPT: u64 = 512 << 10;
+
+/// Buffers of this size leave so much behind in the allocator that it is made to
+/// give it back, which takes milliseconds. A transaction takes far longer to
+/// fill them.
+const BYTES_RETURNED: u64 = 8 << 20;
+
+fn bytes_of<T>(buffer: &Vec<T>) -> usize {
+    buffer.capacity() * size_of::<T>()
+}
+
 impl Buffers {
+    fn capacities(&self) -> usize {
+        self.writes.capacity()
+            + self.by_tuple.capacity()
+            + self.rows.capacity()
+            + self.undo.capacity()
+            + self.stale.capacity()
+            + self.appends.capacity()
+            + self.addresses.capacity()
+            + self.superseded.capacity()
+            + self.scratch.capacity()
+            + self.tables.capacity()
+    }
+
+    /// The bytes that they take, if a buffer has grown since the last call.
+    #[inline]
+    pub fn grown(&mut self) -> Option<u64> {
+        (self.capacities() != self.counted).then(|| self.count())
+    }
+
+    #[cold]
+    fn count(&mut self) -> u64 {
+        self.counted = self.capacities();
+        let entries = self.undo.iter().filter_map(|undo| match undo {
+            Undo::Entry(entry) => Some(entry),
+            Undo::Unlock | Undo::Restore { .. } => None,
+        });
+        let keys = entries.chain(&self.stale).map(StaleEntry::key_bytes).sum::<u64>();
+        let map = map_bytes(self.by_tuple.capacity(), size_of::<((TableId, TupleId), u32)>());
+        let lists =
+            bytes_of(&self.tables) + bytes_of(&self.writes) + bytes_of(&self.undo) + bytes_of(&self.stale);
+        let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
+        let rows = bytes_of(&self.rows) + bytes_of(&self.scratch);
+        self.bytes = keys + (size_of::<Self>() + map + lists + commit + rows) as u64;
+        self.bytes
+    }
+
     #[inline]
     pub fn clear(&mut self) {
         // Clearing a map takes time by its capacity, and one large transaction
@@ -109,36 +163,89 @@ impl Buffers {
         if self.tables.len() > TABLES_KEPT || self.tables.iter().any(|t| t.table.is_dropped()) {
             self.tables.clear();
         }
-        if self.rows.capacity() > 1 << 20 {
-            self.rows = Vec::new();
-        }
+    }
+
+    /// The bytes that they take.
+    fn count_grown(&mut self) -> u64 {
+        self.grown().unwrap_or(self.bytes)
     }
 }
 
-/// The buffers of slots that no transaction has.
-pub(crate) struct IdleBuffers {
-    by_slot: Box<[Mutex<Option<Box<Buffers>>>]>,
+/// Bytes of a hash map with room for `capacity` entries of this size: it fills
+/// seven eighths of a power of two of places, each with a byte of its own.
+fn map_bytes(capacity: usize, entry: usize) -> usize {
+    let places = if capacity == 0 { 0 } else { (capacity * 8 / 7).next_power_of_two() };
+    places * (entry + 1)
 }
 
-impl Default for IdleBuffers {
+/// The buffers of a slot.
+#[derive(Default)]
+struct OfSlot {
+    /// None while a transaction has them.
+    idle: Mutex<Option<Box<Buffers>>>,
+    /// What they take, idle or not.
+    bytes: AtomicU64,
+    /// The transaction that has the slot.
+    holder: HolderCell,
+}
+
+/// The buffers of all slots.
+pub(crate) struct SlotBuffers {
+    by_slot: Box<[OfSlot]>,
+}
+
+impl Default for SlotBuffers {
     fn default() -> Self {
-        Self { by_slot: (0..TRANSACTION_SLOTS).map(|_| Mutex::default()).collect() }
+        Self { by_slot: (0..TRANSACTION_SLOTS).map(|_| OfSlot::default()).collect() }
     }
 }
 
-impl IdleBuffers {
-    pub fn take(&self, slot: Slot) -> Box<Buffers> {
-        self.by_slot[slot.index()].lock().take().unwrap_or_default()
+impl SlotBuffers {
+    pub fn take(&self, slot: Slot, holder: Holder) -> Box<Buffers> {
+        let of_slot = &self.by_slot[slot.index()];
+        of_slot.holder.set(Some(holder));
+        of_slot.idle.lock().take().unwrap_or_default()
     }
 
-    pub fn keep(&self, slot: Slot, buffers: Box<Buffers>) {
-        *self.by_slot[slot.index()].lock() = Some(buffers);
+    /// The transaction that has the slot, if one has.
+    pub fn holder(&self, slot: Slot) -> Option<Holder> {
+        self.by_slot[slot.index()].holder.get()
     }
 
-    /// Drops them all, so that they no longer refer to tables.
+    /// Keeps the buffers of a transaction that has ended, and what they take,
+    /// within [`BYTES_KEPT`].
+    pub fn keep(&self, slot: Slot, mut buffers: Box<Buffers>) {
+        buffers.clear();
+        let of_slot = &self.by_slot[slot.index()];
+        of_slot.holder.set(None);
+        let bytes = buffers.count_grown();
+        let kept = (bytes <= BYTES_KEPT).then_some(buffers);
+        if bytes >= BYTES_RETURNED {
+            return_free_memory();
+        }
+        // The next holder of the slot takes its buffers after this call.
+        of_slot.bytes.store(kept.as_ref().map_or(0, |buffers| buffers.bytes), Ordering::Relaxed);
+        *of_slot.idle.lock() = kept;
+    }
+
+    /// The buffers of a running transaction have grown.
+    pub fn note(&self, slot: Slot, bytes: u64) {
+        self.by_slot[slot.index()].bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What all of them take, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let buffers = self.by_slot.iter().map(|of_slot| of_slot.bytes.load(Ordering::Relaxed));
+        size_of_val(&*self.by_slot) as u64 + buffers.sum::<u64>()
+    }
+
+    /// Drops those that are idle, so that they no longer refer to tables.
     pub fn forget(&self) {
-        for buffers in &self.by_slot {
-            buffers.lock().take();
+        for of_slot in &self.by_slot {
+            let mut idle = of_slot.idle.lock();
+            if idle.take().is_some() {
+                of_slot.bytes.store(0, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -6,12 +6,14 @@
 
 use std::path::Path;
 
+use pantile_base::Timestamp;
+use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
-use pantile_cc::{Clock, ReadMarks, Registry};
+use pantile_cc::{Begin, Clock, ReadMarks, Registry, Slot};
 use pantile_reclaim::Reclaimer;
 use pantile_store::{Store, StoreError};
 
-use crate::engine::buffers::IdleBuffers;
+use crate::engine::buffers::SlotBuffers;
 use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
 use crate::engine::rounds::Rounds;
@@ -36,12 +38,14 @@ pub(crate) struct Core {
     pub stale: StaleQueue,
     pub state_records: StateRecords,
     /// Memory of slots, for their next transactions.
-    pub idle: IdleBuffers,
+    pub buffers: SlotBuffers,
     pub stage: Stage,
     pub counters: Counters,
     pub recovery: Recovery,
     /// True until recovery is done and again once it is closed.
     pub closed: AtomicBool,
+    /// No transaction may begin, because the database is being closed.
+    pub closing: AtomicBool,
 }
 
 impl Core {
@@ -57,11 +61,12 @@ impl Core {
             rounds: Rounds::default(),
             stale: StaleQueue::default(),
             state_records: StateRecords::default(),
-            idle: IdleBuffers::default(),
+            buffers: SlotBuffers::default(),
             stage: Stage::default(),
             counters: Counters::default(),
             recovery: Recovery::default(),
             closed: AtomicBool::new(true),
+            closing: AtomicBool::new(false),
         }
     }
 
@@ -71,6 +76,21 @@ impl Core {
 
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Takes a transaction slot and a timestamp, and waits for a slot if need be.
+    /// Either the database is not being closed, or closing sees the slot.
+    pub fn enter(&self, how: Begin) -> Result<(Slot, Timestamp)> {
+        self.check_open()?;
+        let waited = self.options.wait_to_begin();
+        let entered = self.registry.begin_within(how, waited);
+        let (slot, ts) =
+            entered.map_err(|_| Error::TooManyTransactions { limit: TRANSACTION_SLOTS, waited })?;
+        if self.closing.load(Ordering::SeqCst) {
+            self.registry.release(slot);
+            return Err(Error::Closed);
+        }
+        Ok((slot, ts))
     }
 
     /// The error of a lower room, in the words of the engine.

@@ -90,6 +90,11 @@ impl Counters {
         sum.cast_signed().max(0).cast_unsigned()
     }
 
+    /// DRAM used, in bytes.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(&*self.slots) as u64
+    }
+
     pub fn aborted(&self, slot: Slot) {
         add(&self.slots[slot.index()].aborts, 1);
     }

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use pantile_base::sync::Instant;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
-use pantile_base::sync::{Instant, thread};
-use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_base::{Address, TableId, Timestamp, TupleId, share_out};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
@@ -145,13 +145,14 @@ impl Core {
     /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
     /// and puts the ids of deleted tuples back into stock.
     fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Result<Vec<Gathered>> {
-        let threads = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096) as u64;
-        let part = table.tuples_end().div_ceil(threads);
-        let gather = |n: u64| {
+        let shares = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096);
+        let part = table.tuples_end().div_ceil(shares as u64);
+        let gather = |n: usize| {
+            let n = n as u64;
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
             Gathered::from_tuples(&self.store, table, indexes, tuples)
         };
-        let parts = in_parallel(threads as usize, threads as usize, |n| gather(n as u64))?;
+        let parts: Vec<Gathered> = share_out(shares, gather).into_iter().collect::<Result<_>>()?;
         for part in &parts {
             self.counters.adjust(part.change);
             self.bury(table, &part.dead);
@@ -203,14 +204,7 @@ fn in_parallel<R: Send>(
         let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|&n| n < jobs);
         mine.map(|n| (n, job(n))).collect::<Vec<_>>()
     };
-    let mut done = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(work)).collect();
-        let mut done = work();
-        for other in others {
-            done.extend(other.join().expect("a recovering thread does not panic"));
-        }
-        done
-    });
+    let mut done: Vec<_> = share_out(threads.min(jobs), |_| work()).into_iter().flatten().collect();
     done.sort_unstable_by_key(|(n, _)| *n);
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -277,6 +271,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use pantile_base::sync::thread;
 
     /// However many indexes there are.
     #[test]

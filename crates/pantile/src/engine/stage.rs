@@ -8,7 +8,7 @@ use pantile_base::sync::{Condvar, Mutex, MutexGuard};
 
 /// How long a transaction waits at most for one that has the stage, to have it
 /// next or to begin at all.
-const TURN: Duration = Duration::from_millis(100);
+pub(crate) const TURN: Duration = Duration::from_millis(100);
 
 /// The exclusive stage (Zen+ 4.1.2). Without it transactions could invalidate
 /// each other's reads for ever (T20). While a transaction that has failed often
@@ -38,9 +38,10 @@ impl Stage {
         }
     }
 
-    /// Takes the stage for this thread, unless others hold it for too long.
-    pub fn enter(&self) -> Option<OnStage<'_>> {
-        let turn = self.turn.try_lock_for(TURN)?;
+    /// Takes the stage for this thread, unless others hold it for too long, or
+    /// for all of `limit`.
+    pub fn enter(&self, limit: Duration) -> Option<OnStage<'_>> {
+        let turn = self.turn.try_lock_for(TURN.min(limit))?;
         *self.by.lock() = Some(thread::current().id());
         self.taken.store(true, Ordering::Relaxed);
         Some(OnStage { stage: self, _turn: turn })

@@ -12,6 +12,9 @@ use crate::types::key::Key;
 
 pub(crate) const SHARDS: usize = 8;
 
+/// Tasks for which a queue keeps room.
+const ROOM_KEPT: usize = 1024;
+
 /// An index entry of a version that is no longer the newest.
 #[derive(Clone, Debug)]
 pub(crate) struct StaleEntry {
@@ -25,6 +28,13 @@ pub(crate) struct StaleEntry {
 impl StaleEntry {
     pub fn new(table: &TableInner, index: u32, tuple: TupleId, key: &Key) -> Self {
         Self { table: table.id, index, tuple, key: SmallVec::from_slice(key.words()) }
+    }
+}
+
+impl StaleEntry {
+    /// Bytes of the key, if it lies apart from the entry.
+    pub fn key_bytes(&self) -> u64 {
+        if self.key.spilled() { (self.key.capacity() * size_of::<u64>()) as u64 } else { 0 }
     }
 }
 
@@ -58,16 +68,40 @@ impl Tasks {
         self.fresh.len() + self.late.len()
     }
 
+    fn bytes(&self) -> u64 {
+        let late = self.late.iter().filter_map(|(_, task)| match task {
+            Task::Entry(entry) => Some(entry),
+            Task::Tuple(..) => None,
+        });
+        let keys = late.chain(self.fresh.iter().map(|(_, entry)| entry)).map(StaleEntry::key_bytes);
+        let fresh = self.fresh.capacity() * size_of::<(Timestamp, StaleEntry)>();
+        let late = self.late.capacity() * size_of::<(Timestamp, Task)>();
+        keys.sum::<u64>() + (fresh + late) as u64
+    }
+
     fn pop(&mut self, soon: Timestamp, watermark: Timestamp) -> Option<Task> {
         if self.late.front().is_some_and(|(at, _)| *at < watermark) {
-            return self.late.pop_front().map(|(_, task)| task);
+            return pop_and_shrink(&mut self.late).map(|(_, task)| task);
         }
         let is_due = self.fresh.front().is_some_and(|(at, _)| *at < soon);
-        is_due.then(|| self.fresh.pop_front().map(|(_, entry)| Task::Entry(entry)))?
+        is_due.then(|| pop_and_shrink(&mut self.fresh).map(|(_, entry)| Task::Entry(entry)))?
     }
 }
 
+/// Takes the first one out, and gives memory back that the queue no longer needs.
+fn pop_and_shrink<T>(queue: &mut VecDeque<T>) -> Option<T> {
+    if queue.capacity() > ROOM_KEPT && queue.len() < queue.capacity() / 4 {
+        queue.shrink_to((queue.len() * 2).max(ROOM_KEPT));
+    }
+    queue.pop_front()
+}
+
 impl StaleQueue {
+    /// DRAM used, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().bytes()).sum()
+    }
+
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
         self.shard(slot.index()).lock().fresh.push_back((at, entry));
     }

@@ -289,6 +289,12 @@ impl TableInner {
         self.stock[hint % ID_SHARDS].lock().push(tuple);
     }
 
+    /// DRAM of anchors, and of tuple ids that nothing refers to, in bytes.
+    pub fn anchor_bytes(&self) -> u64 {
+        let stock: usize = self.stock.iter().map(|stock| stock.lock().capacity()).sum();
+        self.tuples_end() * size_of::<AtomicU64>() as u64 + (stock * size_of::<TupleId>()) as u64
+    }
+
     pub fn indexes(&self) -> Indexes {
         Arc::clone(&self.indexes.read())
     }

@@ -40,7 +40,7 @@ impl Core {
     /// Forgets the dropped indexes that no transaction needs any more.
     pub fn forget_indexes(&self) {
         if self.tables.forget_indexes(self.registry.watermark()) {
-            self.idle.forget();
+            self.buffers.forget();
         }
     }
 

@@ -31,9 +31,7 @@ impl Drop for Visitor<'_> {
 
 impl Core {
     pub fn visitor(&self) -> Result<Visitor<'_>> {
-        let limit = pantile_base::limits::TRANSACTION_SLOTS;
-        let begun = self.registry.begin(Begin::ReaderOrLateWriter);
-        let (slot, _) = begun.map_err(|_| Error::TooManyTransactions { limit })?;
+        let (slot, _) = self.enter(Begin::ReaderOrLateWriter)?;
         Ok(Visitor { core: self, slot })
     }
 }

@@ -67,7 +67,8 @@ impl CheckOptions {
         Self::default()
     }
 
-    /// Threads to work with, at least 1.
+    /// Threads to work with, from 1 to 1,024; by default one per core. Where the
+    /// system refuses threads, fewer do the work.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -98,6 +99,6 @@ impl CheckOptions {
     }
 
     pub(crate) fn thread_count(&self) -> usize {
-        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
+        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).clamp(1, 1024)
     }
 }

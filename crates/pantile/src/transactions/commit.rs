@@ -13,7 +13,7 @@ use crate::engine::buffers::{Buffers, Pending, Write};
 use crate::engine::counters::Change;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::options::Isolation;
+use crate::types::isolation::Isolation;
 
 /// Each step of a commit consumes what the step before it returns, so that no
 /// step can be left out or come twice.
@@ -92,8 +92,16 @@ impl Transaction {
         }
         Ok(Validated(match self.isolation {
             Isolation::Serializable => self.ts,
-            Isolation::Snapshot | Isolation::ReadCommitted => self.core.registry.draw_commit(self.slot),
+            Isolation::Snapshot | Isolation::ReadCommitted => {
+                self.core.registry.draw_commit(self.slot, self.newest_base())
+            }
         }))
+    }
+
+    /// The newest timestamp of the versions that the commit supersedes.
+    fn newest_base(&self) -> Timestamp {
+        let bases = self.buffers.writes.iter().filter(|write| !write.base.is_none());
+        bases.map(|write| self.core.store.content(write.base).timestamp()).max().unwrap_or(Timestamp::ZERO)
     }
 
     /// Writes one content for each tuple that has changed.
@@ -145,6 +153,7 @@ impl Transaction {
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged();
         }
+        self.note_memory();
         Published { commit_ts, change }
     }
 
@@ -163,7 +172,7 @@ impl Transaction {
                 continue;
             }
             let old = store.content(write.base);
-            debug_assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
+            assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
             if write.has_chain() {
                 store.set_link(address, write.base, old.timestamp());
             }

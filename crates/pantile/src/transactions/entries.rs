@@ -14,8 +14,8 @@ use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::options::Isolation;
 use crate::types::row::Encoded;
 
 impl Transaction {

@@ -11,8 +11,8 @@ use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::options::Isolation;
 
 /// A tuple that the transaction has locked.
 #[derive(Clone, Copy)]
@@ -202,6 +202,7 @@ impl Transaction {
         });
         self.buffers.by_tuple.insert((table.id, tuple), write);
         self.buffers.undo.push(Undo::Unlock);
+        self.note_memory();
         Held { write, fresh: true }
     }
 

@@ -1,7 +1,7 @@
 //! Reading rows by primary key, and which version a reader sees.
 
 use pantile_base::sync::atomic::AtomicU64;
-use pantile_base::sync::{Instant, hint};
+use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp, TupleId, prefetch};
 use pantile_cc::Slot;
 use pantile_store::Content;
@@ -11,8 +11,9 @@ use crate::engine::buffers::Pending;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::options::{ConflictPolicy, Isolation};
+use crate::types::options::ConflictPolicy;
 use crate::types::row::{Encoded, Row};
 use crate::types::value::Value;
 
@@ -201,7 +202,7 @@ impl Transaction {
         };
         let registry = &self.core.registry;
         let over = || over() || registry.pending(holder) != bound;
-        match registry.wait(self.slot, holder, Instant::now() + limit, over) {
+        match registry.wait(self.slot, holder, limit, over) {
             Some(true) => Ok(()),
             Some(false) => Err(table.conflict(Conflict::TimedOut)),
             None => Err(table.conflict(Conflict::Deadlock)),

@@ -5,17 +5,25 @@ use std::time::Duration;
 use pantile_base::sync::thread;
 
 use crate::engine::core::Core;
-use crate::engine::stage::OnStage;
+use crate::engine::stage::{OnStage, TURN};
 use crate::types::error::Error;
 
-/// Failures after which a transaction asks for the exclusive stage.
+/// Failures after which a transaction asks for the exclusive stage, and asks
+/// again after it has lost it.
 const PATIENCE: u32 = 8;
+
+/// The longest sleep is below 2^14 microseconds, and below 2^10 for a
+/// transaction that has the stage: those in its way end soon.
+const LONGEST_BITS: u32 = 14;
+const LONGEST_BITS_ON_STAGE: u32 = 10;
 
 /// Decides whether and when to run a failed transaction again.
 ///
 /// [`Database::run`](crate::Database::run) uses it; use it directly to see each
-/// attempt. Retries back off for a growing, random time. After eight failures
-/// others wait until the transaction has succeeded, at most a tenth of a second.
+/// attempt. Retries sleep for a growing, random time, up to 16 milliseconds.
+/// After each eighth failure others wait until the transaction has succeeded, at
+/// most a tenth of a second. It gives up when the time of
+/// [`Options::retry_for`](crate::Options::retry_for) is over.
 ///
 /// ```
 /// # use pantile::*;
@@ -33,8 +41,12 @@ const PATIENCE: u32 = 8;
 /// ```
 pub struct Retry<'d> {
     core: &'d Core,
+    began: Duration,
     tries: u32,
-    stage: Option<OnStage<'d>>,
+    /// Failures since it had the stage last.
+    unstaged: u32,
+    /// The exclusive stage, and since when it has it.
+    stage: Option<(OnStage<'d>, Duration)>,
     random: u64,
 }
 
@@ -46,7 +58,8 @@ impl std::fmt::Debug for Retry<'_> {
 
 impl<'d> Retry<'d> {
     pub(crate) fn new(core: &'d Core) -> Self {
-        Self { core, tries: 0, stage: None, random: core.registry.now().get() | 1 }
+        let began = core.registry.clock().elapsed();
+        Self { core, began, tries: 0, unstaged: 0, stage: None, random: core.registry.now().get() | 1 }
     }
 
     /// How many times the transaction has failed.
@@ -55,35 +68,50 @@ impl<'d> Retry<'d> {
     }
 
     /// Returns whether the transaction can succeed if it is run again after
-    /// `error`. If so, the call returns when it is time to run it.
+    /// `error`, and there is time for it. If so, the call returns when it is time
+    /// to run it.
     pub fn again(&mut self, error: &Error) -> bool {
-        if !error.is_retryable() {
+        if !error.is_retryable() || self.time_left().is_zero() {
             return false;
         }
         self.tries += 1;
-        if self.tries >= PATIENCE && self.stage.is_none() {
-            self.stage = self.core.stage.enter();
-        }
-        match self.stage {
-            Some(_) => thread::yield_now(),
-            None => self.back_off(),
-        }
+        self.settle_stage();
+        self.back_off();
         true
     }
 
+    fn time_left(&self) -> Duration {
+        let spent = self.core.registry.clock().elapsed().saturating_sub(self.began);
+        self.core.options.time_to_retry().saturating_sub(spent)
+    }
+
+    /// Asks for the exclusive stage after many failures, and leaves it when
+    /// others have waited for their time.
+    fn settle_stage(&mut self) {
+        let now = self.core.registry.clock().elapsed();
+        if self.stage.as_ref().is_some_and(|(_, since)| now.saturating_sub(*since) >= TURN) {
+            self.stage = None;
+            self.unstaged = 0;
+        }
+        self.unstaged += 1;
+        if self.unstaged >= PATIENCE && self.stage.is_none() {
+            let entered = self.core.stage.enter(self.time_left());
+            self.stage = entered.map(|stage| (stage, self.core.registry.clock().elapsed()));
+        }
+    }
+
+    /// Sleeps for a random time that grows with the failures. Only the first
+    /// retry comes at once.
     fn back_off(&mut self) {
         if self.tries == 1 {
-            return;
+            return thread::yield_now();
         }
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let most = 2u64 << self.tries.min(10);
-        let micros = self.random % most;
-        if micros < 20 {
-            thread::yield_now();
-        } else {
-            self.core.registry.clock().sleep(Duration::from_micros(micros));
-        }
+        let longest = if self.stage.is_some() { LONGEST_BITS_ON_STAGE } else { LONGEST_BITS };
+        let micros = self.random % (1 << (self.tries + 1).min(longest));
+        let clock = self.core.registry.clock();
+        clock.sleep(Duration::from_micros(micros).min(self.time_left()));
     }
 }

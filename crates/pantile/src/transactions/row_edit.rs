@@ -8,7 +8,7 @@ use crate::engine::table::TableInner;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
-use crate::types::row::{self, Encoded, FromValue, OutOfLine, Row};
+use crate::types::row::{self, Encoded, FromValue, OUT_OF_LINE_BYTES, OutOfLine, Row};
 use crate::types::value::Value;
 
 /// A copy of a row for a closure to change; see [`Transaction::modify`].
@@ -98,6 +98,44 @@ impl<'e> RowEdit<'e> {
         }
     }
 
+    /// Sets several columns. Whether the row fits is decided when all are set.
+    pub(super) fn set_all(&mut self, changes: &[(usize, Value<'_>)]) -> Result<()> {
+        for (done, &(column, value)) in changes.iter().enumerate() {
+            match self.set(column, value) {
+                Err(Error::RowTooLarge { .. }) => return self.set_smallest_first(&changes[done..]),
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets columns in an order in which no row in between is larger than need
+    /// be. Of several changes of one column the last one counts.
+    #[cold]
+    fn set_smallest_first(&mut self, changes: &[(usize, Value<'_>)]) -> Result<()> {
+        let is_last = |n: usize| changes[n + 1..].iter().all(|(later, _)| *later != changes[n].0);
+        let mut left: Vec<_> = (0..changes.len()).filter(|&n| is_last(n)).map(|n| changes[n]).collect();
+        loop {
+            let before = left.len();
+            let mut too_large = None;
+            let mut still = Vec::new();
+            for (column, value) in left {
+                match self.set(column, value) {
+                    Err(error @ Error::RowTooLarge { .. }) => {
+                        too_large = Some(error);
+                        still.push((column, value));
+                    }
+                    outcome => outcome?,
+                }
+            }
+            match too_large {
+                Some(error) if still.len() == before => return Err(error),
+                Some(_) => left = still,
+                None => return Ok(()),
+            }
+        }
+    }
+
     #[cold]
     fn check_same_key(&self, column: usize, value: Value<'_>) -> Result<()> {
         let (mut old, mut new) = (Key::default(), Key::default());
@@ -114,34 +152,37 @@ impl<'e> RowEdit<'e> {
     fn set_variable(&mut self, n: usize, value: Option<&[u8]>) -> Result<()> {
         let schema = &self.table.schema;
         let len = value.map_or(0, <[u8]>::len);
+        // The reference to the value, once it has moved out itself.
+        let mut moved: Option<[u8; OUT_OF_LINE_BYTES]> = None;
         loop {
-            let outcome = row::splice(schema, &mut self.bytes, n, value, false);
+            let stored = moved.as_ref().map(<[u8; _]>::as_slice).or(value);
+            let outcome = row::splice(schema, &mut self.bytes, n, stored, moved.is_some());
             if !matches!(outcome, Err(Error::RowTooLarge { .. })) {
                 return outcome;
             }
-            let encoded = Encoded { schema, bytes: &self.bytes };
-            let other = row::longest_movable(&encoded)
-                .filter(|&m| m != n && encoded.raw(&schema.columns[m]).len() > len);
-            match other {
-                Some(other) => {
-                    let moved = encoded.raw(&schema.columns[other]).to_vec();
-                    self.move_out(other, moved)?;
-                }
-                None if schema.columns[n].can_move_out() => {
-                    return self.move_out(n, value.unwrap_or_default().to_vec());
-                }
-                None => return outcome,
+            let can_move = schema.columns[n].can_move_out() && moved.is_none() && len > OUT_OF_LINE_BYTES;
+            match row::longest_movable(&Encoded { schema, bytes: &self.bytes }, n) {
+                Some((other, longest)) if longest > len || !can_move => self.move_out(other)?,
+                _ if can_move => moved = Some(self.keep_out_of_line(value.unwrap_or_default().to_vec())),
+                _ => return outcome,
             }
         }
     }
 
-    fn move_out(&mut self, n: usize, value: Vec<u8>) -> Result<()> {
+    /// Moves a value of the row out of line.
+    fn move_out(&mut self, n: usize) -> Result<()> {
+        let schema = &self.table.schema;
+        let value = Encoded { schema, bytes: &self.bytes }.raw(&schema.columns[n]).to_vec();
+        let reference = self.keep_out_of_line(value);
+        row::splice(schema, &mut self.bytes, n, Some(&reference), true)
+    }
+
+    /// Keeps a value to be stored out of line. Returns the reference to it.
+    fn keep_out_of_line(&mut self, value: Vec<u8>) -> [u8; OUT_OF_LINE_BYTES] {
         let id = self.txn.new_large_id();
-        let mut reference = id.to_le_bytes().to_vec();
-        reference.extend_from_slice(&(value.len() as u64).to_le_bytes());
-        row::splice(&self.table.schema, &mut self.bytes, n, Some(&reference), true)?;
+        let reference = row::reference(id, value.len() as u64);
         self.large.push((id, value));
-        Ok(())
+        reference
     }
 }
 

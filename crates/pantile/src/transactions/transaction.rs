@@ -10,8 +10,10 @@ use pantile_cc::{Begin, Clock, Slot};
 
 use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
-use crate::types::error::{Error, Result};
-use crate::types::options::{ConflictPolicy, Isolation, TransactionOptions};
+use crate::engine::holders::Holder;
+use crate::types::error::Result;
+use crate::types::isolation::Isolation;
+use crate::types::options::{ConflictPolicy, TransactionOptions};
 
 /// The buffers of a transaction that has not ended.
 pub(super) struct InUse(Option<Box<Buffers>>);
@@ -87,7 +89,6 @@ impl std::fmt::Debug for Transaction {
 
 impl Transaction {
     pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
-        core.check_open()?;
         if !options.safe_snapshot {
             core.stage.pass();
         }
@@ -99,8 +100,8 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
             _ => Begin::ReaderOrLateWriter,
         };
-        let limit = pantile_base::limits::TRANSACTION_SLOTS;
-        let (slot, ts) = core.registry.begin(how).map_err(|_| Error::TooManyTransactions { limit })?;
+        let (slot, ts) = core.enter(how)?;
+        let holder = Holder::new(options.isolation, options.read_only);
         Ok(Self {
             slot,
             ts,
@@ -108,7 +109,7 @@ impl Transaction {
             read_only: options.read_only,
             safe: options.safe_snapshot,
             policy: options.conflict.unwrap_or(core.options.conflict),
-            buffers: InUse(Some(core.idle.take(slot))),
+            buffers: InUse(Some(core.buffers.take(slot, holder))),
             finished: false,
             savepoints: Vec::new(),
             savepoints_taken: 0,
@@ -156,12 +157,19 @@ impl Transaction {
         }
     }
 
+    /// Notes what the transaction's buffers take, if they have grown.
+    #[inline]
+    pub(super) fn note_memory(&mut self) {
+        if let Some(bytes) = self.buffers.grown() {
+            self.core.buffers.note(self.slot, bytes);
+        }
+    }
+
     /// Leaves the registry; every lock has been released.
     pub(super) fn finish(&mut self) {
         self.finished = true;
-        if let Some(mut buffers) = self.buffers.0.take() {
-            buffers.clear();
-            self.core.idle.keep(self.slot, buffers);
+        if let Some(buffers) = self.buffers.0.take() {
+            self.core.buffers.keep(self.slot, buffers);
         }
         self.core.counters.read(self.slot, self.versions_read.get());
         self.core.registry.release(self.slot);

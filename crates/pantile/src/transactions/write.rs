@@ -114,12 +114,7 @@ impl Transaction {
         key: &[Value<'_>],
         changes: &[(usize, Value<'_>)],
     ) -> Result<bool> {
-        self.modify(table, key, |row| {
-            for &(column, value) in changes {
-                row.set(column, value)?;
-            }
-            Ok(true)
-        })
+        self.modify(table, key, |row| row.set_all(changes).map(|()| true))
     }
 
     /// Locks the row with this primary key and lets `edit` read and change it.
@@ -266,6 +261,7 @@ impl Transaction {
             undo.push(Undo::Restore { write: held.write, pending: write.pending });
         }
         write.pending = pending;
+        self.note_memory();
         Ok(())
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::types::isolation::Isolation;
+
 /// A result whose error is [`Error`] by default.
 ///
 /// ```
@@ -191,10 +193,13 @@ pub enum Error {
     InvalidOption(String),
     /// A write in a read-only transaction.
     ReadOnly,
-    /// All transaction slots are taken.
+    /// As many transactions are open as can be, and none ended within
+    /// [`Options::begin_wait`](crate::Options::begin_wait).
     TooManyTransactions {
         /// How many can be open at once.
         limit: usize,
+        /// How long the call waited.
+        waited: Duration,
     },
     /// More than 16,777,215 contents in one transaction.
     TransactionTooLarge,
@@ -250,11 +255,70 @@ pub enum Error {
     /// The database has been closed.
     Closed,
     /// Another transaction did not end within this time:
-    /// [`Database::close`](crate::Database::close) waits for every running one,
-    /// and [`Database::create_index`](crate::Database::create_index) for commits
-    /// that are under way. The call has changed nothing, and the database stays
-    /// open. End the transaction and call again.
+    /// [`Database::create_index`](crate::Database::create_index) waits for
+    /// commits that are under way. The call has changed nothing. End the
+    /// transaction and call again.
     Timeout(Duration),
+    /// [`Database::close`](crate::Database::close) has waited for open
+    /// transactions, and some have not ended. The database stays open, and takes
+    /// new transactions again. End these and call again.
+    StillOpen {
+        /// How long the call waited.
+        waited: Duration,
+        /// What is open, the oldest first.
+        open: Vec<OpenTransaction>,
+    },
+}
+
+/// A transaction that keeps a database from being closed; see
+/// [`Error::StillOpen`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct OpenTransaction {
+    /// How long ago it began. At a safe snapshot: the age of what it reads.
+    pub age: Duration,
+    /// How it is isolated; `None` for work of the database itself, like the
+    /// creation of an index.
+    pub isolation: Option<Isolation>,
+    /// Whether it is read-only.
+    pub read_only: bool,
+    /// The name of the thread that began it, if the thread still runs and the
+    /// system tells.
+    pub thread: Option<String>,
+    /// The system's number of that thread.
+    pub thread_id: Option<u32>,
+}
+
+impl fmt::Display for OpenTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.isolation {
+            Some(isolation) => write!(f, "{isolation:?}")?,
+            None => f.write_str("work of the database itself")?,
+        }
+        let kind = if self.read_only { ", read-only" } else { "" };
+        write!(f, "{kind}, open for {:.1?}", self.age)?;
+        match (&self.thread, self.thread_id) {
+            (Some(name), Some(id)) => write!(f, ", begun by thread {name:?} ({id})"),
+            (None, Some(id)) => write!(f, ", begun by a thread ({id}) that has ended"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Transactions that the message of [`Error::StillOpen`] lists.
+const LISTED: usize = 5;
+
+fn write_still_open(f: &mut fmt::Formatter<'_>, waited: Duration, open: &[OpenTransaction]) -> fmt::Result {
+    let n = open.len();
+    let plural = if n == 1 { "transaction is" } else { "transactions are" };
+    write!(f, "{n} {plural} still open after {waited:?} (")?;
+    for (n, transaction) in open.iter().take(LISTED).enumerate() {
+        write!(f, "{}{transaction}", if n == 0 { "" } else { "; " })?;
+    }
+    if n > LISTED {
+        write!(f, "; and {} more", n - LISTED)?;
+    }
+    f.write_str("); nothing was closed, and the database goes on as before; end them and close it again")
 }
 
 impl Error {
@@ -351,9 +415,10 @@ impl fmt::Display for Error {
             }
             Error::InvalidOption(reason) => write!(f, "invalid option: {reason}"),
             Error::ReadOnly => f.write_str("the transaction is read-only; begin one that writes"),
-            Error::TooManyTransactions { limit } => {
-                write!(f, "all {limit} transaction slots are taken; end a transaction and try again")
-            }
+            Error::TooManyTransactions { limit, waited } => write!(
+                f,
+                "{limit} transactions are open, as many as can be, and none ended within {waited:?}; this one did not begin; end others sooner, or give Options::begin_wait more time"
+            ),
             Error::TransactionTooLarge => {
                 f.write_str("more than 16777215 rows written in one transaction; commit in smaller steps")
             }
@@ -390,8 +455,9 @@ impl fmt::Display for Error {
             Error::Closed => f.write_str("the database has been closed; open it again"),
             Error::Timeout(limit) => write!(
                 f,
-                "another transaction did not end within {limit:?}; nothing was changed, and the database is still open; end the transaction and call again"
+                "another transaction did not end within {limit:?}; nothing was changed; end the transaction and call again"
             ),
+            Error::StillOpen { waited, open } => write_still_open(f, *waited, open),
         }
     }
 }

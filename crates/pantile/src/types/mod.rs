@@ -2,6 +2,7 @@
 
 pub(crate) mod definition;
 pub(crate) mod error;
+pub(crate) mod isolation;
 pub(crate) mod key;
 pub(crate) mod options;
 pub(crate) mod row;

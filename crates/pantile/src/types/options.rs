@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_base::limits::BLOCK_SLOTS;
+use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES};
 use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
-use pantile_media::{Durability, Medium, MediumFactory};
+use pantile_media::{Durability, MapOptions, Medium, MediumFactory};
 use pantile_reclaim::{Collector, GcOptions};
 
 use crate::types::error::{Error, Result};
+use crate::types::isolation::Isolation;
 
 /// Where a database is stored.
 ///
@@ -92,6 +93,25 @@ pub enum RecoveryStep {
     Index,
 }
 
+/// Most threads of recovery, and most streams.
+const MOST_THREADS: u64 = 1024;
+
+const BEGIN_WAIT: Duration = Duration::from_secs(10);
+
+const RETRY_FOR: Duration = Duration::from_secs(30);
+
+/// Checks a number, if it is given.
+fn check_bounds(option: &str, value: Option<u64>, bounds: std::ops::RangeInclusive<u64>) -> Result<()> {
+    match value {
+        Some(value) if !bounds.contains(&value) => Err(Error::InvalidOption(format!(
+            "{option} is {value}; it can be from {} to {}",
+            bounds.start(),
+            bounds.end()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 type ProgressCall = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// How to open a database.
@@ -113,6 +133,8 @@ pub struct Options {
     pub(crate) gc: GcOptions,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) must_exist: bool,
+    pub(crate) begin_wait: Option<Duration>,
+    pub(crate) retry_for: Option<Duration>,
     pub(crate) recovery_threads: Option<usize>,
     pub(crate) streams: Option<usize>,
     pub(crate) block_slots: Option<u32>,
@@ -231,6 +253,24 @@ impl Options {
         self
     }
 
+    /// Sets how long the beginning of a transaction waits while as many are open
+    /// as can be, 1,024: 10 seconds by default. After that it fails with
+    /// [`Error::TooManyTransactions`].
+    #[must_use]
+    pub fn begin_wait(mut self, limit: Duration) -> Self {
+        self.begin_wait = Some(limit);
+        self
+    }
+
+    /// Sets how long [`Database::run`](crate::Database::run) and
+    /// [`Retry`](crate::Retry) go on trying: 30 seconds by default. A try that
+    /// has begun is not cut short.
+    #[must_use]
+    pub fn retry_for(mut self, limit: Duration) -> Self {
+        self.retry_for = Some(limit);
+        self
+    }
+
     /// Whether to create a database where there is none (the default).
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
@@ -238,14 +278,16 @@ impl Options {
         self
     }
 
-    /// Sets the number of threads of recovery; by default one per core.
+    /// Sets the number of threads of recovery, from 1 to 1,024; by default one
+    /// per core. Where the system refuses threads, recovery makes do with fewer.
     #[must_use]
     pub fn recovery_threads(mut self, threads: usize) -> Self {
         self.recovery_threads = Some(threads);
         self
     }
 
-    /// Sets how many commits can append at the same time; by default one per core.
+    /// Sets how many commits can append at the same time, from 1 to 1,024; by
+    /// default one per core.
     #[must_use]
     pub fn streams(mut self, streams: usize) -> Self {
         self.streams = Some(streams);
@@ -261,16 +303,17 @@ impl Options {
         self
     }
 
-    /// Limits the bytes that the medium may take. Commits beyond the limit fail
-    /// with [`Error::StorageFull`].
+    /// Limits the bytes that the medium may take, from 2 MB to 1 TB, which is
+    /// the default. Commits beyond the limit fail with [`Error::StorageFull`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Makes the medium take at least this many bytes when the database is
-    /// opened, so that commits do not wait for the system to allocate them.
+    /// Makes the medium take at least this many bytes, at most
+    /// [`Options::max_bytes`], when the database is opened, so that commits do not
+    /// wait for the system to allocate them.
     #[must_use]
     pub fn preallocate(mut self, bytes: u64) -> Self {
         self.preallocate = bytes;
@@ -308,13 +351,25 @@ impl Options {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        if self.recovery_threads == Some(0) || self.streams == Some(0) {
-            return Err(Error::InvalidOption("recovery_threads and streams must be at least 1".into()));
-        }
-        if self.block_slots.is_some_and(|slots| !(1..=BLOCK_SLOTS as u32).contains(&slots)) {
-            return Err(Error::InvalidOption(format!("block_slots must be from 1 to {BLOCK_SLOTS}")));
-        }
+        let threads = 1..=MOST_THREADS;
+        check_bounds("recovery_threads", self.recovery_threads.map(|n| n as u64), threads.clone())?;
+        check_bounds("streams", self.streams.map(|n| n as u64), threads)?;
+        check_bounds("block_slots", self.block_slots.map(u64::from), 1..=BLOCK_SLOTS as u64)?;
+        let most = MapOptions::default().reserve_bytes;
+        check_bounds("max_bytes", self.max_bytes, CHUNK_BYTES..=most)?;
+        let most = self.max_bytes.unwrap_or(most);
+        check_bounds("preallocate", Some(self.preallocate), 0..=most)?;
         self.gc.check().map_err(Error::InvalidOption)
+    }
+
+    /// How long the beginning of a transaction waits for a slot. Where time is
+    /// simulated there is one thread, and nobody would free one.
+    pub(crate) fn wait_to_begin(&self) -> Duration {
+        if self.simulated_time.is_some() { Duration::ZERO } else { self.begin_wait.unwrap_or(BEGIN_WAIT) }
+    }
+
+    pub(crate) fn time_to_retry(&self) -> Duration {
+        self.retry_for.unwrap_or(RETRY_FOR)
     }
 
     pub(crate) fn threads_of_recovery(&self) -> usize {
@@ -327,33 +382,6 @@ impl Options {
             call(progress);
         }
     }
-}
-
-/// How transactions are isolated from each other; `docs/isolation.md` lists the
-/// anomalies that each level permits.
-///
-/// The set is closed, so that a program can match on it: a further level would
-/// come with a new major version.
-///
-/// ```
-/// # use pantile::*;
-/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
-/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
-/// let options = TransactionOptions::new().isolation(Isolation::Snapshot);
-/// db.run_with(options, |txn| txn.insert(&t, &[1u64.into(), 0i64.into()]))?;
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Isolation {
-    /// As if transactions ran one after the other, in the order of their
-    /// timestamps, which respects real time.
-    #[default]
-    Serializable,
-    /// All reads are of one moment. Of two transactions that write the same
-    /// tuple, the first to commit wins. Permits write skew.
-    Snapshot,
-    /// Each statement reads what has been committed when it begins.
-    ReadCommitted,
 }
 
 /// How one transaction runs.

@@ -51,8 +51,7 @@ pub(crate) fn encode<'a>(
                 if moved.contains(&n) {
                     let id = move_out(bytes);
                     put_bit(&mut out[start..], schema.large_at, large, true);
-                    out.extend_from_slice(&id.to_le_bytes());
-                    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+                    out.extend_from_slice(&reference(id, bytes.len() as u64));
                 } else {
                     out.extend_from_slice(bytes);
                 }
@@ -70,7 +69,9 @@ fn choose_out_of_line(schema: &Schema, values: &[Value<'_>]) -> Result<Vec<usize
     if schema.variable == 0 {
         return Ok(Vec::new());
     }
-    let mut len = schema.heap_at + values.iter().map(|v| variable_bytes(v).len()).sum::<usize>();
+    // The fixed part lies below `heap_at`.
+    let variable = schema.columns.iter().zip(values).filter(|(column, _)| column.is_variable());
+    let mut len = schema.heap_at + variable.map(|(_, value)| variable_bytes(value).len()).sum::<usize>();
     let mut moved = Vec::new();
     while len > MAX_ROW {
         let longest = (0..values.len())
@@ -84,6 +85,14 @@ fn choose_out_of_line(schema: &Schema, values: &[Value<'_>]) -> Result<Vec<usize
         moved.push(longest);
     }
     Ok(moved)
+}
+
+/// What a row holds in place of a value out of line.
+pub(crate) fn reference(id: u64, len: u64) -> [u8; OUT_OF_LINE_BYTES] {
+    let mut reference = [0; OUT_OF_LINE_BYTES];
+    reference[..8].copy_from_slice(&id.to_le_bytes());
+    reference[8..].copy_from_slice(&len.to_le_bytes());
+    reference
 }
 
 fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
@@ -121,26 +130,30 @@ pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Resu
             int_range(ty).is_some_and(|r| r.contains(&i128::from(*v)))
         }
         (Type::Bool, Value::Bool(_))
-        | (Type::F32 | Type::F64, Value::Float(_))
+        | (Type::F64, Value::Float(_))
         | (Type::Timestamp, Value::Timestamp(_)) => true,
+        (Type::F32, Value::Float(v)) => (*v as f32).is_finite() || !v.is_finite(),
         (Type::Decimal { precision, scale }, Value::Decimal(d)) => {
             d.rescale(scale).is_some_and(|d| d.units.unsigned_abs() < 10u128.pow(u32::from(precision)))
         }
         (Type::String(max), Value::Str(s)) => return check_len(schema, column, s.len(), max),
+        (Type::FixedString(_), Value::Str(s)) if s.ends_with('\0') => {
+            return Err(out_of_range(
+                schema,
+                column,
+                "a string that ends with a zero byte, as padding does,",
+            ));
+        }
         (Type::FixedString(max), Value::Str(s)) => return check_len(schema, column, s.len(), max.into()),
         (Type::Bytes(max), Value::Bytes(b)) => return check_len(schema, column, b.len(), max),
         (Type::FixedBytes(max), Value::Bytes(b)) => return check_len(schema, column, b.len(), max.into()),
         (_, other) => return Err(wrong_type(schema, column, other.kind())),
     };
-    if fits {
-        Ok(())
-    } else {
-        Err(Error::OutOfRange {
-            table: schema.name.clone(),
-            column: column.name.clone(),
-            value: format!("{value:?}"),
-        })
-    }
+    if fits { Ok(()) } else { Err(out_of_range(schema, column, &format!("{value:?}"))) }
+}
+
+fn out_of_range(schema: &Schema, column: &Column, value: &str) -> Error {
+    Error::OutOfRange { table: schema.name.clone(), column: column.name.clone(), value: value.to_owned() }
 }
 
 fn check_len(schema: &Schema, column: &Column, len: usize, max: u32) -> Result<()> {
@@ -328,12 +341,15 @@ fn put_bit(bytes: &mut [u8], at: usize, bit: Option<u16>, on: bool) {
     }
 }
 
-/// The longest value in line that can move out, if that saves space.
-pub(crate) fn longest_movable(row: &Encoded<'_>) -> Option<usize> {
-    (0..row.schema.columns.len())
-        .filter(|&n| row.schema.columns[n].can_move_out() && !row.is_out_of_line(&row.schema.columns[n]))
-        .max_by_key(|&n| row.raw(&row.schema.columns[n]).len())
-        .filter(|&n| row.raw(&row.schema.columns[n]).len() > OUT_OF_LINE_BYTES)
+/// The column, other than `except`, with the longest value in line that can
+/// move out, and the value's length, if the move saves space.
+pub(crate) fn longest_movable(row: &Encoded<'_>, except: usize) -> Option<(usize, usize)> {
+    let columns = row.schema.columns.iter().enumerate();
+    columns
+        .filter(|(n, column)| *n != except && column.can_move_out() && !row.is_out_of_line(column))
+        .map(|(n, column)| (n, row.raw(column).len()))
+        .max_by_key(|&(_, len)| len)
+        .filter(|&(_, len)| len > OUT_OF_LINE_BYTES)
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {

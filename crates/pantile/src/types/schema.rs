@@ -36,7 +36,9 @@ pub enum Type {
     U32,
     /// An unsigned integer of 8 bytes.
     U64,
-    /// An IEEE 754 number of 4 bytes. Keys are in its total order, -0 below 0.
+    /// An IEEE 754 number of 4 bytes. Values are rounded to the nearest one; a
+    /// number beyond the largest is refused, infinities and NaN are stored. Keys
+    /// are in its total order, -0 below 0.
     F32,
     /// An IEEE 754 number of 8 bytes. Keys are in its total order, -0 below 0.
     F64,
@@ -53,7 +55,8 @@ pub enum Type {
     /// Exactly this many bytes; shorter values are padded with zero bytes.
     FixedBytes(u16),
     /// A UTF-8 string stored in exactly this many bytes, padded with zero
-    /// bytes. Reading removes the padding.
+    /// bytes. Reading removes the padding, so a string that ends with a zero
+    /// byte is refused.
     FixedString(u16),
     /// Up to this many bytes. Long values may be stored out of line.
     Bytes(u32),
@@ -228,6 +231,11 @@ pub(crate) struct Column {
 }
 
 impl Column {
+    /// Whether its values lie behind the fixed part of the row.
+    pub fn is_variable(&self) -> bool {
+        matches!(self.place, ColumnLocation::Variable { .. })
+    }
+
     /// Whether its values can be stored out of line.
     pub fn can_move_out(&self) -> bool {
         matches!(self.place, ColumnLocation::Variable { large: Some(_), .. })

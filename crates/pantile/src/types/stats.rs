@@ -28,13 +28,17 @@ pub struct Stats {
     pub unfilled_bytes: u64,
     /// The part of `medium_bytes` in empty blocks and chunks, the reserve included.
     pub free_bytes: u64,
-    /// DRAM for control data, in bytes: indexes, anchors, tiles, read marks, and
-    /// the queues of the collector.
+    /// All DRAM that the database holds, in bytes, without the medium's pages:
+    /// indexes, anchors, tiles, read marks, transactions' buffers, and queues.
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in indexes.
     pub index_bytes: u64,
     /// The part of `dram_bytes` in anchors.
     pub anchor_bytes: u64,
+    /// The part of `dram_bytes` in buffers of transactions, in descriptions of
+    /// blocks, and in the cleaner's queues. A large transaction takes much of it;
+    /// of a transaction that has ended, at most 512 KB stay.
+    pub buffer_bytes: u64,
     /// The part of `dram_bytes` in tiles.
     pub tile_bytes: u64,
     /// Bytes of the newest versions of all tuples, headers included.

@@ -2,13 +2,15 @@
 //! `tests/processes`.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use pantile::lab::SimulatedTime;
 use pantile::{
     Conflict, ConflictPolicy, Database, Error, Isolation, MediumKind, Options, Range, Table, TableDef,
     TransactionOptions, Type, Value,
 };
-use pantile_testkit::{ScratchDir, fails};
+use pantile_testkit::{ScratchDir, await_that, fails};
 
 const CHUNK: u64 = 2 << 20;
 
@@ -24,17 +26,21 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
 }
 
 #[test]
-fn a_directory_on_a_full_device() {
-    let db = Options::new().max_bytes(CHUNK - 1).open(ScratchDir::new().path());
-    fails!(db, Error::StorageFull { .. }, "0 are allowed", "raise the limit");
+fn a_medium_without_room() {
+    let place = ScratchDir::new();
+    let db = Options::new().max_bytes(CHUNK).open(place.path()).expect("room for nothing but itself");
+    let def = TableDef::new("t").column("id", Type::U8).primary_key(["id"]);
+    fails!(db.create_table(def), Error::StorageFull { .. }, "are allowed", "raise the limit");
 }
 
 #[test]
 fn transaction_slots_run_out_and_come_back() {
-    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let options = Options::new().medium(MediumKind::Dram).begin_wait(Duration::from_millis(2));
+    let db = options.open("unused").expect("open");
     let table = table(&db);
     let mut open: Vec<_> = (0..1024).map(|_| db.begin().expect("a slot")).collect();
-    fails!(db.begin(), Error::TooManyTransactions { limit: 1024 }, "1024", "try again");
+    let full = "none ended within 2ms; this one did not begin; end others sooner";
+    fails!(db.begin(), Error::TooManyTransactions { limit: 1024, .. }, "1024", full);
     fails!(db.begin_safe_snapshot(), Error::TooManyTransactions { .. }, "1024");
     let def = TableDef::new("u").column("id", Type::U8).primary_key(["id"]);
     fails!(db.create_table(def.clone()), Error::TooManyTransactions { .. }, "1024");
@@ -46,6 +52,96 @@ fn transaction_slots_run_out_and_come_back() {
     drop(open);
     assert_eq!(db.stats().running, 0);
     assert_eq!(ids(&db, &table), [1]);
+}
+
+/// More threads than slots: each gets its turn.
+#[test]
+fn beginning_waits_for_a_slot() {
+    let db = Options::new().medium(MediumKind::Dram).begin_wait(Duration::MAX).open("unused").expect("open");
+    let table = table(&db);
+    let open: Vec<_> = (0..1024).map(|_| db.begin_safe_snapshot().expect("a slot")).collect();
+    let work = |id: u64| {
+        let row = [id.into(), Value::Bytes(&[])];
+        db.run(|txn| txn.insert(&table, &row)).expect("a slot");
+    };
+    let work = &work;
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..30).map(|id| scope.spawn(move || work(id))).collect();
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(waiting.iter().all(|thread| !thread.is_finished()), "all slots are taken");
+        drop(open);
+    });
+    assert_eq!(ids(&db, &table).len(), 30);
+}
+
+/// The row stays locked, and no time passes but that of the pauses.
+#[test]
+fn run_tries_for_a_time_and_pauses() {
+    for limit in [Duration::from_secs(30), Duration::from_millis(40), Duration::ZERO] {
+        let time = SimulatedTime::default();
+        let options =
+            Options::new().medium(MediumKind::Dram).conflict(ConflictPolicy::Abort).retry_for(limit);
+        let db = options.simulated_time(time.clone()).open("unused").expect("open");
+        let table = table(&db);
+        let row = [1u64.into(), Value::Bytes(&[])];
+        db.run(|txn| txn.insert(&table, &row)).expect("insert");
+        let mut holder = db.begin().expect("begin");
+        holder.upsert(&table, &row).expect("the lock");
+        let (before, mut tries) = (time.now(), 0u32);
+        let outcome = db.run(|txn| {
+            tries += 1;
+            txn.upsert(&table, &row)
+        });
+        fails!(outcome, Error::Conflict { .. }, "locked");
+        let spent = time.now() - before;
+        assert!(spent >= limit && spent < limit + Duration::from_millis(50), "{spent:?}");
+        // A pause is at least a quarter of a millisecond in the mean, but for the first few.
+        assert!(u128::from(tries) <= 10 + limit.as_micros() / 250, "{tries} tries in {limit:?}");
+    }
+}
+
+/// It waits out a transaction that takes far longer than a thousand tries did.
+#[test]
+fn run_outlasts_a_lock() {
+    let db = Options::new().medium(MediumKind::Dram).conflict(ConflictPolicy::Abort);
+    let db = db.retry_for(Duration::MAX).open("unused").expect("open");
+    let table = table(&db);
+    let row = [1u64.into(), Value::Bytes(&[])];
+    db.run(|txn| txn.insert(&table, &row)).expect("insert");
+    let mut holder = db.begin().expect("begin");
+    holder.upsert(&table, &row).expect("the lock");
+    let tries = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            db.run(|txn| {
+                tries.fetch_add(1, Ordering::Relaxed);
+                txn.upsert(&table, &row)
+            })
+        });
+        await_that("it has tried many times", || tries.load(Ordering::Relaxed) > 60);
+        holder.commit().expect("commit");
+        assert!(waiter.join().expect("no panic").expect("in the end"));
+    });
+}
+
+/// No clock can say when such a wait is over.
+#[test]
+fn a_wait_without_end_ends_with_the_lock() {
+    let db = Options::new().medium(MediumKind::Dram).conflict(ConflictPolicy::Wait(Duration::MAX));
+    let db = db.open("unused").expect("open");
+    let table = table(&db);
+    let row = [1u64.into(), Value::Bytes(&[])];
+    db.run(|txn| txn.insert(&table, &row)).expect("insert");
+    let mut holder = db.begin().expect("begin");
+    holder.upsert(&table, &row).expect("the lock");
+    let reader = db.begin_read().expect("begin");
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| db.begin_read()?.get(&table, &row[..1]).map(|row| row.is_some()));
+        std::thread::sleep(Duration::from_millis(5));
+        holder.commit().expect("commit");
+        assert!(waiter.join().expect("no panic").expect("a row"));
+    });
+    drop(reader);
 }
 
 #[test]
@@ -72,7 +168,8 @@ fn a_circle_of_waiting_transactions_is_broken() {
     let is_deadlock = |outcome: &pantile::Result<_>| {
         matches!(outcome, Err(Error::Conflict { conflict: Conflict::Deadlock, .. }))
     };
-    assert!(outcomes.iter().any(is_deadlock), "{outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| is_deadlock(outcome)).count(), 1, "{outcomes:?}");
+    assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_deadlock(outcome)), "{outcomes:?}");
     let of = |error: &Error| error.to_string().contains("cycle") && error.is_retryable();
     assert!(outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(of));

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, Error, MediumKind, Options, Range, Table, TableDef, Type};
+use pantile::{
+    ConflictPolicy, Database, Error, GcOptions, Isolation, MediumKind, Options, Range, Table, TableDef,
+    TransactionOptions, Type,
+};
 use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, ScratchDir, await_that, fails};
@@ -134,10 +137,71 @@ fn paths_that_hold_no_database() {
     fs::create_dir_all(at("nested").join("pantile.data")).expect("directory");
     fails!(Database::open(at("nested")), Error::NotADatabase { .. }, "not an ordinary file");
     fails!(Database::open(at("file").join("below")), Error::Io { .. }, "cannot look at", "file/below");
-    for options in [Options::new().streams(0), Options::new().recovery_threads(0)] {
-        fails!(options.open(at("never")), Error::InvalidOption(_), "at least 1");
+}
+
+/// Every number that an option does not take is refused, with the option's
+/// name, the number and the bounds, before anything is made.
+#[test]
+fn options_out_of_bounds() {
+    let place = ScratchDir::new();
+    let never = place.path().join("never");
+    let dram = || Options::new().medium(MediumKind::Dram);
+    let gc = |change: fn(&mut GcOptions)| {
+        let mut gc = GcOptions::default();
+        change(&mut gc);
+        Options::new().gc(gc)
+    };
+    let cases = [
+        (Options::new().streams(0), "streams is 0; it can be from 1 to 1024"),
+        (Options::new().streams(usize::MAX), "streams is 18446744073709551615; it can be from 1 to 1024"),
+        (dram().streams(1025), "streams is 1025;"),
+        (Options::new().recovery_threads(0), "recovery_threads is 0; it can be from 1 to 1024"),
+        (Options::new().recovery_threads(usize::MAX), "recovery_threads is 18446744073709551615;"),
+        (Options::new().block_slots(0), "block_slots is 0; it can be from 1 to 1920"),
+        (Options::new().block_slots(u32::MAX), "block_slots is 4294967295;"),
+        (Options::new().max_bytes(0), "max_bytes is 0; it can be from 2097152 to 1099511627776"),
+        (dram().max_bytes(CHUNK - 1), "max_bytes is 2097151;"),
+        (dram().max_bytes(u64::MAX), "max_bytes is 18446744073709551615;"),
+        (Options::new().preallocate(u64::MAX), "preallocate is 18446744073709551615; it can be from 0 to"),
+        (dram().preallocate(1 << 62), "preallocate is 4611686018427387904;"),
+        (
+            dram().max_bytes(8 * CHUNK).preallocate(9 * CHUNK),
+            "preallocate is 18874368; it can be from 0 to 16777216",
+        ),
+        (gc(|gc| gc.theta = f64::NAN), "theta is NaN; it can be from 0.5 to 1"),
+        (gc(|gc| gc.queue_share = -1.0), "queue_share is -1; it can be from 0 to 1"),
+        (gc(|gc| gc.space_target = f64::INFINITY), "space_target is inf; it can be from 1 to 1000"),
+        (gc(|gc| gc.epoch = Duration::MAX), "; it can be from 100 us to 10 s"),
+        (gc(|gc| gc.interval = Duration::ZERO), "interval is 0ns; it can be from 100 us to 60 s"),
+        (gc(|gc| gc.epoch_commits = Some(0)), "epoch_commits is 0; it can be 1 or more"),
+    ];
+    for (options, says) in cases {
+        fails!(options.open(&never), Error::InvalidOption(_), says);
     }
-    assert!(!at("never").exists());
+    assert!(!never.exists());
+}
+
+/// What is within bounds works, however large it is.
+#[test]
+fn options_at_their_bounds() {
+    let dram = || Options::new().medium(MediumKind::Dram);
+    let gc = GcOptions { space_target: 1000.0, epoch_commits: Some(u64::MAX), ..GcOptions::default() };
+    let endless = dram().conflict(ConflictPolicy::Wait(Duration::MAX)).begin_wait(Duration::MAX);
+    let cases = [
+        dram().streams(1024),
+        dram().recovery_threads(1024),
+        dram().block_slots(1),
+        dram().max_bytes(1 << 40),
+        dram().gc(gc),
+        dram().begin_wait(Duration::ZERO).retry_for(Duration::ZERO),
+        endless.retry_for(Duration::MAX),
+    ];
+    for options in cases {
+        let db = options.open("unused").expect("open");
+        let table = table(&db);
+        db.run(|txn| txn.insert(&table, &[1u32.into()])).expect("insert");
+        db.close().expect("close");
+    }
 }
 
 #[test]
@@ -176,7 +240,13 @@ fn closing_does_not_wait_for_ever() {
     let table = table(&db);
     let mut txn = db.begin().expect("begin");
     let before = time.now();
-    fails!(db.clone().close(), Error::Timeout(_), "10s", "nothing was changed");
+    fails!(
+        db.clone().close(),
+        Error::StillOpen { .. },
+        "1 transaction is still open after 10s (Serializable, open for 10.0s, begun by thread ",
+        "nothing was closed",
+        "end them and close it again"
+    );
     assert!(time.now() - before >= Duration::from_secs(10));
     // It stays open, and the transaction can end.
     txn.insert(&table, &[1u32.into()]).expect("insert");
@@ -196,7 +266,7 @@ fn closing_waits_for_transactions() {
             // A very busy machine may delay the other thread for longer than
             // this wait.
             match closer.clone().close() {
-                Err(Error::Timeout(_)) => {}
+                Err(Error::StillOpen { .. }) => {}
                 outcome => break outcome,
             }
         }
@@ -206,6 +276,59 @@ fn closing_waits_for_transactions() {
     assert!(txn.get(&table, &[1u32.into()]).expect("reads still work").is_some());
     drop(txn);
     closing.join().expect("no panic").expect("closed");
+}
+
+/// Transactions that run when closing begins can write and commit.
+#[test]
+fn closing_dooms_no_transaction() {
+    let place = ScratchDir::new();
+    let db = Database::open(place.path()).expect("open");
+    let table = table(&db);
+    let mut txn = db.begin().expect("begin");
+    txn.insert(&table, &[1u32.into()]).expect("insert");
+    let closer = db.clone();
+    let closing = std::thread::spawn(move || closer.close());
+    await_that("closing has begun", || matches!(db.begin_read(), Err(Error::Closed)));
+    txn.insert(&table, &[2u32.into()]).expect("it goes on");
+    txn.commit().expect("and commits");
+    closing.join().expect("no panic").expect("closed");
+    drop((db, table));
+    let db = Database::open(place.path()).expect("open again");
+    assert!(db.recovery().was_closed);
+    let table = db.table("t").expect("the table");
+    let txn = db.begin_read().expect("begin");
+    assert_eq!(txn.scan(&table, Range::all()).expect("scan").count(), 2);
+}
+
+/// The error names what is open, the oldest first.
+#[test]
+fn closing_says_what_is_open() {
+    let time = SimulatedTime::default();
+    let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+    let db = options.open("unused").expect("open");
+    let levels = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
+    let mut open = Vec::new();
+    for level in levels {
+        open.push(db.begin_with(TransactionOptions::new().isolation(level).read_only(true)).expect("begin"));
+        time.advance(Duration::from_secs(1));
+    }
+    let named = std::thread::Builder::new().name("importer".into());
+    let handle = db.clone();
+    open.push(named.spawn(move || handle.begin().expect("begin")).expect("spawn").join().expect("no panic"));
+    let Err(Error::StillOpen { open: listed, waited }) = db.clone().close() else { panic!("4 are open") };
+    assert_eq!(waited, Duration::from_secs(10));
+    assert_eq!(
+        listed.iter().map(|t| t.age.as_secs_f64().round()).collect::<Vec<_>>(),
+        [13.0, 12.0, 11.0, 10.0]
+    );
+    let isolation: Vec<_> = listed.iter().map(|t| t.isolation.expect("transactions")).collect();
+    assert_eq!(isolation[..3], levels);
+    assert!(listed[..3].iter().all(|t| t.read_only && t.thread.is_some()) && !listed[3].read_only);
+    assert!(listed[3].to_string().ends_with("that has ended"), "{}", listed[3]);
+    open.extend((0..5).map(|_| db.begin_safe_snapshot().expect("it is open")));
+    fails!(db.clone().close(), Error::StillOpen { .. }, "9 transactions are", "; and 4 more)");
+    drop(open);
+    db.close().expect("close");
 }
 
 #[test]

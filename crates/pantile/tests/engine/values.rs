@@ -1,234 +1,247 @@
-//! Values out of line end when their rows end, in whichever way that happens
-//! (I-18): their space is given back, and `check` finds no piece without a row.
+//! Which values a column takes, and that it gives back what it took.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use pantile::{Database, Decimal, Error, MediumKind, Micros, Options, Table, TableDef, Type, Value};
 
-use pantile::tools::{CheckOptions, check};
-use pantile::{
-    Database, Durability, Error, GcOptions, IndexDef, Medium, MediumExt, MediumKind, Options, Pacing, Result,
-    Table, TableDef, Type, Value,
-};
-use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
-use pantile_testkit::{Patience, ScratchDir, copy_of};
+const NAN: Value<'static> = Value::Float(f64::NAN);
+const LARGEST: f64 = f32::MAX as f64;
 
-/// Bytes of a value, in several pieces.
-const LONG: usize = 200_000;
-
-fn options() -> Options {
-    let gc = GcOptions {
-        theta: 0.5,
-        queue_share: 0.0,
-        epoch: Duration::from_millis(1),
-        pacing: Pacing::Fixed,
-        ..GcOptions::default()
+/// The values that `ty` takes, each with what is read back.
+fn taken(ty: Type) -> Vec<(Value<'static>, Value<'static>)> {
+    use Value::{Bool, Bytes, Float, Int, Str, UInt};
+    let same = |values: &[Value<'static>]| values.iter().map(|&v| (v, v)).collect();
+    let signed = |bits: u32| {
+        let (min, max) = (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits));
+        vec![
+            (Int(min), Int(min)),
+            (Int(-1), Int(-1)),
+            (UInt(0), Int(0)),
+            (Int(max), Int(max)),
+            (UInt(max as u64), Int(max)),
+        ]
     };
-    Options::new().gc(gc).block_slots(16).streams(1)
-}
-
-fn definition(name: &str) -> TableDef {
-    let def = TableDef::new(name).column("id", Type::U64).column("code", Type::U64);
-    def.column("data", Type::Bytes(400_000)).primary_key(["id"]).index(IndexDef::unique("by_code", ["code"]))
-}
-
-fn row(id: u64, code: u64, data: &[u8]) -> [Value<'_>; 3] {
-    [id.into(), code.into(), Value::Bytes(data)]
-}
-
-fn data(n: u64) -> Vec<u8> {
-    vec![n as u8; LONG]
-}
-
-fn put(db: &Database, table: &Table, id: u64, n: u64) {
-    db.run(|txn| txn.upsert(table, &row(id, id, &data(n)))).expect("a commit");
-}
-
-fn used(db: &Database) -> u64 {
-    db.space_by_table().iter().map(|space| space.bytes).sum()
-}
-
-fn pulse(db: &Database) {
-    let def = TableDef::new("pulse").column("id", Type::U64).primary_key(["id"]);
-    let pulse = db.table("pulse").or_else(|_| db.create_table(def)).expect("a table");
-    (0..64u64).for_each(|n| _ = db.run(|txn| txn.upsert(&pulse, &[(n % 3).into()])).expect("a commit"));
-}
-
-/// Commits that let the collector work until no more than `most` bytes are in
-/// use.
-fn await_used(db: &Database, what: &str, most: u64) {
-    let patience = Patience::new();
-    while used(db) > most {
-        pulse(db);
-        patience.check(|| format!("{what}: {} of {most} bytes in use\n{:#?}", used(db), db.space_by_table()));
+    let unsigned = |bits: u32| {
+        let max = u64::MAX >> (64 - bits);
+        let int = Int((max >> 1) as i64);
+        vec![(Int(0), UInt(0)), (int, UInt(max >> 1)), (UInt(max), UInt(max))]
+    };
+    let decimal = |units, scale| Value::Decimal(Decimal::new(units, scale));
+    match ty {
+        Type::Bool => same(&[Bool(true), Bool(false)]),
+        Type::I8 => signed(8),
+        Type::I16 => signed(16),
+        Type::I32 => signed(32),
+        Type::I64 => signed(64),
+        Type::U8 => unsigned(8),
+        Type::U16 => unsigned(16),
+        Type::U32 => unsigned(32),
+        Type::U64 => unsigned(64),
+        Type::F32 => {
+            let rounded = |v: f64| (Float(v), Float(f64::from(v as f32)));
+            let infinities = [f64::INFINITY, f64::NEG_INFINITY].map(|v| (Float(v), Float(v)));
+            let exact = [LARGEST, -LARGEST, 0.0, 1.5].map(|v| (Float(v), Float(v)));
+            let rounds = [0.1, 1e-300, LARGEST * (1.0 + 1e-9), f64::MIN_POSITIVE].map(rounded);
+            [&infinities[..], &exact, &rounds, &[(NAN, NAN)]].concat()
+        }
+        Type::F64 => {
+            let mut all: Vec<_> =
+                same(&[Float(f64::MAX), Float(-1e300), Float(f64::INFINITY), Float(5e-324)]);
+            all.push((NAN, NAN));
+            all
+        }
+        Type::Decimal { .. } => vec![
+            (decimal(9999, 2), decimal(9999, 2)),
+            (decimal(-9999, 2), decimal(-9999, 2)),
+            (decimal(5, 0), decimal(500, 2)),
+            (decimal(1_200, 4), Value::Decimal(Decimal::new(12, 2))),
+        ],
+        Type::Timestamp => same(&[Value::Timestamp(i64::MIN), Value::Timestamp(i64::MAX), Micros(-1).into()]),
+        Type::FixedBytes(_) => vec![
+            (Bytes(b"abcd"), Bytes(b"abcd")),
+            (Bytes(b"a"), Bytes(b"a\0\0\0")),
+            (Bytes(b""), Bytes(b"\0\0\0\0")),
+        ],
+        Type::FixedString(_) => {
+            same(&[Str(""), Str("a"), Str("\0b"), Str("a\0b"), Str("abcd"), Str("\u{10ffff}")])
+        }
+        Type::Bytes(_) => same(&[Bytes(b""), Bytes(b"\0"), Bytes(b"a\0"), Bytes(b"\xff\0\xff\0")]),
+        _ => same(&[Str(""), Str("\0"), Str("a\0"), Str("abcd"), Str("\u{10ffff}")]),
     }
 }
 
-fn assert_sound(path: &Path, what: &str) {
-    let report = check(path, &CheckOptions::new()).expect("a database");
-    let findings: Vec<_> = report.findings.iter().map(|finding| format!("{finding:?}")).collect();
-    let orphans = findings.iter().filter(|finding| finding.contains("belong to no row")).count();
-    assert!(report.is_sound() && orphans == 0, "{what}: {findings:#?}");
+/// The values of the right kind that `ty` refuses.
+fn refused(ty: Type) -> Vec<Value<'static>> {
+    use Value::{Bytes, Float, Int, Str, UInt};
+    let signed = |bits: u32| {
+        let (min, max) = (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits));
+        let beyond = [min.checked_sub(1), max.checked_add(1)];
+        let wide = [UInt(max as u64 + 1), UInt(u64::MAX)];
+        beyond.into_iter().flatten().map(Int).chain(wide).collect::<Vec<_>>()
+    };
+    let unsigned = |bits: u32| {
+        let beyond = (u64::MAX >> (64 - bits)).checked_add(1);
+        let negative = [Int(-1), Int(i64::MIN)];
+        beyond.into_iter().map(UInt).chain(negative).collect::<Vec<_>>()
+    };
+    let decimal = |units, scale| Value::Decimal(Decimal::new(units, scale));
+    match ty {
+        Type::I8 => signed(8),
+        Type::I16 => signed(16),
+        Type::I32 => signed(32),
+        Type::I64 => signed(64),
+        Type::U8 => unsigned(8),
+        Type::U16 => unsigned(16),
+        Type::U32 => unsigned(32),
+        Type::U64 => unsigned(64),
+        Type::F32 => vec![Float(1e300), Float(-1e300), Float(f64::MAX), Float(LARGEST * (1.0 + 1e-7))],
+        Type::Decimal { .. } => vec![
+            decimal(10_000, 2),
+            decimal(-10_000, 2),
+            decimal(100, 0),
+            decimal(1, 3),
+            decimal(1_230, 4),
+            decimal(i128::MAX, 0),
+            decimal(i128::MIN, 2),
+            decimal(1, u8::MAX),
+        ],
+        Type::FixedBytes(_) => vec![Bytes(b"abcde")],
+        Type::FixedString(_) => vec![Str("abcde"), Str("a\0"), Str("\0"), Str("\u{10ffff}a")],
+        Type::Bytes(_) => vec![Bytes(b"abcde")],
+        Type::String(_) => vec![Str("abcde"), Str("\u{10ffff}a")],
+        _ => Vec::new(),
+    }
 }
 
-/// How many values end in each way. Their pieces would take twice `ROOM`.
-const ROUNDS: u64 = 60;
-const ROOM: u64 = ROUNDS * LONG as u64 / 2;
-
-type Way = fn(&Database, &Table, u64);
-
-/// How the life of a value ends. Row 0 stays.
-const WAYS: [(&str, Way); 9] = [
-    ("update", |db, table, n| put(db, table, 1, n)),
-    ("update to a short value", |db, table, n| {
-        put(db, table, 1, n);
-        let short = [(2, Value::Bytes(b"short"))];
-        assert!(db.run(|txn| txn.update(table, &[1u64.into()], &short)).expect("a commit"));
-    }),
-    ("delete", |db, table, n| {
-        put(db, table, 1, n);
-        assert!(db.run(|txn| txn.delete(table, &[1u64.into()])).expect("a commit"));
-    }),
-    ("update twice in one transaction", |db, table, n| {
-        let twice = db.run(|txn| {
-            txn.upsert(table, &row(1, 1, &data(n)))?;
-            txn.update(table, &[1u64.into()], &[(2, Value::Bytes(&data(n + 1)))])
-        });
-        assert!(twice.expect("a commit"));
-    }),
-    ("insert and delete in one transaction", |db, table, n| {
-        let deleted = db.run(|txn| {
-            txn.insert(table, &row(2, 2, &data(n)))?;
-            txn.delete(table, &[2u64.into()])
-        });
-        assert!(deleted.expect("a commit"));
-    }),
-    ("rollback", |db, table, n| {
-        let mut txn = db.begin().expect("begin");
-        txn.upsert(table, &row(1, 1, &data(n))).expect("a write");
-        txn.insert(table, &row(2, 2, &data(n))).expect("a write");
-        txn.rollback();
-    }),
-    ("rollback to a savepoint", |db, table, n| {
-        let undone: Result<()> = db.run(|txn| {
-            let savepoint = txn.savepoint();
-            txn.upsert(table, &row(1, 1, &data(n)))?;
-            txn.insert(table, &row(2, 2, &data(n)))?;
-            txn.rollback_to(savepoint)?;
-            txn.upsert(table, &row(3, n + 3, b"short")).map(|_| ())
-        });
-        undone.expect("a commit");
-    }),
-    ("a statement that fails", |db, table, n| {
-        let mut txn = db.begin().expect("begin");
-        let refused = txn.insert(table, &row(2, 0, &data(n)));
-        assert!(matches!(refused, Err(Error::DuplicateKey { .. })), "{refused:?}");
-        txn.commit().expect("a commit");
-    }),
-    ("drop_table", |db, _, n| {
-        let other = db.create_table(definition("other")).expect("create");
-        put(db, &other, 1, n);
-        db.drop_table("other").expect("drop");
-    }),
+const TYPES: [Type; 17] = [
+    Type::Bool,
+    Type::I8,
+    Type::I16,
+    Type::I32,
+    Type::I64,
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::U64,
+    Type::F32,
+    Type::F64,
+    Type::Decimal { precision: 4, scale: 2 },
+    Type::Timestamp,
+    Type::FixedBytes(4),
+    Type::FixedString(4),
+    Type::Bytes(4),
+    Type::String(4),
 ];
 
-#[test]
-fn values_end_with_their_rows() {
-    for (what, way) in WAYS {
-        let dir = ScratchDir::new();
-        let path = dir.path().join("db");
-        let file = options().medium(MediumKind::File).durability(Durability::None);
-        let db = file.clone().open(&path).expect("open");
-        let table = db.create_table(definition("t")).expect("create");
-        put(&db, &table, 0, 77);
-        way(&db, &table, 0);
-        pulse(&db);
-        let most = used(&db) + ROOM;
-        (1..=ROUNDS).for_each(|n| way(&db, &table, n));
-        await_used(&db, what, most);
-        let kept = |table: &Table, db: &Database| {
-            let txn = db.begin_read().expect("begin");
-            let row = txn.get(table, &[0u64.into()]).expect("get").expect("row 0");
-            row.read(2).expect("read").as_deref() == Some(&data(77)[..])
-        };
-        assert!(kept(&table, &db), "{what}");
-        drop(table);
-        db.close().expect("close");
-        assert_sound(&path, what);
-        let db = file.open(&path).expect("open");
-        await_used(&db, what, most);
-        assert!(kept(&db.table("t").expect("table"), &db), "{what}");
+/// One value of each kind.
+const KINDS: [Value<'_>; 8] = [
+    Value::Bool(true),
+    Value::Int(1),
+    Value::UInt(1),
+    Value::Float(1.0),
+    Value::Decimal(Decimal::new(1, 0)),
+    Value::Str("a"),
+    Value::Bytes(b"a"),
+    Value::Timestamp(1),
+];
+
+fn kinds_of(ty: Type) -> &'static [&'static str] {
+    match ty {
+        Type::Bool => &["a bool"],
+        Type::F32 | Type::F64 => &["a float"],
+        Type::Decimal { .. } => &["a decimal"],
+        Type::Timestamp => &["a timestamp"],
+        Type::FixedBytes(_) | Type::Bytes(_) => &["bytes"],
+        Type::FixedString(_) | Type::String(_) => &["a string"],
+        _ => &["a signed integer", "an unsigned integer"],
     }
 }
 
-/// A killed process leaves the table dropped and its space taken.
-#[test]
-fn recovery_frees_the_values_of_dropped_tables() {
-    let dram = || options().medium(MediumKind::Dram);
-    let db = dram().open("unused").expect("open");
-    let table = db.create_table(definition("t")).expect("create");
-    pulse(&db);
-    let most = used(&db) + ROOM;
-    // It keeps the space from being given back before the kill.
-    let reader = db.begin_read().expect("begin");
-    (0..ROUNDS).for_each(|id| put(&db, &table, id, id));
-    db.drop_table("t").expect("drop");
-    assert!(used(&db) > most);
-    let left = copy_of(&*db.medium());
-    drop(reader);
-    await_used(&db, "without a kill", most);
-    let db = dram().on_medium(left).open("unused").expect("open");
-    await_used(&db, "after recovery", most);
-    db.create_table(definition("t")).expect("the name is free");
+/// A table whose key is a column of this type, and which has another one.
+fn table_of(db: &Database, ty: Type) -> Table {
+    let def = TableDef::new(ty.name()).column("key", ty).column("other", ty).nullable("null", ty);
+    db.create_table(def.primary_key(["key"])).expect("create")
 }
 
-/// A row that was read before its table was dropped stays whole for its
-/// transaction, long values included.
-#[test]
-fn a_row_of_a_dropped_table_keeps_its_long_value() {
-    let db = options().medium(MediumKind::Dram).open("unused").expect("open");
-    let table = db.create_table(definition("t")).expect("create");
-    put(&db, &table, 1, 5);
-    let mut writer = db.begin().expect("begin");
-    let reader = db.begin_read().expect("begin");
-    let read = reader.get(&table, &[1u64.into()]).expect("get").expect("a row");
-    db.drop_table("t").expect("drop");
-    for _ in 0..200 {
-        db.create_table(definition("t")).map(|t| put(&db, &t, 1, 6)).expect("create");
-        db.drop_table("t").expect("drop");
+fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
+    match (a, b) {
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+        _ => a == b,
     }
-    assert_eq!(read.read(2).expect("read").as_deref(), Some(&data(5)[..]));
-    assert!(matches!(writer.upsert(&table, &row(2, 2, &data(1))), Err(Error::TableDropped(_))));
 }
 
-/// Whatever a power cut leaves, no piece is without its row.
-#[test]
-fn no_cut_leaves_pieces_without_rows() {
-    let medium = CutMedium::new(&Image::default(), CutKind::ALL[0], None);
-    let open = |medium: &Arc<CutMedium>| {
-        let medium = Arc::clone(medium) as Arc<dyn Medium>;
-        options().on_medium(medium).recovery_threads(1).open("unused").expect("open")
+fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Error>, column: &str, value: Value<'_>) {
+    let error = outcome.expect_err("it does not fit");
+    let named = match &error {
+        Error::OutOfRange { column, .. }
+        | Error::TooLong { column, .. }
+        | Error::WrongType { column, .. } => column,
+        other => panic!("{value:?}: {other}"),
     };
-    let db = open(&medium);
-    for n in 0..2 {
-        let table = db.create_table(definition("t")).expect("create");
-        for way in [WAYS[0].1, WAYS[2].1, WAYS[3].1] {
-            way(&db, &table, n);
+    assert_eq!(named, column, "{value:?}: {error}");
+    if matches!(value, Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Decimal(_))
+        && let Error::OutOfRange { .. } = error
+    {
+        assert!(error.to_string().contains(&format!("{value:?}")), "{error}");
+    }
+}
+
+#[test]
+fn a_column_gives_back_what_it_took() {
+    for ty in TYPES {
+        let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+        let table = table_of(&db, ty);
+        for (given, read) in taken(ty) {
+            let mut txn = db.begin().expect("begin");
+            txn.insert(&table, &[given, given, Value::Null])
+                .unwrap_or_else(|e| panic!("{ty:?}, {given:?}: {e}"));
+            assert!(txn.update(&table, &[given], &[(2, given)]).expect("update"), "{ty:?}, {given:?}");
+            txn.commit().expect("commit");
+            let mut txn = db.begin().expect("begin");
+            for key in [given, read] {
+                let row =
+                    txn.get(&table, &[key]).expect("get").unwrap_or_else(|| panic!("{ty:?}: no {key:?}"));
+                let values = row.values().expect("in line");
+                assert!(values.iter().all(|&v| is_same(v, read)), "{ty:?}: {given:?} became {values:?}");
+            }
+            assert!(txn.delete(&table, &[read]).expect("delete"));
+            txn.commit().expect("commit");
         }
-        put(&db, &table, 1, n);
-        db.drop_table("t").expect("drop");
     }
-    let (fences, random) = (medium.persists(), medium.events() / 12);
-    let at_fences = fences.iter().copied().step_by(fences.len() / 12);
-    for cut in at_fences.chain((0..=medium.events()).step_by(random)) {
-        let (keep, dir) = (Keep::ALL[2 + cut % 3], ScratchDir::new());
-        let left = medium.after_cut(cut, keep, cut as u64);
-        // What recovery has made of it.
-        open(&left).close().expect("close");
-        let mut bytes = vec![0; left.len() as usize];
-        left.read(0, &mut bytes).expect("read");
-        std::fs::write(dir.path().join("LOCK"), b"").expect("write");
-        std::fs::write(dir.path().join("pantile.data"), &bytes).expect("write");
-        assert_sound(dir.path(), &format!("cut at {cut}, {keep:?}"));
+}
+
+#[test]
+fn a_column_refuses_what_it_cannot_give_back() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    for ty in TYPES {
+        let table = table_of(&db, ty);
+        let good = taken(ty)[0].0;
+        let mut txn = db.begin().expect("begin");
+        txn.insert(&table, &[good, good, Value::Null]).expect("insert");
+        let kinds = KINDS.into_iter().filter(|v| !kinds_of(ty).contains(&v.kind()));
+        for value in refused(ty).into_iter().chain(kinds) {
+            assert_refused(txn.insert(&table, &[value, good, good]), "key", value);
+            assert_refused(txn.insert(&table, &[good, value, good]), "other", value);
+            assert_refused(txn.update(&table, &[good], &[(2, value)]), "null", value);
+            assert_refused(txn.get(&table, &[value]), "key", value);
+        }
+        let row = txn.get(&table, &[good]).expect("get").expect("a row");
+        assert!(row.values().expect("in line")[2] == Value::Null, "{ty:?}");
     }
+}
+
+/// The order of keys is that of the values, and distinct strings have distinct
+/// keys.
+#[test]
+fn fixed_strings_with_zero_bytes_are_in_order() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let table = table_of(&db, Type::FixedString(4));
+    let mut strings = ["", "a", "a\0b", "a\0\0b", "\0b", "ab", "\u{1}", "\u{10ffff}"];
+    let mut txn = db.begin().expect("begin");
+    for text in strings {
+        txn.insert(&table, &[text.into(), text.into(), Value::Null]).expect("insert");
+    }
+    strings.sort_unstable();
+    let found = txn.scan(&table, pantile::Range::all()).expect("scan");
+    let found: Vec<String> =
+        found.map(|row| row.expect("row").get::<&str>(0).expect("text").to_owned()).collect();
+    assert_eq!(found, strings);
 }

@@ -9,11 +9,11 @@ mod finding;
 mod records;
 mod recount;
 
+use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::sync::thread;
 use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
@@ -165,14 +165,7 @@ fn read_chunks(
             (calls.progress)(done, medium.len());
         }
     };
-    found.chunks = thread::scope(|scope| {
-        let others: Vec<_> = (1..calls.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let mut read = work();
-        for other in others {
-            read.extend(other.join().expect("a reading thread does not panic"));
-        }
-        read
-    });
+    found.chunks = share_out(calls.threads, |_| work()).into_iter().flatten().collect();
     found.chunks.sort_unstable_by_key(|chunk| chunk.number);
     let highest = found.chunks.iter().flat_map(|c| &c.blocks).map(|b| b.highest).max();
     found.highest = found.highest.max(highest.unwrap_or(Timestamp::ZERO));

@@ -1,10 +1,10 @@
 //! The state in DRAM after recovery, slot by slot, for callers that compare it
 //! with the contents.
 
+use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
 
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::sync::thread;
 use pantile_base::{Address, TableId};
 
 use crate::content::Content;
@@ -57,10 +57,7 @@ impl Store {
                 progress(u64::from(number) * CHUNK_BYTES, self.medium.len());
             }
         };
-        thread::scope(|scope| {
-            (1..threads.max(1)).for_each(|_| drop(scope.spawn(work)));
-            work();
-        });
+        share_out(threads, |_| work());
     }
 
     fn slots_of_chunk(&self, number: u32, look: &(dyn Fn(FilledSlot<'_>) + Sync)) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use pantile_base::TupleId;
-use pantile_base::sync::{Mutex, thread};
+use pantile_base::share_out;
+use pantile_base::sync::Mutex;
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
 
 use crate::engine::anchor::Anchor;
@@ -64,16 +65,10 @@ impl Checker<'_> {
     /// Checks all rows, in parallel. Returns their number.
     fn rows(&self, threads: usize) -> u64 {
         let end = self.table.tuples_end();
-        let threads = threads.min(1 + end as usize / 4096) as u64;
-        let part = end.div_ceil(threads);
+        let shares = threads.min(1 + end as usize / 4096);
+        let part = end.div_ceil(shares as u64);
         let look = |n: u64| (n * part..((n + 1) * part).min(end)).filter(|&t| self.row(TupleId(t))).count();
-        let look = &look;
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || look(n))).collect();
-            let mine = look(0);
-            let others = others.into_iter().map(|t| t.join().expect("a checking thread does not panic"));
-            (mine + others.sum::<usize>()) as u64
-        })
+        share_out(shares, |n| look(n as u64)).into_iter().sum::<usize>() as u64
     }
 
     /// Checks a tuple. Returns whether it is a row.

@@ -1,0 +1,51 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::*;
+use crate::clock::tests::{manual_clock, set_cycles};
+
+const SKEW: u64 = 10;
+
+/// A reader's clock is the skew ahead. It draws, and finds no bound, between
+/// the moment at which a late writer reads its clock for the first time and the
+/// announcement. No commit timestamp may lie at or below the reader's: the
+/// reader goes past the lock and reads the older version (I-6).
+#[test]
+fn a_late_writer_commits_above_readers_whose_clocks_are_ahead() {
+    for passed in 0..=3 * SKEW {
+        let registry = Rc::new(Registry::new(manual_clock(SKEW)));
+        let (writer, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+        let reader = registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0;
+        let (readings, reads) = (Cell::new(0), Rc::new(RefCell::new(Vec::new())));
+        let (inner, seen) = (Rc::clone(&registry), Rc::clone(&reads));
+        set_cycles(move || match readings.replace(readings.get() + 1) {
+            // The writer is interrupted after it has read its clock.
+            0 => {
+                let at = inner.draw(reader);
+                seen.borrow_mut().push((at, inner.pending(writer)));
+                100
+            }
+            1 => 100 + passed + SKEW,
+            _ => 100 + passed,
+        });
+        let commit = registry.draw_commit(writer, Timestamp::ZERO);
+        for &(at, bound) in &*reads.borrow() {
+            assert!(bound <= at || at < commit, "{at:?} found {bound:?}, and {commit:?} was drawn");
+        }
+        assert_eq!(reads.borrow().len(), 1);
+        assert!(registry.pending(writer) < commit);
+        set_cycles(|| 1_000);
+    }
+}
+
+/// The clock of the first writer is ahead, and its version is superseded before
+/// the second writer's clock has got there (I-2).
+#[test]
+fn a_late_writer_commits_above_what_it_supersedes() {
+    let registry = Registry::new(manual_clock(SKEW));
+    let [(first, _), (second, _)] = [0; 2].map(|_| registry.begin(Begin::ByStatement).expect("a slot"));
+    set_cycles(|| 100 + SKEW);
+    let newest = registry.draw_commit(first, Timestamp::ZERO);
+    set_cycles(|| 100);
+    assert!(registry.draw_commit(second, newest) > newest);
+}
