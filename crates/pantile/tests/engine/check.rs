@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::format::fixture;
 use crate::support::{PULSE, let_collect};
-use pantile::tools::{BlockState, CheckReport, Severity};
+use pantile::tools::{BlockState, CheckReport, InspectedBlock, Severity};
 use pantile::{CheckOptions, Database, Error, IndexDef, Options, TableDef, Type, Value, check, inspect};
 use pantile_testkit::{Random, ScratchDir, SeedNote, eager, seeds};
 
@@ -45,11 +45,13 @@ fn patch(path: &Path, at: u64, mask: u8) {
 fn content_of(path: &Path, table: &str) -> u64 {
     let seen = inspect(path, &options()).expect("inspect");
     let id = seen.tables.iter().find(|t| t.name.as_deref() == Some(table)).expect("the table").id;
-    // Blocks with a stride of 24 bytes are for tombstones.
-    for chunk in seen.chunks.iter().filter(|chunk| chunk.stride > 24) {
-        if let Some(n) = chunk.blocks.iter().position(|b| b.table == id && b.fill > 0) {
-            let bytes = (256 + 1920 * u64::from(chunk.stride)).next_multiple_of(64);
-            return u64::from(chunk.number) * (2 << 20) + 4096 + n as u64 * bytes + 256;
+    for chunk in &seen.chunks {
+        // Blocks with a stride of 24 bytes are for tombstones.
+        let holds_rows = |b: &InspectedBlock| b.table == id && b.fill > 0 && b.stride > 24;
+        if let Some(n) = chunk.blocks.iter().position(holds_rows) {
+            let head = if chunk.number == 0 { 64 << 10 } else { 0 };
+            let blocks = u64::from(chunk.number) * (2 << 20) + head + 8192;
+            return blocks + n as u64 * u64::from(chunk.block_bytes) + 256;
         }
     }
     panic!("{table} has no contents");
@@ -142,7 +144,7 @@ fn damage_is_listed_with_every_place() {
     assert_eq!(&one.findings[0], first);
     let seen = inspect(&path, &options()).expect("inspect");
     assert_eq!(seen.damaged, report.damaged);
-    let damaged = |b: &pantile::tools::InspectedBlock| b.state == BlockState::Damaged;
+    let damaged = |b: &InspectedBlock| b.state == BlockState::Damaged;
     assert!(seen.chunks.iter().flat_map(|c| &c.blocks).any(damaged));
 }
 
