@@ -1,3 +1,4 @@
+use pantile_base::limits::CHUNK_BYTES;
 use super::*;
 use crate::{DATA_FILE, FileMedium, FileOptions, MediumExt};
 use pantile_testkit::SpaceGauge;

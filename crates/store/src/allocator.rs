@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::{TableId, Timestamp};
+use pantile_base::Timestamp;
 use pantile_media::SyncPoint;
 
 use crate::block::{BlockId, Chunk};
@@ -35,8 +35,8 @@ pub(crate) struct Allocator {
     pub block_bytes: u64,
     /// Where the last block that was taken ends.
     pub end: u64,
-    /// The bytes of the blocks of each table.
-    by_table: HashMap<TableId, u64, FixedState>,
+    /// The bytes of the blocks of each table and stride, by `class_key`.
+    by_use: HashMap<u64, u64, FixedState>,
 }
 
 impl Allocator {
@@ -112,22 +112,23 @@ impl Allocator {
         self.end = self.end.min(u64::from(next) * CHUNK_BYTES);
     }
 
-    /// Counts a block of a table. A table that has none left is forgotten.
-    pub fn add_to(&mut self, table: TableId, bytes: u64) {
-        *self.by_table.entry(table).or_default() += bytes;
+    /// Counts a block for rows of a table. A use that has none left is
+    /// forgotten.
+    pub fn add_to(&mut self, of: u64, bytes: u64) {
+        *self.by_use.entry(of).or_default() += bytes;
     }
 
-    pub fn take_from(&mut self, table: TableId, bytes: u64) {
-        if let Some(left) = self.by_table.get_mut(&table) {
+    pub fn take_from(&mut self, of: u64, bytes: u64) {
+        if let Some(left) = self.by_use.get_mut(&of) {
             *left -= bytes;
             if *left == 0 {
-                self.by_table.remove(&table);
+                self.by_use.remove(&of);
             }
         }
     }
 
-    pub fn bytes_of(&self, table: TableId) -> u64 {
-        self.by_table.get(&table).copied().unwrap_or(0)
+    pub fn bytes_of(&self, of: u64) -> u64 {
+        self.by_use.get(&of).copied().unwrap_or(0)
     }
 
     /// Number of free chunks that are worth keeping ready.

@@ -232,7 +232,7 @@ impl Store {
                 self.listed.fetch_sub(1, Ordering::Relaxed);
             }
             let id = taken?;
-            allocator.add_to(lane.table, u64::from(self.block(id).0.geometry.block_bytes));
+            allocator.add_to(lane.class(), u64::from(self.block(id).0.geometry.block_bytes));
             id
         };
         let (chunk, block) = self.block(id);

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
 use crate::geometry::{Class, Geometry};
 use crate::store::Store;
-use crate::stream::Urgency;
+use crate::stream::{Urgency, class_key};
 
 /// Free bytes held in reserve: a share of all blocks, within these bounds, and
 /// never more than an eighth of what the medium may have.
@@ -43,8 +43,8 @@ impl Store {
         stride: u32,
         reservation: &mut Reservation,
     ) -> Result<BlockId, MediumError> {
-        let most_slots = self.options.block_slots;
-        let suited = Class::for_table(stride, most_slots, allocator.bytes_of(table));
+        let bytes = allocator.bytes_of(class_key(table, stride));
+        let suited = Class::for_next(stride, self.options.block_slots, bytes);
         let refused = match self.take_of_class(allocator, suited, reservation) {
             Err(error) if error.is_full() => error,
             other => return other,
@@ -179,11 +179,11 @@ impl Store {
         if block.fill() < block.slots() || self.closed_early.lock().remove(&id) {
             self.listed.fetch_sub(1, Ordering::Relaxed);
         }
-        let table = block.table();
+        let class = class_key(block.table(), block.stride());
         let mut allocator = self.allocator.lock();
         block.free();
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        allocator.take_from(table, bytes);
+        allocator.take_from(class, bytes);
         allocator.give(chunk.geometry.class(), id);
         self.note_empty(&mut allocator, chunk, now);
     }

@@ -29,8 +29,9 @@ pub(crate) struct Class(u8);
 const BLOCKS: [u32; Class::COUNT] = [127, 63, 32, 16, 8, 4, 2, 1];
 const USABLE: u32 = CHUNK_BYTES as u32 - CHUNK_HEADER_BYTES as u32;
 
-/// A new block is at most this share of what its table has already. A table
-/// has a few open blocks, and all of them together should stay a small part.
+/// A new block is at most this share of the blocks that hold such rows already.
+/// A table has a few open blocks for rows of one size, and all of them together
+/// should stay a small part.
 const SHARE: u64 = 16;
 
 impl Class {
@@ -63,9 +64,9 @@ impl Class {
         Shape::new(stride, BLOCK_SLOTS as u32, self.block_bytes()).is_some()
     }
 
-    /// The class for the next block of a table that has `table_bytes`.
-    pub fn for_table(stride: u32, most_slots: u32, table_bytes: u64) -> Self {
-        let wanted = table_bytes / SHARE;
+    /// The class for the next block of rows that have blocks of `bytes` already.
+    pub fn for_next(stride: u32, most_slots: u32, bytes: u64) -> Self {
+        let wanted = bytes / SHARE;
         let best = Self::best(stride, most_slots);
         let small_enough = |class: &Self| u64::from(class.block_bytes()) <= wanted && *class <= best;
         let least = Self::all().find(|class| class.holds(stride)).unwrap_or(best);
@@ -188,10 +189,10 @@ mod tests {
             let content = row + HEADER_BYTES;
             let stride = stride_for(content);
             for most in [MOST, 8] {
-                let class = Class::for_table(stride, most, u64::MAX);
+                let class = Class::for_next(stride, most, u64::MAX);
                 assert!(Shape::new(stride, most, class.block_bytes()).is_some_and(|s| s.fits(class.block_bytes())));
             }
-            let class = Class::for_table(stride, MOST, u64::MAX);
+            let class = Class::for_next(stride, MOST, u64::MAX);
             let shape = Shape::new(stride, MOST, class.block_bytes()).expect("a slot");
             let used = u64::from(shape.slots * BLOCKS[class.number()]) * content as u64;
             assert!(used * 5 >= CHUNK_BYTES * 4, "rows of {row} bytes use {used} of a chunk: {class:?}");
@@ -200,11 +201,11 @@ mod tests {
 
     #[test]
     fn blocks_grow_with_their_table() {
-        let class = |bytes: u64| Class::for_table(128, MOST, bytes).number();
+        let class = |bytes: u64| Class::for_next(128, MOST, bytes).number();
         assert_eq!([0, 256 << 10, 1 << 20, 4 << 20, 1 << 30].map(class), [0, 0, 2, 3, 3]);
-        let wide = |bytes: u64| Class::for_table(1088, MOST, bytes).number();
+        let wide = |bytes: u64| Class::for_next(1088, MOST, bytes).number();
         assert_eq!([0, 1 << 20, 1 << 30].map(wide), [0, 2, 7]);
         // At least one slot fits.
-        assert_eq!(Class::for_table(73_728, MOST, 0).number(), 3);
+        assert_eq!(Class::for_next(73_728, MOST, 0).number(), 3);
     }
 }

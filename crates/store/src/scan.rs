@@ -501,7 +501,7 @@ impl Store {
                 if !block.state().is_used() {
                     continue;
                 }
-                allocator.add_to(block.table(), bytes);
+                allocator.add_to(class_key(block.table(), block.stride()), bytes);
                 if block.fill() == block.slots() {
                     block.become_(BlockState::Sealed);
                 } else {
