@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
-use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::SyncPoint;
 
 use crate::block::{BlockId, Chunk};

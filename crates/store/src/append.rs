@@ -9,10 +9,10 @@ use std::ops::DerefMut;
 
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
-use pantile_base::{Address, Timestamp};
+use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::{MediumError, MediumExt, SyncPoint};
 
-use crate::block::{BlockId, BlockState};
+use crate::block::{Block, BlockId, BlockState};
 use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
@@ -240,13 +240,21 @@ impl Store {
         let shape = Shape::new(lane.stride, self.options.block_slots, bytes);
         let shape = shape.expect("the block was taken for contents of this stride");
         let recycles = self.options.reuse.is_some();
-        block.open(lane.table, now.get(), recycles, shape);
-        self.used_bytes.fetch_add(u64::from(bytes), Ordering::Relaxed);
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles, shape };
+        self.open_in_dram(block, &descriptor, bytes);
         let offset = chunk.descriptor_offset(id.index);
         self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
         emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
         Ok(id)
+    }
+
+    /// Opens a block in DRAM.
+    pub(crate) fn open_in_dram(&self, block: &Block, descriptor: &Descriptor, block_bytes: u32) {
+        let &Descriptor { table, opened_at, recycles, shape } = descriptor;
+        let bytes = shape.counted_bytes(self.options.block_slots, block_bytes);
+        block.open(TableId(table), opened_at, recycles, shape, bytes);
+        self.used_bytes.fetch_add(u64::from(bytes), Ordering::Relaxed);
+        self.used_blocks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Undoes a reservation that failed. Blocks that were opened stay with

@@ -108,6 +108,8 @@ pub(crate) struct Block {
     /// generation that it expects afterwards.
     stride: AtomicU32,
     slots: AtomicU32,
+    /// Bytes that it counts as.
+    bytes: AtomicU32,
     pub tile: TileCell,
     /// When one of its versions was last superseded (`max_ts`).
     max_ts: AtomicU64,
@@ -137,6 +139,7 @@ impl Block {
             // Of no use, but a walk that is too late may divide by it.
             stride: AtomicU32::new(1),
             slots: AtomicU32::new(0),
+            bytes: AtomicU32::new(0),
             fill: AtomicU32::new(0),
             generation: AtomicU16::new(0),
             on_medium: AtomicU8::new(0),
@@ -165,7 +168,8 @@ impl Block {
         self.state.store(next as u8, Ordering::Release);
     }
 
-    pub fn open(&self, table: TableId, opened_at: u64, recycles: bool, shape: Shape) {
+    pub fn open(&self, table: TableId, opened_at: u64, recycles: bool, shape: Shape, bytes: u32) {
+        self.bytes.store(bytes, Ordering::Relaxed);
         self.stride.store(shape.stride, Ordering::Release);
         self.slots.store(shape.slots, Ordering::Release);
         self.on_medium.store(if recycles { RECYCLES } else { 0 }, Ordering::Relaxed);
@@ -185,6 +189,11 @@ impl Block {
     #[inline]
     pub fn slots(&self) -> u32 {
         self.slots.load(Ordering::Acquire)
+    }
+
+    /// Bytes that the block counts as in this generation.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.bytes.load(Ordering::Relaxed))
     }
 
     pub fn shape(&self) -> Shape {

@@ -58,12 +58,15 @@ fn slots_have_addresses_of_their_own_and_are_found_by_them() {
             let Some(shape) = Shape::new(stride, 1920, chunk.geometry.block_bytes) else { continue };
             let mut end = chunk.offset() + CHUNK_HEADER_BYTES as u64;
             for index in 0..chunk.geometry.blocks {
-                chunk.blocks[index as usize].open(TableId(16), 7, false, shape);
+                chunk.blocks[index as usize].open(TableId(16), 7, false, shape, 0);
                 for slot in [0, 1, shape.slots / 2, shape.slots - 1] {
                     let slot = slot.min(shape.slots - 1);
                     assert_eq!(chunk.locate(chunk.address(index, slot)), (index, slot));
                 }
-                assert!(chunk.address(index, 0).offset() >= end + BLOCK_HEADER_BYTES as u64, "stride {stride}");
+                assert!(
+                    chunk.address(index, 0).offset() >= end + BLOCK_HEADER_BYTES as u64,
+                    "stride {stride}"
+                );
                 end = chunk.address(index, shape.slots - 1).offset() + u64::from(stride);
                 assert!(end <= chunk.end_of(index), "stride {stride}");
             }
@@ -75,7 +78,7 @@ fn slots_have_addresses_of_their_own_and_are_found_by_them() {
 #[test]
 fn a_block_that_is_closed_early_has_as_many_slots_as_were_written() {
     let block = Block::new();
-    block.open(TableId(16), 7, false, Shape { stride: 64, slots: 100 });
+    block.open(TableId(16), 7, false, Shape { stride: 64, slots: 100 }, 0);
     block.set_fill(3);
     block.close_early();
     assert_eq!((block.state(), block.slots()), (BlockState::Sealed, 3));

@@ -11,17 +11,39 @@ use pantile_media::{MediumError, MediumExt, SyncPoint};
 
 use crate::allocator::Allocator;
 use crate::append::Reservation;
-use crate::block::{BlockId, Chunk};
+use crate::block::{Block, BlockId, Chunk};
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
 use crate::geometry::{Class, Geometry};
 use crate::store::Store;
 use crate::stream::{Urgency, class_key};
 
-/// Free bytes held in reserve: a share of all blocks, within these bounds, and
-/// never more than an eighth of what the medium may have.
-const RESERVE_SHARE: u64 = 64;
-const RESERVE_BYTES: (u64, u64) = (256 << 10, 16 << 20);
+/// Bytes held in reserve behind the last block.
+const RESERVE_BYTES: u64 = 256 << 10;
+/// From this size on, whole chunks are held in reserve, which serve blocks of
+/// any size: a share of all chunks, within these bounds.
+const LARGE_BYTES: u64 = 8 << 20;
+const RESERVE_SHARE: u64 = 128;
+const RESERVE_CHUNKS: (u64, u64) = (3, 8);
+
+/// What writers leave to others.
+#[derive(Clone, Copy)]
+struct Reserve {
+    bytes: u64,
+    chunks: u64,
+}
+
+impl Reserve {
+    /// What is left to callers that are more urgent than this one.
+    fn left_by(self, urgency: Urgency) -> Self {
+        let Self { bytes, chunks } = self;
+        match urgency {
+            Urgency::Write => self,
+            Urgency::Delete => Self { bytes: bytes / 2, chunks: chunks / 2 },
+            Urgency::Collect => Self { bytes: 0, chunks: 0 },
+        }
+    }
+}
 
 /// An empty chunk that is being taken apart. Threads may still be looking at
 /// its description.
@@ -145,15 +167,15 @@ impl Store {
     fn back(&self, allocator: &mut Allocator, end: u64, urgency: Urgency) -> Result<(), MediumError> {
         let end = end.max(allocator.end);
         self.medium.grow(end)?;
-        let reserve = self.wanted_reserve(allocator);
-        let reserve = match urgency {
-            Urgency::Write => reserve,
-            Urgency::Delete => reserve / 2,
-            Urgency::Collect => 0,
-        };
-        let lacking = reserve.saturating_sub(self.backed_bytes(allocator, end));
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        let lacking = reserve.bytes.saturating_sub(self.backed_bytes(allocator, end));
         if lacking > 0 {
             self.medium.grow(self.medium.len() + lacking)?;
+        }
+        let lacking = reserve.chunks.saturating_sub(allocator.free_chunks.len() as u64);
+        if lacking > 0 {
+            let next = end.div_ceil(CHUNK_BYTES).max(u64::from(allocator.next_chunk));
+            self.medium.grow((next + lacking) * CHUNK_BYTES)?;
         }
         allocator.end = end;
         Ok(())
@@ -167,9 +189,13 @@ impl Store {
             + allocator.free_bytes().saturating_sub(tail)
     }
 
-    fn wanted_reserve(&self, allocator: &Allocator) -> u64 {
-        let (least, most) = RESERVE_BYTES;
-        (allocator.block_bytes / RESERVE_SHARE).clamp(least, most).min(self.medium.facts().limit / 8)
+    fn wanted_reserve(&self, allocator: &Allocator) -> Reserve {
+        let most = self.medium.facts().limit / 8;
+        let (least, largest) = RESERVE_CHUNKS;
+        let share = allocator.carved as u64 / RESERVE_SHARE;
+        let is_large = allocator.block_bytes >= LARGE_BYTES;
+        let chunks = if is_large { share.clamp(least, largest).min(most / CHUNK_BYTES) } else { 0 };
+        Reserve { bytes: RESERVE_BYTES.min(most), chunks }
     }
 
     /// Adds a block to the free ones, and notes its chunk if that is now empty.
@@ -181,11 +207,16 @@ impl Store {
         }
         let class = class_key(block.table(), block.stride());
         let mut allocator = self.allocator.lock();
-        block.free();
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.free_in_dram(block);
         allocator.take_from(class, bytes);
         allocator.give(chunk.geometry.class(), id);
         self.note_empty(&mut allocator, chunk, now);
+    }
+
+    pub(crate) fn free_in_dram(&self, block: &Block) {
+        self.used_bytes.fetch_sub(block.bytes(), Ordering::Relaxed);
+        self.used_blocks.fetch_sub(1, Ordering::Relaxed);
+        block.free();
     }
 
     /// Notes a chunk that may have become empty. The first chunk stays.
@@ -281,7 +312,9 @@ impl Store {
             next -= 1;
         }
         let end = allocator.end.min(u64::from(next) * CHUNK_BYTES);
-        self.medium.shrink(end + self.wanted_reserve(allocator))?;
+        let Reserve { bytes, chunks } = self.wanted_reserve(allocator);
+        let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
+        self.medium.shrink(reserved)?;
         // Only what is gone can be forgotten: the rest may have no space behind
         // it.
         let left = self.medium.len().div_ceil(CHUNK_BYTES) as u32;
@@ -289,10 +322,9 @@ impl Store {
         Ok(())
     }
 
-    /// Average size of a block in bytes.
+    /// Average size of a block in use, in bytes.
     pub fn mean_block_bytes(&self) -> u64 {
-        let allocator = self.allocator.lock();
-        allocator.block_bytes / (allocator.blocks as u64).max(1)
+        self.used_bytes() / self.used_blocks.load(Ordering::Relaxed).max(1)
     }
 
     /// Bytes that writers can still take without a free block, and the upper
@@ -306,15 +338,19 @@ impl Store {
         let empty = allocator.empty.iter().filter(is_empty).count();
         let chunks = (allocator.free_chunks.len() + allocator.discarded.len() + empty) as u64;
         let free = limit.saturating_sub(allocator.end) + chunks * CHUNK_BYTES;
-        (free.saturating_sub(self.wanted_reserve(&allocator)), limit)
+        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
+        (free.saturating_sub(bytes.max(chunks * CHUNK_BYTES)), limit)
     }
 
     /// Whether writers can have a block without the medium growing, and how
     /// many blocks are free.
     pub fn available(&self) -> (bool, usize) {
         let allocator = self.allocator.lock();
+        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
         let backed = self.backed_bytes(&allocator, allocator.end);
-        let has_room = backed >= self.wanted_reserve(&allocator) + GROWTH_BYTES;
+        let whole = self.medium.len() / CHUNK_BYTES + allocator.free_chunks.len() as u64;
+        let has_chunk = whole > u64::from(allocator.next_chunk) + chunks;
+        let has_room = backed >= bytes + GROWTH_BYTES && (chunks == 0 || has_chunk);
         (has_room, allocator.free_blocks())
     }
 }

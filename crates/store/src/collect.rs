@@ -118,12 +118,12 @@ impl Store {
 
     /// What is known about a block; `None` if its generation has ended.
     pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
-        let (chunk, found) = self.alive(block)?;
+        let (_, found) = self.alive(block)?;
         let ts = Timestamp::from_raw;
         Some(BlockInfo {
             state: found.state(),
             table: found.table(),
-            bytes: u64::from(chunk.geometry.block_bytes),
+            bytes: found.bytes(),
             slots: found.slots(),
             fill: found.fill(),
             obsolete: found.map.count(),
@@ -211,7 +211,7 @@ impl Store {
         most: usize,
         out: &mut Vec<Survivor<'s>>,
     ) -> Option<u32> {
-        let (chunk, found) = self.alive(block)?;
+        let (_, found) = self.alive(block)?;
         let mut at = from;
         let mut addresses = SmallVec::<[Address; 64]>::new();
         while addresses.len() < most
@@ -405,7 +405,7 @@ impl Store {
         most: usize,
         mut each: impl FnMut(TupleId),
     ) -> Option<u32> {
-        let (chunk, found) = self.alive(block)?;
+        let (_, found) = self.alive(block)?;
         let mut at = from;
         for _ in 0..most {
             let slot = found.map.next_set(at, found.fill())?;

@@ -111,6 +111,13 @@ impl Shape {
                 <= u64::from(block_bytes)
     }
 
+    /// Bytes that a block counts as: its own, or those of its slots if an
+    /// option keeps blocks small.
+    pub fn counted_bytes(self, most_slots: u32, block_bytes: u32) -> u32 {
+        let slots = BLOCK_HEADER_BYTES as u32 + self.stride * self.slots;
+        if most_slots < BLOCK_SLOTS as u32 { slots } else { block_bytes }
+    }
+
     /// Whether only tombstones are this small: no row is empty.
     pub fn is_of_tombstones(self) -> bool {
         self.stride as usize == HEADER_BYTES
@@ -190,7 +197,10 @@ mod tests {
             let stride = stride_for(content);
             for most in [MOST, 8] {
                 let class = Class::for_next(stride, most, u64::MAX);
-                assert!(Shape::new(stride, most, class.block_bytes()).is_some_and(|s| s.fits(class.block_bytes())));
+                assert!(
+                    Shape::new(stride, most, class.block_bytes())
+                        .is_some_and(|s| s.fits(class.block_bytes()))
+                );
             }
             let class = Class::for_next(stride, MOST, u64::MAX);
             let shape = Shape::new(stride, MOST, class.block_bytes()).expect("a slot");

@@ -301,15 +301,13 @@ impl Store {
                     seen.record_blocks.push(chunk.id(index));
                 }
                 Ok(Some(descriptor)) => {
-                    if let Some(why) = self.misfit(chunk, index, &descriptor) {
+                    if let Some(why) = self.misfit(chunk, index, &descriptor, expect) {
                         let place = format!("offset {at}, block {number}.{index}");
                         seen.damage.push((place, why.into()));
                         continue;
                     }
                     let block = &chunk.blocks[index as usize];
-                    let Descriptor { table, opened_at, recycles, shape } = descriptor;
-                    block.open(TableId(table), opened_at, recycles, shape);
-                    self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
+                    self.open_in_dram(block, &descriptor, geometry.block_bytes);
                     self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
                     if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
                         self.scan_block(chunk, chunk.id(index), scan, expect, seen);
@@ -322,11 +320,21 @@ impl Store {
     }
 
     /// Why a block cannot be as its descriptor says.
-    fn misfit(&self, chunk: &Chunk, index: u32, descriptor: &Descriptor) -> Option<&'static str> {
+    fn misfit(
+        &self,
+        chunk: &Chunk,
+        index: u32,
+        descriptor: &Descriptor,
+        expect: &Expectation,
+    ) -> Option<&'static str> {
         if !descriptor.shape.fits(chunk.geometry.block_bytes) {
             return Some(MISSHAPEN);
         }
-        (chunk.end_of(index) > self.medium.len()).then_some(BEYOND_END)
+        // A length that nothing durable needs may be lost with the power. The
+        // bytes come back as zeros, and slots that must be filled are missed.
+        let end = chunk.end_of(index);
+        let is_lost = end > self.medium.len() && (expect.closed || self.medium.grow(end).is_err());
+        is_lost.then_some(BEYOND_END)
     }
 
     /// Checks a range before it is read. An unreadable range is an error here;
@@ -522,7 +530,7 @@ impl Store {
             for (index, block) in (0..).zip(&chunk.blocks) {
                 if block.state().is_used() && block.last_append() == 0 {
                     self.zero_descriptor(chunk, index)?;
-                    empty.push((chunk, block));
+                    empty.push(block);
                 }
             }
         }
@@ -533,11 +541,10 @@ impl Store {
         // (I-12).
         self.medium.fence()?;
         self.medium.sync_all()?;
-        for (chunk, block) in &empty {
+        for block in empty {
             block.become_(BlockState::Released);
             block.end_generation();
-            block.free();
-            self.used_bytes.fetch_sub(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
+            self.free_in_dram(block);
         }
         Ok(())
     }

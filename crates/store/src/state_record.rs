@@ -23,9 +23,7 @@ use pantile_media::{FullReason, Medium, MediumError, MediumExt};
 use crate::allocator::Allocator;
 use crate::append::Reservation;
 use crate::block::BlockId;
-use crate::format::{
-    Descriptor, RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at,
-};
+use crate::format::{Descriptor, RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
 use crate::geometry::{Class, Geometry, Shape};
 use crate::store::{Store, mapped};
 
@@ -197,8 +195,7 @@ impl StateRecord {
 
     /// The record at an offset, or `None` if it is not whole.
     pub fn read(medium: &dyn Medium, offset: u64, seed: u64) -> Option<StateCopy> {
-        let (mut record, parts) =
-            Self::decode(mapped(medium, offset, STATE_COPY_BYTES as usize), seed)?;
+        let (mut record, parts) = Self::decode(mapped(medium, offset, STATE_COPY_BYTES as usize), seed)?;
         for part in &parts {
             let len = part.entries as usize * ENTRY_BYTES;
             let is_whole = |offset: &u64| {
@@ -256,7 +253,8 @@ impl StateRecord {
 fn offsets_in(block: BlockId) -> [u64; 2] {
     let geometry = Geometry::new(block.chunk, Class::OF_RECORDS);
     let chunk = u64::from(block.chunk) * pantile_base::limits::CHUNK_BYTES;
-    let start = chunk + u64::from(geometry.first()) + u64::from(block.index) * u64::from(geometry.block_bytes);
+    let start =
+        chunk + u64::from(geometry.first()) + u64::from(block.index) * u64::from(geometry.block_bytes);
     [start, start + copy_in_block()]
 }
 

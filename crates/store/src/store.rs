@@ -72,8 +72,9 @@ pub struct Store {
     durable: AtomicU64,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
-    /// Bytes of the blocks that are in use.
+    /// Bytes of the blocks that are in use, and their number.
     pub(crate) used_bytes: AtomicU64,
+    pub(crate) used_blocks: AtomicU64,
     /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
     /// Blocks whose tiles have been made and not yet dropped.
@@ -133,6 +134,7 @@ impl Store {
             state: Mutex::new(state),
             appended: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
+            used_blocks: AtomicU64::new(0),
             kept: KeptTiles::default(),
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
@@ -432,7 +434,7 @@ impl Store {
             relaxed: self.options.relaxed,
             emulated: self.medium.facts().emulated,
             carved: sample.carved,
-            used: if closed { self.used_blocks() } else { 0 },
+            used: if closed { self.count_used() } else { 0 },
             partly_filled: sample.partly_filled,
             undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
@@ -446,7 +448,7 @@ impl Store {
 
     /// Number of blocks whose descriptors are written, while no thread changes
     /// that.
-    fn used_blocks(&self) -> u64 {
+    fn count_used(&self) -> u64 {
         let _chunks = self.chunks_lock.read();
         self.used().count() as u64
     }

@@ -4,14 +4,13 @@ use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::Medium;
 
 use crate::block::{BlockId, Chunk};
-use crate::content::Content;
+use crate::content::{Content, HEADER_BYTES};
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
+    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES,
+    FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::{Geometry, Shape};
-use crate::scan::{
-    BEYOND_END, Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of,
-};
+use crate::scan::{BEYOND_END, Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
 use crate::state_record::{StateRecord, is_of_records};
 use crate::store::mapped;
 use crate::survey::calls::{SurveyCalls, Surveyed};
@@ -208,7 +207,7 @@ impl Reader<'_> {
                 block.found = BlockUse::Damaged;
                 (self.calls.finding)(Finding::damage(place, MISSHAPEN));
             }
-            Ok(Some(_)) if chunk.end_of(index) > self.medium.len() => {
+            Ok(Some(_)) if chunk.end_of(index) > self.medium.len() && self.expect.closed => {
                 block.found = BlockUse::Damaged;
                 (self.calls.finding)(Finding::damage(place, BEYOND_END));
             }
@@ -260,7 +259,7 @@ impl Reader<'_> {
         };
         let (slots, stride) = (block.slots, block.stride as usize);
         let at = |slot: u32| {
-            let within = crate::format::BLOCK_HEADER_BYTES as u64 + u64::from(slot) * stride as u64;
+            let within = BLOCK_HEADER_BYTES as u64 + u64::from(slot) * stride as u64;
             Address::from_offset(chunk.header_offset(id.index) + within)
         };
         block.expected = self.expect.of(id, block.opened_at, slots);
@@ -269,7 +268,10 @@ impl Reader<'_> {
         let mut contents = Vec::new();
         for slot in 0..slots {
             let address = at(slot);
-            let bytes = mapped(self.medium, address.offset(), stride);
+            let is_there = address.offset() + stride as u64 <= self.medium.len();
+            // A length that nothing durable needs may be lost with the power.
+            let bytes =
+                if is_there { mapped(self.medium, address.offset(), stride) } else { &[0; HEADER_BYTES][..] };
             let Some(content) = Content::valid_in(bytes, seed, address) else {
                 // What was being written when the machine stopped is cut off.
                 if slot < block.expected && (!block.recycles || self.expect.closed) {
@@ -289,7 +291,7 @@ impl Reader<'_> {
             }
             let is_decided = self.expect.is_decided(&content);
             block.contents += 1;
-            block.content_bytes += (content.row().len() + crate::HEADER_BYTES) as u64;
+            block.content_bytes += (content.row().len() + HEADER_BYTES) as u64;
             block.tombstones += u32::from(content.flags().is_tombstone());
             block.copies += u32::from(content.flags().is_relocated());
             block.undecided += u32::from(!is_decided);
@@ -303,6 +305,9 @@ impl Reader<'_> {
     /// The block header may be of an earlier generation. The timestamps of this
     /// generation lie above its beginning.
     fn header(&self, block: &mut SurveyedBlock) {
+        if block.offset + BLOCK_HEADER_BYTES as u64 > self.medium.len() {
+            return;
+        }
         let bytes = mapped(self.medium, block.offset, 256);
         let min_ts = crate::format::u64_at(bytes, 248);
         if block.frozen.is_some() || min_ts >= block.opened_at {
@@ -319,7 +324,7 @@ fn geometry(number: u32, header: ChunkHeader) -> Geometry {
 /// What the content header says; it cannot be relied on.
 fn rotten(slot: &[u8]) -> String {
     let content = Content::new(slot);
-    if slot[..crate::HEADER_BYTES].iter().all(|&b| b == 0) {
+    if slot[..HEADER_BYTES].iter().all(|&b| b == 0) {
         return format!("{ROTTEN} (its content header reads as zeros)");
     }
     let (tuple, timestamp) = (content.tuple().0, content.timestamp());

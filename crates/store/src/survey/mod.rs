@@ -211,10 +211,9 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         // Damaged places have already been reported.
         let is_told = match block(id) {
             Some(block) => block.found == BlockUse::Damaged,
-            None => found
-                .chunks
-                .get(id.chunk as usize)
-                .is_some_and(|c| matches!(c.found, ChunkUse::Damaged(_))),
+            None => {
+                found.chunks.get(id.chunk as usize).is_some_and(|c| matches!(c.found, ChunkUse::Damaged(_)))
+            }
         };
         if !is_told {
             let offset = start_of(id.chunk) + (u64::from(id.index) + 1) * 64;
