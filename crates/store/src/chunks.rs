@@ -140,21 +140,21 @@ impl Store {
         class: Class,
         urgency: Urgency,
     ) -> Result<u32, MediumError> {
-        if let Some(number) = allocator.free_chunks.pop_first() {
-            let backed = self.back(allocator, 0, urgency);
-            if backed.is_err() {
-                allocator.free_chunks.insert(number);
-            }
-            return backed.map(|()| number);
+        let (next, free) = (allocator.next_chunk, allocator.free_chunks.len());
+        if let Some(&number) = allocator.free_chunks.first() {
+            self.back_chunks(allocator, next, free - 1, urgency)?;
+            allocator.free_chunks.remove(&number);
+            return Ok(number);
         }
         if let Some(&number) = allocator.discarded.first() {
-            self.back(allocator, 0, urgency)?;
+            self.back_chunks(allocator, next, free, urgency)?;
             let offset = u64::from(number) * CHUNK_BYTES;
             let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
             self.medium.restore(offset, len)?;
             allocator.discarded.remove(&number);
             return Ok(number);
         }
+        self.back_chunks(allocator, next + 1, free, urgency)?;
         let number = allocator.next_chunk;
         let first_end = Geometry::new(number, class).end_of(0);
         self.back(allocator, u64::from(number) * CHUNK_BYTES + first_end, urgency)?;
@@ -162,23 +162,35 @@ impl Store {
         Ok(number)
     }
 
-    /// Finds space behind what is taken up to `end`, and behind as much more as
-    /// a caller of this urgency leaves to others.
+    /// Finds space behind what is taken up to `end`, and behind as many more
+    /// bytes as a caller of this urgency leaves to others.
     fn back(&self, allocator: &mut Allocator, end: u64, urgency: Urgency) -> Result<(), MediumError> {
-        let end = end.max(allocator.end);
+        // What is free among the blocks in use is nobody's reserve.
+        if end <= allocator.end {
+            return Ok(());
+        }
         self.medium.grow(end)?;
         let reserve = self.wanted_reserve(allocator).left_by(urgency);
         let lacking = reserve.bytes.saturating_sub(self.backed_bytes(allocator, end));
         if lacking > 0 {
             self.medium.grow(self.medium.len() + lacking)?;
         }
-        let lacking = reserve.chunks.saturating_sub(allocator.free_chunks.len() as u64);
-        if lacking > 0 {
-            let next = end.div_ceil(CHUNK_BYTES).max(u64::from(allocator.next_chunk));
-            self.medium.grow((next + lacking) * CHUNK_BYTES)?;
-        }
         allocator.end = end;
         Ok(())
+    }
+
+    /// Finds space behind as many chunks from `next` on as a caller of this
+    /// urgency leaves to others, beside those that are free.
+    fn back_chunks(
+        &self,
+        allocator: &Allocator,
+        next: u32,
+        free: usize,
+        urgency: Urgency,
+    ) -> Result<(), MediumError> {
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        let lacking = reserve.chunks.saturating_sub(free as u64);
+        if lacking > 0 { self.medium.grow((u64::from(next) + lacking) * CHUNK_BYTES) } else { Ok(()) }
     }
 
     /// Free bytes with space behind them, if blocks are taken up to `end`.

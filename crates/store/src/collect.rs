@@ -211,7 +211,7 @@ impl Store {
         most: usize,
         out: &mut Vec<Survivor<'s>>,
     ) -> Option<u32> {
-        let (_, found) = self.alive(block)?;
+        let (chunk, found) = self.alive(block)?;
         let mut at = from;
         let mut addresses = SmallVec::<[Address; 64]>::new();
         while addresses.len() < most
@@ -405,7 +405,7 @@ impl Store {
         most: usize,
         mut each: impl FnMut(TupleId),
     ) -> Option<u32> {
-        let (_, found) = self.alive(block)?;
+        let (chunk, found) = self.alive(block)?;
         let mut at = from;
         for _ in 0..most {
             let slot = found.map.next_set(at, found.fill())?;
