@@ -1,7 +1,18 @@
 //! Sizes that formats and data structures depend on.
 
-/// Bytes of a chunk. The medium is allocated in chunks (Zen 3.4).
+/// Bytes of a chunk. The medium is divided into chunks (Zen 3.4), each at a
+/// multiple of its size.
 pub const CHUNK_BYTES: u64 = 2 << 20;
+
+/// The medium grows and gives back space in multiples of this many bytes. The
+/// last chunk may be there only in part.
+pub const GROWTH_BYTES: u64 = 64 << 10;
+
+/// Bytes at the start of the medium that hold the superblock and the state
+/// records. The first chunk begins behind them.
+pub const HEAD_BYTES: u64 = 64 << 10;
+
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(GROWTH_BYTES) && HEAD_BYTES.is_multiple_of(GROWTH_BYTES));
 
 /// Most contents in one block (TB-Collect 4.1); also the number of bits of its
 /// superseded bits.

@@ -204,7 +204,7 @@ fn line(chunk: &InspectedChunk) -> String {
     let tables: Vec<_> = tables.into_iter().map(|table| table.to_string()).collect();
     let blocks: String = chunk.blocks.iter().map(character).collect();
     let of = if tables.is_empty() { "empty".into() } else { format!("of {}", tables.join(", ")) };
-    format!("{blocks}  slots of {} bytes, {of}", chunk.stride)
+    format!("{blocks}  blocks of {} bytes, {of}", chunk.block_bytes)
 }
 
 fn character(block: &InspectedBlock) -> char {
@@ -212,6 +212,7 @@ fn character(block: &InspectedBlock) -> char {
         BlockState::Free => '.',
         BlockState::Sealed => '#',
         BlockState::Frozen => 'F',
+        BlockState::Record => 'R',
         BlockState::Damaged => '!',
         BlockState::Open => {
             let tenths = u64::from(block.fill) * 10 / u64::from(block.slots.max(1));

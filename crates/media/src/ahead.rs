@@ -76,6 +76,11 @@ impl Ahead {
         Ok(())
     }
 
+    /// What is not in use yet need not be found ahead.
+    pub(crate) fn rest(&self) {
+        self.shared.wish.lock().goal = 0;
+    }
+
     /// A system that refuses a thread costs speed only.
     fn start_thread(&self) {
         let mut thread = self.thread.lock();

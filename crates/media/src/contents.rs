@@ -107,13 +107,25 @@ impl Contents {
         synced.map_err(|error| self.failure.latch(format!("sync: {error}")))
     }
 
+    /// [`Medium::shrink`](crate::Medium::shrink); `forget` is told how much is left.
+    ///
+    /// # Errors
+    /// Those of the method.
+    pub fn shrink(&self, len: u64, forget: impl FnOnce(u64)) -> Result<(), MediumError> {
+        self.failure.check()?;
+        self.map.shrink(len, |left| {
+            forget(left);
+            self.file().map_or(Ok(()), |file| file.cut(left))
+        })
+    }
+
     /// [`Medium::discard`](crate::Medium::discard).
     ///
     /// # Errors
     /// Those of the method.
     pub fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
+        self.map.check_aligned(offset, len)?;
         match self.file() {
             Some(file) => file.discard(offset, len)?,
             None => self.map.discard_memory(offset, len),
@@ -134,7 +146,7 @@ impl Contents {
         prepare: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), MediumError> {
         self.failure.check()?;
-        self.map.check_chunks(offset, len)?;
+        self.map.check_aligned(offset, len)?;
         if let Some(file) = self.file() {
             file.restore(offset, len, prepare)?;
             self.failure.check()?;

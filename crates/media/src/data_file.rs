@@ -91,6 +91,18 @@ impl DataFile {
         }
     }
 
+    /// Makes the file no longer than `len` bytes.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`]; the file is as long as it was.
+    pub(crate) fn cut(&self, len: u64) -> Result<(), MediumError> {
+        let cut = self.file.metadata().and_then(|found| match found.len() > len {
+            true => self.file.set_len(len),
+            false => Ok(()),
+        });
+        cut.map_err(|error| MediumError::at("shorten", &self.path, error))
+    }
+
     /// Gives back the space behind a part of the file, which then reads as zero.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ use crate::map::{Map, MapOptions, Protection};
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus};
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::GROWTH_BYTES;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,7 +122,7 @@ impl DaxMedium {
         let mut contents = Contents::in_directory("dax", directory, options, protection)?;
         contents.facts.emulated = protection != Protection::Persistent;
         let limit = contents.facts.limit;
-        let words = (limit / CHUNK_BYTES).div_ceil(u64::from(u64::BITS));
+        let words = (limit / GROWTH_BYTES).div_ceil(u64::from(u64::BITS));
         Ok(Arc::new(Self {
             prefill: Prefill::over(&file, filled, limit, &contents.failure),
             promised: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -134,7 +134,7 @@ impl DaxMedium {
     }
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
-        self.prefill.ensure(to)?;
+        self.prefill.ensure(to, true)?;
         // The length and the allocations; a store must not come before.
         self.contents.sync_file(&self.file, true)?;
         self.contents.map.attach_file(self.file.file(), self.protection, from, to)?;
@@ -142,13 +142,13 @@ impl DaxMedium {
         Ok(())
     }
 
-    /// The word and the bit of a chunk.
+    /// The word and the bit of a piece of `GROWTH_BYTES`.
     fn promise_of(&self, chunk: u64) -> (&AtomicU64, u64) {
         (&self.promised[(chunk / u64::from(u64::BITS)) as usize], 1 << (chunk % u64::from(u64::BITS)))
     }
 
     fn note_promised(&self, offset: u64, len: u64, promised: bool) {
-        for chunk in offset / CHUNK_BYTES..(offset + len) / CHUNK_BYTES {
+        for chunk in offset / GROWTH_BYTES..(offset + len) / GROWTH_BYTES {
             let (word, bit) = self.promise_of(chunk);
             match promised {
                 true => word.fetch_or(bit, Ordering::Release),
@@ -157,16 +157,15 @@ impl DaxMedium {
         }
     }
 
-    /// Makes the file system promise space for the chunks of some bytes,
-    /// unless it has promised it since opening.
+    /// Makes the file system promise space for the pieces of some bytes, unless it has promised it since opening.
     fn promise(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        for chunk in offset / CHUNK_BYTES..(offset + len).div_ceil(CHUNK_BYTES) {
+        for chunk in offset / GROWTH_BYTES..(offset + len).div_ceil(GROWTH_BYTES) {
             let (word, bit) = self.promise_of(chunk);
             if word.load(Ordering::Acquire) & bit == 0 {
-                let at = chunk * CHUNK_BYTES;
-                let promised = self.file.promise(at, CHUNK_BYTES);
-                promised.map_err(|error| self.file.refused("find space in", at + CHUNK_BYTES, error))?;
-                self.note_promised(at, CHUNK_BYTES, true);
+                let at = chunk * GROWTH_BYTES;
+                let promised = self.file.promise(at, GROWTH_BYTES);
+                promised.map_err(|error| self.file.refused("find space in", at + GROWTH_BYTES, error))?;
+                self.note_promised(at, GROWTH_BYTES, true);
             }
         }
         Ok(())
@@ -246,8 +245,16 @@ impl Medium for DaxMedium {
         self.contents.sync_file(&self.file, true)
     }
 
+    fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        let before = self.contents.map.len();
+        self.contents.shrink(len, |left| {
+            self.note_promised(left, before - left, false);
+            self.prefill.shrink(left);
+        })
+    }
+
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.map.check_chunks(offset, len)?;
+        self.contents.map.check_aligned(offset, len)?;
         self.note_promised(offset, len, false);
         self.contents.discard(offset, len)
     }

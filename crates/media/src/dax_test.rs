@@ -1,3 +1,4 @@
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use super::*;
 use crate::{DATA_FILE, FileMedium, FileOptions, MediumExt};
 use pantile_testkit::SpaceGauge;
@@ -78,7 +79,7 @@ fn every_length_and_alignment_is_stored_exactly_and_its_lines_are_flushed() {
         }
     }
     let before = medium.stats();
-    medium.flush(CHUNK_BYTES - 64, 1 << 40);
+    medium.flush(medium.len() - 64, 1 << 40);
     medium.flush(u64::MAX, 1);
     medium.flush(0, 0);
     assert_eq!((medium.stats() - before).flushes, 1, "beyond the end nothing is flushed");
@@ -146,10 +147,13 @@ fn holes_have_space_behind_them_before_they_are_stored_to() {
     let medium = open(place.path());
     assert_eq!(medium.len(), 4 * CHUNK_BYTES);
     medium.grow(2 * CHUNK_BYTES).expect("what is there already");
-    // The chunk asked for has space, others do not.
-    assert_taken(1);
+    // The last bytes asked for have space, others do not.
+    assert_taken(0);
+    for chunk in 1..4 {
+        medium.write(chunk * CHUNK_BYTES, &[0; CHUNK_BYTES as usize]).expect("write");
+    }
     medium.write(3 * CHUNK_BYTES - 1, b"ab").expect("write");
-    // Both chunks written to have space.
+    // What was written to has space.
     assert_taken(3);
     medium.discard(2 * CHUNK_BYTES, CHUNK_BYTES).expect("discard");
     assert_taken(2);
@@ -176,8 +180,8 @@ fn a_failed_medium_only_reads() {
         medium.fence(),
         medium.sync_all(),
         medium.grow(0),
-        medium.discard(0, CHUNK_BYTES),
-        medium.restore(0, CHUNK_BYTES),
+        medium.discard(0, GROWTH_BYTES),
+        medium.restore(0, GROWTH_BYTES),
     ] {
         assert!(matches!(result, Err(MediumError::Failed { .. })), "{result:?}");
     }
@@ -190,7 +194,7 @@ fn the_limit_holds() {
     let map = MapOptions { max_bytes: Some(2 * CHUNK_BYTES), ..MapOptions::default() };
     let options = DaxOptions { map, ..DaxOptions::default() };
     let medium = DaxMedium::open_without_persistence(place.path(), options).expect("open");
-    medium.grow(CHUNK_BYTES + 1).expect("grow");
+    medium.grow(2 * CHUNK_BYTES).expect("grow");
     assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
     drop(medium);
     let len = std::fs::metadata(place.path().join(DATA_FILE)).expect("file").len();

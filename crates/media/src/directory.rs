@@ -3,7 +3,7 @@
 use crate::MediumError;
 use crate::data_file::DataFile;
 use crate::map::{Map, MapOptions, Protection};
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::GROWTH_BYTES;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
@@ -168,7 +168,7 @@ fn whole_chunks(data: &DataFile) -> Result<u64, MediumError> {
     let path = data.path();
     let found = data.file().metadata().map_err(|error| MediumError::at("look at", path, error))?;
     match found.len() {
-        len if len.is_multiple_of(CHUNK_BYTES) => Ok(len),
+        len if len.is_multiple_of(GROWTH_BYTES) => Ok(len),
         len => Err(MediumError::Truncated { path: path.into(), len }),
     }
 }

@@ -77,6 +77,10 @@ impl Medium for DramMedium {
         SyncPoint::new(0)
     }
 
+    fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        self.contents.shrink(len, |_| self.ahead.iter().for_each(Ahead::rest))
+    }
+
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.discard(offset, len)
     }

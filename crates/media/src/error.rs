@@ -188,11 +188,11 @@ impl fmt::Display for MediumError {
             ),
             Self::Truncated { path, len } => write!(
                 f,
-                "{} is {len} bytes long, which is not a whole number of chunks of {} bytes: \
+                "{} is {len} bytes long, which is not a multiple of {} bytes: \
                  it was truncated or is not a Pantile data file; it was left untouched; \
                  restore it from a copy",
                 path.display(),
-                pantile_base::limits::CHUNK_BYTES
+                pantile_base::limits::GROWTH_BYTES
             ),
             Self::Missing { path } => write!(
                 f,

@@ -3,7 +3,7 @@
 //! A buffered `pwrite` is coherent with a shared mapping of the same file, and
 //! cheaper to make durable than stores through the mapping, which need
 //! `msync`. A sync costs least over bytes that were written before, so files
-//! that are synced grow by chunks already filled with zeros (see `prefill`).
+//! that are synced grow by space already filled with zeros (see `prefill`).
 
 use crate::contents::Contents;
 use crate::data_file::DataFile;
@@ -16,6 +16,7 @@ use crate::{Facts, Medium, MediumError, MediumStatus, SyncPoint};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes of a page: the unit in which the system writes a file to its device.
@@ -87,7 +88,14 @@ pub struct FileMedium {
     file: Arc<DataFile>,
     contents: Contents,
     durability: Durability,
+    /// Bytes that the file has grown by since the last sync was asked for.
+    grown: AtomicU64,
 }
+
+/// Bytes that are written with zeros between two syncs. A transaction that
+/// needs more is large: zeros would cost as much as the transaction itself,
+/// and it has one sync to share the cost of new space.
+const MOST_ZEROS: u64 = 1 << 20;
 
 impl FileMedium {
     /// Opens the database in `path`, or makes an empty one as
@@ -132,6 +140,7 @@ impl FileMedium {
             file,
             contents,
             durability,
+            grown: AtomicU64::new(0),
         }))
     }
 
@@ -142,13 +151,17 @@ impl FileMedium {
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
         match &self.prefill {
-            Some(prefill) => prefill.ensure(to)?,
+            Some(prefill) => {
+                let grown = self.grown.fetch_add(to - from, Ordering::Relaxed) + (to - from);
+                prefill.ensure(to, grown <= MOST_ZEROS)?;
+            }
             None => self.file.allocate(from, to)?,
         }
         self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
     }
 
     fn shared_sync(&self) -> Result<(), MediumError> {
+        self.grown.store(0, Ordering::Relaxed);
         if self.sync.sync()? {
             self.contents.counters.add(Count::Syncs, 1);
         }
@@ -209,6 +222,10 @@ impl Medium for FileMedium {
 
     fn is_durable(&self, point: SyncPoint) -> bool {
         self.sync.is_done(point.number())
+    }
+
+    fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        self.contents.shrink(len, |left| self.prefill.iter().for_each(|prefill| prefill.shrink(left)))
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {

@@ -6,7 +6,7 @@
 use crate::MediumError;
 use crate::bus_error::Watch;
 use crate::error::FullReason;
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io;
@@ -114,7 +114,7 @@ impl Map {
             region,
             region_len: (bytes + CHUNK_BYTES) as usize,
             base: start.wrapping_add(start.align_offset(CHUNK_BYTES as usize)),
-            limit: limit - limit % CHUNK_BYTES,
+            limit: limit - limit % GROWTH_BYTES,
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
             watch: None,
@@ -127,7 +127,7 @@ impl Map {
         self.base
     }
 
-    /// Bytes attached, a multiple of the chunk size.
+    /// Bytes attached, a multiple of `GROWTH_BYTES`.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
@@ -148,10 +148,11 @@ impl Map {
         }
     }
 
-    /// Fails unless `len` bytes at `offset`, which must be whole chunks, are attached.
-    pub(crate) fn check_chunks(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let whole = offset.is_multiple_of(CHUNK_BYTES) && len.is_multiple_of(CHUNK_BYTES);
-        assert!(whole, "{len} bytes at {offset} are not whole chunks");
+    /// Fails unless `len` bytes at `offset`, which must be multiples of
+    /// `GROWTH_BYTES`, are attached.
+    pub(crate) fn check_aligned(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let whole = offset.is_multiple_of(GROWTH_BYTES) && len.is_multiple_of(GROWTH_BYTES);
+        assert!(whole, "{len} bytes at {offset} are not multiples of {GROWTH_BYTES}");
         self.check(offset, len)
     }
 
@@ -173,12 +174,31 @@ impl Map {
             return Err(MediumError::Full { needed: len, reason: FullReason::Limit(self.limit) });
         }
         let _one_at_a_time = self.growth.lock();
-        let (from, to) = (self.len(), round_up(len));
+        let (from, to) = (self.len(), round_up(len).min(self.limit));
         if from < to {
             attach(from, to)?;
             self.len.store(to, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Shrinks to `len` bytes, rounded up, if it is longer: `give_back(to)` must
+    /// let go of what was behind the rest. One thread shrinks or grows at a time.
+    ///
+    /// # Errors
+    /// What `give_back` returns; the map is shorter all the same.
+    pub(crate) fn shrink(
+        &self,
+        len: u64,
+        give_back: impl FnOnce(u64) -> Result<(), MediumError>,
+    ) -> Result<(), MediumError> {
+        let _one_at_a_time = self.growth.lock();
+        let (from, to) = (self.len(), round_up(len));
+        if to < from {
+            self.len.store(to, Ordering::Release);
+            self.reserve_again(to, from);
+        }
+        give_back(to.min(from))
     }
 
     /// Explains loads that fail: everything attached will be of `file`,
@@ -333,9 +353,12 @@ pub(crate) fn populate(start: *const u8, len: u64, advice: libc::c_int) -> io::R
     }
 }
 
-/// The next multiple of the chunk size.
+/// From this size on media grow by whole chunks, for the sake of huge pages.
+const LARGE_BYTES: u64 = 8 * CHUNK_BYTES;
+
+/// The length to which a medium grows that needs so many bytes.
 pub(crate) fn round_up(bytes: u64) -> u64 {
-    bytes.next_multiple_of(CHUNK_BYTES)
+    bytes.next_multiple_of(if bytes < LARGE_BYTES { GROWTH_BYTES } else { CHUNK_BYTES })
 }
 
 #[cfg(test)]
@@ -351,7 +374,7 @@ mod tests {
         let map = small(None);
         assert_eq!(map.base().align_offset(CHUNK_BYTES as usize), 0);
         map.grow(1, |from, to| map.attach_memory(from, to)).expect("grow");
-        assert_eq!(map.len(), CHUNK_BYTES);
+        assert_eq!(map.len(), GROWTH_BYTES);
         // SAFETY: the byte is attached.
         assert_eq!(unsafe { map.base().add(4095).read() }, 0);
     }
@@ -360,6 +383,10 @@ mod tests {
     fn the_limit_holds_and_a_failed_growth_changes_nothing() {
         let map = small(Some(2 * CHUNK_BYTES + 5));
         assert_eq!(map.limit(), 2 * CHUNK_BYTES);
+        map.grow(3 * GROWTH_BYTES, |from, to| map.attach_memory(from, to)).expect("grow");
+        map.shrink(GROWTH_BYTES + 1, |_| Ok(())).expect("shrink");
+        assert_eq!(map.len(), 2 * GROWTH_BYTES);
+        map.shrink(0, |_| Ok(())).expect("shrink");
         let full = map.grow(2 * CHUNK_BYTES + 1, |_, _| Ok(()));
         assert!(full.expect_err("too large").is_full());
         map.grow(1, |_, _| Err(MediumError::device_full(1))).expect_err("attach failed");

@@ -180,7 +180,7 @@ pub trait Medium: Send + Sync + Debug {
     /// What stays the same while the medium is open.
     fn facts(&self) -> &Facts;
 
-    /// Bytes the medium has: a multiple of `CHUNK_BYTES`, 0 when new. A file
+    /// Bytes the medium has: a multiple of `GROWTH_BYTES`, 0 when new. A file
     /// may be longer than the last opening asked for; what was never written
     /// reads as zero.
     fn len(&self) -> u64;
@@ -240,7 +240,23 @@ pub trait Medium: Send + Sync + Debug {
         point.number() == 0
     }
 
-    /// Gives the storage behind whole chunks back to the system. `len` stays
+    /// Gives up everything beyond the first `len` bytes, as far as the medium
+    /// can: [`len`](Medium::len) says afterwards what is left. A later
+    /// [`grow`](Medium::grow) brings zeros. The default gives up nothing.
+    ///
+    /// The caller promises that no thread reads or writes there, now or before
+    /// it has grown the medium again. To a crash this is a discard: any part
+    /// of the old bytes may return.
+    ///
+    /// # Errors
+    /// [`MediumError::Failed`] once the medium has failed, with nothing changed;
+    /// [`MediumError::Io`] otherwise.
+    fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        let _ = len;
+        Ok(())
+    }
+
+    /// Gives the storage behind a range back to the system. `len` stays
     /// as it is; the range then reads as zero, and must not be written until
     /// [`restore`](Medium::restore).
     ///
@@ -261,13 +277,12 @@ pub trait Medium: Send + Sync + Debug {
     /// read as zero. The medium still works then, and the call may be repeated.
     ///
     /// # Panics
-    /// If the range does not consist of whole chunks.
+    /// If the range does not begin and end at multiples of `GROWTH_BYTES`.
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
-    /// Makes the system find storage for chunks that were discarded, so that
-    /// they can be written again; they still read as zero. May take as long
-    /// as growing by as much. Chunks that were not discarded may lose their
-    /// contents. The caller promises what it promises for
+    /// Makes the system find storage for a range that was discarded, so that
+    /// it can be written again; it still reads as zero. May take as long as
+    /// growing by as much. What was not discarded may lose its contents. The caller promises what it promises for
     /// [`discard`](Medium::discard).
     ///
     /// # Errors
@@ -277,7 +292,7 @@ pub trait Medium: Send + Sync + Debug {
     /// [`discard`](Medium::discard).
     ///
     /// # Panics
-    /// If the range does not consist of whole chunks.
+    /// If the range does not begin and end at multiples of `GROWTH_BYTES`.
     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
     /// Counters, and the first failure.

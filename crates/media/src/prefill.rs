@@ -3,17 +3,17 @@
 //! A sync over bytes that were written before moves only those bytes; over a
 //! hole or over allocated but never written space it has to change the file
 //! system's records as well, which costs half as much again or double. So a
-//! background thread keeps some chunks of zeros ahead of what is in use. It
+//! background thread keeps some zeros ahead of what is in use. It
 //! writes them past the page cache where the file system allows it, lest the
 //! next committer's sync has to carry them.
 //!
-//! The file's length is set before a chunk is written: it is a whole number
-//! of chunks whenever the process or the machine stops.
+//! The file's length is set before zeros are written: it is a multiple of
+//! `GROWTH_BYTES` whenever the process or the machine stops.
 
 use crate::MediumError;
 use crate::data_file::DataFile;
 use crate::failure::Failure;
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// Least and most bytes kept ahead.
-const AHEAD_BYTES: (u64, u64) = (4 * CHUNK_BYTES, 32 * CHUNK_BYTES);
+const AHEAD_BYTES: (u64, u64) = (2 * GROWTH_BYTES, 32 * CHUNK_BYTES);
 
 /// Bytes written at once: long enough to be efficient, short enough not to
 /// keep committers from the file for long.
@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// Bytes to keep ahead of a file with `len` bytes in use.
 fn ahead_of(len: u64) -> u64 {
-    let sixteenth = (len / 16).next_multiple_of(CHUNK_BYTES);
+    let sixteenth = (len / 16).next_multiple_of(GROWTH_BYTES);
     sixteenth.clamp(AHEAD_BYTES.0, AHEAD_BYTES.1)
 }
 
@@ -41,7 +41,7 @@ struct State {
     filled: u64,
     /// Bytes that the thread is to fill up to.
     goal: u64,
-    /// A thread is writing the chunk at `filled`.
+    /// A thread is writing at `filled`.
     busy: bool,
     stop: bool,
 }
@@ -78,12 +78,16 @@ impl Prefill {
     }
 
     /// Returns once the first `len` bytes of the file are written, writing
-    /// what is missing, and lets the thread continue from there.
+    /// what is missing, and lets the thread continue from there. Without
+    /// `zeros`, space is only found for what is missing, and the thread rests.
     ///
     /// # Errors
     /// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
-    pub(crate) fn ensure(&self, len: u64) -> Result<(), MediumError> {
+    pub(crate) fn ensure(&self, len: u64, zeros: bool) -> Result<(), MediumError> {
         let mut state = self.shared.state.lock();
+        if !zeros {
+            return self.shared.allocate(&mut state, len);
+        }
         self.shared.fill(&mut state, len)?;
         state.goal = (len + ahead_of(len)).min(self.shared.limit);
         if state.goal > state.filled {
@@ -93,17 +97,25 @@ impl Prefill {
         Ok(())
     }
 
-    /// Writes zeros over chunks within what [`Prefill::ensure`] was given, for
+    /// The file is only `len` bytes long from now on.
+    pub(crate) fn shrink(&self, len: u64) {
+        let mut state = self.shared.state.lock();
+        state.goal = 0;
+        while state.busy {
+            self.shared.changed.wait(&mut state);
+        }
+        state.filled = state.filled.min(len);
+    }
+
+    /// Writes zeros over space within what [`Prefill::ensure`] was given, for
     /// which storage has been found anew, and syncs: they are then as good
     /// as new space. A failed sync is latched.
     ///
     /// # Errors
     /// What the system says about the write.
     pub(crate) fn refill(&self, offset: u64, len: u64) -> io::Result<()> {
-        for at in (offset..offset + len).step_by(CHUNK_BYTES as usize) {
-            self.shared.zeros.write_zeros(at)?;
-            self.shared.zeros.fetch(at);
-        }
+        self.shared.zeros.write_zeros(offset, offset + len)?;
+        self.shared.zeros.fetch(offset, offset + len);
         self.shared.settle();
         Ok(())
     }
@@ -137,12 +149,25 @@ impl Shared {
         while state.filled < len {
             if state.busy {
                 self.changed.wait(state);
-            } else if let Err(error) = self.fill_chunk(state) {
+            } else if let Err(error) = self.fill_some(state, len) {
                 self.zeros.buffered.shorten(before);
                 state.filled = before;
                 state.goal = before;
                 return Err(error.needing(len));
             }
+        }
+        Ok(())
+    }
+
+    /// Finds space up to `len`, and stops writing zeros.
+    fn allocate(&self, state: &mut MutexGuard<'_, State>, len: u64) -> Result<(), MediumError> {
+        state.goal = 0;
+        while state.busy {
+            self.changed.wait(state);
+        }
+        if state.filled < len {
+            self.zeros.buffered.allocate(state.filled, len)?;
+            state.filled = len;
         }
         Ok(())
     }
@@ -163,7 +188,7 @@ impl Shared {
     /// the file system's records settled.
     fn fill_round(&self, state: &mut MutexGuard<'_, State>) {
         while !state.stop && !state.busy && state.filled < state.goal {
-            if self.fill_chunk(state).is_err() {
+            if self.fill_some(state, state.goal).is_err() {
                 // The growth that needs the space tries again and reports it.
                 state.goal = state.filled;
             }
@@ -179,14 +204,15 @@ impl Shared {
         }
     }
 
-    /// Writes the chunk at `filled` with the lock released.
-    fn fill_chunk(&self, state: &mut MutexGuard<'_, State>) -> Result<(), MediumError> {
+    /// Writes at `filled`, at most up to `end`, with the lock released.
+    fn fill_some(&self, state: &mut MutexGuard<'_, State>, end: u64) -> Result<(), MediumError> {
         state.busy = true;
-        let at = state.filled;
-        let result = MutexGuard::unlocked(state, || self.zeros.append_chunk(at));
+        let from = state.filled;
+        let to = end.min(from + CHUNK_BYTES);
+        let result = MutexGuard::unlocked(state, || self.zeros.append(from, to));
         state.busy = false;
         if result.is_ok() {
-            state.filled = at + CHUNK_BYTES;
+            state.filled = to;
         }
         self.changed.notify_all();
         result
@@ -212,40 +238,40 @@ impl ZeroWriter {
         Self { direct: direct.ok(), buffered: Arc::clone(file) }
     }
 
-    /// Makes the file, `at` bytes long, one chunk of zeros longer.
-    fn append_chunk(&self, at: u64) -> Result<(), MediumError> {
-        let end = at + CHUNK_BYTES;
-        let set = self.buffered.lengthen(at, end);
-        set.and_then(|()| self.write_zeros(at)).map_err(|error| {
-            // What stays is whole chunks of zeros that are not in use.
-            self.buffered.shorten(at);
-            self.buffered.refused("write zeros to", end, error)
+    /// Makes the file, `from` bytes long, longer by zeros.
+    fn append(&self, from: u64, to: u64) -> Result<(), MediumError> {
+        let set = self.buffered.lengthen(from, to);
+        set.and_then(|()| self.write_zeros(from, to)).map_err(|error| {
+            // What stays is zeros that are not in use.
+            self.buffered.shorten(from);
+            self.buffered.refused("write zeros to", to, error)
         })?;
-        self.fetch(at);
+        self.fetch(from, to);
         Ok(())
     }
 
-    /// Reads a chunk that was written past the page cache into it. Otherwise
-    /// the first write to a part of each page would wait for that.
-    fn fetch(&self, at: u64) {
-        let (offset, len) = (at as libc::off_t, CHUNK_BYTES as libc::off_t);
+    /// Reads what was written past the page cache into it. Otherwise the first
+    /// write to a part of each page would wait for that.
+    fn fetch(&self, from: u64, to: u64) {
+        let (offset, len) = (from as libc::off_t, (to - from) as libc::off_t);
         let file = self.buffered.file().as_raw_fd();
         // SAFETY: the descriptor is open; advice changes no bytes.
         unsafe { libc::posix_fadvise(file, offset, len, libc::POSIX_FADV_WILLNEED) };
     }
 
-    fn write_zeros(&self, at: u64) -> io::Result<()> {
-        (at..at + CHUNK_BYTES).step_by(PIECE_BYTES).try_for_each(|at| self.write_piece(at))
+    fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
+        let piece = |at: u64| &ZEROS.0[..(to - at).min(PIECE_BYTES as u64) as usize];
+        (from..to).step_by(PIECE_BYTES).try_for_each(|at| self.write_piece(piece(at), at))
     }
 
-    fn write_piece(&self, at: u64) -> io::Result<()> {
+    fn write_piece(&self, zeros: &[u8], at: u64) -> io::Result<()> {
         if let Some(direct) = &self.direct {
-            match direct.write_all_at(&ZEROS.0, at) {
+            match direct.write_all_at(zeros, at) {
                 // Some file systems open a file this way and then refuse to write so.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
                 result => return result,
             }
         }
-        self.buffered.file().write_all_at(&ZEROS.0, at)
+        self.buffered.file().write_all_at(zeros, at)
     }
 }

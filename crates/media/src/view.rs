@@ -195,7 +195,7 @@ impl Medium for ViewMedium {
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.map.check_chunks(offset, len)?;
+        self.contents.map.check_aligned(offset, len)?;
         // SAFETY: as for `write`. Giving the pages back would bring the file's.
         unsafe { ptr::write_bytes(self.contents.map.at(offset).cast::<u8>(), 0, len as usize) };
         Ok(())

@@ -9,15 +9,15 @@ use std::ops::DerefMut;
 
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
-use pantile_base::{Address, Timestamp};
+use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::{MediumError, MediumExt, SyncPoint};
 
-use crate::block::{BlockId, BlockState};
+use crate::block::{Block, BlockId, BlockState};
 use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::Descriptor;
-use crate::geometry::stride_for;
+use crate::geometry::{Shape, stride_for};
 use crate::store::Store;
 use crate::stream::{
     Company, Lane, NO_BEGINS, NewContent, OpenBlock, PLAN_KEPT, STAGING_KEPT, Spare, Stream, Urgency,
@@ -192,8 +192,8 @@ impl Store {
                 Some(id) => id,
                 None => self.open_block(lane, now(), reservation)?,
             };
-            let (chunk, block) = self.block(id);
-            room += chunk.geometry.slots - block.fill();
+            let block = self.block(id).1;
+            room += block.slots() - block.fill();
             lane.spare.push(Spare::Block(id));
         }
         // Filled in order, the partly filled block first.
@@ -226,39 +226,39 @@ impl Store {
         now: Timestamp,
         reservation: &mut Reservation,
     ) -> Result<BlockId, MediumError> {
+        reservation.opened = true;
         let id = {
             let mut allocator = self.allocator.lock();
             allocator.settle(|point| self.medium.is_durable(point));
-            match allocator.take(lane.stride) {
-                Some(id) => id,
-                None => {
-                    let at = reservation
-                        .carved
-                        .iter()
-                        .position(|id| self.block(*id).0.geometry.stride == lane.stride);
-                    match at {
-                        Some(at) => reservation.carved.swap_remove(at),
-                        None => {
-                            reservation.opened = true;
-                            let mut blocks = self.carve(&mut allocator, lane.stride, reservation.urgency)?;
-                            let first = blocks.remove(0);
-                            reservation.carved.append(&mut blocks);
-                            first
-                        }
-                    }
-                }
+            self.list_one_more(&mut allocator, now, reservation)?;
+            let taken = self.take_block(&mut allocator, lane.table, lane.stride, reservation);
+            if taken.is_err() {
+                self.listed.fetch_sub(1, Ordering::Relaxed);
             }
+            let id = taken?;
+            allocator.add_to(lane.class(), u64::from(self.block(id).0.geometry.block_bytes));
+            id
         };
-        reservation.opened = true;
         let (chunk, block) = self.block(id);
+        let bytes = chunk.geometry.block_bytes;
+        let shape = Shape::new(lane.stride, self.options.block_slots, bytes);
+        let shape = shape.expect("the block was taken for contents of this stride");
         let recycles = self.options.reuse.is_some();
-        block.open(lane.table, now.get(), recycles);
-        self.used_bytes.fetch_add(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
-        let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles };
+        let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles, shape };
+        self.open_in_dram(block, &descriptor, bytes);
         let offset = chunk.descriptor_offset(id.index);
         self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
         emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
         Ok(id)
+    }
+
+    /// Opens a block in DRAM.
+    pub(crate) fn open_in_dram(&self, block: &Block, descriptor: &Descriptor, block_bytes: u32) {
+        let &Descriptor { table, opened_at, recycles, shape } = descriptor;
+        let bytes = shape.counted_bytes(self.options.block_slots, block_bytes);
+        block.open(TableId(table), opened_at, recycles, shape, bytes);
+        self.used_bytes.fetch_add(u64::from(bytes), Ordering::Relaxed);
+        self.used_blocks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Undoes a reservation that failed. Blocks that were opened stay with
@@ -290,10 +290,10 @@ impl Store {
     fn give_carved(&self, carved: Vec<BlockId>, point: Option<SyncPoint>) {
         let mut allocator = self.allocator.lock();
         for id in carved {
-            let stride = self.block(id).0.geometry.stride;
+            let class = self.block(id).0.geometry.class();
             match point {
-                Some(point) => allocator.give_later(point, stride, id),
-                None => allocator.give(stride, id),
+                Some(point) => allocator.give_later(point, class, id),
+                None => allocator.give(class, id),
             }
         }
     }
@@ -347,7 +347,7 @@ impl Store {
             first: chunk.address(id.index, 0),
             seed: self.content_seed(block.opened_at()),
             next: block.fill(),
-            slots: chunk.geometry.slots,
+            slots: block.slots(),
             staged_from: block.fill(),
             staged_begins: NO_BEGINS,
         });
@@ -368,6 +368,7 @@ impl Store {
         block.set_fill(open.next);
         if open.next == open.slots {
             block.become_(BlockState::Sealed);
+            self.listed.fetch_sub(1, Ordering::Relaxed);
             emit(BlockEvent::Sealed, chunk.block_ref(open.id.index), lane.table);
             lane.open = None;
         }
@@ -385,15 +386,20 @@ fn take_stream(streams: &[Mutex<Stream>], hint: usize) -> MutexGuard<'_, Stream>
 /// Room for the contents of one append.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    urgency: Urgency,
+    pub(crate) urgency: Urgency,
     company: Company,
     /// Whether it has opened a block.
     opened: bool,
     /// Blocks of freshly carved chunks that the append did not need.
-    carved: Vec<BlockId>,
+    pub(crate) carved: Vec<BlockId>,
 }
 
 impl Reservation {
+    /// Blocks for state records only.
+    pub fn for_records() -> Self {
+        Self::new(Urgency::Collect, Company::Alone)
+    }
+
     pub fn new(urgency: Urgency, company: Company) -> Self {
         Self { urgency, company, opened: false, carved: Vec::new() }
     }

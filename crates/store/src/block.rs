@@ -4,15 +4,16 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use pantile_base::{Address, TableId, Timestamp};
 
-use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES};
-use crate::geometry::Geometry;
+use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES};
+use crate::geometry::{Geometry, Shape};
 use crate::superseded_bits::SupersededBits;
 use crate::tile::TileCell;
 
 /// The state of a block.
 ///
 /// `Free -> Open -> Sealed -> Frozen -> Released -> Free`. When a table is
-/// dropped, its blocks go to `Released` from any state.
+/// dropped, its blocks go to `Released` from any state. A block that state
+/// records continue in is `Record` and stays so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum BlockState {
@@ -20,7 +21,8 @@ pub enum BlockState {
     Free = 0,
     /// A stream appends to it, or will append to it after a restart.
     Open = 1,
-    /// Full: every slot has been written.
+    /// Nothing more is appended to it: every slot has been written, or it was
+    /// closed early.
     Sealed = 2,
     /// A collector moves its live versions out, and the frozen flag says so on
     /// the medium.
@@ -28,15 +30,17 @@ pub enum BlockState {
     /// No transaction can see into it. It becomes free when the release is
     /// durable.
     Released = 4,
+    /// State records continue in it. It belongs to no table.
+    Record = 5,
 }
 
 impl BlockState {
     /// The one table of transitions.
     fn may_become(self, next: Self) -> bool {
-        use BlockState::{Free, Frozen, Open, Released, Sealed};
+        use BlockState::{Free, Frozen, Open, Record, Released, Sealed};
         matches!(
             (self, next),
-            (Free, Open)
+            (Free, Open | Record)
                 | (Open, Sealed)
                 | (Sealed, Frozen)
                 | (Open | Sealed | Frozen, Released)
@@ -46,7 +50,7 @@ impl BlockState {
 
     /// Whether it belongs to a table.
     pub(crate) fn is_used(self) -> bool {
-        !matches!(self, Self::Free | Self::Released)
+        !matches!(self, Self::Free | Self::Released | Self::Record)
     }
 
     fn from_raw(raw: u8) -> Self {
@@ -55,13 +59,14 @@ impl BlockState {
             1 => Self::Open,
             2 => Self::Sealed,
             3 => Self::Frozen,
-            _ => Self::Released,
+            4 => Self::Released,
+            _ => Self::Record,
         }
     }
 }
 
 /// Names a block: its chunk and its number there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct BlockId {
     pub chunk: u32,
     pub index: u32,
@@ -99,6 +104,12 @@ pub(crate) struct Block {
     on_medium: AtomicU8,
     table: AtomicU32,
     opened_at: AtomicU64,
+    /// The [`Shape`] of this generation. Valid for a walk that has found the
+    /// generation that it expects afterwards.
+    stride: AtomicU32,
+    slots: AtomicU32,
+    /// Bytes that it counts as.
+    bytes: AtomicU32,
     pub tile: TileCell,
     /// When one of its versions was last superseded (`max_ts`).
     max_ts: AtomicU64,
@@ -120,11 +131,15 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    fn new(slots: u32) -> Self {
+    fn new() -> Self {
         Self {
             state: AtomicU8::new(BlockState::Free as u8),
             table: AtomicU32::new(0),
             opened_at: AtomicU64::new(0),
+            // Of no use, but a walk that is too late may divide by it.
+            stride: AtomicU32::new(1),
+            slots: AtomicU32::new(0),
+            bytes: AtomicU32::new(0),
             fill: AtomicU32::new(0),
             generation: AtomicU16::new(0),
             on_medium: AtomicU8::new(0),
@@ -135,7 +150,7 @@ impl Block {
             left_at: AtomicU64::new(0),
             half_since: AtomicU64::new(0),
             map: SupersededBits::default(),
-            tile: TileCell::new(slots as usize),
+            tile: TileCell::default(),
         }
     }
 
@@ -153,12 +168,49 @@ impl Block {
         self.state.store(next as u8, Ordering::Release);
     }
 
-    pub fn open(&self, table: TableId, opened_at: u64, recycles: bool) {
+    pub fn open(&self, table: TableId, opened_at: u64, recycles: bool, shape: Shape, bytes: u32) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.stride.store(shape.stride, Ordering::Release);
+        self.slots.store(shape.slots, Ordering::Release);
         self.on_medium.store(if recycles { RECYCLES } else { 0 }, Ordering::Relaxed);
         self.table.store(table.0, Ordering::Relaxed);
         self.opened_at.store(opened_at, Ordering::Relaxed);
         self.fill.store(0, Ordering::Relaxed);
         self.become_(BlockState::Open);
+    }
+
+    /// Bytes from one slot to the next.
+    #[inline]
+    pub fn stride(&self) -> u32 {
+        self.stride.load(Ordering::Acquire)
+    }
+
+    /// Number of its slots; of those that were written if it was closed early.
+    #[inline]
+    pub fn slots(&self) -> u32 {
+        self.slots.load(Ordering::Acquire)
+    }
+
+    /// Bytes that the block counts as in this generation.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.bytes.load(Ordering::Relaxed))
+    }
+
+    pub fn shape(&self) -> Shape {
+        Shape { stride: self.stride(), slots: self.slots() }
+    }
+
+    /// Nothing more is appended to a block that is partly filled: it has no
+    /// more slots than were written.
+    pub fn close_early(&self) {
+        self.slots.store(self.fill(), Ordering::Release);
+        self.become_(BlockState::Sealed);
+    }
+
+    /// Reserves the block for state records.
+    pub fn keep_for_records(&self, opened_at: u64) {
+        self.opened_at.store(opened_at, Ordering::Relaxed);
+        self.become_(BlockState::Record);
     }
 
     /// Clears what belongs to the ending generation. The caller has taken the
@@ -291,13 +343,19 @@ impl Chunk {
         Self {
             number,
             geometry,
-            blocks: (0..geometry.blocks).map(|_| Block::new(geometry.slots)).collect(),
+            blocks: (0..geometry.blocks).map(|_| Block::new()).collect(),
             kept_tiles: AtomicU32::new(0),
         }
     }
 
+    /// Where its header page is.
     pub fn offset(&self) -> u64 {
-        u64::from(self.number) * CHUNK_BYTES
+        u64::from(self.number) * CHUNK_BYTES + u64::from(self.geometry.start)
+    }
+
+    /// Where on the medium a block ends.
+    pub fn end_of(&self, index: u32) -> u64 {
+        u64::from(self.number) * CHUNK_BYTES + self.geometry.end_of(index)
     }
 
     /// The offset of a block descriptor.
@@ -307,7 +365,7 @@ impl Chunk {
 
     /// The offset of a block header.
     pub fn header_offset(&self, index: u32) -> u64 {
-        self.offset() + CHUNK_HEADER_BYTES as u64 + u64::from(index) * u64::from(self.geometry.block_bytes)
+        self.end_of(index) - u64::from(self.geometry.block_bytes)
     }
 
     /// Names a block.
@@ -322,18 +380,25 @@ impl Chunk {
 
     /// Where a slot's content lies.
     pub fn address(&self, index: u32, slot: u32) -> Address {
-        let slot = BLOCK_HEADER_BYTES as u64 + u64::from(slot) * u64::from(self.geometry.stride);
+        let stride = self.blocks[index as usize].stride();
+        let slot = BLOCK_HEADER_BYTES as u64 + u64::from(slot) * u64::from(stride);
         Address::from_offset(self.header_offset(index) + slot)
+    }
+
+    /// The block of an address in this chunk, and where behind its block header
+    /// the address lies.
+    #[inline]
+    pub fn place(&self, address: Address) -> (u32, u32) {
+        let inside = (address.offset() % CHUNK_BYTES) as u32 - self.geometry.first();
+        let index = inside / self.geometry.block_bytes;
+        (index, inside - index * self.geometry.block_bytes - BLOCK_HEADER_BYTES as u32)
     }
 
     /// The block and slot of an address in this chunk.
     #[inline]
     pub fn locate(&self, address: Address) -> (u32, u32) {
-        let inside = (address.offset() % CHUNK_BYTES) as u32 - CHUNK_HEADER_BYTES as u32;
-        let index = inside / self.geometry.block_bytes;
-        let slot =
-            (inside - index * self.geometry.block_bytes - BLOCK_HEADER_BYTES as u32) / self.geometry.stride;
-        (index, slot)
+        let (index, within) = self.place(address);
+        (index, within / self.blocks[index as usize].stride())
     }
 }
 

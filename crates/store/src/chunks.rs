@@ -1,30 +1,49 @@
 //! Chunks: taking them, dividing them, and giving them back.
 //!
-//! Some are held in reserve, since collecting needs space to make space (T14).
-//! Writers are refused while there is still room for deletes, and deletes while
-//! there is still room for the collector.
+//! Some space is held in reserve, since collecting needs space to make space
+//! (T14). Writers are refused while there is still room for deletes, and
+//! deletes while there is still room for the collector.
 
-use pantile_base::Timestamp;
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use pantile_base::sync::atomic::Ordering;
+use pantile_base::{TableId, Timestamp};
 use pantile_media::{MediumError, MediumExt, SyncPoint};
 
 use crate::allocator::Allocator;
-use crate::block::{BlockId, Chunk};
+use crate::append::Reservation;
+use crate::block::{Block, BlockId, Chunk};
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
-use crate::geometry::Geometry;
+use crate::geometry::{Class, Geometry};
 use crate::store::Store;
-use crate::stream::Urgency;
+use crate::stream::{Urgency, class_key};
 
-/// Chunks held in reserve: a share of all chunks, within these bounds (less on
-/// a tiny medium).
-const RESERVE_SHARE: usize = 128;
-const LEAST_RESERVE: usize = 3;
-const MOST_RESERVE: usize = 8;
-/// How many of the reserved chunks are for the collector alone, if there are
-/// that many.
-const FOR_COLLECTOR: usize = 2;
+/// Bytes held in reserve behind the last block.
+const RESERVE_BYTES: u64 = 256 << 10;
+/// From this size on, whole chunks are held in reserve, which serve blocks of
+/// any size: a share of all chunks, within these bounds.
+const LARGE_BYTES: u64 = 8 << 20;
+const RESERVE_SHARE: u64 = 128;
+const RESERVE_CHUNKS: (u64, u64) = (3, 8);
+
+/// What writers leave to others.
+#[derive(Clone, Copy)]
+struct Reserve {
+    bytes: u64,
+    chunks: u64,
+}
+
+impl Reserve {
+    /// What is left to callers that are more urgent than this one.
+    fn left_by(self, urgency: Urgency) -> Self {
+        let Self { bytes, chunks } = self;
+        match urgency {
+            Urgency::Write => self,
+            Urgency::Delete => Self { bytes: bytes / 2, chunks: chunks / 2 },
+            Urgency::Collect => Self { bytes: 0, chunks: 0 },
+        }
+    }
+}
 
 /// An empty chunk that is being taken apart. Threads may still be looking at
 /// its description.
@@ -36,91 +55,185 @@ pub struct RetiredChunk {
 }
 
 impl Store {
-    /// Takes a chunk and divides it. The blocks are not yet durable and must
-    /// be given out only after the caller's fence.
-    pub(crate) fn carve(
+    /// Takes a free block that holds contents of a table with this stride, or
+    /// carves a chunk for it. If there is no space for a block of the size that
+    /// suits the table, any other that holds the contents will do.
+    pub(crate) fn take_block(
         &self,
         allocator: &mut Allocator,
+        table: TableId,
         stride: u32,
+        reservation: &mut Reservation,
+    ) -> Result<BlockId, MediumError> {
+        let bytes = allocator.bytes_of(class_key(table, stride));
+        let suited = Class::for_next(stride, self.options.block_slots, bytes);
+        let refused = match self.take_of_class(allocator, suited, reservation) {
+            Err(error) if error.is_full() => error,
+            other => return other,
+        };
+        let others = Class::all().filter(|class| *class != suited && class.holds(stride));
+        for class in others {
+            match self.take_of_class(allocator, class, reservation) {
+                Err(error) if error.is_full() => {}
+                other => return other,
+            }
+        }
+        Err(refused)
+    }
+
+    pub(crate) fn take_of_class(
+        &self,
+        allocator: &mut Allocator,
+        class: Class,
+        reservation: &mut Reservation,
+    ) -> Result<BlockId, MediumError> {
+        if let Some(id) = allocator.take(class) {
+            let backed = self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency);
+            if backed.is_err() {
+                allocator.give(class, id);
+            }
+            return backed.map(|()| id);
+        }
+        let is_fitting = |id: &BlockId| self.block(*id).0.geometry.class() == class;
+        if reservation.carved.iter().position(is_fitting).is_none() {
+            let mut blocks = self.carve(allocator, class, reservation.urgency)?;
+            reservation.carved.append(&mut blocks);
+        }
+        let at = reservation.carved.iter().position(is_fitting).expect("just carved");
+        let id = reservation.carved[at];
+        self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency)?;
+        Ok(reservation.carved.remove(at))
+    }
+
+    /// Takes a chunk and divides it. The blocks are not yet durable and must
+    /// be given out only after the caller's fence.
+    fn carve(
+        &self,
+        allocator: &mut Allocator,
+        class: Class,
         urgency: Urgency,
     ) -> Result<Vec<BlockId>, MediumError> {
-        let number = self.take_chunk(allocator, urgency)?;
-        let geometry = Geometry::new(stride, self.options.block_slots);
-        let header = ChunkHeader {
-            stride,
-            slots: geometry.slots,
-            block_bytes: geometry.block_bytes,
-            blocks: geometry.blocks,
-        };
-        let chunk = Chunk::new(number, geometry);
+        let number = self.take_chunk(allocator, class, urgency)?;
+        let chunk = Chunk::new(number, Geometry::new(number, class));
+        self.write_chunk_page(&chunk)?;
+        let blocks = (0..chunk.geometry.blocks).map(|index| chunk.id(index)).collect();
+        allocator.count_blocks(&chunk.geometry);
+        self.add_chunk(chunk);
+        Ok(blocks)
+    }
+
+    /// Writes the header page of a chunk without blocks in use.
+    pub(crate) fn write_chunk_page(&self, chunk: &Chunk) -> Result<(), MediumError> {
+        let Geometry { block_bytes, blocks, .. } = chunk.geometry;
         let mut page = vec![0; CHUNK_HEADER_BYTES];
-        let header = header.encode(self.identity ^ chunk.offset());
+        let header = ChunkHeader { block_bytes, blocks }.encode(self.identity ^ chunk.offset());
         page[..header.len()].copy_from_slice(&header);
         self.medium.write(chunk.offset(), &page)?;
         self.medium.flush(chunk.offset(), DESCRIPTOR_BYTES as u64);
-        self.add_chunk(chunk);
-        allocator.carved += 1;
-        allocator.count_blocks(&geometry);
-        Ok((0..geometry.blocks).map(|index| BlockId { chunk: number, index }).collect())
+        Ok(())
     }
 
-    fn take_chunk(&self, allocator: &mut Allocator, urgency: Urgency) -> Result<u32, MediumError> {
-        let floor = match urgency {
-            Urgency::Write => usize::MAX,
-            Urgency::Delete => FOR_COLLECTOR.min(self.wanted_reserve(allocator).saturating_sub(1)),
-            Urgency::Collect => 0,
-        };
-        match self.fresh_chunk(allocator) {
-            Ok(number) => match self.fill_reserve(allocator) {
-                Err(error) if urgency == Urgency::Write => {
-                    allocator.free_chunks.push(number);
-                    Err(error)
-                }
-                _ => Ok(number),
-            },
-            Err(error) if allocator.reserve.len() <= floor => Err(error),
-            Err(error) => allocator.reserve.pop().ok_or(error),
-        }
-    }
-
-    /// A chunk that holds nothing and has space behind it.
-    fn fresh_chunk(&self, allocator: &mut Allocator) -> Result<u32, MediumError> {
-        if let Some(number) = allocator.free_chunks.pop() {
+    /// A chunk that holds nothing and has space behind its first block.
+    fn take_chunk(
+        &self,
+        allocator: &mut Allocator,
+        class: Class,
+        urgency: Urgency,
+    ) -> Result<u32, MediumError> {
+        let (next, free) = (allocator.next_chunk, allocator.free_chunks.len());
+        if let Some(&number) = allocator.free_chunks.first() {
+            self.back_chunks(allocator, next, free - 1, urgency)?;
+            allocator.free_chunks.remove(&number);
             return Ok(number);
         }
-        if let Some(&number) = allocator.discarded.last() {
-            self.medium.restore(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES)?;
-            allocator.discarded.pop();
+        if let Some(&number) = allocator.discarded.first() {
+            self.back_chunks(allocator, next, free, urgency)?;
+            let offset = u64::from(number) * CHUNK_BYTES;
+            let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
+            self.medium.restore(offset, len)?;
+            allocator.discarded.remove(&number);
             return Ok(number);
         }
+        self.back_chunks(allocator, next + 1, free, urgency)?;
         let number = allocator.next_chunk;
-        self.medium.grow((u64::from(number) + 1) * CHUNK_BYTES)?;
+        let first_end = Geometry::new(number, class).end_of(0);
+        self.back(allocator, u64::from(number) * CHUNK_BYTES + first_end, urgency)?;
         allocator.next_chunk += 1;
         Ok(number)
     }
 
-    fn wanted_reserve(&self, allocator: &Allocator) -> usize {
-        let limit = (self.medium.facts().limit / CHUNK_BYTES) as usize;
-        let least = LEAST_RESERVE.min(limit / 8);
-        (allocator.carved / RESERVE_SHARE).clamp(least, MOST_RESERVE)
+    /// Finds space behind what is taken up to `end`, and behind as many more
+    /// bytes as a caller of this urgency leaves to others.
+    fn back(&self, allocator: &mut Allocator, end: u64, urgency: Urgency) -> Result<(), MediumError> {
+        // What is free among the blocks in use is nobody's reserve.
+        if end <= allocator.end {
+            return Ok(());
+        }
+        self.medium.grow(end)?;
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        let lacking = reserve.bytes.saturating_sub(self.backed_bytes(allocator, end));
+        if lacking > 0 {
+            self.medium.grow(self.medium.len() + lacking)?;
+        }
+        allocator.end = end;
+        Ok(())
     }
 
-    /// Fills the reserve up to its size.
-    pub(crate) fn fill_reserve(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
-        while self.lacking(allocator) > 0 {
-            let number = self.fresh_chunk(allocator)?;
-            allocator.reserve.push(number);
-        }
-        Ok(())
+    /// Finds space behind as many chunks from `next` on as a caller of this
+    /// urgency leaves to others, beside those that are free.
+    fn back_chunks(
+        &self,
+        allocator: &Allocator,
+        next: u32,
+        free: usize,
+        urgency: Urgency,
+    ) -> Result<(), MediumError> {
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        let lacking = reserve.chunks.saturating_sub(free as u64);
+        if lacking > 0 { self.medium.grow((u64::from(next) + lacking) * CHUNK_BYTES) } else { Ok(()) }
+    }
+
+    /// Free bytes with space behind them, if blocks are taken up to `end`.
+    fn backed_bytes(&self, allocator: &Allocator, end: u64) -> u64 {
+        let tail = (u64::from(allocator.next_chunk) * CHUNK_BYTES).saturating_sub(end);
+        self.medium.len().saturating_sub(end)
+            + allocator.free_chunks.len() as u64 * CHUNK_BYTES
+            + allocator.free_bytes().saturating_sub(tail)
+    }
+
+    fn wanted_reserve(&self, allocator: &Allocator) -> Reserve {
+        let most = self.medium.facts().limit / 8;
+        let (least, largest) = RESERVE_CHUNKS;
+        let share = allocator.carved as u64 / RESERVE_SHARE;
+        let is_large = allocator.block_bytes >= LARGE_BYTES;
+        let chunks = if is_large { share.clamp(least, largest).min(most / CHUNK_BYTES) } else { 0 };
+        Reserve { bytes: RESERVE_BYTES.min(most), chunks }
     }
 
     /// Adds a block to the free ones, and notes its chunk if that is now empty.
     pub(crate) fn free_block(&self, chunk: &Chunk, id: BlockId, now: Timestamp) {
+        let bytes = u64::from(chunk.geometry.block_bytes);
+        let block = &chunk.blocks[id.index as usize];
+        if block.fill() < block.slots() || self.closed_early.lock().remove(&id) {
+            self.listed.fetch_sub(1, Ordering::Relaxed);
+        }
+        let class = class_key(block.table(), block.stride());
         let mut allocator = self.allocator.lock();
-        self.block(id).1.free();
-        self.used_bytes.fetch_sub(u64::from(chunk.geometry.block_bytes), Ordering::Relaxed);
-        allocator.give(chunk.geometry.stride, id);
-        if allocator.free_in(chunk) == chunk.geometry.blocks {
+        self.free_in_dram(block);
+        allocator.take_from(class, bytes);
+        allocator.give(chunk.geometry.class(), id);
+        self.note_empty(&mut allocator, chunk, now);
+    }
+
+    pub(crate) fn free_in_dram(&self, block: &Block) {
+        self.used_bytes.fetch_sub(block.bytes(), Ordering::Relaxed);
+        self.used_blocks.fetch_sub(1, Ordering::Relaxed);
+        block.free();
+    }
+
+    /// Notes a chunk that may have become empty. The first chunk stays.
+    pub(crate) fn note_empty(&self, allocator: &mut Allocator, chunk: &Chunk, now: Timestamp) {
+        if chunk.number > 0 && allocator.free_in(chunk) == chunk.geometry.blocks {
             // From now, not from the last time it was empty.
             allocator.empty.retain(|&(number, _)| number != chunk.number);
             allocator.empty.push_back((chunk.number, now));
@@ -138,7 +251,7 @@ impl Store {
         is_over: impl Fn(Timestamp) -> bool,
     ) -> Option<RetiredChunk> {
         let mut allocator = self.allocator.lock();
-        let spare = if all { 0 } else { 1 + allocator.carved / 128 };
+        let spare = if all { 0 } else { allocator.spare() };
         if allocator.empty.len() <= spare || !allocator.empty.front().is_some_and(|&(_, at)| is_over(at)) {
             return None;
         }
@@ -188,48 +301,68 @@ impl Store {
             drop(retired.chunk);
         }
         let mut allocator = self.allocator.lock();
-        if self.fill_reserve(&mut allocator).is_ok() && allocator.free_chunks.len() >= allocator.spare() {
-            let outcome = self.medium.discard(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES);
-            // Even if the system refused: the chunk can be restored, whatever
-            // is left of it.
-            allocator.discarded.push(number);
-            outcome?;
-        } else {
-            allocator.free_chunks.push(number);
+        if allocator.free_chunks.len() < allocator.spare() {
+            allocator.free_chunks.insert(number);
+            return Ok(());
         }
+        // Even if the system refuses: the chunk can be restored, whatever is
+        // left of it.
+        allocator.discarded.insert(number);
+        let offset = u64::from(number) * CHUNK_BYTES;
+        let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
+        self.medium.discard(offset, len)?;
+        Ok(self.shorten(&mut allocator)?)
+    }
+
+    /// Makes the medium shorter if its last chunks are not carved.
+    pub(crate) fn shorten(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
+        let is_unused = |allocator: &Allocator, number| {
+            allocator.free_chunks.contains(&number) || allocator.discarded.contains(&number)
+        };
+        let mut next = allocator.next_chunk;
+        while next > 1 && is_unused(allocator, next - 1) {
+            next -= 1;
+        }
+        let end = allocator.end.min(u64::from(next) * CHUNK_BYTES);
+        let Reserve { bytes, chunks } = self.wanted_reserve(allocator);
+        let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
+        self.medium.shrink(reserved)?;
+        // Only what is gone can be forgotten: the rest may have no space behind
+        // it.
+        let left = self.medium.len().div_ceil(CHUNK_BYTES) as u32;
+        allocator.shorten(next.max(left).min(allocator.next_chunk));
         Ok(())
     }
 
-    /// Average size of a block in bytes.
+    /// Average size of a block in use, in bytes.
     pub fn mean_block_bytes(&self) -> u64 {
-        let allocator = self.allocator.lock();
-        allocator.block_bytes / (allocator.blocks as u64).max(1)
+        self.used_bytes() / self.used_blocks.load(Ordering::Relaxed).max(1)
     }
 
-    /// Bytes that writers can still take, in whole chunks, and the upper limit
-    /// of that number.
+    /// Bytes that writers can still take without a free block, and the upper
+    /// limit of that number.
     pub fn room(&self) -> (u64, u64) {
-        let limit = self.medium.facts().limit / CHUNK_BYTES;
+        let limit = self.medium.facts().limit;
         let allocator = self.allocator.lock();
         let is_empty = |&&(number, _): &&(u32, Timestamp)| {
             self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
         };
-        let empty = allocator.empty.iter().filter(is_empty).count() as u64;
-        let chunks = limit.saturating_sub(u64::from(allocator.next_chunk))
-            + (allocator.free_chunks.len() + allocator.discarded.len()) as u64
-            + empty;
-        (chunks.saturating_sub(self.lacking(&allocator) as u64) * CHUNK_BYTES, limit * CHUNK_BYTES)
+        let empty = allocator.empty.iter().filter(is_empty).count();
+        let chunks = (allocator.free_chunks.len() + allocator.discarded.len() + empty) as u64;
+        let free = limit.saturating_sub(allocator.end) + chunks * CHUNK_BYTES;
+        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
+        (free.saturating_sub(bytes.max(chunks * CHUNK_BYTES)), limit)
     }
 
-    /// Whether writers can have a chunk without the medium growing, and how
-    /// many blocks are free besides.
+    /// Whether writers can have a block without the medium growing, and how
+    /// many blocks are free.
     pub fn available(&self) -> (bool, usize) {
         let allocator = self.allocator.lock();
-        (allocator.free_chunks.len() > self.lacking(&allocator), allocator.free_blocks())
-    }
-
-    /// Number of chunks that the reserve lacks.
-    fn lacking(&self, allocator: &Allocator) -> usize {
-        self.wanted_reserve(allocator).saturating_sub(allocator.reserve.len())
+        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
+        let backed = self.backed_bytes(&allocator, allocator.end);
+        let whole = self.medium.len() / CHUNK_BYTES + allocator.free_chunks.len() as u64;
+        let has_chunk = whole > u64::from(allocator.next_chunk) + chunks;
+        let has_room = backed >= bytes + GROWTH_BYTES && (chunks == 0 || has_chunk);
+        (has_room, allocator.free_blocks())
     }
 }

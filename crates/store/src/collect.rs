@@ -15,7 +15,7 @@ use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
-use crate::stream::NewContent;
+use crate::stream::{NewContent, class_key};
 use crate::tile::Tile;
 
 /// The outcome of superseding a version.
@@ -105,8 +105,8 @@ impl Store {
     pub fn supersede(&self, old: Address, at: Timestamp) -> Superseded {
         let (chunk, index, block, slot) = self.locate(old);
         let count = block.supersede(slot, at.get());
-        let block = BlockRef { id: chunk.id(index), opened_at: block.opened_at() };
-        Superseded { block, count, slots: chunk.geometry.slots }
+        let found = BlockRef { id: chunk.id(index), opened_at: block.opened_at() };
+        Superseded { block: found, count, slots: block.slots() }
     }
 
     /// Records that the version at `old` has a copy, and that readers find only
@@ -118,13 +118,13 @@ impl Store {
 
     /// What is known about a block; `None` if its generation has ended.
     pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
-        let (chunk, found) = self.alive(block)?;
+        let (_, found) = self.alive(block)?;
         let ts = Timestamp::from_raw;
         Some(BlockInfo {
             state: found.state(),
             table: found.table(),
-            bytes: u64::from(chunk.geometry.block_bytes),
-            slots: chunk.geometry.slots,
+            bytes: found.bytes(),
+            slots: found.slots(),
             fill: found.fill(),
             obsolete: found.map.count(),
             min_ts: ts(found.min_ts()),
@@ -132,7 +132,7 @@ impl Store {
             last_append: ts(found.last_append()),
             max_ts: ts(found.max_ts()),
             seen_until: ts(found.max_ts().max(found.left_at())),
-            is_of_tombstones: chunk.geometry.is_of_tombstones(),
+            is_of_tombstones: found.shape().is_of_tombstones(),
             half_since: found.half_since(),
             evidence: ts(found.evidence()),
         })
@@ -143,6 +143,22 @@ impl Store {
         if let Some((_, found)) = self.alive(block) {
             found.note_half(now);
         }
+    }
+
+    /// Closes a partly filled block that no lane appends to, so that it can be
+    /// emptied. Until it is released, state records list it (I-9). Returns
+    /// whether it was such a block.
+    pub fn close_early(&self, block: BlockRef) -> bool {
+        let Some((chunk, found)) = self.alive(block) else { return false };
+        let class = class_key(found.table(), found.stride());
+        let mut resumable = self.resumable.lock();
+        let Some(waiting) = resumable.get_mut(&class) else { return false };
+        let Some(at) = waiting.iter().position(|id| *id == block.id) else { return false };
+        waiting.swap_remove(at);
+        self.closed_early.lock().insert(block.id);
+        found.close_early();
+        emit(BlockEvent::Sealed, chunk.block_ref(block.id.index), found.table());
+        true
     }
 
     /// Decides that a block will be emptied, and writes that to the medium, so
@@ -199,13 +215,13 @@ impl Store {
         let mut at = from;
         let mut addresses = SmallVec::<[Address; 64]>::new();
         while addresses.len() < most
-            && let Some(slot) = found.map.next_clear(at, chunk.geometry.slots)
+            && let Some(slot) = found.map.next_clear(at, found.slots())
         {
             addresses.push(chunk.address(block.id.index, slot));
             self.prefetch(addresses[addresses.len() - 1]);
             at = slot + 1;
         }
-        let more = found.map.next_clear(at, chunk.geometry.slots);
+        let more = found.map.next_clear(at, found.slots());
         out.extend(addresses.into_iter().map(|address| Survivor { address, content: self.content(address) }));
         more
     }
@@ -255,7 +271,7 @@ impl Store {
         let Some((chunk, found)) = self.alive(block).filter(|(_, block)| may_go(block)) else {
             return Ok(Err(Refused::NotFrozen));
         };
-        let alive = chunk.geometry.slots - found.map.count();
+        let alive = found.slots() - found.map.count();
         if alive > 0 {
             return Ok(Err(Refused::Alive(alive)));
         }
@@ -353,7 +369,7 @@ impl Store {
         let _chunks = self.chunks_lock.read();
         let chunk = self.chunk(chunk)?;
         let block = chunk.blocks.get(index as usize)?;
-        (block.state() != BlockState::Free)
+        (!matches!(block.state(), BlockState::Free | BlockState::Record))
             .then(|| BlockRef { id: chunk.id(index), opened_at: block.opened_at() })
     }
 

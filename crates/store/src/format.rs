@@ -2,8 +2,10 @@
 //! (docs/format.md). All numbers are little-endian.
 
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, TRANSACTION_SLOTS};
 use twox_hash::XxHash3_64;
+
+use crate::geometry::Shape;
 
 /// The format that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 2;
@@ -15,25 +17,29 @@ pub const MAX_CONTENTS_PER_TRANSACTION: u64 = (1 << 24) - 1;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PANTILE\x01");
 const CHUNK_MAGIC: u64 = u64::from_le_bytes(*b"PANCHUNK");
 
-pub(crate) const CHUNK_HEADER_BYTES: usize = 4096;
+pub(crate) const CHUNK_HEADER_BYTES: usize = 8192;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 256;
 /// A block's line in its chunk's first page: two entries.
 pub(crate) const DESCRIPTOR_BYTES: usize = 64;
 pub(crate) const ENTRY_BYTES: usize = DESCRIPTOR_BYTES / 2;
 pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_BYTES - 1;
 
-/// The places of the two state records in chunk 0, and how long each record may
-/// be.
-pub(crate) const STATE_RECORDS: [u64; 2] = [64 << 10, 1 << 20];
-pub(crate) const STATE_RECORD_BYTES: u64 = 960 << 10;
+/// The places of the two state records in the head of the medium. What does
+/// not fit there is in blocks of its own (`state_record.rs`).
+pub(crate) const STATE_RECORDS: [u64; 2] = [4 << 10, 34 << 10];
+pub(crate) const STATE_RECORD_BYTES: u64 = 30 << 10;
 /// Each place holds the same record twice; a flipped bit spoils only one copy.
 pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
+/// The table id in the descriptors of blocks that state records continue in.
+pub(crate) const RECORD_TABLE: u32 = u32::MAX;
 
 const SUPERBLOCK_BYTES: usize = 64;
 
 const _: () = assert!(SUPERBLOCK_BYTES as u64 <= STATE_RECORDS[0]);
 const _: () = assert!(STATE_RECORDS[0] + STATE_RECORD_BYTES <= STATE_RECORDS[1]);
-const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= CHUNK_BYTES);
+const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= HEAD_BYTES);
+/// The timestamps of undecided transactions must leave room for other things.
+const _: () = assert!(TRANSACTION_SLOTS * 8 <= STATE_COPY_BYTES as usize * 2 / 3);
 const _: () = assert!(BLOCK_HEADER_BYTES == pantile_base::limits::BLOCK_SLOTS / 8 + 16);
 
 /// A seeded hash of `bytes`, as stored in the formats.
@@ -133,17 +139,14 @@ impl std::fmt::Display for Unreadable {
 /// per carving.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkHeader {
-    pub stride: u32,
-    pub slots: u32,
     pub block_bytes: u32,
     pub blocks: u32,
 }
 
 impl ChunkHeader {
     pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
-        let low = u64::from(self.stride) | (u64::from(self.slots) << 32);
-        let high = u64::from(self.block_bytes) | (u64::from(self.blocks) << 32);
-        sealed([CHUNK_MAGIC, low, high], seed)
+        let division = u64::from(self.block_bytes) | (u64::from(self.blocks) << 32);
+        sealed([CHUNK_MAGIC, division, WRITTEN], seed)
     }
 
     /// `None` if the chunk has not been carved, an error if it is damaged.
@@ -155,12 +158,7 @@ impl ChunkHeader {
         if u64_at(bytes, 0) != CHUNK_MAGIC || !is_sealed(bytes, seed) || rest.iter().any(|&b| b != 0) {
             return Err("the chunk header's checksum does not fit");
         }
-        Ok(Some(Self {
-            stride: u32_at(bytes, 8),
-            slots: u32_at(bytes, 12),
-            block_bytes: u32_at(bytes, 16),
-            blocks: u32_at(bytes, 20),
-        }))
+        Ok(Some(Self { block_bytes: u32_at(bytes, 8), blocks: u32_at(bytes, 12) }))
     }
 }
 
@@ -175,13 +173,24 @@ pub(crate) struct Descriptor {
     pub opened_at: u64,
     /// Whether its slots are written more than once in this generation.
     pub recycles: bool,
+    /// How it is divided in this generation.
+    pub shape: Shape,
 }
+
+/// Bits of a descriptor's last word: whether slots are rewritten, the number of
+/// slots, and the stride in units of 8 bytes.
+const SLOTS_SHIFT: u32 = 1;
+const STRIDE_SHIFT: u32 = 16;
+const STRIDE_UNIT: u32 = 8;
 
 impl Descriptor {
     pub fn encode(&self, seed: u64) -> [u8; ENTRY_BYTES] {
         // Inverted: a time has few set bits, and must not become zero by losing
         // one.
-        sealed([!self.opened_at, u64::from(self.table) | WRITTEN, WRITTEN | u64::from(self.recycles)], seed)
+        let slots = u64::from(self.shape.slots) << SLOTS_SHIFT;
+        let stride = u64::from(self.shape.stride / STRIDE_UNIT) << STRIDE_SHIFT;
+        let how = WRITTEN | u64::from(self.recycles) | slots | stride;
+        sealed([!self.opened_at, u64::from(self.table) | WRITTEN, how], seed)
     }
 
     /// `None` if the block is free, an error if the descriptor is damaged.
@@ -192,8 +201,15 @@ impl Descriptor {
         if !is_sealed(bytes, seed) {
             return Err("the block descriptor's checksum does not fit");
         }
-        let recycles = u64_at(bytes, 16) & 1 == 1;
-        Ok(Some(Self { opened_at: !u64_at(bytes, 0), table: u32_at(bytes, 8), recycles }))
+        let how = u64_at(bytes, 16);
+        let slots = (how >> SLOTS_SHIFT) as u32 & ((1 << (STRIDE_SHIFT - SLOTS_SHIFT)) - 1);
+        let stride = ((how >> STRIDE_SHIFT) as u32 & 0xffff) * STRIDE_UNIT;
+        Ok(Some(Self {
+            opened_at: !u64_at(bytes, 0),
+            table: u32_at(bytes, 8),
+            recycles: how & 1 == 1,
+            shape: Shape { stride, slots },
+        }))
     }
 }
 

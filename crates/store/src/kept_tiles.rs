@@ -29,6 +29,8 @@ pub struct KeepLinks {
 #[derive(Debug)]
 struct Kept {
     links: Links,
+    /// Bytes from one slot to the next in the generation that has ended.
+    stride: u32,
     /// Transactions that began later do not walk through the tile.
     until: Timestamp,
 }
@@ -78,6 +80,7 @@ impl KeptTiles {
     pub fn take_over(&self, id: BlockId, block: &Block, keep: KeepLinks) -> (bool, Option<Tile>) {
         let mut shard = self.shard(id).write();
         let generation = block.generation();
+        let stride = block.stride();
         let tile = block.tile.take();
         block.end_generation();
         let Some(tile) = tile else { return (false, None) };
@@ -86,7 +89,7 @@ impl KeptTiles {
             Some(instead) => (Links::Other(instead(&tile)), Some(tile)),
         };
         self.bytes.fetch_add(links.get().bytes(), Ordering::Relaxed);
-        let old = shard.insert((id, generation), Kept { links, until: keep.until });
+        let old = shard.insert((id, generation), Kept { links, stride, until: keep.until });
         assert!(old.is_none(), "the links of a generation are kept once");
         if self.count.fetch_add(1, Ordering::AcqRel) == 0 {
             self.first.store(u64::MAX, Ordering::Release);
@@ -95,14 +98,15 @@ impl KeptTiles {
         (true, left)
     }
 
-    /// The link of a version of this generation of the block, wherever the link
-    /// is kept.
-    pub fn link(&self, id: BlockId, block: &Block, generation: u16, slot: u32) -> Option<Link> {
+    /// The link of the version `within` bytes behind the block header, of this
+    /// generation of the block, wherever the link is kept.
+    pub fn link(&self, id: BlockId, block: &Block, generation: u16, within: u32) -> Option<Link> {
         let shard = self.shard(id).read();
         if block.generation() == generation {
-            return block.tile.link(slot);
+            return block.tile.link(within / block.stride());
         }
-        shard.get(&(id, generation))?.links.get().link(slot)
+        let kept = shard.get(&(id, generation))?;
+        kept.links.get().link(within / kept.stride)
     }
 
     /// Removes the links that no reader at or above `watermark` needs. Returns

@@ -23,8 +23,8 @@ use crate::error::StoreError;
 use crate::format::{
     CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
-use crate::geometry::Geometry;
-use crate::state_record::{PartlyFilled, StateRecord};
+use crate::geometry::{Class, Geometry};
+use crate::state_record::{PartlyFilled, StateRecord, is_of_records};
 use crate::store::Store;
 use crate::stream::class_key;
 
@@ -32,6 +32,8 @@ pub(crate) const ROTTEN: &str = "the checksum of a committed content does not fi
 pub(crate) const NONSENSE: &str = "the chunk header is not valid";
 pub(crate) const FOREIGN_MARK: &str = "a frozen flag of another generation";
 pub(crate) const LOST_BLOCK: &str = "the block was partly filled, and its descriptor is lost";
+pub(crate) const MISSHAPEN: &str = "the block descriptor is not valid";
+pub(crate) const BEYOND_END: &str = "the block lies beyond the end of the medium, which has been truncated";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
 /// A committed content.
@@ -95,6 +97,8 @@ struct Seen {
     /// The error of a read that the medium could not do.
     unreadable: Option<MediumError>,
     free_chunks: Vec<u32>,
+    /// Blocks that state records continue in.
+    record_blocks: Vec<BlockId>,
     /// Offsets of the entries in chunk pages that were cut off.
     torn: Vec<u64>,
 }
@@ -159,7 +163,7 @@ impl Store {
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
         let state = self.state.lock().clone();
         let expectation = Expectation::new(&state);
-        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
+        let chunks = self.chunks_on_medium();
         let seen = self.scan_chunks(scan, chunks, &expectation);
         let mut all = Seen::default();
         for part in seen {
@@ -182,24 +186,32 @@ impl Store {
             });
         }
         let lost_tail = state.relaxed && state.boot != self.options.boot;
-        self.settle(scan, &mut all, lost_tail)?;
+        self.settle(scan, &mut all, lost_tail, state.closed)?;
+        if !state.closed {
+            self.release_empty(chunks)?;
+        }
+        self.keep_record_blocks(all.record_blocks);
         self.take_stock(chunks, all.free_chunks);
+        self.make_ready()?;
         all.summary.highest =
             all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
         all.summary.was_closed = state.closed;
         Ok(all.summary)
     }
 
+    /// Number of chunks that are on the medium, at least in part.
+    pub(crate) fn chunks_on_medium(&self) -> u32 {
+        self.medium.len().div_ceil(CHUNK_BYTES) as u32
+    }
+
     /// Chunks that the scan has found.
     fn carved(&self) -> usize {
-        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
-        (1..chunks).filter(|&n| self.chunk(n).is_some()).count()
+        (0..self.chunks_on_medium()).filter(|&n| self.chunk(n).is_some()).count()
     }
 
     fn blocks_in_use(&self) -> u64 {
-        let chunks = (self.medium.len() / CHUNK_BYTES) as u32;
-        let used = |chunk: &Chunk| chunk.blocks.iter().filter(|b| b.state() != BlockState::Free).count();
-        (1..chunks).filter_map(|n| self.chunk(n)).map(used).sum::<usize>() as u64
+        let used = |chunk: &Chunk| chunk.blocks.iter().filter(|b| b.state().is_used()).count();
+        (0..self.chunks_on_medium()).filter_map(|n| self.chunk(n)).map(used).sum::<usize>() as u64
     }
 
     /// Checks the descriptors against a record that was the last one written.
@@ -219,9 +231,9 @@ impl Store {
             all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
         }
         let is_lost = |offset: &&u64| {
-            let is_carved = self.chunk((**offset / CHUNK_BYTES) as u32).is_some();
+            let number = (**offset / CHUNK_BYTES) as u32;
             // In a chunk that is not carved only the first line counts.
-            let counts = is_carved || offset.is_multiple_of(CHUNK_BYTES);
+            let counts = self.chunk(number).is_some() || **offset == start_of(number);
             state.closed && counts && has_lost_a_word(self.bytes(**offset, ENTRY_BYTES))
         };
         for offset in all.torn.iter().filter(is_lost) {
@@ -230,7 +242,7 @@ impl Store {
     }
 
     fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Vec<Seen> {
-        let next = AtomicU32::new(1);
+        let next = AtomicU32::new(0);
         let done = AtomicU64::new(0);
         let total = u64::from(chunks) * CHUNK_BYTES;
         let work = || {
@@ -249,7 +261,10 @@ impl Store {
     }
 
     fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
-        let offset = u64::from(number) * CHUNK_BYTES;
+        let offset = start_of(number);
+        if self.medium.len() < offset + CHUNK_HEADER_BYTES as u64 {
+            return seen.free_chunks.push(number);
+        }
         if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
             return;
         }
@@ -263,10 +278,9 @@ impl Store {
             Err(why) => return seen.damage.push((format!("offset {offset}"), why.into())),
         };
         let geometry = Geometry {
-            stride: header.stride,
-            slots: header.slots,
             block_bytes: header.block_bytes,
             blocks: header.blocks,
+            start: Geometry::start_of(number),
         };
         if !geometry.is_sound() {
             return seen.damage.push((format!("offset {offset}"), NONSENSE.into()));
@@ -277,20 +291,45 @@ impl Store {
             let at = chunk.descriptor_offset(index);
             let line = &page[(at - offset) as usize..][..DESCRIPTOR_BYTES];
             match Descriptor::decode(line, self.identity ^ at) {
+                Ok(Some(descriptor)) if is_of_records(TableId(descriptor.table)) => {
+                    chunk.blocks[index as usize].keep_for_records(descriptor.opened_at);
+                    seen.record_blocks.push(chunk.id(index));
+                }
                 Ok(Some(descriptor)) => {
-                    let id = chunk.id(index);
+                    if let Some(why) = self.misfit(chunk, index, &descriptor, expect) {
+                        let place = format!("offset {at}, block {number}.{index}");
+                        seen.damage.push((place, why.into()));
+                        continue;
+                    }
                     let block = &chunk.blocks[index as usize];
-                    block.open(TableId(descriptor.table), descriptor.opened_at, descriptor.recycles);
-                    self.used_bytes.fetch_add(u64::from(geometry.block_bytes), Ordering::Relaxed);
+                    self.open_in_dram(block, &descriptor, geometry.block_bytes);
                     self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
                     if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
-                        self.scan_block(chunk, id, scan, expect, seen);
+                        self.scan_block(chunk, chunk.id(index), scan, expect, seen);
                     }
                 }
                 Ok(None) => seen.torn_entries(line, at),
                 Err(why) => seen.damage.push((format!("offset {at}, block {number}.{index}"), why.into())),
             }
         }
+    }
+
+    /// Why a block cannot be as its descriptor says.
+    fn misfit(
+        &self,
+        chunk: &Chunk,
+        index: u32,
+        descriptor: &Descriptor,
+        expect: &Expectation,
+    ) -> Option<&'static str> {
+        if !descriptor.shape.fits(chunk.geometry.block_bytes) {
+            return Some(MISSHAPEN);
+        }
+        // A length that nothing durable needs may be lost with the power. The
+        // bytes come back as zeros, and slots that must be filled are missed.
+        let end = chunk.end_of(index);
+        let is_lost = end > self.medium.len() && (expect.closed || self.medium.grow(end).is_err());
+        is_lost.then_some(BEYOND_END)
     }
 
     /// Checks a range before it is read. An unreadable range is an error here;
@@ -314,15 +353,16 @@ impl Store {
     fn scan_block(&self, chunk: &Chunk, id: BlockId, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
         let block = &chunk.blocks[id.index as usize];
         let seed = self.content_seed(block.opened_at());
-        let expected = expect.of(id, block.opened_at(), chunk.geometry.slots);
+        let (slots, stride) = (block.slots(), block.stride() as usize);
+        let expected = expect.of(id, block.opened_at(), slots);
         let may_be_torn = block.recycles() && !expect.closed;
         let mut fill = expected;
         let mut holes = Vec::new();
         let mut committed = Vec::new();
         seen.summary.highest = seen.summary.highest.max(Timestamp::from_raw(block.opened_at()));
-        for slot in 0..chunk.geometry.slots {
+        for slot in 0..slots {
             let address = chunk.address(id.index, slot);
-            let Some(content) = self.valid_content(chunk, address, seed) else {
+            let Some(content) = self.valid_content(address, stride, seed) else {
                 if slot < expected && !may_be_torn {
                     seen.damage.push((place(chunk, block, id, slot), ROTTEN.into()));
                 }
@@ -335,12 +375,11 @@ impl Store {
                 continue;
             }
             seen.summary.highest = seen.summary.highest.max(content.timestamp());
-            let begin = content.timestamp().get();
-            block.note_begins(begin, begin, begin);
             if is_removed(Control::HeadersAreHints) && self.is_superseded_by_header(chunk, id, slot) {
                 continue;
             }
             if expect.is_decided(&content) {
+                note_committed(block, &content);
                 committed.push(Found { address, content });
             } else {
                 seen.uncertain.push(Uncertain { block: id, slot });
@@ -360,15 +399,21 @@ impl Store {
         byte >> (slot % 8) & 1 == 1
     }
 
-    fn valid_content(&self, chunk: &Chunk, address: Address, seed: u64) -> Option<Content<'_>> {
-        let slot = self.bytes(address.offset(), chunk.geometry.stride as usize);
+    fn valid_content(&self, address: Address, stride: usize, seed: u64) -> Option<Content<'_>> {
+        let slot = self.bytes(address.offset(), stride);
         Content::valid_in(slot, seed, address)
     }
 
     /// Decides the uncertain transactions and makes the contents of those that
     /// did not commit void, so that no later recovery can take them for
     /// committed.
-    fn settle(&self, scan: &Scan<'_>, all: &mut Seen, lost_tail: bool) -> Result<(), StoreError> {
+    fn settle(
+        &self,
+        scan: &Scan<'_>,
+        all: &mut Seen,
+        lost_tail: bool,
+        was_closed: bool,
+    ) -> Result<(), StoreError> {
         let mut counted: HashMap<Timestamp, u64, FixedState> = HashMap::default();
         let uncertain = std::mem::take(&mut all.uncertain);
         let found = |u: &Uncertain| {
@@ -387,6 +432,7 @@ impl Store {
             // After a power failure under relaxed durability, later commits may
             // be whole while earlier ones are not. Keep the consistent part.
             if (complete || is_removed(Control::Evidence)) && !lost_tail {
+                note_committed(self.block(one.block).1, &found.content);
                 all.committed(scan, table, &[found]);
             } else {
                 all.summary.discarded += 1;
@@ -394,6 +440,8 @@ impl Store {
             }
         }
         self.clear(&all.torn)?;
+        // Blocks without any committed content are released whole.
+        void.retain(|one| was_closed || self.block(one.block).1.last_append() > 0);
         self.make_void(&void)
     }
 
@@ -435,32 +483,83 @@ impl Store {
 
     /// Sorts the blocks into free, partly filled and sealed.
     fn take_stock(&self, chunks: u32, mut free_chunks: Vec<u32>) {
-        let used = (1..chunks).rev().find(|&n| self.chunk(n).is_some()).map_or(1, |last| last + 1);
+        let used = (0..chunks).rev().find(|&n| self.chunk(n).is_some()).map_or(0, |last| last + 1);
         free_chunks.retain(|&n| n < used);
-        free_chunks.sort_unstable_by(|a, b| b.cmp(a));
         let mut resumable = self.resumable.lock();
         let mut allocator = self.allocator.lock();
         // It is not known whether there is space behind them.
-        allocator.discarded = free_chunks;
+        allocator.discarded = free_chunks.into_iter().collect();
         allocator.next_chunk = used;
-        for number in 1..used {
+        for number in 0..used {
             let Some(chunk) = self.chunk(number) else { continue };
-            allocator.carved += 1;
+            let (class, bytes) = (chunk.geometry.class(), u64::from(chunk.geometry.block_bytes));
             allocator.count_blocks(&chunk.geometry);
-            for (index, block) in chunk.blocks.iter().enumerate() {
-                let id = BlockId { chunk: number, index: index as u32 };
-                match block.state() {
-                    BlockState::Free => allocator.give(chunk.geometry.stride, id),
-                    _ if block.fill() == chunk.geometry.slots => block.become_(BlockState::Sealed),
-                    _ => {
-                        resumable.entry(class_key(block.table(), chunk.geometry.stride)).or_default().push(id)
-                    }
+            for (index, block) in (0..).zip(&chunk.blocks) {
+                let id = chunk.id(index);
+                if block.state() == BlockState::Free {
+                    allocator.give(class, id);
+                    continue;
+                }
+                allocator.end = allocator.end.max(chunk.end_of(index));
+                if !block.state().is_used() {
+                    continue;
+                }
+                allocator.add_to(class_key(block.table(), block.stride()), bytes);
+                if block.fill() == block.slots() {
+                    block.become_(BlockState::Sealed);
+                } else {
+                    self.listed.fetch_add(1, Ordering::Relaxed);
+                    resumable.entry(class_key(block.table(), block.stride())).or_default().push(id);
                 }
             }
-            if allocator.free_in(chunk) == chunk.geometry.blocks {
-                allocator.empty.push_back((number, Timestamp::ZERO));
+            self.note_empty(&mut allocator, chunk, Timestamp::ZERO);
+        }
+    }
+
+    /// Frees the blocks without any committed content: they were opened by
+    /// transactions that did not commit. After a clean stop there are none, and
+    /// nothing may change before the next state record.
+    fn release_empty(&self, chunks: u32) -> Result<(), StoreError> {
+        let mut empty = Vec::new();
+        for chunk in (0..chunks).filter_map(|number| self.chunk(number)) {
+            for (index, block) in (0..).zip(&chunk.blocks) {
+                if block.state().is_used() && block.last_append() == 0 {
+                    self.zero_descriptor(chunk, index)?;
+                    empty.push(block);
+                }
             }
         }
+        if empty.is_empty() {
+            return Ok(());
+        }
+        // Nothing may be written there before the medium has forgotten it
+        // (I-12).
+        self.medium.fence()?;
+        self.medium.sync_all()?;
+        for block in empty {
+            block.become_(BlockState::Released);
+            block.end_generation();
+            self.free_in_dram(block);
+        }
+        Ok(())
+    }
+
+    /// Carves the first chunk of a new database, and reserves what the next
+    /// state records need. The next record makes this durable.
+    fn make_ready(&self) -> Result<(), StoreError> {
+        let mut allocator = self.allocator.lock();
+        if self.chunk(0).is_none() {
+            let chunk = Chunk::new(0, Geometry::new(0, Class::SMALLEST));
+            self.medium.grow(chunk.end_of(0))?;
+            self.write_chunk_page(&chunk)?;
+            allocator.count_blocks(&chunk.geometry);
+            (0..chunk.geometry.blocks).for_each(|index| allocator.give(Class::SMALLEST, chunk.id(index)));
+            allocator.next_chunk = allocator.next_chunk.max(1);
+            allocator.discarded.remove(&0);
+            self.add_chunk(chunk);
+        }
+        self.reserve_records(&mut allocator)?;
+        Ok(self.shorten(&mut allocator)?)
     }
 }
 
@@ -487,8 +586,19 @@ impl Seen {
         self.damage.append(&mut other.damage);
         self.unreadable = self.unreadable.take().or(other.unreadable);
         self.free_chunks.append(&mut other.free_chunks);
+        self.record_blocks.append(&mut other.record_blocks);
         self.torn.append(&mut other.torn);
     }
+}
+
+fn note_committed(block: &Block, content: &Content<'_>) {
+    let begin = content.timestamp().get();
+    block.note_begins(begin, begin, begin);
+}
+
+/// Where the header page of a chunk is.
+pub(crate) fn start_of(number: u32) -> u64 {
+    u64::from(number) * CHUNK_BYTES + u64::from(Geometry::start_of(number))
 }
 
 fn place(chunk: &Chunk, block: &Block, id: BlockId, slot: u32) -> String {

@@ -59,7 +59,7 @@ impl Store {
             return Err(Refused::NotReusable);
         }
         assert!(block.map.is_set(slot), "a slot is freed although its version is the newest");
-        Ok(FreeSlot { block: chunk.block_ref(index), slot, table, stride: chunk.geometry.stride })
+        Ok(FreeSlot { block: chunk.block_ref(index), slot, table, stride: block.stride() })
     }
 
     /// Writes a content to a slot that has become free.

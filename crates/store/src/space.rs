@@ -7,7 +7,6 @@ use pantile_base::limits::CHUNK_BYTES;
 
 use crate::block::BlockState;
 use crate::store::Store;
-use crate::tile::tile_bytes;
 
 /// Space by use, in bytes unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,7 +38,8 @@ pub struct Space {
     pub unfilled_bytes: u64,
     /// Blocks that belong to no table, in bytes.
     pub free_block_bytes: u64,
-    /// Chunks that are not divided into blocks, the reserve included.
+    /// Chunks that are not divided into blocks, and what lies behind the last
+    /// block, the reserve included.
     pub free_chunk_bytes: u64,
 }
 
@@ -66,13 +66,14 @@ impl Store {
         let mut tables = BTreeMap::<_, TableBlocks>::new();
         let _chunks = self.chunks_lock.read();
         for (chunk, _, block) in self.used() {
+            let stride = u64::from(block.stride());
             let table = tables.entry(block.table()).or_default();
             table.blocks += 1;
             table.open_blocks += u64::from(block.state() == BlockState::Open);
             table.bytes += u64::from(chunk.geometry.block_bytes);
             table.contents += u64::from(block.fill());
             table.obsolete += u64::from(block.map.count());
-            table.obsolete_bytes += u64::from(block.map.count()) * u64::from(chunk.geometry.stride);
+            table.obsolete_bytes += u64::from(block.map.count()) * stride;
         }
         tables
     }
@@ -91,30 +92,30 @@ impl Store {
         for chunk in self.all_chunks() {
             space.block_bytes += size_of_val(chunk) as u64 + size_of_val(&*chunk.blocks) as u64;
             for block in &chunk.blocks {
-                let stride = u64::from(chunk.geometry.stride);
+                let stride = u64::from(block.stride());
                 if !block.state().is_used() {
                     space.free_block_bytes += u64::from(chunk.geometry.block_bytes);
                 } else {
                     space.contents_stored += u64::from(block.fill());
                     space.obsolete_bytes += u64::from(block.map.count()) * stride;
-                    space.unfilled_bytes += u64::from(chunk.geometry.slots - block.fill()) * stride;
+                    space.unfilled_bytes += u64::from(block.slots() - block.fill()) * stride;
                 }
                 match block.state() {
                     BlockState::Open => space.open_blocks += 1,
                     BlockState::Sealed => space.sealed_blocks += 1,
                     BlockState::Frozen => space.frozen_blocks += 1,
                     BlockState::Free | BlockState::Released => space.free_blocks += 1,
+                    BlockState::Record => {}
                 }
-                if block.tile.exists() {
-                    space.tile_bytes += tile_bytes(chunk.geometry.slots as usize);
-                }
+                space.tile_bytes += block.tile.bytes();
             }
         }
         space.tile_bytes += self.kept.bytes();
         let allocator = self.allocator.lock();
-        space.medium_bytes =
-            (u64::from(allocator.next_chunk) - allocator.discarded.len() as u64) * CHUNK_BYTES;
-        space.free_chunk_bytes = (allocator.free_chunks.len() + allocator.reserve.len()) as u64 * CHUNK_BYTES;
+        let discarded = allocator.discarded.len() as u64 * CHUNK_BYTES;
+        space.medium_bytes = self.medium.len().saturating_sub(discarded);
+        let beyond = self.medium.len().saturating_sub(allocator.end);
+        space.free_chunk_bytes = allocator.free_chunks.len() as u64 * CHUNK_BYTES + beyond;
         space
     }
 }

@@ -1,8 +1,12 @@
 //! The state record: what is known to be durable (docs/format.md).
 //!
-//! Two places in chunk 0 are written in turn, so one of them is always whole.
-//! Each place holds its record twice, so a record that was written whole
-//! survives a flipped bit.
+//! Two places in the head of the medium are written in turn, so one of them is
+//! always whole. Each place holds its record twice, so a record that was
+//! written whole survives a flipped bit.
+//!
+//! Entries for which a place has no room continue in blocks that are reserved
+//! for it, again twice. A block is reserved *before* a partly filled block is
+//! opened that would need it, so every record has room (I-19).
 //!
 //! A record makes two statements (I-9). Every transaction at or below
 //! `watermark` has been decided and is durable, except the listed ones. Every
@@ -11,11 +15,44 @@
 //! and not a checkpoint of data.
 
 use pantile_base::control::{Control, is_removed};
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::{TableId, Timestamp};
+use pantile_media::{FullReason, Medium, MediumError, MediumExt};
 
-use crate::format::{STATE_COPY_BYTES, checksum, u32_at, u64_at};
+use crate::allocator::Allocator;
+use crate::append::Reservation;
+use crate::block::BlockId;
+use crate::format::{Descriptor, RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
+use crate::geometry::{Class, Geometry, Shape};
+use crate::store::{Store, mapped};
 
-const HEAD_BYTES: usize = 72;
+const HEAD_BYTES: usize = 80;
 const ENTRY_BYTES: usize = 16;
+const PART_BYTES: usize = 16;
+const SUM_BYTES: usize = 8;
+
+/// Most blocks that a record continues in.
+const MOST_PARTS: usize = 256;
+/// Entries that a record has room for in its place, whatever else it says.
+const IN_PLACE: usize =
+    (STATE_COPY_BYTES as usize - HEAD_BYTES - SUM_BYTES - TRANSACTION_SLOTS * 8 - MOST_PARTS * PART_BYTES)
+        / ENTRY_BYTES;
+
+/// Entries that fit one copy in a block.
+fn entries_per_block() -> usize {
+    copy_in_block() as usize / ENTRY_BYTES
+}
+
+/// Bytes from one copy to the next in a block.
+fn copy_in_block() -> u64 {
+    u64::from(Class::OF_RECORDS.block_bytes()) / 2 & !63
+}
+
+/// Number of entries that a record with so many blocks of its own has room for.
+fn capacity(blocks: usize) -> u64 {
+    (IN_PLACE + blocks * entries_per_block()) as u64
+}
 
 /// A block that was not full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,63 +89,149 @@ pub(crate) struct StateRecord {
     pub undecided: Vec<u64>,
 }
 
+/// Where a part of the entries is, and what it must be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Part {
+    block: BlockId,
+    sum: u32,
+    entries: u32,
+}
+
+/// A record as it was read, and the blocks that it continues in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StateCopy {
+    pub record: StateRecord,
+    pub blocks: Vec<BlockId>,
+}
+
+impl PartlyFilled {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.chunk.to_le_bytes());
+        out.extend_from_slice(&(self.index | (self.fill << 16)).to_le_bytes());
+        out.extend_from_slice(&self.opened_at.to_le_bytes());
+    }
+
+    fn decode(entry: &[u8]) -> Self {
+        let word = u32_at(entry, 4);
+        Self { chunk: u32_at(entry, 0), index: word & 0xffff, fill: word >> 16, opened_at: u64_at(entry, 8) }
+    }
+}
+
 impl StateRecord {
-    /// Bytes before the checksum.
-    fn len(&self) -> usize {
-        HEAD_BYTES + self.partly_filled.len() * ENTRY_BYTES + self.undecided.len() * 8
+    /// The number of its place.
+    pub fn place(&self) -> usize {
+        (self.sequence % 2) as usize
     }
 
-    /// Whether the record is short enough to be stored.
-    pub fn fits(&self) -> bool {
-        (self.len() + 8) as u64 <= STATE_COPY_BYTES
-    }
-
-    pub fn encode(&self, seed: u64) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.len() + 8);
-        for word in [self.sequence, self.watermark, self.taken_at, self.boot] {
-            out.extend_from_slice(&word.to_le_bytes());
+    /// Writes the record to its place, and what has no room there to `blocks`.
+    /// It is durable after the next sync, and torn before: the record at the
+    /// other place then counts.
+    ///
+    /// # Errors
+    /// [`MediumError::Failed`].
+    pub fn write(&self, medium: &dyn Medium, seed: u64, blocks: &[BlockId]) -> Result<(), MediumError> {
+        let (in_place, rest) = self.partly_filled.split_at(self.partly_filled.len().min(IN_PLACE));
+        let mut parts = Vec::new();
+        for (entries, &block) in rest.chunks(entries_per_block()).zip(blocks) {
+            let mut bytes = Vec::with_capacity(entries.len() * ENTRY_BYTES);
+            entries.iter().for_each(|entry| entry.encode(&mut bytes));
+            parts.push(Part { block, sum: self.part_sum(seed, &bytes), entries: entries.len() as u32 });
+            for copy in offsets_in(block) {
+                medium.write_flushed(copy, &bytes)?;
+            }
         }
+        let written = in_place.len() + parts.iter().map(|part| part.entries as usize).sum::<usize>();
+        assert_eq!(written, self.partly_filled.len(), "every record has room (I-19)");
+        let bytes = self.encode(seed, in_place, &parts);
+        let place = STATE_RECORDS[self.place()];
+        for at in [place, place + STATE_COPY_BYTES] {
+            medium.write_flushed(at, &bytes)?;
+        }
+        medium.fence()
+    }
+
+    fn part_sum(&self, seed: u64, bytes: &[u8]) -> u32 {
+        checksum(seed ^ self.sequence.rotate_left(32), bytes)
+    }
+
+    fn encode(&self, seed: u64, in_place: &[PartlyFilled], parts: &[Part]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(STATE_COPY_BYTES as usize);
         let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1) | (u64::from(self.emulated) << 2);
-        out.extend_from_slice(&flags.to_le_bytes());
-        out.extend_from_slice(&(self.partly_filled.len() as u64).to_le_bytes());
-        out.extend_from_slice(&self.carved.to_le_bytes());
-        out.extend_from_slice(&(self.undecided.len() as u64).to_le_bytes());
-        out.extend_from_slice(&self.used.to_le_bytes());
-        for entry in &self.partly_filled {
-            out.extend_from_slice(&entry.chunk.to_le_bytes());
-            out.extend_from_slice(&(entry.index | (entry.fill << 16)).to_le_bytes());
-            out.extend_from_slice(&entry.opened_at.to_le_bytes());
-        }
+        let words = [
+            self.sequence,
+            self.watermark,
+            self.taken_at,
+            self.boot,
+            flags,
+            in_place.len() as u64,
+            self.carved,
+            self.undecided.len() as u64,
+            self.used,
+            parts.len() as u64,
+        ];
+        words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+        in_place.iter().for_each(|entry| entry.encode(&mut out));
         self.undecided.iter().for_each(|timestamp| out.extend_from_slice(&timestamp.to_le_bytes()));
+        for part in parts {
+            for word in [part.block.chunk, part.block.index, part.sum, part.entries] {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+        }
         let sum = checksum(seed, &out);
         out.extend_from_slice(&u64::from(sum).to_le_bytes());
+        assert!(out.len() as u64 <= STATE_COPY_BYTES, "every record has room (I-19)");
         out
     }
 
-    /// The record in `place`, or `None` if no copy is whole.
-    pub fn decode(place: &[u8], seed: u64) -> Option<Self> {
-        let entries = usize::try_from(u64_at(place, 40)).ok()?;
-        let undecided = usize::try_from(u64_at(place, 56)).ok()?;
+    /// The four copies, those of the first place first.
+    pub fn copies(medium: &dyn Medium, seed: u64) -> [Option<StateCopy>; 4] {
+        [0, 1, 2, 3].map(|n| Self::read(medium, Self::copy_at(n), seed))
+    }
+
+    /// The offset of copy `n` of the four.
+    pub fn copy_at(n: usize) -> u64 {
+        STATE_RECORDS[n / 2] + (n % 2) as u64 * STATE_COPY_BYTES
+    }
+
+    /// The record at an offset, or `None` if it is not whole.
+    pub fn read(medium: &dyn Medium, offset: u64, seed: u64) -> Option<StateCopy> {
+        let (mut record, parts) = Self::decode(mapped(medium, offset, STATE_COPY_BYTES as usize), seed)?;
+        for part in &parts {
+            let len = part.entries as usize * ENTRY_BYTES;
+            let is_whole = |offset: &u64| {
+                let end = offset.checked_add(len as u64);
+                end.is_some_and(|end| end <= medium.len())
+                    && record.part_sum(seed, mapped(medium, *offset, len)) == part.sum
+            };
+            let copy = offsets_in(part.block).into_iter().find(is_whole)?;
+            let entries = mapped(medium, copy, len).chunks_exact(ENTRY_BYTES).map(PartlyFilled::decode);
+            record.partly_filled.extend(entries);
+        }
+        Some(StateCopy { record, blocks: parts.iter().map(|part| part.block).collect() })
+    }
+
+    /// What is in the place itself.
+    fn decode(place: &[u8], seed: u64) -> Option<(Self, Vec<Part>)> {
+        let counts = [40, 56, 72].map(|at| usize::try_from(u64_at(place, at)).ok());
+        let [entries, undecided, parts] = [counts[0]?, counts[1]?, counts[2]?];
         let filled_end = entries.checked_mul(ENTRY_BYTES)?.checked_add(HEAD_BYTES)?;
-        let len = undecided.checked_mul(8)?.checked_add(filled_end)?;
-        if len.checked_add(8)? > place.len() {
+        let undecided_end = undecided.checked_mul(8)?.checked_add(filled_end)?;
+        let len = parts.checked_mul(PART_BYTES)?.checked_add(undecided_end)?;
+        if len.checked_add(SUM_BYTES)? > place.len() {
             return None;
         }
         let fits = checksum(seed, &place[..len]) == u32_at(place, len);
         if !fits && !is_removed(Control::StateChecksum) {
             return None;
         }
-        let partly_filled = place[HEAD_BYTES..filled_end]
-            .chunks_exact(ENTRY_BYTES)
-            .map(|e| PartlyFilled {
-                chunk: u32_at(e, 0),
-                index: u32_at(e, 4) & 0xffff,
-                fill: u32_at(e, 4) >> 16,
-                opened_at: u64_at(e, 8),
-            })
-            .collect();
         let flags = u64_at(place, 32);
-        Some(Self {
+        let filled = place[HEAD_BYTES..filled_end].chunks_exact(ENTRY_BYTES).map(PartlyFilled::decode);
+        let part = |bytes: &[u8]| Part {
+            block: BlockId { chunk: u32_at(bytes, 0), index: u32_at(bytes, 4) },
+            sum: u32_at(bytes, 8),
+            entries: u32_at(bytes, 12),
+        };
+        let record = Self {
             sequence: u64_at(place, 0),
             watermark: u64_at(place, 8),
             taken_at: u64_at(place, 16),
@@ -118,10 +241,106 @@ impl StateRecord {
             emulated: flags & 4 != 0,
             carved: u64_at(place, 48),
             used: u64_at(place, 64),
-            partly_filled,
-            undecided: place[filled_end..len].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
-        })
+            partly_filled: filled.collect(),
+            undecided: place[filled_end..undecided_end].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
+        };
+        Some((record, place[undecided_end..len].chunks_exact(PART_BYTES).map(part).collect()))
     }
+}
+
+/// Where the two copies in a block are. A record that is not whole may name any
+/// block.
+fn offsets_in(block: BlockId) -> [u64; 2] {
+    let geometry = Geometry::new(block.chunk, Class::OF_RECORDS);
+    let chunk = u64::from(block.chunk) * pantile_base::limits::CHUNK_BYTES;
+    let start =
+        chunk + u64::from(geometry.first()) + u64::from(block.index) * u64::from(geometry.block_bytes);
+    [start, start + copy_in_block()]
+}
+
+impl Store {
+    /// Counts one more block that a state record has to list, and reserves room
+    /// for it in the records at both places (I-19).
+    ///
+    /// # Errors
+    /// As for appending; nothing is counted then.
+    pub(crate) fn list_one_more(
+        &self,
+        allocator: &mut Allocator,
+        now: Timestamp,
+        reservation: &mut Reservation,
+    ) -> Result<(), MediumError> {
+        let listed = self.listed.load(Ordering::Relaxed) + 1;
+        if listed > IN_PLACE as u64 {
+            for place in 0..2 {
+                self.reserve_for_record(allocator, place, listed, now, reservation)?;
+            }
+        }
+        // The allocator is locked, and every other change is a decrease.
+        self.listed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reserve_for_record(
+        &self,
+        allocator: &mut Allocator,
+        place: usize,
+        listed: u64,
+        now: Timestamp,
+        reservation: &mut Reservation,
+    ) -> Result<(), MediumError> {
+        let mut blocks = self.record_blocks.lock();
+        while capacity(blocks[place].len()) < listed {
+            if blocks[place].len() == MOST_PARTS {
+                let reason = FullReason::Limit(self.medium.facts().limit);
+                return Err(MediumError::Full { needed: self.medium.len(), reason });
+            }
+            let id = self.take_of_class(allocator, Class::OF_RECORDS, reservation)?;
+            let (chunk, block) = self.block(id);
+            block.keep_for_records(now.get());
+            let shape = Shape::default();
+            let descriptor = Descriptor { table: RECORD_TABLE, opened_at: now.get(), recycles: false, shape };
+            let offset = chunk.descriptor_offset(id.index);
+            self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
+            blocks[place].push(id);
+        }
+        Ok(())
+    }
+
+    /// Reserves what the records at both places need for the blocks that are
+    /// listed now. Only recovery calls this, before anything is appended.
+    pub(crate) fn reserve_records(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
+        let now = Timestamp::from_raw(self.state.lock().taken_at + 1);
+        let mut reservation = Reservation::for_records();
+        let listed = self.listed.load(Ordering::Relaxed);
+        for place in 0..2 {
+            self.reserve_for_record(allocator, place, listed, now, &mut reservation)?;
+        }
+        for id in reservation.carved {
+            allocator.give(self.block(id).0.geometry.class(), id);
+        }
+        Ok(())
+    }
+
+    /// Writes a record, but does not make it durable.
+    pub(crate) fn write_record(&self, record: &StateRecord) -> Result<(), MediumError> {
+        let blocks = self.record_blocks.lock()[record.place()].clone();
+        record.write(&*self.medium, self.identity, &blocks)
+    }
+
+    /// Takes over the blocks of records that the scan has found: those that the
+    /// record in force does not need are for the next one.
+    pub(crate) fn keep_record_blocks(&self, found: Vec<BlockId>) {
+        let in_force = self.state.lock().place();
+        let mut blocks = self.record_blocks.lock();
+        let others: Vec<_> = found.into_iter().filter(|id| !blocks[in_force].contains(id)).collect();
+        blocks[1 - in_force] = others;
+    }
+}
+
+/// The table in the descriptors of blocks that state records continue in.
+pub(crate) fn is_of_records(table: TableId) -> bool {
+    table.0 == RECORD_TABLE
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
 //! The store itself: finding contents and links, opening and closing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Segments, TableId, Timestamp};
-use pantile_media::{Medium, MediumError, MediumExt, ReadCost};
+use pantile_media::{Medium, MediumExt, ReadCost};
 
 use crate::allocator::Allocator;
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
-    STATE_RECORDS, Superblock, Unreadable,
+    BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
+use crate::geometry::Shape;
 use crate::kept_tiles::KeptTiles;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
@@ -60,13 +60,21 @@ pub struct Store {
     /// Partly filled blocks that no lane appends to, by class. Lanes take these
     /// before they open others.
     pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
+    /// Blocks that were closed before they were full.
+    pub(crate) closed_early: Mutex<BTreeSet<BlockId>>,
     pub(crate) state: Mutex<StateRecord>,
+    /// Blocks that state records continue in, by place.
+    pub(crate) record_blocks: Mutex<[Vec<BlockId>; 2]>,
+    /// Number of blocks that a state record has to list: partly filled ones,
+    /// and those closed early.
+    pub(crate) listed: AtomicU64,
     /// The durable watermark of `state`.
     durable: AtomicU64,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
-    /// Bytes of the blocks that are in use.
+    /// Bytes of the blocks that are in use, and their number.
     pub(crate) used_bytes: AtomicU64,
+    pub(crate) used_blocks: AtomicU64,
     /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
     /// Blocks whose tiles have been made and not yet dropped.
@@ -85,19 +93,19 @@ impl Store {
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
     /// with the medium untouched; [`StoreError::Medium`].
     pub fn open(medium: Arc<dyn Medium>, options: StoreOptions, identity: u64) -> Result<Self, StoreError> {
-        medium.check_readable(0, CHUNK_BYTES.min(medium.len()))?;
+        medium.check_readable(0, HEAD_BYTES.min(medium.len()))?;
         if is_blank(&*medium) {
-            medium.grow(CHUNK_BYTES)?;
+            medium.grow(HEAD_BYTES)?;
             let superblock = Superblock { version: FORMAT_VERSION, identity };
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
-            write_state(&*medium, &state, identity)?;
+            state.write(&*medium, identity, &[])?;
             medium.sync_all()?;
             medium.write_flushed(0, &superblock.encode())?;
             medium.fence()?;
             medium.sync_all()?;
         }
-        let superblock = Superblock::decode(mapped(&*medium, 0, 4096)).map_err(unreadable)?;
-        let state = newest_state(&*medium, superblock.identity)?;
+        let superblock = Superblock::decode(mapped(&*medium, 0, DESCRIPTOR_BYTES)).map_err(unreadable)?;
+        let (state, record_blocks) = newest_state(&*medium, superblock.identity)?;
         if state.emulated && !state.closed && state.boot != options.boot {
             return Err(StoreError::Damaged {
                 place: "the state record".into(),
@@ -120,9 +128,13 @@ impl Store {
             survivor_streams: (0..survivor_streams).map(|_| Mutex::default()).collect(),
             resumable: Mutex::default(),
             durable: AtomicU64::new(state.watermark),
+            closed_early: Mutex::default(),
+            listed: AtomicU64::new(0),
+            record_blocks: Mutex::new(record_blocks),
             state: Mutex::new(state),
             appended: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
+            used_blocks: AtomicU64::new(0),
             kept: KeptTiles::default(),
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
@@ -197,14 +209,18 @@ impl Store {
     /// before the version.
     #[inline]
     pub fn older(&self, link: Link) -> Option<Link> {
-        let (chunk, index, block, slot) = self.locate(link.address);
+        let chunk = self.chunk_of(link.address);
+        let (index, within) = chunk.place(link.address);
+        let block = &chunk.blocks[index as usize];
+        // The shape is that of the version's generation if that has not ended
+        // after the link was read.
         if block.generation() == link.generation
-            && let Some(found) = block.tile.link(slot)
+            && let Some(found) = block.tile.link(within / block.stride())
             && block.generation() == link.generation
         {
             return Some(found);
         }
-        self.kept.link(chunk.id(index), block, link.generation, slot)
+        self.kept.link(chunk.id(index), block, link.generation, within)
     }
 
     /// The number of versions that can be reached, over links that still exist,
@@ -235,16 +251,15 @@ impl Store {
     /// Whether the chunk is divided so that a content can lie there.
     fn is_place(&self, address: Address) -> bool {
         let Some(chunk) = self.chunk((address.offset() / CHUNK_BYTES) as u32) else { return false };
-        let inside = address.offset() % CHUNK_BYTES;
-        let first = (CHUNK_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
-        let end = CHUNK_HEADER_BYTES as u64
-            + u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes);
-        if !(first..end).contains(&inside) {
+        let inside = (address.offset() % CHUNK_BYTES) as u32;
+        let first = chunk.geometry.first();
+        if inside < first || inside >= first + chunk.geometry.blocks * chunk.geometry.block_bytes {
             return false;
         }
-        let in_block = (inside - CHUNK_HEADER_BYTES as u64) % u64::from(chunk.geometry.block_bytes);
-        let slots = u64::from(chunk.geometry.slots) * u64::from(chunk.geometry.stride);
-        (BLOCK_HEADER_BYTES as u64..BLOCK_HEADER_BYTES as u64 + slots).contains(&in_block)
+        let (index, header) = ((inside - first) / chunk.geometry.block_bytes, BLOCK_HEADER_BYTES as u32);
+        let in_block = (inside - first) % chunk.geometry.block_bytes;
+        let Shape { stride, slots } = chunk.blocks[index as usize].shape();
+        (header..header + slots * stride).contains(&in_block)
     }
 
     /// Links a version that has been appended but not published to the version
@@ -261,7 +276,7 @@ impl Store {
     #[inline]
     pub fn copy_link(&self, address: Address, link: Link) {
         let (chunk, index, block, slot) = self.locate(address);
-        if block.tile.set(slot, link) {
+        if block.tile.set(slot, link, || block.slots()) {
             self.tiled.lock().push_back(chunk.block_ref(index));
         }
     }
@@ -269,10 +284,15 @@ impl Store {
     /// The chunk, the block with its number there, and the slot of an address.
     #[inline]
     pub(crate) fn locate(&self, address: Address) -> (&Chunk, u32, &Block, u32) {
-        let chunk = self.chunk((address.offset() / CHUNK_BYTES) as u32);
-        let chunk = chunk.expect("addresses lie in carved chunks");
+        let chunk = self.chunk_of(address);
         let (index, slot) = chunk.locate(address);
         (chunk, index, &chunk.blocks[index as usize], slot)
+    }
+
+    #[inline]
+    fn chunk_of(&self, address: Address) -> &Chunk {
+        let chunk = self.chunk((address.offset() / CHUNK_BYTES) as u32);
+        chunk.expect("addresses lie in carved chunks")
     }
 
     #[inline]
@@ -309,7 +329,7 @@ impl Store {
     /// All carved chunks; the caller holds `chunks_lock`.
     pub(crate) fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
         let end = self.allocator.lock().next_chunk;
-        (1..end).filter_map(|number| self.chunk(number))
+        (0..end).filter_map(|number| self.chunk(number))
     }
 
     /// All blocks that belong to tables; the caller holds `chunks_lock`.
@@ -342,12 +362,7 @@ impl Store {
         most: usize,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        for &table in tables {
-            for stream in self.streams.iter().chain(&self.survivor_streams) {
-                stream.lock().forget(table);
-            }
-            self.resumable.lock().retain(|key, _| class_key(table, 0) >> 32 != key >> 32);
-        }
+        tables.iter().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
         let mut released = Vec::new();
         let mut blocks = self.used().filter(|(_, _, block)| tables.contains(&block.table()));
@@ -370,6 +385,25 @@ impl Store {
         Ok(is_last)
     }
 
+    /// Closes the partly filled blocks of a table early. Those that are not
+    /// released at once stay listed in state records (I-9).
+    fn stop_appending(&self, table: TableId) {
+        let close = |ids: Vec<BlockId>| {
+            let mut closed_early = self.closed_early.lock();
+            for id in ids {
+                self.block(id).1.close_early();
+                closed_early.insert(id);
+            }
+        };
+        for stream in self.streams.iter().chain(&self.survivor_streams) {
+            let mut stream = stream.lock();
+            close(stream.forget(table));
+        }
+        let mut resumable = self.resumable.lock();
+        let of_table = resumable.extract_if(.., |key, _| class_key(table, 0) >> 32 == key >> 32);
+        close(of_table.flat_map(|(_, ids)| ids).collect());
+    }
+
     /// The blocks that streams append to, with their fill: one half of a new
     /// state record. Every block opened by `taken_at` is either among them or
     /// full.
@@ -381,7 +415,9 @@ impl Store {
         let resumable = self.resumable.lock();
         let open = streams.iter().flat_map(|stream| stream.partly_filled());
         let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));
-        let partly_filled = open.chain(waiting).map(|(id, fill)| {
+        let closed_early = self.closed_early.lock();
+        let early = closed_early.iter().map(|id| (*id, self.block(*id).1.fill()));
+        let partly_filled = open.chain(waiting).chain(early).map(|(id, fill)| {
             let opened_at = self.block(id).1.opened_at();
             PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
         });
@@ -422,15 +458,12 @@ impl Store {
             relaxed: self.options.relaxed,
             emulated: self.medium.facts().emulated,
             carved: sample.carved,
-            used: if closed { self.used_blocks() } else { 0 },
+            used: if closed { self.count_used() } else { 0 },
             partly_filled: sample.partly_filled,
             undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
-        if !next.fits() {
-            return Ok(());
-        }
         self.medium.sync_all()?;
-        write_state(&*self.medium, &next, self.identity)?;
+        self.write_record(&next)?;
         self.medium.sync_all()?;
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
@@ -439,7 +472,7 @@ impl Store {
 
     /// Number of blocks whose descriptors are written, while no thread changes
     /// that.
-    fn used_blocks(&self) -> u64 {
+    fn count_used(&self) -> u64 {
         let _chunks = self.chunks_lock.read();
         self.used().count() as u64
     }
@@ -493,10 +526,10 @@ pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
     medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
 }
 
+/// The first chunk is carved after the superblock has become durable.
 fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
-    let records_end = STATE_RECORDS[1] + STATE_RECORD_BYTES;
     let zero = |from: u64, to: u64| mapped(medium, from, (to - from) as usize).iter().all(|&b| b == 0);
-    zero(64, STATE_RECORDS[0]) && zero(records_end, medium.len())
+    zero(64, STATE_RECORDS[0]) && zero(HEAD_BYTES, medium.len())
 }
 
 fn unreadable(reason: Unreadable) -> StoreError {
@@ -509,23 +542,16 @@ fn unreadable(reason: Unreadable) -> StoreError {
     }
 }
 
-fn newest_state(medium: &dyn Medium, seed: u64) -> Result<StateRecord, StoreError> {
-    STATE_RECORDS
-        .into_iter()
-        .flat_map(|at| [at, at + STATE_COPY_BYTES])
-        .filter_map(|at| StateRecord::decode(mapped(medium, at, STATE_COPY_BYTES as usize), seed))
-        .max_by_key(|record| record.sequence)
-        .ok_or_else(|| StoreError::Damaged {
-            place: format!("offsets {} and {}, the state records", STATE_RECORDS[0], STATE_RECORDS[1]),
-            detail: "no checksum fits".into(),
-        })
-}
-
-fn write_state(medium: &dyn Medium, state: &StateRecord, seed: u64) -> Result<(), MediumError> {
-    let bytes = state.encode(seed);
-    let place = STATE_RECORDS[(state.sequence % 2) as usize];
-    for at in [place, place + STATE_COPY_BYTES] {
-        medium.write_flushed(at, &bytes)?;
-    }
-    medium.fence()
+/// The record in force, and the blocks in which those at the two places
+/// continue.
+fn newest_state(medium: &dyn Medium, seed: u64) -> Result<(StateRecord, [Vec<BlockId>; 2]), StoreError> {
+    let copies = StateRecord::copies(medium, seed).into_iter().flatten();
+    let newest = copies.max_by_key(|copy| copy.record.sequence).ok_or_else(|| StoreError::Damaged {
+        place: format!("offsets {} and {}, the state records", STATE_RECORDS[0], STATE_RECORDS[1]),
+        detail: "no checksum fits".into(),
+    })?;
+    // Only the record in force needs its blocks. The scan finds the others.
+    let mut blocks = [Vec::new(), Vec::new()];
+    blocks[newest.record.place()] = newest.blocks;
+    Ok((newest.record, blocks))
 }

@@ -186,14 +186,20 @@ impl Stream {
         idle
     }
 
-    /// Stops appending to a table's blocks.
-    pub fn forget(&mut self, table: TableId) {
+    /// Stops appending to a table's blocks. Returns those that were open.
+    pub fn forget(&mut self, table: TableId) -> Vec<BlockId> {
         let lanes = std::mem::take(&mut self.lanes);
         self.by_key.clear();
-        for lane in lanes.into_iter().filter(|lane| lane.table != table) {
+        let mut open = Vec::new();
+        for lane in lanes {
+            if lane.table == table {
+                open.extend(lane.open.map(|block| block.id));
+                continue;
+            }
             self.by_key.insert((lane.class(), lane.age), self.lanes.len());
             self.lanes.push(lane);
         }
+        open
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::fmt::Debug;
 
-use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
 
@@ -112,10 +112,28 @@ impl KeptLinks for Tile {
 }
 
 /// A tile that is allocated with its first link.
-#[derive(Debug)]
+///
+/// Blocks have other numbers of slots in other generations, so a walk needs
+/// pointer and length in one load: the length is in the pointer's top bits.
+#[derive(Debug, Default)]
 pub(crate) struct TileCell {
-    headers: AtomicPtr<Header>,
-    slots: usize,
+    headers: AtomicU64,
+}
+
+const LENGTH_SHIFT: u32 = 48;
+const _: () = assert!(pantile_base::limits::BLOCK_SLOTS < 1 << (u64::BITS - LENGTH_SHIFT));
+
+/// Pointer and length of a tile in one word, and back. 0 is no tile.
+fn packed(start: *mut Header, slots: usize) -> u64 {
+    let address = start.expose_provenance() as u64;
+    assert!(address >> LENGTH_SHIFT == 0, "addresses of programs are below 2^48");
+    address | ((slots as u64) << LENGTH_SHIFT)
+}
+
+fn unpacked(word: u64) -> *mut [Header] {
+    let address = (word & ((1 << LENGTH_SHIFT) - 1)) as usize;
+    let start = std::ptr::with_exposed_provenance_mut::<Header>(address);
+    std::ptr::slice_from_raw_parts_mut(start, (word >> LENGTH_SHIFT) as usize)
 }
 
 /// DRAM that a tile of this many slots takes, in bytes.
@@ -124,32 +142,28 @@ pub(crate) const fn tile_bytes(slots: usize) -> u64 {
 }
 
 impl TileCell {
-    pub fn new(slots: usize) -> Self {
-        Self { headers: AtomicPtr::default(), slots }
-    }
-
     #[inline]
     fn get(&self) -> Option<&[Header]> {
-        let start = self.headers.load(Ordering::Acquire);
+        let word = self.headers.load(Ordering::Acquire);
         // SAFETY: published whole with this length. The thread that takes the
         // tile out of the cell drops it only when no other thread can be
         // looking at it (T6).
-        (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, self.slots) })
+        (word != 0).then(|| unsafe { &*unpacked(word) })
     }
 
     /// Sets the link of a version that is not published yet. Returns whether
-    /// the tile was allocated for it.
-    pub fn set(&self, slot: u32, link: Link) -> bool {
+    /// the tile was allocated for it, with this number of slots.
+    pub fn set(&self, slot: u32, link: Link, slots: impl FnOnce() -> u32) -> bool {
         if let Some(headers) = self.get() {
             headers[slot as usize].set(link);
             return false;
         }
-        let fresh: Box<[Header]> = (0..self.slots).map(|_| Header::default()).collect();
-        let fresh = Box::into_raw(fresh).cast::<Header>();
-        let null = std::ptr::null_mut();
-        let made = self.headers.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let fresh: Box<[Header]> = (0..slots()).map(|_| Header::default()).collect();
+        let slots = fresh.len();
+        let fresh = packed(Box::into_raw(fresh).cast::<Header>(), slots);
+        let made = self.headers.compare_exchange(0, fresh, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !made {
-            drop(self.own(fresh));
+            drop(own(fresh));
         }
         if let Some(headers) = self.get() {
             headers[slot as usize].set(link);
@@ -183,18 +197,18 @@ impl TileCell {
 
     /// Takes the tile out of the cell. Threads may still be looking at it.
     pub fn take(&self) -> Option<Tile> {
-        self.own(self.headers.swap(std::ptr::null_mut(), Ordering::AcqRel))
+        own(self.headers.swap(0, Ordering::AcqRel))
     }
 
-    fn own(&self, start: *mut Header) -> Option<Tile> {
-        // SAFETY: made by `set` with this length and no longer in the cell.
-        (!start.is_null())
-            .then(|| Tile(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, self.slots)) }))
+    /// DRAM that the tile takes, in bytes.
+    pub fn bytes(&self) -> u64 {
+        tile_bytes((self.headers.load(Ordering::Relaxed) >> LENGTH_SHIFT) as usize)
     }
+}
 
-    pub fn exists(&self) -> bool {
-        !self.headers.load(Ordering::Relaxed).is_null()
-    }
+fn own(word: u64) -> Option<Tile> {
+    // SAFETY: made by `set` with this length and no longer in the cell.
+    (word != 0).then(|| Tile(unsafe { Box::from_raw(unpacked(word)) }))
 }
 
 impl Drop for TileCell {

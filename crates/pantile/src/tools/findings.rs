@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::GROWTH_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_media::ViewMedium;
 
@@ -146,8 +146,8 @@ impl Findings {
             );
         }
         let len = view.file_len();
-        if !len.is_multiple_of(CHUNK_BYTES) {
-            let what = format!("the file has {len} bytes, which are not whole chunks: it has been truncated");
+        if !len.is_multiple_of(GROWTH_BYTES) {
+            let what = format!("the file has {len} bytes, which is not a multiple of {GROWTH_BYTES}: it has been truncated");
             self.damage(pantile_store::MediumLocation::at(len), what);
         }
     }

@@ -139,8 +139,8 @@ pub struct InspectedChunk {
     pub number: u32,
     /// Why it cannot be read, if it cannot.
     pub problem: Option<String>,
-    /// Bytes from one slot to the next; 0 if the chunk is not divided.
-    pub stride: u32,
+    /// Bytes of each of its blocks; 0 if the chunk is not divided.
+    pub block_bytes: u32,
     /// Its blocks. Empty if the chunk is not divided.
     pub blocks: Vec<InspectedBlock>,
 }
@@ -158,6 +158,8 @@ pub enum BlockState {
     Sealed,
     /// A collector is emptying it.
     Frozen,
+    /// State records continue in it.
+    Record,
     /// Its descriptor is damaged, or a content that it must hold.
     Damaged,
 }
@@ -171,6 +173,8 @@ pub struct InspectedBlock {
     pub state: BlockState,
     /// The id of its table.
     pub table: u32,
+    /// Bytes from one slot to the next.
+    pub stride: u32,
     /// Its slots.
     pub slots: u32,
     /// Slots that are filled.
@@ -247,23 +251,25 @@ fn record(record: &SurveyedRecord, is_used: bool) -> InspectedRecord {
 }
 
 fn chunk(chunk: &SurveyedChunk) -> InspectedChunk {
-    let (stride, problem) = match &chunk.found {
+    let (block_bytes, problem) = match &chunk.found {
         ChunkUse::Free => (0, None),
-        ChunkUse::Carved { stride, .. } => (*stride, None),
+        ChunkUse::Carved { block_bytes } => (*block_bytes, None),
         ChunkUse::Damaged(problem) => (0, Some(problem.clone())),
     };
-    InspectedChunk { number: chunk.number, problem, stride, blocks: chunk.blocks.iter().map(block).collect() }
+    let blocks = chunk.blocks.iter().map(block).collect();
+    InspectedChunk { number: chunk.number, problem, block_bytes, blocks }
 }
 
 fn block(block: &SurveyedBlock) -> InspectedBlock {
-    let &SurveyedBlock { slots, table, fill, superseded, damaged, .. } = block;
-    InspectedBlock { state: state(block), table, slots, fill, superseded, damaged }
+    let &SurveyedBlock { stride, slots, table, fill, superseded, damaged, .. } = block;
+    InspectedBlock { state: state(block), table, stride, slots, fill, superseded, damaged }
 }
 
 fn state(block: &SurveyedBlock) -> BlockState {
     match block.found {
         BlockUse::Free => BlockState::Free,
         BlockUse::Damaged => BlockState::Damaged,
+        BlockUse::Record => BlockState::Record,
         BlockUse::Used if block.damaged > 0 => BlockState::Damaged,
         BlockUse::Used if block.frozen.is_some() => BlockState::Frozen,
         BlockUse::Used if block.fill < block.slots => BlockState::Open,
@@ -284,7 +290,7 @@ fn tables(found: &Survey, definitions: &BTreeMap<u32, TableDef>) -> Vec<Inspecte
         table.indexes.extend(def.indexes.iter().map(of));
     }
     for chunk in &found.chunks {
-        let ChunkUse::Carved { block_bytes, .. } = chunk.found else { continue };
+        let ChunkUse::Carved { block_bytes } = chunk.found else { continue };
         for block in chunk.blocks.iter().filter(|block| block.found == BlockUse::Used) {
             let table = tables.entry(block.table).or_default();
             table.blocks += 1;

@@ -14,7 +14,10 @@ use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, ScratchDir, await_that, fails};
 
+/// Where the first chunk begins, and the size of its header page.
+const HEAD: u64 = 64 << 10;
 const CHUNK: u64 = 2 << 20;
+const PAGE: usize = 8192;
 
 fn table(db: &Database) -> Table {
     db.create_table(TableDef::new("t").column("id", Type::U32).primary_key(["id"])).expect("create")
@@ -53,8 +56,8 @@ fn files_that_are_not_ours() {
     let is_foreign = |error: Error| {
         fails!(Err::<(), _>(error), Error::NotADatabase { .. }, "not a Pantile database", "left as it is");
     };
-    let text = "Dear diary, ".repeat((CHUNK / 12) as usize + 1);
-    refused(|data| fs::write(data, &text.as_bytes()[..CHUNK as usize]).expect("write"), is_foreign);
+    let text = "Dear diary, ".repeat((HEAD / 12) as usize + 1);
+    refused(|data| fs::write(data, &text.as_bytes()[..HEAD as usize]).expect("write"), is_foreign);
     refused(|data| patch(data, 3, b"X"), is_foreign);
     // Zeros at the front do not make a file empty.
     refused(|data| patch(data, 0, &[0; 64]), is_foreign);
@@ -77,17 +80,17 @@ fn truncated_files() {
             fs::File::options().write(true).open(data).expect("open").set_len(len).expect("len")
         }
     };
-    refused(set_len(CHUNK + 4096), |error| {
+    refused(set_len(HEAD + 4096), |error| {
         fails!(
             Err::<(), _>(error),
             Error::NotADatabase { .. },
             "truncated",
-            "2101248 bytes",
+            "69632 bytes",
             "left as it is"
         );
     });
     // Whole chunks are missing, and with them blocks that the rest relies on.
-    refused(set_len(CHUNK), |error| {
+    refused(set_len(HEAD), |error| {
         fails!(
             Err::<(), _>(error),
             Error::Damaged { .. },
@@ -115,10 +118,10 @@ fn damaged_files() {
         );
     };
     damaged(20, "superblock");
-    damaged(CHUNK as usize + 9, "offset 2097152");
-    damaged(CHUNK as usize + 64, "block 1.0");
+    damaged(HEAD as usize + 9, "offset 65536");
+    damaged(HEAD as usize + 64, "block 0.0");
     // The first content of the first block.
-    damaged(CHUNK as usize + 4096 + 256 + 26, "slot 0");
+    damaged(HEAD as usize + PAGE + 256 + 26, "slot 0");
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl TbCollect {
                     Sight::Bypassed if !self.options.bypass => queues.pending.push_back((block, at)),
                     sight => queues.queue(block, &info, sight),
                 },
-                BlockState::Free | BlockState::Frozen | BlockState::Released => {}
+                BlockState::Free | BlockState::Frozen | BlockState::Released | BlockState::Record => {}
             }
         }
     }

@@ -1,17 +1,17 @@
 //! Chunks and blocks as they lie on the medium.
 
-use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::Medium;
 
 use crate::block::{BlockId, Chunk};
-use crate::content::Content;
+use crate::content::{Content, HEADER_BYTES};
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
+    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES,
+    FrozenFlag, has_lost_a_word,
 };
-use crate::geometry::Geometry;
-use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, NONSENSE, ROTTEN};
-use crate::state_record::StateRecord;
+use crate::geometry::{Geometry, Shape};
+use crate::scan::{BEYOND_END, Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
+use crate::state_record::{StateRecord, is_of_records};
 use crate::store::mapped;
 use crate::survey::calls::{SurveyCalls, Surveyed};
 use crate::survey::finding::{Finding, MediumLocation};
@@ -23,10 +23,6 @@ pub enum ChunkUse {
     Free,
     /// It is divided into blocks.
     Carved {
-        /// Bytes from one slot to the next.
-        stride: u32,
-        /// Slots per block.
-        slots: u32,
         /// Bytes per block.
         block_bytes: u32,
     },
@@ -37,7 +33,8 @@ pub enum ChunkUse {
 /// A chunk.
 #[derive(Clone, Debug)]
 pub struct SurveyedChunk {
-    /// Its number; chunk n lies at n times 2 MiB.
+    /// Its number; chunk n lies at n times 2 MiB, the first one behind the head
+    /// of the medium.
     pub number: u32,
     /// What it is used for.
     pub found: ChunkUse,
@@ -52,6 +49,8 @@ pub enum BlockUse {
     Free,
     /// It holds contents of a table.
     Used,
+    /// State records continue in it.
+    Record,
     /// Its descriptor is damaged.
     Damaged,
 }
@@ -65,6 +64,8 @@ pub struct SurveyedBlock {
     pub offset: u64,
     /// What it is used for. Unless the block is used, the fields below are 0.
     pub found: BlockUse,
+    /// Bytes from one slot to the next.
+    pub stride: u32,
     /// Number of its slots.
     pub slots: u32,
     /// The table.
@@ -112,15 +113,20 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     pub fn chunk(&self, number: u32) -> SurveyedChunk {
-        let offset = u64::from(number) * CHUNK_BYTES;
+        let offset = start_of(number);
+        let free = SurveyedChunk { number, found: ChunkUse::Free, blocks: Vec::new() };
+        if self.medium.len() < offset + CHUNK_HEADER_BYTES as u64 {
+            return free;
+        }
         let page = mapped(self.medium, offset, CHUNK_HEADER_BYTES);
         let place = MediumLocation { chunk: Some(number), ..MediumLocation::at(offset) };
         let broken = |why: &str| {
             (self.calls.finding)(Finding::damage(place, why));
             ChunkUse::Damaged(why.to_owned())
         };
-        let mut read = SurveyedChunk { number, found: ChunkUse::Free, blocks: Vec::new() };
-        let geometry = match ChunkHeader::decode(page, self.identity ^ offset).map(|h| h.map(geometry)) {
+        let mut read = free;
+        let header = ChunkHeader::decode(page, self.identity ^ offset);
+        let geometry = match header.map(|header| header.map(|h| geometry(number, h))) {
             Ok(None) => {
                 self.torn(&page[..ENTRY_BYTES], place);
                 return read;
@@ -135,8 +141,8 @@ impl Reader<'_> {
                 return read;
             }
         };
-        let Geometry { stride, slots, block_bytes, blocks } = geometry;
-        read.found = ChunkUse::Carved { stride, slots, block_bytes };
+        let Geometry { block_bytes, blocks, .. } = geometry;
+        read.found = ChunkUse::Carved { block_bytes };
         let chunk = Chunk::new(number, geometry);
         read.blocks = (0..blocks).map(|index| self.block(&chunk, index, page)).collect();
         // The lines that belong to no block.
@@ -174,7 +180,8 @@ impl Reader<'_> {
             index,
             offset: chunk.header_offset(index),
             found: BlockUse::Free,
-            slots: chunk.geometry.slots,
+            stride: 0,
+            slots: 0,
             table: 0,
             opened_at: 0,
             recycles: false,
@@ -192,8 +199,21 @@ impl Reader<'_> {
             highest: Timestamp::ZERO,
         };
         match Descriptor::decode(line, self.identity ^ at) {
+            Ok(Some(descriptor)) if is_of_records(TableId(descriptor.table)) => {
+                block.found = BlockUse::Record;
+                block.opened_at = descriptor.opened_at;
+            }
+            Ok(Some(descriptor)) if !descriptor.shape.fits(chunk.geometry.block_bytes) => {
+                block.found = BlockUse::Damaged;
+                (self.calls.finding)(Finding::damage(place, MISSHAPEN));
+            }
+            Ok(Some(_)) if chunk.end_of(index) > self.medium.len() && self.expect.closed => {
+                block.found = BlockUse::Damaged;
+                (self.calls.finding)(Finding::damage(place, BEYOND_END));
+            }
             Ok(Some(descriptor)) => {
                 block.found = BlockUse::Used;
+                Shape { stride: block.stride, slots: block.slots } = descriptor.shape;
                 block.table = descriptor.table;
                 block.opened_at = descriptor.opened_at;
                 block.recycles = descriptor.recycles;
@@ -237,14 +257,21 @@ impl Reader<'_> {
             offset: address.offset(),
             ..whole
         };
-        let (slots, stride) = (chunk.geometry.slots, chunk.geometry.stride as usize);
+        let (slots, stride) = (block.slots, block.stride as usize);
+        let at = |slot: u32| {
+            let within = BLOCK_HEADER_BYTES as u64 + u64::from(slot) * stride as u64;
+            Address::from_offset(chunk.header_offset(id.index) + within)
+        };
         block.expected = self.expect.of(id, block.opened_at, slots);
         block.fill = block.expected;
         let is_last = self.state.is_some_and(|state| state.closed);
         let mut contents = Vec::new();
         for slot in 0..slots {
-            let address = chunk.address(block.index, slot);
-            let bytes = mapped(self.medium, address.offset(), stride);
+            let address = at(slot);
+            let is_there = address.offset() + stride as u64 <= self.medium.len();
+            // A length that nothing durable needs may be lost with the power.
+            let bytes =
+                if is_there { mapped(self.medium, address.offset(), stride) } else { &[0; HEADER_BYTES][..] };
             let Some(content) = Content::valid_in(bytes, seed, address) else {
                 // What was being written when the machine stopped is cut off.
                 if slot < block.expected && (!block.recycles || self.expect.closed) {
@@ -264,7 +291,7 @@ impl Reader<'_> {
             }
             let is_decided = self.expect.is_decided(&content);
             block.contents += 1;
-            block.content_bytes += (content.row().len() + crate::HEADER_BYTES) as u64;
+            block.content_bytes += (content.row().len() + HEADER_BYTES) as u64;
             block.tombstones += u32::from(content.flags().is_tombstone());
             block.copies += u32::from(content.flags().is_relocated());
             block.undecided += u32::from(!is_decided);
@@ -272,16 +299,15 @@ impl Reader<'_> {
             contents.push(Surveyed { address, content, is_decided });
         }
         self.header(block);
-        if block.frozen.is_some() && block.fill < slots {
-            let what = "the block is frozen but not full";
-            (self.calls.finding)(Finding::damage(whole, what));
-        }
         (self.calls.contents)(TableId(block.table), &contents);
     }
 
     /// The block header may be of an earlier generation. The timestamps of this
     /// generation lie above its beginning.
     fn header(&self, block: &mut SurveyedBlock) {
+        if block.offset + BLOCK_HEADER_BYTES as u64 > self.medium.len() {
+            return;
+        }
         let bytes = mapped(self.medium, block.offset, 256);
         let min_ts = crate::format::u64_at(bytes, 248);
         if block.frozen.is_some() || min_ts >= block.opened_at {
@@ -290,19 +316,15 @@ impl Reader<'_> {
     }
 }
 
-fn geometry(header: ChunkHeader) -> Geometry {
-    Geometry {
-        stride: header.stride,
-        slots: header.slots,
-        block_bytes: header.block_bytes,
-        blocks: header.blocks,
-    }
+fn geometry(number: u32, header: ChunkHeader) -> Geometry {
+    let ChunkHeader { block_bytes, blocks } = header;
+    Geometry { block_bytes, blocks, start: Geometry::start_of(number) }
 }
 
 /// What the content header says; it cannot be relied on.
 fn rotten(slot: &[u8]) -> String {
     let content = Content::new(slot);
-    if slot[..crate::HEADER_BYTES].iter().all(|&b| b == 0) {
+    if slot[..HEADER_BYTES].iter().all(|&b| b == 0) {
         return format!("{ROTTEN} (its content header reads as zeros)");
     }
     let (tuple, timestamp) = (content.tuple().0, content.timestamp());

@@ -13,12 +13,12 @@ use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pantile_base::Timestamp;
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
 use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, Superblock, Unreadable};
-use crate::scan::{Expectation, LOST_BLOCK};
+use crate::scan::{Expectation, LOST_BLOCK, start_of};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
 
@@ -45,7 +45,7 @@ pub struct Survey {
     pub records: Vec<SurveyedRecord>,
     /// The number, in `records`, of the copy in force.
     pub chosen: Option<usize>,
-    /// All chunks except the first.
+    /// All chunks.
     pub chunks: Vec<SurveyedChunk>,
     /// The highest timestamp found.
     pub highest: Timestamp,
@@ -71,7 +71,7 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
         chunks: Vec::new(),
         highest: Timestamp::ZERO,
     };
-    if medium.len() < CHUNK_BYTES {
+    if medium.len() < HEAD_BYTES {
         found.is_blank = medium.is_empty();
         return found;
     }
@@ -129,10 +129,10 @@ fn read_superblock(bytes: &[u8], found: &mut Survey) {
     }
 }
 
-/// Bytes of the first chunk that the format leaves zero.
+/// Bytes of the medium's head that the format leaves zero.
 fn check_unused(medium: &dyn Medium, calls: &SurveyCalls<'_>) {
     let ends = STATE_RECORDS.map(|at| at + STATE_RECORD_BYTES);
-    for (from, to) in [(64, STATE_RECORDS[0]), (ends[0], STATE_RECORDS[1]), (ends[1], CHUNK_BYTES)] {
+    for (from, to) in [(64, STATE_RECORDS[0]), (ends[0], STATE_RECORDS[1]), (ends[1], HEAD_BYTES)] {
         let bytes = mapped(medium, from, (to - from) as usize);
         let mut lines = bytes.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0));
         if let Some((n, _)) = lines.next() {
@@ -149,9 +149,9 @@ fn read_chunks(
     state: Option<&StateRecord>,
     calls: &SurveyCalls<'_>,
 ) {
-    let chunks = (medium.len() / CHUNK_BYTES) as u32;
-    let next = AtomicU32::new(1);
-    let done = AtomicU64::new(CHUNK_BYTES);
+    let chunks = medium.len().div_ceil(CHUNK_BYTES) as u32;
+    let next = AtomicU32::new(0);
+    let done = AtomicU64::new(0);
     let reader = chunk::Reader { medium, identity: found.identity, expect, state, calls };
     let work = || {
         let mut read = Vec::new();
@@ -162,7 +162,7 @@ fn read_chunks(
             }
             read.push(reader.chunk(number));
             let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
-            (calls.progress)(done, medium.len());
+            (calls.progress)(done.min(medium.len()), medium.len());
         }
     };
     found.chunks = share_out(calls.threads, |_| work()).into_iter().flatten().collect();
@@ -187,7 +187,7 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         ));
     }
     let blocks = || found.chunks.iter().flat_map(|c| &c.blocks);
-    let used = blocks().filter(|b| b.found != BlockUse::Free).count() as u64;
+    let used = blocks().filter(|b| matches!(b.found, BlockUse::Used | BlockUse::Damaged)).count() as u64;
     if used < state.used && carved + damaged >= state.carved && damaged == 0 {
         let what =
             format!("{used} of {} blocks are left: the descriptors of the others are lost", state.used);
@@ -197,20 +197,19 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         ));
     }
     let block = |id: BlockId| {
-        let chunk = found.chunks.get((id.chunk as usize).checked_sub(1)?)?;
+        let chunk = found.chunks.get(id.chunk as usize)?;
         chunk.blocks.get(id.index as usize)
     };
     for id in expect.missing(|id| block(id).filter(|b| b.found == BlockUse::Used).map(|b| b.opened_at)) {
         // Damaged places have already been reported.
         let is_told = match block(id) {
             Some(block) => block.found == BlockUse::Damaged,
-            None => found
-                .chunks
-                .get((id.chunk as usize).wrapping_sub(1))
-                .is_some_and(|c| matches!(c.found, ChunkUse::Damaged(_))),
+            None => {
+                found.chunks.get(id.chunk as usize).is_some_and(|c| matches!(c.found, ChunkUse::Damaged(_)))
+            }
         };
         if !is_told {
-            let offset = u64::from(id.chunk) * CHUNK_BYTES + (u64::from(id.index) + 1) * 64;
+            let offset = start_of(id.chunk) + (u64::from(id.index) + 1) * 64;
             let place =
                 MediumLocation { chunk: Some(id.chunk), block: Some(id.index), ..MediumLocation::at(offset) };
             (calls.finding)(Finding::damage(place, LOST_BLOCK));

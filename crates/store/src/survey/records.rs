@@ -70,10 +70,9 @@ pub(super) struct Records {
 /// Reads all copies, whose checksums are seeded with `identity`.
 pub(super) fn read(medium: &dyn Medium, identity: u64, calls: &SurveyCalls<'_>) -> Records {
     let mut found = Records::default();
-    let offsets = STATE_RECORDS.into_iter().flat_map(|at| [at, at + STATE_COPY_BYTES]);
-    for offset in offsets {
+    for offset in [0, 1, 2, 3].map(StateRecord::copy_at) {
         let bytes = mapped(medium, offset, STATE_COPY_BYTES as usize);
-        let record = StateRecord::decode(bytes, identity);
+        let record = StateRecord::read(medium, offset, identity).map(|copy| copy.record);
         let facts = record.as_ref().map(RecordFacts::new);
         let is_blank = record.is_none() && bytes.iter().all(|&b| b == 0);
         found.copies.push(SurveyedRecord { offset, facts, is_blank });

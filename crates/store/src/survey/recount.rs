@@ -45,8 +45,8 @@ impl Store {
         look: &(dyn Fn(FilledSlot<'_>) + Sync),
         progress: &(dyn Fn(u64, u64) + Sync),
     ) {
-        let end = (self.medium.len() / CHUNK_BYTES) as u32;
-        let next = AtomicU32::new(1);
+        let end = self.chunks_on_medium();
+        let next = AtomicU32::new(0);
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::GROWTH_BYTES;
 
 use crate::Random;
 
@@ -46,10 +46,9 @@ impl Image {
         self.len = self.len.max(len);
     }
 
-    /// Stores bytes that lie in one page. Grows the medium to hold them, in
-    /// whole chunks.
+    /// Stores bytes that lie in one page. Grows the medium to hold them.
     pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
-        self.grow((offset + 1).next_multiple_of(CHUNK_BYTES));
+        self.grow((offset + 1).next_multiple_of(GROWTH_BYTES));
         let page = self.pages.entry(offset / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
         let at = (offset % PAGE) as usize;
         Arc::make_mut(page)[at..at + bytes.len()].copy_from_slice(bytes);
@@ -75,7 +74,7 @@ impl Image {
         // Half the flips hit the first page of a chunk, where few bytes matter
         // much.
         let in_chunk_page = random.one_in(2);
-        let is_chosen = |number: u64| !in_chunk_page || (number * PAGE).is_multiple_of(CHUNK_BYTES);
+        let is_chosen = |number: u64| !in_chunk_page || super::log::in_chunk_page(number * PAGE);
         let pages = self.pages.keys().filter(|number| is_chosen(**number)).count() as u64;
         let mut chosen = self.pages.iter_mut().filter(|(number, _)| is_chosen(**number));
         let Some((&number, page)) = chosen.nth(random.below(pages.max(1)) as usize) else {

@@ -2,7 +2,7 @@
 
 use std::thread::{self, ThreadId};
 
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 
 pub(crate) const LINE: u64 = 64;
 
@@ -10,7 +10,7 @@ pub(crate) const LINE: u64 = 64;
 pub(crate) const CORES: u8 = 64;
 
 /// Size of a chunk's first page, which contains the block descriptors.
-pub(crate) const CHUNK_PAGE: u64 = 4096;
+pub(crate) const CHUNK_PAGE: u64 = 8192;
 
 /// The kind of medium that is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,5 +128,6 @@ impl Log {
 }
 
 pub(crate) fn in_chunk_page(offset: u64) -> bool {
-    offset >= CHUNK_BYTES && offset % CHUNK_BYTES < CHUNK_PAGE
+    let start = if offset < CHUNK_BYTES { HEAD_BYTES } else { 0 };
+    (start..start + CHUNK_PAGE).contains(&(offset % CHUNK_BYTES))
 }

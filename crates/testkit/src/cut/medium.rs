@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::HEAD_BYTES;
 use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus, SyncPoint};
 
 use super::image::Image;
-use super::log::{CHUNK_PAGE, CORES, CutKind, Event, LINE, Log, in_chunk_page};
+use super::log::{CORES, CutKind, Event, LINE, Log, in_chunk_page};
 use super::replay::{Keep, Replay};
 
 /// Most bytes of a simulated medium.
@@ -139,10 +139,10 @@ impl CutMedium {
             self.memory.read(offset, &mut bytes).is_ok_and(|()| bytes.iter().all(|&b| b == 0))
         };
         match self.broken {
-            Some(Broken::FlushOfContents) => offset >= CHUNK_BYTES && !in_page,
+            Some(Broken::FlushOfContents) => offset >= HEAD_BYTES && !in_page,
             Some(Broken::FlushOfDescriptors) => in_page && !is_zero(),
             Some(Broken::FlushOfZeros) => in_page && is_zero(),
-            Some(Broken::FlushOfState) => (CHUNK_PAGE..CHUNK_BYTES).contains(&offset),
+            Some(Broken::FlushOfState) => (64..HEAD_BYTES).contains(&offset),
             _ => false,
         }
     }

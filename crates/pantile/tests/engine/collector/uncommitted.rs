@@ -8,6 +8,9 @@ use pantile::{Collector, Medium};
 use pantile_testkit::copy_of;
 
 const CHUNK: u64 = 2 << 20;
+/// Where the first chunk begins, and the size of header pages.
+const HEAD: u64 = 64 << 10;
+const PAGE: usize = 8192;
 
 #[allow(unsafe_code, reason = "media are read through their mapping")]
 fn read(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
@@ -21,16 +24,16 @@ fn read(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
 fn forge_headers(medium: &dyn Medium) -> u64 {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| bytes[at + n]));
     let mut forged = 0;
-    for offset in (CHUNK..medium.len()).step_by(CHUNK as usize) {
-        let page = read(medium, offset, 4096);
+    for offset in (0..medium.len()).step_by(CHUNK as usize).map(|start| start.max(HEAD)) {
+        let page = read(medium, offset, PAGE);
         if &page[..8] != b"PANCHUNK" && &page[..8] != b"KNUHCNAP" {
             continue;
         }
-        let (block_bytes, blocks) = (word(&page, 16), word(&page, 20));
+        let (block_bytes, blocks) = (word(&page, 8), word(&page, 12));
         for index in (0..blocks).filter(|n| page[64 * (*n as usize + 1)..][..8] != [0; 8]) {
             let mut header = [0xff; 256];
             header[248..].fill(0);
-            let at = offset + 4096 + u64::from(index) * u64::from(block_bytes);
+            let at = offset + PAGE as u64 + u64::from(index) * u64::from(block_bytes);
             medium.write(at, &header).expect("write");
             forged += 1;
         }

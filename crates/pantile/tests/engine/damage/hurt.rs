@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::layout::{CHUNK, What};
+use super::layout::{HEAD, What};
 use super::subject::Subject;
 use pantile_testkit::Random;
 
@@ -121,18 +121,18 @@ pub fn any_other(subject: &Subject, random: &mut Random) -> Hurt {
         let part = &subject.parts[random.below(subject.parts.len() as u64) as usize];
         (part.bytes.start + random.below(part.bytes.len() as u64) as usize) / align * align
     };
-    let chunk = pick(CHUNK);
+    let chunk = pick(HEAD);
     let kind = pick(1) % 11;
     match kind {
         0 => Hurt::zeroed(subject, pick(512), 512),
         1 => Hurt::zeroed(subject, pick(4096), 4096),
         2 => Hurt::copied(subject, pick(512), pick(512), 512),
         3 => Hurt::copied(subject, pick(4096), pick(4096), 4096),
-        4 => Hurt::copied(subject, chunk, pick(CHUNK), CHUNK),
+        4 => Hurt::copied(subject, chunk, pick(HEAD), HEAD),
         5 => Hurt::swapped(subject, pick(4096), pick(4096), 4096),
         6 => Hurt::swapped(subject, pick(512), pick(512), 512),
-        7 => Hurt::swapped(subject, chunk, pick(CHUNK), CHUNK),
-        8 => Hurt::truncated(pick(CHUNK)),
+        7 => Hurt::swapped(subject, chunk, pick(HEAD), HEAD),
+        8 => Hurt::truncated(pick(HEAD)),
         9 => Hurt::truncated(pick(1)),
         _ => Hurt::shifted(subject, 1 + pick(1) % 9000),
     }

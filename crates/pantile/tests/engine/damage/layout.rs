@@ -6,8 +6,11 @@ use std::ops::Range;
 use twox_hash::XxHash3_64;
 
 pub const CHUNK: usize = 2 << 20;
-const RECORDS: [usize; 4] = [64 << 10, 544 << 10, 1 << 20, 1504 << 10];
-const RECORD_BYTES: usize = 480 << 10;
+/// Where the first chunk begins; the length of a file is a multiple of it.
+pub const HEAD: usize = 64 << 10;
+const RECORDS: [usize; 4] = [4 << 10, 19 << 10, 34 << 10, 49 << 10];
+const RECORD_BYTES: usize = 15 << 10;
+const PAGE: usize = 8192;
 
 /// What some bytes are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -54,22 +57,26 @@ fn content_sum(seed: u64, offset: usize, content: &[u8]) -> u32 {
 /// everything that is found through it.
 pub fn parts(data: &[u8]) -> Vec<Part> {
     let mut parts = Vec::new();
-    if data.len() < CHUNK {
+    if data.len() < HEAD {
         return parts;
     }
     let identity = number(&data[16..24]);
     parts.push(Part { what: What::Superblock, bytes: 0..64, seed: u64::from_le_bytes(*b"PANTILE\x01") });
     for at in RECORDS {
-        let len = number(&data[at + 40..at + 48]).saturating_mul(16);
-        let len = len.saturating_add(number(&data[at + 56..at + 64]).saturating_mul(8)).saturating_add(72);
+        let counted = |from: usize, bytes: u64| number(&data[at + from..at + from + 8]).saturating_mul(bytes);
+        let len = counted(40, 16).saturating_add(counted(56, 8)).saturating_add(counted(72, 16));
+        let len = len.saturating_add(80);
         let is_there = number(&data[at..at + 8]) != 0 && len <= RECORD_BYTES as u64 - 8;
         if is_there {
             // The high half of the checksum has no meaning.
             parts.push(Part { what: What::Record, bytes: at..at + len as usize + 4, seed: identity });
         }
     }
-    for at in (CHUNK..data.len() / CHUNK * CHUNK).step_by(CHUNK) {
-        chunk(data, at, identity, &mut parts);
+    for start in (0..data.len()).step_by(CHUNK) {
+        let at = start.max(HEAD);
+        if at + PAGE <= data.len() {
+            chunk(data, at, identity, &mut parts);
+        }
     }
     parts
 }
@@ -82,7 +89,7 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
     // One entry, and the zeros that must follow it.
     parts.push(Part { what: What::ChunkHeader, bytes: at..at + 64, seed });
     let field = |n: usize| number(&data[at + 8 + 4 * n..][..4]) as usize;
-    let (stride, slots, block_bytes, blocks) = (field(0), field(1), field(2), field(3));
+    let (block_bytes, blocks) = (field(0), field(1));
     for block in 0..blocks {
         let line = at + 64 * (block + 1);
         let seed = identity ^ line as u64;
@@ -95,8 +102,10 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
             parts.push(Part { what: What::FrozenFlag, bytes: mark..mark + 32, seed: mark_seed });
         }
         let seed = identity.rotate_left(17) ^ !number(&data[line..line + 8]);
-        for slot in 0..slots {
-            let slot = at + 4096 + block * block_bytes + 256 + slot * stride;
+        let how = number(&data[line + 16..line + 24]) as usize;
+        let (slots, stride) = (how >> 1 & 0x7fff, (how >> 16 & 0xffff) * 8);
+        let first = at + PAGE + block * block_bytes + 256;
+        for slot in (0..slots).map(|n| first + n * stride).take_while(|slot| slot + stride <= data.len()) {
             let end = slot + 24 + number(&data[slot + 16..slot + 19]) as usize;
             let fits = end <= slot + stride
                 && content_sum(seed, slot, &data[slot..end]) == number(&data[slot + 20..slot + 24]) as u32;

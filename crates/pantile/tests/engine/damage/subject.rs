@@ -234,7 +234,7 @@ impl Subject {
         let record = seen.records.iter().find(|record| record.is_used).expect("a state record");
         let data = fs::read(path.join("pantile.data")).expect("read");
         // What was written ahead of use does not matter here.
-        let used = data.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1).next_multiple_of(2 << 20);
+        let used = data.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1).next_multiple_of(64 << 10);
         let data = data[..used].to_vec();
         let watermark = if record.closed { u64::MAX } else { record.durable_watermark };
         assert!(record.undecided.is_empty());
