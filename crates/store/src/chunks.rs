@@ -140,6 +140,16 @@ impl Store {
         class: Class,
         urgency: Urgency,
     ) -> Result<u32, MediumError> {
+        let number = self.choose_chunk(allocator, urgency)?;
+        let end = u64::from(number) * CHUNK_BYTES + Geometry::new(number, class).end_of(0);
+        if let Err(error) = self.back(allocator, end, urgency) {
+            allocator.discarded.insert(number);
+            return Err(error);
+        }
+        Ok(number)
+    }
+
+    fn choose_chunk(&self, allocator: &mut Allocator, urgency: Urgency) -> Result<u32, MediumError> {
         let (next, free) = (allocator.next_chunk, allocator.free_chunks.len());
         if let Some(&number) = allocator.free_chunks.first() {
             self.back_chunks(allocator, next, free - 1, urgency)?;
@@ -148,18 +158,22 @@ impl Store {
         }
         if let Some(&number) = allocator.discarded.first() {
             self.back_chunks(allocator, next, free, urgency)?;
-            let offset = u64::from(number) * CHUNK_BYTES;
-            let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
-            self.medium.restore(offset, len)?;
+            if let Some((offset, len)) = self.on_medium(number) {
+                self.medium.restore(offset, len)?;
+            }
             allocator.discarded.remove(&number);
             return Ok(number);
         }
         self.back_chunks(allocator, next + 1, free, urgency)?;
-        let number = allocator.next_chunk;
-        let first_end = Geometry::new(number, class).end_of(0);
-        self.back(allocator, u64::from(number) * CHUNK_BYTES + first_end, urgency)?;
         allocator.next_chunk += 1;
-        Ok(number)
+        Ok(next)
+    }
+
+    /// The part of a chunk that the medium has: offset and length.
+    fn on_medium(&self, number: u32) -> Option<(u64, u64)> {
+        let offset = u64::from(number) * CHUNK_BYTES;
+        let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
+        (len > 0).then_some((offset, len))
     }
 
     /// Finds space behind what is taken up to `end`, and behind as many more
@@ -308,9 +322,9 @@ impl Store {
         // Even if the system refuses: the chunk can be restored, whatever is
         // left of it.
         allocator.discarded.insert(number);
-        let offset = u64::from(number) * CHUNK_BYTES;
-        let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
-        self.medium.discard(offset, len)?;
+        if let Some((offset, len)) = self.on_medium(number) {
+            self.medium.discard(offset, len)?;
+        }
         Ok(self.shorten(&mut allocator)?)
     }
 
@@ -331,6 +345,7 @@ impl Store {
         // it.
         let left = self.medium.len().div_ceil(CHUNK_BYTES) as u32;
         allocator.shorten(next.max(left).min(allocator.next_chunk));
+        allocator.end = allocator.end.min(self.medium.len());
         Ok(())
     }
 

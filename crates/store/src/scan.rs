@@ -33,7 +33,6 @@ pub(crate) const NONSENSE: &str = "the chunk header is not valid";
 pub(crate) const FOREIGN_MARK: &str = "a frozen flag of another generation";
 pub(crate) const LOST_BLOCK: &str = "the block was partly filled, and its descriptor is lost";
 pub(crate) const MISSHAPEN: &str = "the block descriptor is not valid";
-pub(crate) const BEYOND_END: &str = "the block lies beyond the end of the medium, which has been truncated";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
 /// A committed content.
@@ -296,15 +295,17 @@ impl Store {
                     seen.record_blocks.push(chunk.id(index));
                 }
                 Ok(Some(descriptor)) => {
-                    if let Some(why) = self.misfit(chunk, index, &descriptor, expect) {
+                    if !descriptor.shape.fits(geometry.block_bytes) {
                         let place = format!("offset {at}, block {number}.{index}");
-                        seen.damage.push((place, why.into()));
+                        seen.damage.push((place, MISSHAPEN.into()));
                         continue;
                     }
                     let block = &chunk.blocks[index as usize];
                     self.open_in_dram(block, &descriptor, geometry.block_bytes);
                     self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
-                    if self.is_readable(chunk.header_offset(index), u64::from(geometry.block_bytes), seen) {
+                    let start = chunk.header_offset(index);
+                    let len = chunk.end_of(index).min(self.medium.len()).saturating_sub(start);
+                    if self.is_readable(start.min(self.medium.len()), len, seen) {
                         self.scan_block(chunk, chunk.id(index), scan, expect, seen);
                     }
                 }
@@ -312,24 +313,6 @@ impl Store {
                 Err(why) => seen.damage.push((format!("offset {at}, block {number}.{index}"), why.into())),
             }
         }
-    }
-
-    /// Why a block cannot be as its descriptor says.
-    fn misfit(
-        &self,
-        chunk: &Chunk,
-        index: u32,
-        descriptor: &Descriptor,
-        expect: &Expectation,
-    ) -> Option<&'static str> {
-        if !descriptor.shape.fits(chunk.geometry.block_bytes) {
-            return Some(MISSHAPEN);
-        }
-        // A length that nothing durable needs may be lost with the power. The
-        // bytes come back as zeros, and slots that must be filled are missed.
-        let end = chunk.end_of(index);
-        let is_lost = end > self.medium.len() && (expect.closed || self.medium.grow(end).is_err());
-        is_lost.then_some(BEYOND_END)
     }
 
     /// Checks a range before it is read. An unreadable range is an error here;
@@ -399,7 +382,12 @@ impl Store {
         byte >> (slot % 8) & 1 == 1
     }
 
+    /// The content in a slot. What lies beyond the end of the medium reads as
+    /// zeros.
     fn valid_content(&self, address: Address, stride: usize, seed: u64) -> Option<Content<'_>> {
+        if address.offset() + stride as u64 > self.medium.len() {
+            return None;
+        }
         let slot = self.bytes(address.offset(), stride);
         Content::valid_in(slot, seed, address)
     }
@@ -548,6 +536,8 @@ impl Store {
     /// state records need. The next record makes this durable.
     fn make_ready(&self) -> Result<(), StoreError> {
         let mut allocator = self.allocator.lock();
+        // A length that nothing durable needs may be lost with the power.
+        self.medium.grow(allocator.end)?;
         if self.chunk(0).is_none() {
             let chunk = Chunk::new(0, Geometry::new(0, Class::SMALLEST));
             self.medium.grow(chunk.end_of(0))?;

@@ -28,9 +28,14 @@ fn ids(db: &Database, table: &Table) -> Vec<u64> {
 #[test]
 fn a_medium_without_room() {
     let place = ScratchDir::new();
-    let db = Options::new().max_bytes(CHUNK).open(place.path()).expect("room for nothing but itself");
-    let def = TableDef::new("t").column("id", Type::U8).primary_key(["id"]);
-    fails!(db.create_table(def), Error::StorageFull { .. }, "are allowed", "raise the limit");
+    let db = Options::new().max_bytes(CHUNK).open(place.path()).expect("room for itself and a little");
+    let def = |n: u64| TableDef::new(format!("t{n}")).column("id", Type::U8).primary_key(["id"]);
+    let put = |n: u64| {
+        let table = db.create_table(def(n))?;
+        db.run(|txn| txn.insert(&table, &[1u8.into()]))
+    };
+    let full = (0..200).map(put).find(Result::is_err).expect("a table takes a block");
+    fails!(full, Error::StorageFull { .. }, "are allowed", "raise the limit");
 }
 
 #[test]

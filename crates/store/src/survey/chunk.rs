@@ -10,7 +10,7 @@ use crate::format::{
     FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::{Geometry, Shape};
-use crate::scan::{BEYOND_END, Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
+use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
 use crate::state_record::{StateRecord, is_of_records};
 use crate::store::mapped;
 use crate::survey::calls::{SurveyCalls, Surveyed};
@@ -206,10 +206,6 @@ impl Reader<'_> {
             Ok(Some(descriptor)) if !descriptor.shape.fits(chunk.geometry.block_bytes) => {
                 block.found = BlockUse::Damaged;
                 (self.calls.finding)(Finding::damage(place, MISSHAPEN));
-            }
-            Ok(Some(_)) if chunk.end_of(index) > self.medium.len() && self.expect.closed => {
-                block.found = BlockUse::Damaged;
-                (self.calls.finding)(Finding::damage(place, BEYOND_END));
             }
             Ok(Some(descriptor)) => {
                 block.found = BlockUse::Used;

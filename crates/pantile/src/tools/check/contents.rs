@@ -24,7 +24,8 @@ pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, finding
 }
 
 /// Compares the store's own accounts with what the survey has counted. Opening
-/// releases the blocks of dropped tables.
+/// releases the blocks of dropped tables, and after an unclean stop those that
+/// hold nothing committed.
 fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) {
     let mut counted = BTreeMap::<u32, [u64; 3]>::new();
     for block in found.chunks.iter().flat_map(|c| &c.blocks).filter(|b| b.found == BlockUse::Used) {
@@ -40,7 +41,8 @@ fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) 
         for ((what, accounted), counted) in
             ["blocks", "open blocks", "slots"].iter().zip(accounted).zip(counted)
         {
-            if accounted != counted {
+            let is_closed = found.record().is_some_and(|record| record.closed);
+            if accounted > counted || is_closed && accounted < counted {
                 let place = Location { table_id: Some(id), ..Location::default() };
                 findings.damage(
                     place,

@@ -71,10 +71,13 @@ fn for_long(operation: Operation, nth: u64) -> bool {
             }
         }
     }
+    if !medium.has_struck() {
+        return false;
+    }
     medium.relieve();
     let state = goes_on(&db, &state, &time);
     finish(db, &medium, &state, &time);
-    medium.has_struck()
+    true
 }
 
 fn finish(db: Database, medium: &FaultMedium, state: &State, time: &SimulatedTime) {
