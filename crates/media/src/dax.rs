@@ -108,7 +108,12 @@ impl DaxMedium {
 
     fn open_as(path: &Path, options: DaxOptions, protection: Protection) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path, options.create)?;
-        let line_flush = match permit(directory.data(), protection) {
+        let permitted = permit(directory.data(), protection).and_then(|line_flush| {
+            let file = directory.data();
+            file.file().sync_all().map_err(|error| MediumError::at("sync", file.path(), error))?;
+            Ok(line_flush)
+        });
+        let line_flush = match permitted {
             Ok(line_flush) => line_flush,
             Err(error) => {
                 directory.withdraw();
@@ -116,7 +121,6 @@ impl DaxMedium {
             }
         };
         let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
-        file.file().sync_all().map_err(|error| MediumError::at("sync", file.path(), error))?;
         let DaxOptions { map, create, persistent_caches, explain_bus_errors } = options;
         let options = DirectoryOptions { map, create, explain_bus_errors };
         let mut contents = Contents::in_directory("dax", directory, options, protection)?;
@@ -243,7 +247,8 @@ impl Medium for DaxMedium {
     fn sync_all(&self) -> Result<(), MediumError> {
         self.contents.failure.check()?;
         store_fence();
-        self.contents.sync_file(&self.file, true)
+        self.contents.sync_file(&self.file, true)?;
+        self.contents.check_place()
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
@@ -260,6 +265,10 @@ impl Medium for DaxMedium {
 
     fn status(&self) -> MediumStatus {
         self.contents.status()
+    }
+
+    fn withdraw(&self) {
+        self.contents.withdraw();
     }
 }
 

@@ -95,16 +95,18 @@ impl FileMedium {
     ///
     /// # Errors
     /// [`MediumError::Locked`] when it is open already, here or in another
-    /// process; [`MediumError::Missing`], [`MediumError::Exists`],
+    /// process; [`MediumError::NoPath`], [`MediumError::Missing`], [`MediumError::Exists`],
     /// [`MediumError::NotADirectory`], [`MediumError::NotAFile`] when it is
     /// not there or should not be; [`MediumError::Truncated`] when the data
     /// file does not hold whole chunks; [`MediumError::Full`] when it is
     /// larger than the addresses that can be reserved; [`MediumError::Io`]
-    /// otherwise. An existing data file is untouched in every case.
+    /// otherwise. An existing data file is untouched in every case, and what
+    /// was made for a new one is removed.
     pub fn open(path: impl AsRef<Path>, options: FileOptions) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path.as_ref(), options.create)?;
-        let file = Arc::clone(directory.data());
-        Self::over(directory, options, Box::new(move || file.file().sync_data()))
+        let (file, place) = (Arc::clone(directory.data()), Arc::clone(directory.place()));
+        let sync = move || file.file().sync_data().and_then(|()| place.check_now_and_then());
+        Self::over(directory, options, Box::new(sync))
     }
 
     /// As [`FileMedium::open`], with another call in place of the file's sync.
@@ -200,7 +202,8 @@ impl Medium for FileMedium {
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
-        self.shared_sync()
+        self.shared_sync()?;
+        self.contents.check_place()
     }
 
     fn sync_point(&self) -> SyncPoint {
@@ -222,6 +225,10 @@ impl Medium for FileMedium {
 
     fn status(&self) -> MediumStatus {
         self.contents.status()
+    }
+
+    fn withdraw(&self) {
+        self.contents.withdraw();
     }
 }
 

@@ -284,6 +284,11 @@ pub trait Medium: Send + Sync + Debug {
     fn status(&self) -> MediumStatus {
         MediumStatus::default()
     }
+
+    /// Removes the files and directories that opening this medium has made,
+    /// for a caller that could not make a database on it. Does nothing to what
+    /// was there before. The medium can only be dropped then.
+    fn withdraw(&self) {}
 }
 
 /// What every medium offers on top of its own methods.

@@ -48,16 +48,6 @@ fn a_view_and_an_opener_exclude_each_other() {
 }
 
 #[test]
-fn a_copy_without_a_lock_file_gets_none_and_openers_are_noticed() {
-    let dir = made();
-    std::fs::remove_file(dir.path().join(LOCK_FILE)).expect("remove");
-    let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
-    assert!(!dir.path().join(LOCK_FILE).exists() && !view.was_disturbed());
-    let _medium = FileMedium::open(dir.path(), FileOptions::default()).expect("open");
-    assert!(view.was_disturbed());
-}
-
-#[test]
 fn files_of_any_length_can_be_viewed() {
     let dir = made();
     for len in [0, 1, 4095, 4096, 4097, CHUNK_BYTES - 1, CHUNK_BYTES + 9] {

@@ -78,10 +78,11 @@ impl NvmMedium {
         options: DirectoryOptions,
     ) -> Result<Arc<Self>, MediumError> {
         config.check()?;
+        let dram = calibrate::dram()?;
         let directory = Directory::open(path.as_ref(), options.create)?;
         let mut contents = Contents::in_directory(name(config), directory, options, Protection::ReadWrite)?;
         contents.facts.emulated = true;
-        Ok(Arc::new(Self::over(calibrate::dram()?, config, contents)))
+        Ok(Arc::new(Self::over(dram, config, contents)))
     }
 
     fn over(dram: Bandwidth, config: NvmConfig, mut contents: Contents) -> Self {
@@ -212,7 +213,8 @@ impl Medium for NvmMedium {
         self.contents.failure.check()?;
         store_fence();
         self.count(Count::WriteWait, self.device.model.drain());
-        self.contents.file().map_or(Ok(()), |file| self.contents.sync_file(file, false))
+        self.contents.file().map_or(Ok(()), |file| self.contents.sync_file(file, false))?;
+        self.contents.check_place()
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
@@ -225,6 +227,10 @@ impl Medium for NvmMedium {
 
     fn status(&self) -> MediumStatus {
         self.contents.status()
+    }
+
+    fn withdraw(&self) {
+        self.contents.withdraw();
     }
 }
 

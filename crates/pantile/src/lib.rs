@@ -136,7 +136,7 @@
 //!
 //! [`Database`], [`Table`] and [`Index`] are handles: cloning them is cheap, and any number of threads can use them. A
 //! [`Transaction`] can move to another thread, but one thread uses it at a time. One process at a time opens a
-//! database, once; a second opening fails with [`Error::AlreadyOpen`].
+//! database, once; a second opening fails with [`Error::AlreadyOpen`]. A process that forks must not use it in the child.
 //!
 //! ```
 //! # use pantile::*;

@@ -63,7 +63,7 @@ pub fn retry_locked(open: impl Fn() -> Result<Database>) -> Result<Database> {
     let patience = Patience::new();
     loop {
         match open() {
-            Err(Error::AlreadyOpen(path)) => {
+            Err(Error::AlreadyOpen { path, .. }) => {
                 patience.check(|| format!("{} stays locked", path.display()));
                 thread::sleep(Duration::from_millis(1));
             }

@@ -206,11 +206,12 @@ impl Options {
     /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
     /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
     /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is
-    /// stored is untouched then.
+    /// stored is untouched then, and what was made for a new database is removed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
         let core = opening::open(path.as_ref(), self)?;
-        Ok(Database { background: Background::start(&core)?.map(Arc::new), core })
+        let background = Background::start(&core).inspect_err(|_| core.store.medium().withdraw())?;
+        Ok(Database { background: background.map(Arc::new), core })
     }
 }
 

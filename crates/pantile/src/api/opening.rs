@@ -21,11 +21,15 @@ use crate::types::options::{MediumKind, Options};
 
 /// Opens the medium, recovers what is on it, and opens the database.
 pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
-    let began = Instant::now();
     let medium = match &options.on_medium {
         Some(medium) => Arc::clone(medium),
         None => open_medium(path, &options)?,
     };
+    open_on(Arc::clone(&medium), path, options).inspect_err(|_| medium.withdraw())
+}
+
+fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Arc<Core>> {
+    let began = Instant::now();
     let streams = options.streams.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let reclaimer = options.collector.build(options.gc, streams);
     let store_options = StoreOptions {

@@ -8,4 +8,5 @@ mod collector_threads;
 mod disk;
 mod media;
 mod memory;
+mod moved;
 mod open_once;

@@ -47,7 +47,7 @@ fn open_once(kind: &str, path: &Path) -> Result<Database> {
         _ if dax_directory().is_some() => options.medium(MediumKind::Dax),
         _ => match DaxMedium::open_without_persistence(path, DaxOptions::default()) {
             Ok(medium) => options.on_medium(medium),
-            Err(MediumError::Locked { path }) => return Err(Error::AlreadyOpen(path)),
+            Err(MediumError::Locked { path, process }) => return Err(Error::AlreadyOpen { path, process }),
             Err(error) => panic!("{error}"),
         },
     }

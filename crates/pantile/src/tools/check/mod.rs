@@ -72,9 +72,6 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
         let medium = Arc::clone(&view) as Arc<dyn pantile_media::Medium>;
         check_recovered(medium, &found, options, &findings, &mut done)?;
     }
-    if view.was_disturbed() {
-        return Err(Error::AlreadyOpen(path.to_owned()));
-    }
     [done.damaged, done.notices] = findings.counted();
     done.findings = findings.into_list(&names);
     done.seconds = began.elapsed().as_secs_f64();

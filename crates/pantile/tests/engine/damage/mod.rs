@@ -57,7 +57,6 @@ impl<'s> Bench<'s> {
     fn new(subject: &'s Subject) -> Self {
         let dir = ScratchDir::new();
         let path = dir.path().join("pantile.data");
-        fs::write(dir.path().join("LOCK"), b"").expect("write");
         fs::write(&path, &subject.data).expect("write");
         let data = OpenOptions::new().write(true).open(&path).expect("open");
         Self { subject, dir, data }
