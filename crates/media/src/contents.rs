@@ -127,7 +127,10 @@ impl Contents {
     ///
     /// # Errors
     /// Those of the method.
-    pub fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    ///
+    /// # Safety
+    /// That of the method.
+    pub unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.failure.check()?;
         self.map.check_chunks(offset, len)?;
         match self.file() {
@@ -143,7 +146,10 @@ impl Contents {
     ///
     /// # Errors
     /// Those of the method.
-    pub fn restore(
+    ///
+    /// # Safety
+    /// That of the method.
+    pub unsafe fn restore(
         &self,
         offset: u64,
         len: u64,

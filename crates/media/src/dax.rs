@@ -199,7 +199,8 @@ fn permit(file: &DataFile, protection: Protection) -> Result<LineFlush, MediumEr
     Ok(line_flush)
 }
 
-impl Medium for DaxMedium {
+// SAFETY: as for `FileMedium`.
+unsafe impl Medium for DaxMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -216,7 +217,7 @@ impl Medium for DaxMedium {
         self.promise(len.saturating_sub(1), len.min(1))
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
         self.promise(offset, len).map_err(|error| {
@@ -251,14 +252,16 @@ impl Medium for DaxMedium {
         self.contents.check_place()
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.map.check_chunks(offset, len)?;
         self.note_promised(offset, len, false);
-        self.contents.discard(offset, len)
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || self.prefill.refill(offset, len))?;
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || self.prefill.refill(offset, len))? };
         self.note_promised(offset, len, true);
         Ok(())
     }

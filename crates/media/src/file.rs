@@ -165,7 +165,10 @@ fn pages(offset: u64, len: u64) -> u64 {
     }
 }
 
-impl Medium for FileMedium {
+// SAFETY: the mapping lasts as long as `contents` and never shrinks. Its file is
+// written by `write`, `discard` and `restore`, beyond `len` by the prefiller,
+// and by nobody who does not go around the lock of the database.
+unsafe impl Medium for FileMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -180,7 +183,7 @@ impl Medium for FileMedium {
         self.contents.map.grow(len, |from, to| self.attach(from, to))
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
         self.file.file().write_all_at(bytes, offset).map_err(|error| {
@@ -214,13 +217,15 @@ impl Medium for FileMedium {
         self.sync.is_done(point.number())
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.discard(offset, len)
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
-        self.contents.restore(offset, len, prepare)
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, prepare) }
     }
 
     fn status(&self) -> MediumStatus {

@@ -34,6 +34,8 @@ mod place;
 mod prefill;
 mod shard;
 mod stats;
+#[cfg(any(test, feature = "unshared"))]
+pub mod unshared;
 mod view;
 
 pub use data_file::DataFile;
@@ -43,7 +45,7 @@ pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::{Facts, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
+pub use medium::{Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
 pub use stats::MediumStats;
 pub use view::ViewMedium;
 

@@ -153,7 +153,10 @@ impl Drop for ViewMedium {
     }
 }
 
-impl Medium for ViewMedium {
+// SAFETY: the mapping lasts as long as `contents` and never shrinks. Only
+// `write`, `discard` and `restore` store to it, and the lock keeps openers
+// from changing the file.
+unsafe impl Medium for ViewMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -166,7 +169,7 @@ impl Medium for ViewMedium {
         self.contents.grow(len)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.contents.map.check(offset, bytes.len() as u64)?;
         // SAFETY: the range is attached and writable, and the caller of
         // `write` promises that no other thread uses these bytes meanwhile.
@@ -184,15 +187,16 @@ impl Medium for ViewMedium {
         Ok(())
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.map.check_chunks(offset, len)?;
         // SAFETY: as for `write`. Giving the pages back would bring the file's.
         unsafe { ptr::write_bytes(self.contents.map.at(offset).cast::<u8>(), 0, len as usize) };
         Ok(())
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || Ok(()))
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || Ok(())) }
     }
 
     fn status(&self) -> MediumStatus {

@@ -156,7 +156,9 @@ impl MediumFactory for NvmConfig {
     }
 }
 
-impl Medium for NvmMedium {
+// SAFETY: as for the media of `pantile-media` over the same parts: only `write`,
+// `discard` and `restore` store to the mapping, which `contents` keeps.
+unsafe impl Medium for NvmMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -171,7 +173,7 @@ impl Medium for NvmMedium {
         self.ahead.grow(len)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
         // SAFETY: the range was checked, and the caller of `write` promises
@@ -217,12 +219,14 @@ impl Medium for NvmMedium {
         self.contents.check_place()
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.discard(offset, len)
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || Ok(()))
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || Ok(())) }
     }
 
     fn status(&self) -> MediumStatus {

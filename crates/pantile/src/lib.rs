@@ -252,7 +252,7 @@ pub mod stats {
 /// The medium beneath a database, and media of other crates.
 ///
 /// An application needs none of this. A crate that offers a medium implements
-/// [`MediumFactory`](media::MediumFactory) and [`Medium`] with the crate `pantile-media`, which has
+/// [`MediumFactory`](media::MediumFactory) and the unsafe trait [`Medium`] with the crate `pantile-media`, which has
 /// the parts that media are made of. [`Options::custom_medium`] takes the factory.
 ///
 /// ```
@@ -274,15 +274,15 @@ pub mod stats {
 /// }
 ///
 /// let db = Options::new().custom_medium(SmallMemory).open("unused")?;
-/// assert_eq!(db.medium().facts().limit, 100 << 20);
+/// assert_eq!(db.medium().limit, 100 << 20);
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub mod media {
-    pub use pantile_media::{Medium, MediumExt, MediumFactory};
+    pub use pantile_media::{Facts, Medium, MediumExt, MediumFactory};
 }
 
-/// For tests and measurements: time that a program controls, and where
-/// timestamps come from.
+/// For tests and measurements: time that a program controls, where timestamps
+/// come from, and the medium beneath a database.
 ///
 /// ```
 /// use std::time::Duration;
@@ -298,4 +298,6 @@ pub mod media {
 /// ```
 pub mod lab {
     pub use pantile_cc::{ClockSource, SimulatedTime};
+
+    pub use crate::api::database::medium_of;
 }

@@ -20,6 +20,7 @@ mod format;
 mod free_slot;
 mod geometry;
 mod kept_tiles;
+mod own;
 mod scan;
 mod slots;
 mod space;

@@ -20,6 +20,7 @@ use crate::format::{
 };
 use crate::free_slot::SlotReuse;
 use crate::kept_tiles::KeptTiles;
+use crate::own::Own;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
 use crate::tile::Link;
@@ -43,7 +44,7 @@ pub struct StoreOptions {
 /// Contents in blocks on a medium.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) medium: Own,
     /// Start of the mapping, as a number so that the store can be shared
     /// between threads.
     base: usize,
@@ -83,14 +84,16 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
-    /// with the medium untouched; [`StoreError::Medium`].
+    /// with the medium untouched; [`StoreError::Medium`], with
+    /// [`MediumError::Locked`] if another store uses the medium.
     pub fn open(medium: Arc<dyn Medium>, options: StoreOptions, identity: u64) -> Result<Self, StoreError> {
+        let medium = Own::claim(medium)?;
         medium.check_readable(0, CHUNK_BYTES.min(medium.len()))?;
         if is_blank(&*medium) {
             medium.grow(CHUNK_BYTES)?;
             let superblock = Superblock { version: FORMAT_VERSION, identity };
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
-            write_state(&*medium, &state, identity)?;
+            write_state(&medium, &state, identity)?;
             medium.sync_all()?;
             medium.write_flushed(0, &superblock.encode())?;
             medium.fence()?;
@@ -133,7 +136,7 @@ impl Store {
 
     /// The medium.
     pub fn medium(&self) -> &Arc<dyn Medium> {
-        &self.medium
+        self.medium.shared()
     }
 
     /// The content at an address that came from an anchor or a link.
@@ -420,7 +423,7 @@ impl Store {
             return Ok(());
         }
         self.medium.sync_all()?;
-        write_state(&*self.medium, &next, self.identity)?;
+        write_state(&self.medium, &next, self.identity)?;
         self.medium.sync_all()?;
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
@@ -511,7 +514,7 @@ fn newest_state(medium: &dyn Medium, seed: u64) -> Result<StateRecord, StoreErro
         })
 }
 
-fn write_state(medium: &dyn Medium, state: &StateRecord, seed: u64) -> Result<(), MediumError> {
+fn write_state(medium: &Own, state: &StateRecord, seed: u64) -> Result<(), MediumError> {
     let bytes = state.encode(seed);
     let place = STATE_RECORDS[(state.sequence % 2) as usize];
     for at in [place, place + STATE_COPY_BYTES] {

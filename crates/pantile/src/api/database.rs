@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_cc::ClockSource;
-use pantile_media::Medium;
+use pantile_media::{Facts, Medium};
 
 use crate::api::opening;
 use crate::engine::background::Background;
@@ -169,9 +169,16 @@ impl Database {
         self.core.tables.names()
     }
 
-    /// The medium. A database in DRAM can be opened on it again.
-    pub fn medium(&self) -> Arc<dyn Medium> {
-        Arc::clone(self.core.store.medium())
+    /// What stays the same about the medium while the database is open.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// assert_eq!(db.medium().name, "dram");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn medium(&self) -> &Facts {
+        self.core.store.medium().facts()
     }
 
     /// What opening the database took.
@@ -198,6 +205,20 @@ impl Database {
     }
 }
 
+/// The medium itself, to open a database in DRAM on it again after this one has
+/// gone, or to look at what a process that is killed now would leave. While
+/// the database is open, nothing but the database may write to it; see
+/// [`Medium`]. Safe code cannot:
+///
+/// ```compile_fail,E0133
+/// # use pantile::*;
+/// let db = Options::new().medium(MediumKind::Dram).open("unused").unwrap();
+/// lab::medium_of(&db).write(0, b"x");
+/// ```
+pub fn medium_of(db: &Database) -> Arc<dyn Medium> {
+    Arc::clone(db.core.store.medium())
+}
+
 impl Options {
     /// Opens the database in the directory `path`, or creates it. Media in
     /// DRAM ignore the path.
@@ -209,8 +230,7 @@ impl Options {
     /// stored is untouched then, and what was made for a new database is removed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
-        let core = opening::open(path.as_ref(), self)?;
-        let background = Background::start(&core).inspect_err(|_| core.store.medium().withdraw())?;
+        let (core, background) = opening::open(path.as_ref(), self)?;
         Ok(Database { background: background.map(Arc::new), core })
     }
 }

@@ -5,6 +5,7 @@
 //! program, so every test here opens its databases with `open_soon`.
 
 mod collector_threads;
+mod creation;
 mod disk;
 mod media;
 mod memory;
