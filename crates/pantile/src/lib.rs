@@ -216,7 +216,7 @@ pub use media::{Medium, MediumExt};
 #[doc(no_inline)]
 pub use stats::Stats;
 #[doc(no_inline)]
-pub use tools::{CheckOptions, check, inspect};
+pub use tools::{CheckOptions, check, inspect, salvage};
 
 /// What a database counts and measures.
 ///

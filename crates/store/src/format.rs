@@ -31,9 +31,13 @@ pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
 
 const SUPERBLOCK_BYTES: usize = 64;
 
+/// Where the copy of the superblock lies, which is read if the first is
+/// damaged.
+pub(crate) const SUPERBLOCK_COPY: u64 = CHUNK_BYTES - 4096;
+
 const _: () = assert!(SUPERBLOCK_BYTES as u64 <= STATE_RECORDS[0]);
 const _: () = assert!(STATE_RECORDS[0] + STATE_RECORD_BYTES <= STATE_RECORDS[1]);
-const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= CHUNK_BYTES);
+const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= SUPERBLOCK_COPY);
 const _: () = assert!(BLOCK_HEADER_BYTES == pantile_base::limits::BLOCK_SLOTS / 8 + 16);
 
 /// A seeded hash of `bytes`, as stored in the formats.

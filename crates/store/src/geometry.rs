@@ -3,7 +3,7 @@
 use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES};
 
 use crate::content::HEADER_BYTES;
-use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, MAX_BLOCKS_PER_CHUNK};
+use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, MAX_BLOCKS_PER_CHUNK};
 
 /// Bytes from one slot to the next for contents of `len` bytes, content header
 /// included.
@@ -23,6 +23,13 @@ pub(crate) struct Geometry {
     pub slots: u32,
     pub block_bytes: u32,
     pub blocks: u32,
+}
+
+impl From<ChunkHeader> for Geometry {
+    fn from(header: ChunkHeader) -> Self {
+        let ChunkHeader { stride, slots, block_bytes, blocks } = header;
+        Self { stride, slots, block_bytes, blocks }
+    }
 }
 
 impl Geometry {

@@ -21,6 +21,7 @@ mod free_slot;
 mod geometry;
 mod kept_tiles;
 mod own;
+mod salvage;
 mod scan;
 mod slots;
 mod space;

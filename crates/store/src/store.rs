@@ -16,7 +16,7 @@ use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, FORMAT_VERSION, STATE_COPY_BYTES, STATE_RECORD_BYTES,
-    STATE_RECORDS, Superblock, Unreadable,
+    STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
 use crate::kept_tiles::KeptTiles;
@@ -51,6 +51,8 @@ pub struct Store {
     /// The delay that readers are charged, on media that charge for reads.
     read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
+    /// It was opened to read what is whole.
+    pub(crate) is_damaged: bool,
     pub(crate) options: StoreOptions,
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
@@ -94,6 +96,7 @@ impl Store {
             let superblock = Superblock { version: FORMAT_VERSION, identity };
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
             write_state(&medium, &state, identity)?;
+            medium.write_flushed(SUPERBLOCK_COPY, &superblock.encode())?;
             medium.sync_all()?;
             medium.write_flushed(0, &superblock.encode())?;
             medium.fence()?;
@@ -109,14 +112,20 @@ impl Store {
                     .into(),
             });
         }
+        Ok(Self::over(medium, options, superblock.identity, state))
+    }
+
+    /// A store that has not been scanned.
+    pub(crate) fn over(medium: Own, options: StoreOptions, identity: u64, state: StateRecord) -> Self {
         // A collector that reuses slots makes its copies in every commit.
         let survivor_streams =
             if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
-        Ok(Self {
+        Self {
             base: medium.base() as usize,
             read_cost: medium.facts().read_cost.clone(),
             medium,
-            identity: superblock.identity,
+            identity,
+            is_damaged: false,
             chunks: Segments::default(),
             allocator: Mutex::default(),
             streams: (0..options.streams.max(1)).map(|_| Mutex::default()).collect(),
@@ -131,7 +140,7 @@ impl Store {
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
             options,
-        })
+        }
     }
 
     /// The medium.
@@ -489,10 +498,11 @@ pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
 fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
     let records_end = STATE_RECORDS[1] + STATE_RECORD_BYTES;
     let zero = |from: u64, to: u64| mapped(medium, from, (to - from) as usize).iter().all(|&b| b == 0);
-    zero(64, STATE_RECORDS[0]) && zero(records_end, medium.len())
+    let copy_end = SUPERBLOCK_COPY + 64;
+    zero(64, STATE_RECORDS[0]) && zero(records_end, SUPERBLOCK_COPY) && zero(copy_end, medium.len())
 }
 
-fn unreadable(reason: Unreadable) -> StoreError {
+pub(crate) fn unreadable(reason: Unreadable) -> StoreError {
     match reason {
         Unreadable::Foreign => StoreError::Foreign(reason.to_string()),
         Unreadable::Version(found) => StoreError::Version(found),
@@ -502,7 +512,7 @@ fn unreadable(reason: Unreadable) -> StoreError {
     }
 }
 
-fn newest_state(medium: &dyn Medium, seed: u64) -> Result<StateRecord, StoreError> {
+pub(crate) fn newest_state(medium: &dyn Medium, seed: u64) -> Result<StateRecord, StoreError> {
     STATE_RECORDS
         .into_iter()
         .flat_map(|at| [at, at + STATE_COPY_BYTES])

@@ -79,6 +79,8 @@ impl Database {
     /// # Errors
     /// As [`Database::begin`].
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
+        let is_damaged = self.core.options.salvage.is_some();
+        let options = if is_damaged { options.read_only(true) } else { options };
         Transaction::begin(Arc::clone(&self.core), options)
     }
 

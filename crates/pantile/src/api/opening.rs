@@ -50,7 +50,11 @@ fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Ope
         reuse: reclaimer.slot_reuse(),
     };
     let in_path = |e| from_store(e, path);
-    let store = Store::open(medium, store_options, identity(&options)).map_err(in_path)?;
+    let store = match &options.salvage {
+        Some(_) => Store::open_damaged(medium, store_options),
+        None => Store::open(medium, store_options, identity(&options)),
+    };
+    let store = store.map_err(in_path)?;
     let scanned = Scanned::new(store, &options, began).map_err(in_path)?;
     // Timestamps go on above everything on the medium (T5).
     let highest = if is_removed(Control::ClockGoesOn) { 0 } else { scanned.highest().tick() };

@@ -3,6 +3,7 @@
 pub(crate) mod definition;
 pub(crate) mod error;
 pub(crate) mod key;
+pub(crate) mod lost;
 pub(crate) mod options;
 pub(crate) mod row;
 pub(crate) mod row_shape;

@@ -11,6 +11,7 @@ use pantile_media::{Durability, Medium, MediumFactory};
 use pantile_reclaim::{Collector, GcOptions};
 
 use crate::types::error::{Error, Result};
+use crate::types::lost::LostParts;
 
 /// Where a database is stored.
 ///
@@ -120,6 +121,8 @@ pub struct Options {
     pub(crate) preallocate: u64,
     pub(crate) progress: Option<ProgressCall>,
     pub(crate) simulated_time: Option<SimulatedTime>,
+    /// The database is damaged and opened to be read; what is left out goes here.
+    pub(crate) salvage: Option<Arc<LostParts>>,
 }
 
 impl fmt::Debug for Options {

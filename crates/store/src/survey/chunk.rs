@@ -120,7 +120,8 @@ impl Reader<'_> {
             ChunkUse::Damaged(why.to_owned())
         };
         let mut read = SurveyedChunk { number, found: ChunkUse::Free, blocks: Vec::new() };
-        let geometry = match ChunkHeader::decode(page, self.identity ^ offset).map(|h| h.map(geometry)) {
+        let geometry = match ChunkHeader::decode(page, self.identity ^ offset).map(|h| h.map(Geometry::from))
+        {
             Ok(None) => {
                 self.torn(&page[..ENTRY_BYTES], place);
                 return read;
@@ -287,15 +288,6 @@ impl Reader<'_> {
         if block.frozen.is_some() || min_ts >= block.opened_at {
             block.superseded = bytes[..240].iter().map(|b| b.count_ones()).sum();
         }
-    }
-}
-
-fn geometry(header: ChunkHeader) -> Geometry {
-    Geometry {
-        stride: header.stride,
-        slots: header.slots,
-        block_bytes: header.block_bytes,
-        blocks: header.blocks,
     }
 }
 

@@ -73,12 +73,12 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
         check_recovered(medium, &found, options, &findings, &mut done)?;
     }
     [done.damaged, done.notices] = findings.counted();
-    done.findings = findings.into_list(&names);
+    done.findings = findings.list(&names);
     done.seconds = began.elapsed().as_secs_f64();
     Ok(done)
 }
 
-fn recognise(path: &Path, found: &Survey) -> Result<()> {
+pub(super) fn recognise(path: &Path, found: &Survey) -> Result<()> {
     if let Some(found) = found.other_version {
         return Err(Error::FormatVersion { found, supported: pantile_store::FORMAT_VERSION });
     }

@@ -10,6 +10,7 @@ mod forge;
 mod hurt;
 mod layout;
 mod look;
+mod salvage;
 mod subject;
 
 use std::collections::BTreeMap;
