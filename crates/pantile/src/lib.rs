@@ -54,7 +54,7 @@
 //!    scan.
 //! 4. [`Error`] and [`Conflict`] say what went wrong.
 //! 5. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
-//! 6. [`tools`] checks the files of a closed database, [`stats`] has what a running one counts, [`media`] is for media
+//! 6. [`tools`] checks the files of a closed database and reads damaged ones, [`stats`] has what a running one counts, [`media`] is for media
 //!    of other crates, and [`lab`] is for tests and measurements.
 //!
 //! # Durability
@@ -247,6 +247,7 @@ pub mod stats {
     pub use pantile_reclaim::CollectorStats;
 
     pub use crate::types::stats::{Chains, Recovery, Stats, TableSpace};
+    pub use crate::types::verified::{DamagedRow, Verified};
 }
 
 /// The medium beneath a database, and media of other crates.

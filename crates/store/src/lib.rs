@@ -31,6 +31,7 @@ mod stream;
 mod superseded_bits;
 mod survey;
 mod tile;
+mod verify;
 
 pub use append::Appended;
 pub use block::{BlockRef, BlockState};

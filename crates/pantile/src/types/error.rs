@@ -387,7 +387,7 @@ impl fmt::Display for Error {
             Error::Damaged { place, detail } => {
                 write!(
                     f,
-                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or inspect the database"
+                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or copy what is whole into a new database (`pantile salvage DIR --into DIR2`, or pantile::salvage)"
                 )
             }
             Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),

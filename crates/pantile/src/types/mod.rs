@@ -10,3 +10,4 @@ pub(crate) mod row_shape;
 pub(crate) mod schema;
 pub(crate) mod stats;
 pub(crate) mod value;
+pub(crate) mod verified;

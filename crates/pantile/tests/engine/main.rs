@@ -22,3 +22,4 @@ mod model;
 mod reopen;
 mod slow_medium;
 mod support;
+mod verify;
