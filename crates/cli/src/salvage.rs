@@ -71,7 +71,7 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
 }
 
 fn copy(found: pantile::tools::Salvaged, new: Database, quiet: bool) -> Result<SalvageReport, Failure> {
-    let report = found.copy_into(&new, &*progress::of_copy(quiet))?;
+    let report = found.copy_into(&new, &progress::of_copy(quiet))?;
     new.close()?;
     Ok(report)
 }

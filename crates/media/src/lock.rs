@@ -18,12 +18,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 
-/// Who may have the database open beside the holder of a lock.
+/// What a lock allows beside its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// Nobody.
+    /// No other opener.
     Alone,
-    /// Others that only read.
+    /// Openers that only read.
     WithReaders,
 }
 

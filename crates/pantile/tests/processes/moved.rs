@@ -44,7 +44,9 @@ fn commits_fail(db: &Database, t: &Table, what: &str) {
 }
 
 /// What is done to the directory of an open database, and what is said then.
-const CHANGES: [(&str, fn(&Path), &str); 4] = [
+type Change = (&'static str, fn(&Path), &'static str);
+
+const CHANGES: [Change; 4] = [
     ("removed", |place| fs::remove_dir_all(place).expect("remove"), "was removed while"),
     ("unlinked", |place| fs::remove_file(place.join("pantile.data")).expect("remove"), "was removed while"),
     ("renamed", |place| fs::rename(place, place.with_extension("old")).expect("rename"), "was renamed"),
