@@ -229,7 +229,7 @@ impl<W: Workload> Experiment<'_, W> {
     /// Checks the data, opens the database again and checks once more.
     fn verify(&self, db: Database, data: W::Data, record: &mut Record) -> Result<()> {
         let after_run = self.workload.check(&db, &data, self.context)?;
-        let (tuples, medium) = (db.stats().tuples, db.medium());
+        let (tuples, medium) = (db.stats().tuples, pantile::lab::medium_of(&db));
         drop(data);
         db.close()?;
         let options = self.settings.options(self.variant);

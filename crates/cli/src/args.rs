@@ -44,6 +44,13 @@ pub enum Verb {
     /// map of the blocks. Recovers nothing and writes nothing.
     #[command(after_help = crate::inspect::EXAMPLES)]
     Inspect(crate::inspect::InspectArgs),
+    /// Copy every whole row of a damaged database into a new one.
+    ///
+    /// Copies all tables with their indexes, and lists what is lost. Believes no content whose
+    /// checksum does not fit. A row whose newest version is damaged may be copied in an older
+    /// state. Never writes to the damaged database.
+    #[command(after_help = crate::salvage::EXAMPLES)]
+    Salvage(crate::salvage::SalvageArgs),
     /// Run a workload and measure it.
     #[command(
         subcommand,

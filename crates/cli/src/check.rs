@@ -74,7 +74,10 @@ fn text(report: &CheckReport) -> String {
     let verdict = match (report.damaged, report.notices) {
         (0, 0) => "sound".to_owned(),
         (0, notices) => format!("sound, with {notices} to note"),
-        (damaged, _) => format!("DAMAGED in {damaged} places"),
+        (damaged, _) => {
+            text += &format!("what to do: {}\n", CheckReport::ADVICE);
+            format!("DAMAGED in {damaged} places")
+        }
     };
     text + &format!("{verdict}; {:.1} s\n", report.seconds)
 }

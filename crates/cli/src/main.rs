@@ -12,6 +12,7 @@ mod live;
 mod output;
 mod paper;
 mod progress;
+mod salvage;
 mod simulate;
 mod table;
 mod values;
@@ -52,6 +53,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Check(args) => check::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
+        Verb::Salvage(args) => salvage::run(&args),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),

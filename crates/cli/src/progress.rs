@@ -119,6 +119,17 @@ pub fn of_check(options: CheckOptions, quiet: bool) -> CheckOptions {
     })
 }
 
+/// What shows how many rows of a table have been copied.
+pub fn of_copy(quiet: bool) -> impl Fn(&str, u64) {
+    let bar = if quiet { None } else { bar("{msg}: {pos} rows copied, {elapsed}", None) };
+    move |table, rows| {
+        if let Some(bar) = &bar {
+            bar.set_message(table.to_owned());
+            bar.set_position(rows);
+        }
+    }
+}
+
 fn step_name(step: CheckStep) -> &'static str {
     match step {
         CheckStep::Read => "reading",

@@ -76,7 +76,7 @@ fn open_soon(options: &Options, dir: &Path) -> pantile::Result<Database> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
         match options.clone().open(dir) {
-            Err(Error::AlreadyOpen(_)) if Instant::now() < deadline => {
+            Err(Error::AlreadyOpen { .. }) if Instant::now() < deadline => {
                 thread::sleep(Duration::from_millis(1));
             }
             outcome => return outcome,

@@ -24,7 +24,7 @@ pub struct Contents {
     pub failure: Arc<Failure>,
     /// What has been done so far.
     pub counters: Counters,
-    _directory: Option<Directory>,
+    directory: Option<Directory>,
 }
 
 impl Contents {
@@ -46,21 +46,20 @@ impl Contents {
         options: DirectoryOptions,
         protection: Protection,
     ) -> Result<Self, MediumError> {
-        let map = map_opened(&directory, options, protection)?;
-        Ok(Self::over(name, map, Some(directory)))
+        match map_opened(&directory, options, protection) {
+            Ok(map) => Ok(Self::over(name, map, Some(directory))),
+            Err(error) => {
+                directory.withdraw();
+                Err(error)
+            }
+        }
     }
 
     fn over(name: impl Into<String>, map: Map, directory: Option<Directory>) -> Self {
         let file = directory.as_ref().map(|directory| Arc::clone(directory.data()));
         let facts =
             Facts { survives_exit: file.is_some(), file, ..Facts::new(name, map.base(), map.limit()) };
-        Self {
-            facts,
-            map: Arc::new(map),
-            failure: Arc::default(),
-            counters: Counters::new(),
-            _directory: directory,
-        }
+        Self { facts, map: Arc::new(map), failure: Arc::default(), counters: Counters::new(), directory }
     }
 
     /// The data file, if there is one.
@@ -96,6 +95,23 @@ impl Contents {
         self.counters.add(Count::BytesWritten, bytes.len() as u64);
     }
 
+    /// Fails, and closes the latch, if the data file is no longer where it was
+    /// opened.
+    ///
+    /// # Errors
+    /// [`MediumError::Failed`].
+    pub fn check_place(&self) -> Result<(), MediumError> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        directory.place().check().map_err(|moved| self.failure.latch(moved.to_string()))
+    }
+
+    /// [`Medium::withdraw`](crate::Medium::withdraw).
+    pub fn withdraw(&self) {
+        if let Some(directory) = &self.directory {
+            directory.withdraw();
+        }
+    }
+
     /// Syncs the file's contents; `also_records` syncs its length and what it
     /// takes on the device, too. A failure closes the latch.
     ///
@@ -111,7 +127,10 @@ impl Contents {
     ///
     /// # Errors
     /// Those of the method.
-    pub fn shrink(&self, len: u64, forget: impl FnOnce(u64)) -> Result<(), MediumError> {
+    ///
+    /// # Safety
+    /// No thread uses the bytes beyond.
+    pub unsafe fn shrink(&self, len: u64, forget: impl FnOnce(u64)) -> Result<(), MediumError> {
         self.failure.check()?;
         self.map.shrink(len, |left| {
             forget(left);
@@ -123,7 +142,10 @@ impl Contents {
     ///
     /// # Errors
     /// Those of the method.
-    pub fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    ///
+    /// # Safety
+    /// That of the method.
+    pub unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.failure.check()?;
         self.map.check_aligned(offset, len)?;
         match self.file() {
@@ -139,7 +161,10 @@ impl Contents {
     ///
     /// # Errors
     /// Those of the method.
-    pub fn restore(
+    ///
+    /// # Safety
+    /// That of the method.
+    pub unsafe fn restore(
         &self,
         offset: u64,
         len: u64,

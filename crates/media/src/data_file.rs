@@ -29,13 +29,10 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Opens the file, which is made if it is not there.
-    pub(crate) fn open(path: PathBuf) -> Result<Arc<Self>, MediumError> {
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        match opened {
-            Ok(file) => Ok(Arc::new(Self { path, file })),
-            Err(error) => Err(MediumError::at("open", path, error)),
-        }
+    /// Opens the file, or makes it if it is to be new.
+    pub(crate) fn open(path: &Path, is_new: bool) -> io::Result<Arc<Self>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(is_new).open(path)?;
+        Ok(Arc::new(Self { path: path.into(), file }))
     }
 
     /// The path it was opened at.
@@ -43,8 +40,8 @@ impl DataFile {
         &self.path
     }
 
-    /// The file itself.
-    pub fn file(&self) -> &File {
+    /// The file itself. Only this crate has it: what is mapped changes with it.
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
@@ -53,7 +50,7 @@ impl DataFile {
     ///
     /// # Errors
     /// [`MediumError::Full`] or [`MediumError::Io`]; the file is as before.
-    pub fn allocate(&self, from: u64, to: u64) -> Result<(), MediumError> {
+    pub(crate) fn allocate(&self, from: u64, to: u64) -> Result<(), MediumError> {
         let grown = self.lengthen(from, to).and_then(|()| self.promise(from, to - from));
         grown.map_err(|error| {
             // What stays is whole chunks that read as zero.

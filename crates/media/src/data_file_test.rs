@@ -5,7 +5,7 @@ fn made(bytes: &[u8]) -> (tempfile::TempDir, Arc<DataFile>) {
     let place = tempfile::tempdir().expect("directory");
     let path = place.path().join("data");
     fs::write(&path, bytes).expect("write");
-    let file = DataFile::open(path).expect("open");
+    let file = DataFile::open(&path, false).expect("open");
     (place, file)
 }
 

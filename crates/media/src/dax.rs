@@ -108,7 +108,12 @@ impl DaxMedium {
 
     fn open_as(path: &Path, options: DaxOptions, protection: Protection) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path, options.create)?;
-        let line_flush = match permit(directory.data(), protection) {
+        let permitted = permit(directory.data(), protection).and_then(|line_flush| {
+            let file = directory.data();
+            file.file().sync_all().map_err(|error| MediumError::at("sync", file.path(), error))?;
+            Ok(line_flush)
+        });
+        let line_flush = match permitted {
             Ok(line_flush) => line_flush,
             Err(error) => {
                 directory.withdraw();
@@ -116,7 +121,6 @@ impl DaxMedium {
             }
         };
         let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
-        file.file().sync_all().map_err(|error| MediumError::at("sync", file.path(), error))?;
         let DaxOptions { map, create, persistent_caches, explain_bus_errors } = options;
         let options = DirectoryOptions { map, create, explain_bus_errors };
         let mut contents = Contents::in_directory("dax", directory, options, protection)?;
@@ -194,7 +198,8 @@ fn permit(file: &DataFile, protection: Protection) -> Result<LineFlush, MediumEr
     Ok(line_flush)
 }
 
-impl Medium for DaxMedium {
+// SAFETY: as for `FileMedium`.
+unsafe impl Medium for DaxMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -211,7 +216,7 @@ impl Medium for DaxMedium {
         self.promise(len.saturating_sub(1), len.min(1))
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
         self.promise(offset, len).map_err(|error| {
@@ -242,31 +247,40 @@ impl Medium for DaxMedium {
     fn sync_all(&self) -> Result<(), MediumError> {
         self.contents.failure.check()?;
         store_fence();
-        self.contents.sync_file(&self.file, true)
+        self.contents.sync_file(&self.file, true)?;
+        self.contents.check_place()
     }
 
-    fn shrink(&self, len: u64) -> Result<(), MediumError> {
+    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
         let before = self.contents.map.len();
-        self.contents.shrink(len, |left| {
+        let forget = |left| {
             self.note_promised(left, before - left, false);
             self.prefill.shrink(left);
-        })
+        };
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.shrink(len, forget) }
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.map.check_aligned(offset, len)?;
         self.note_promised(offset, len, false);
-        self.contents.discard(offset, len)
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || self.prefill.refill(offset, len))?;
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || self.prefill.refill(offset, len))? };
         self.note_promised(offset, len, true);
         Ok(())
     }
 
     fn status(&self) -> MediumStatus {
         self.contents.status()
+    }
+
+    fn withdraw(&self) {
+        self.contents.withdraw();
     }
 }
 

@@ -1,5 +1,6 @@
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use super::*;
+use crate::unshared::Unshared;
 use crate::{DATA_FILE, FileMedium, FileOptions, MediumExt};
 use pantile_testkit::SpaceGauge;
 use std::fs::File;
@@ -10,7 +11,7 @@ fn open(path: &Path) -> Arc<DaxMedium> {
 
 fn content(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
-    medium.read(offset, &mut out).expect("read");
+    medium.get(offset, &mut out).expect("read");
     out
 }
 
@@ -36,7 +37,7 @@ fn file_systems_that_cannot_do_it_are_refused_and_stay_as_they_were() {
         assert!(matches!(error, MediumError::Missing { .. }), "{error}");
         let file = FileMedium::open(place.path(), FileOptions::default()).expect("the way out");
         file.grow(1).expect("grow");
-        file.write(5, b"kept").expect("write");
+        file.put(5, b"kept").expect("write");
         file.sync_all().expect("sync");
         drop(file);
         let before = std::fs::read(place.path().join(DATA_FILE)).expect("read");
@@ -62,10 +63,10 @@ fn every_length_and_alignment_is_stored_exactly_and_its_lines_are_flushed() {
     medium.grow(1).expect("grow");
     for len in [1, 63, 64, 65, 100, 4096 + 13] {
         for shift in [0, 1, 17, 63, 64] {
-            medium.write(0, &[0; 8192]).expect("clear");
+            medium.put(0, &[0; 8192]).expect("clear");
             let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
             let before = medium.stats();
-            medium.write(shift, &bytes).expect("write");
+            medium.put(shift, &bytes).expect("write");
             medium.flush(shift, len as u64);
             medium.fence().expect("fence");
             let delta = medium.stats() - before;
@@ -91,7 +92,7 @@ fn persistent_caches_need_fences_only() {
     let options = DaxOptions { persistent_caches: true, ..DaxOptions::default() };
     let medium = DaxMedium::open_without_persistence(place.path(), options).expect("open");
     medium.grow(1).expect("grow");
-    medium.write(0, &[1; 4096]).expect("write");
+    medium.put(0, &[1; 4096]).expect("write");
     medium.flush(0, 4096);
     medium.fence().expect("fence");
     assert_eq!((medium.stats().flushes, medium.stats().fences), (0, 1));
@@ -103,7 +104,7 @@ fn contents_and_lengths_are_found_again() {
     let medium = open(place.path());
     medium.grow(3 * CHUNK_BYTES).expect("grow");
     assert!(medium.stats().syncs > 0, "the length is durable");
-    medium.write(CHUNK_BYTES - 2, b"across").expect("write");
+    medium.put(CHUNK_BYTES - 2, b"across").expect("write");
     medium.flush(CHUNK_BYTES - 2, 6);
     medium.fence().expect("fence");
     assert!(matches!(
@@ -121,7 +122,7 @@ fn what_one_medium_writes_the_others_read() {
     let place = tempfile::tempdir().expect("directory");
     let write = |medium: &dyn Medium, turn: u64| {
         medium.grow((turn + 1) * CHUNK_BYTES).expect("grow");
-        medium.write(turn * CHUNK_BYTES + 9, &[turn as u8 + 1; 100]).expect("write");
+        medium.put(turn * CHUNK_BYTES + 9, &[turn as u8 + 1; 100]).expect("write");
         medium.flush(turn * CHUNK_BYTES + 9, 100);
         medium.fence().expect("fence");
         for before in 0..=turn {
@@ -150,17 +151,17 @@ fn holes_have_space_behind_them_before_they_are_stored_to() {
     // The last bytes asked for have space, others do not.
     assert_taken(0);
     for chunk in 1..4 {
-        medium.write(chunk * CHUNK_BYTES, &[0; CHUNK_BYTES as usize]).expect("write");
+        medium.put(chunk * CHUNK_BYTES, &[0; CHUNK_BYTES as usize]).expect("write");
     }
-    medium.write(3 * CHUNK_BYTES - 1, b"ab").expect("write");
+    medium.put(3 * CHUNK_BYTES - 1, b"ab").expect("write");
     // What was written to has space.
     assert_taken(3);
-    medium.discard(2 * CHUNK_BYTES, CHUNK_BYTES).expect("discard");
+    medium.give_back(2 * CHUNK_BYTES, CHUNK_BYTES).expect("discard");
     assert_taken(2);
-    medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
+    medium.take_back(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
     assert_taken(3);
     assert_eq!(content(&*medium, 3 * CHUNK_BYTES - 1, 2), b"\0b");
-    medium.write(0, b"").expect("nothing");
+    medium.put(0, b"").expect("nothing");
     assert_taken(3);
 }
 
@@ -169,19 +170,19 @@ fn a_failed_medium_only_reads() {
     let place = tempfile::tempdir().expect("directory");
     let medium = open(place.path());
     medium.grow(1).expect("grow");
-    medium.write(0, b"kept").expect("write");
+    medium.put(0, b"kept").expect("write");
     medium.flush(0, 4);
     let good = medium.sync_point();
     medium.contents.failure.latch("the device is gone");
     let lost = medium.sync_point();
     assert!(medium.is_durable(good) && !medium.is_durable(lost));
     for result in [
-        medium.write(0, b"lost"),
+        medium.put(0, b"lost"),
         medium.fence(),
         medium.sync_all(),
         medium.grow(0),
-        medium.discard(0, GROWTH_BYTES),
-        medium.restore(0, GROWTH_BYTES),
+        medium.give_back(0, GROWTH_BYTES),
+        medium.take_back(0, GROWTH_BYTES),
     ] {
         assert!(matches!(result, Err(MediumError::Failed { .. })), "{result:?}");
     }

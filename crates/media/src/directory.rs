@@ -1,18 +1,17 @@
-//! The directory of a database: its lock and its data file.
+//! The directory of a database, and its data file.
 
 use crate::MediumError;
 use crate::data_file::DataFile;
+use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection};
+use crate::place::{Place, leads_to};
 use pantile_base::limits::GROWTH_BYTES;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file whose lock says that the database is open.
-pub const LOCK_FILE: &str = "LOCK";
-
-/// The file that holds the contents.
+/// The file that holds the contents. Its lock says that the database is open.
 pub const DATA_FILE: &str = "pantile.data";
 
 /// What to do about a database that is not there, or is.
@@ -47,33 +46,54 @@ impl Default for DirectoryOptions {
     }
 }
 
-/// A database directory that this process has locked. Dropping it unlocks it.
+/// A database directory whose data file this process has locked. Dropping it
+/// unlocks it.
 #[derive(Debug)]
 pub struct Directory {
     data: Arc<DataFile>,
     len: u64,
-    is_new: bool,
-    _lock: File,
+    lock: Lock,
+    place: Arc<Place>,
+    made: Made,
 }
 
 impl Directory {
-    /// Locks the directory and opens its data file, which is left as it is.
+    /// Opens the data file and locks it. It is left as it is.
     ///
     /// # Errors
-    /// Those of [`FileMedium::open`](crate::FileMedium::open).
+    /// Those of [`FileMedium::open`](crate::FileMedium::open). What was made
+    /// is removed again.
     pub fn open(path: &Path, create: Create) -> Result<Self, MediumError> {
-        let data_path = path.join(DATA_FILE);
-        prepare(path, &data_path, create)?;
-        let lock = lock(&path.join(LOCK_FILE))?;
-        // Looked at again under the lock: another opener may have been first.
-        let exists = data_exists(&data_path)?;
-        permit(&data_path, exists, create)?;
-        let data = DataFile::open(data_path)?;
-        if !exists {
-            sync_directory(path)?;
+        if path.as_os_str().is_empty() {
+            return Err(MediumError::NoPath);
         }
-        let len = whole_chunks(&data)?;
-        Ok(Self { data, len, is_new: !exists, _lock: lock })
+        let mut made = Made::default();
+        match open_locked(path, create, &mut made) {
+            Ok((data, lock)) => Self::over(path, data, lock, made),
+            Err(error) => {
+                made.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn over(path: &Path, data: Arc<DataFile>, lock: Lock, made: Made) -> Result<Self, MediumError> {
+        let looked_at = whole_chunks(&data).and_then(|len| {
+            let name = fs::canonicalize(path).map_err(|error| MediumError::at("look at", path, error))?;
+            if made.file.is_some() {
+                sync_directory(path)?;
+            }
+            Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
+        });
+        match looked_at {
+            Ok((len, place)) => Ok(Self { data, len, lock, place, made }),
+            Err(error) => {
+                // Before others can lock it.
+                made.remove();
+                lock.release(data.file());
+                Err(error)
+            }
+        }
     }
 
     /// The data file.
@@ -81,17 +101,86 @@ impl Directory {
         &self.data
     }
 
-    /// Removes the data file if this opening has made it.
-    pub(crate) fn withdraw(self) {
-        if self.is_new {
-            // Best effort: an empty data file is as good as none.
-            let _ = fs::remove_file(self.data.path());
+    /// Where the data file is.
+    pub(crate) fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// Removes what this opening has made: nothing if there was a database.
+    pub(crate) fn withdraw(&self) {
+        if self.lock.is_ours() && leads_to(self.data.path(), self.data.file()).unwrap_or(false) {
+            self.made.remove();
         }
     }
 
     /// Bytes in the data file when it was opened, a multiple of the chunk size.
     pub(crate) fn opened_len(&self) -> u64 {
         self.len
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        self.lock.release(self.data.file());
+    }
+}
+
+/// Times that a data file may be removed or replaced while it is opened.
+const REPLACED_TRIES: u32 = 100;
+
+fn open_locked(path: &Path, create: Create, made: &mut Made) -> Result<(Arc<DataFile>, Lock), MediumError> {
+    let data_path = path.join(DATA_FILE);
+    prepare(path, &data_path, create, made)?;
+    for _ in 0..REPLACED_TRIES {
+        made.file = None;
+        let Some(data) = open_data(&data_path, create)? else { continue };
+        // If another opener has locked what this one has made, it is theirs.
+        let lock = Lock::take(data.0.file(), path, Sharing::Alone)?;
+        // An opener that failed may have removed it before it was locked.
+        match leads_to(&data_path, data.0.file()) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(MediumError::at("look at", data_path, error)),
+        }
+        made.file = data.1.then_some(data_path);
+        return Ok((data.0, lock));
+    }
+    Err(MediumError::at("open", data_path, io::Error::other("other processes keep removing it")))
+}
+
+/// Opens the data file, or makes it where that is asked for, and returns
+/// whether it is new. None if another opener has made or removed it meanwhile.
+fn open_data(data_path: &Path, create: Create) -> Result<Option<(Arc<DataFile>, bool)>, MediumError> {
+    let exists = data_exists(data_path)?;
+    permit(data_path, exists, create)?;
+    match DataFile::open(data_path, !exists) {
+        Ok(data) => Ok(Some((data, !exists))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {
+            Ok(None)
+        }
+        Err(error) => Err(MediumError::at("open", data_path, error)),
+    }
+}
+
+/// What an opening has made.
+#[derive(Debug, Default)]
+struct Made {
+    /// The outermost first.
+    directories: Vec<PathBuf>,
+    file: Option<PathBuf>,
+}
+
+impl Made {
+    /// Removes it. Best effort: an empty data file is as good as none, and a
+    /// directory that is in use stays.
+    fn remove(&self) {
+        if let Some(file) = &self.file {
+            let _ = fs::remove_file(file);
+        }
+        for directory in self.directories.iter().rev() {
+            let _ = fs::remove_dir(directory);
+        }
     }
 }
 
@@ -116,20 +205,33 @@ pub(crate) fn map_opened(
 }
 
 /// Makes the directory if `create` asks for it, and touches nothing otherwise.
-fn prepare(path: &Path, data_path: &Path, create: Create) -> Result<(), MediumError> {
+fn prepare(path: &Path, data_path: &Path, create: Create, made: &mut Made) -> Result<(), MediumError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(MediumError::NotADirectory { path: path.into() }),
         Ok(_) => permit(data_path, data_exists(data_path)?, create),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(MediumError::at("look at", path, error)),
         Err(_) if create == Create::MustExist => Err(MediumError::Missing { path: path.into() }),
-        Err(_) => make_directory(path),
+        Err(_) => make_directory(path, made),
     }
 }
 
-fn make_directory(path: &Path) -> Result<(), MediumError> {
-    fs::create_dir_all(path).map_err(|error| MediumError::at("create", path, error))?;
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    sync_directory(parent.unwrap_or(Path::new(".")))
+/// Makes the directory and those above it that are missing.
+fn make_directory(path: &Path, made: &mut Made) -> Result<(), MediumError> {
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let outcome = match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && parent != Path::new(".") => {
+            make_directory(parent, made)?;
+            fs::create_dir(path)
+        }
+        outcome => outcome,
+    };
+    match outcome {
+        Ok(()) => made.directories.push(path.into()),
+        // Another opener has made it.
+        Err(_) if path.is_dir() => {}
+        Err(error) => return Err(MediumError::at("create", path, error)),
+    }
+    sync_directory(parent)
 }
 
 fn data_exists(data_path: &Path) -> Result<bool, MediumError> {
@@ -147,20 +249,6 @@ fn permit(data_path: &Path, exists: bool, create: Create) -> Result<(), MediumEr
         (Create::MustExist, false) => Err(MediumError::Missing { path }),
         (Create::MustBeNew, true) => Err(MediumError::Exists { path }),
         _ => Ok(()),
-    }
-}
-
-fn lock(path: &Path) -> Result<File, MediumError> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(|error| MediumError::at("open", path, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(MediumError::Locked { path: path.into() }),
-        Err(TryLockError::Error(error)) => Err(MediumError::at("lock", path, error)),
     }
 }
 

@@ -40,7 +40,9 @@ impl DramMedium {
     }
 }
 
-impl Medium for DramMedium {
+// SAFETY: the mapping lasts as long as `contents` and never shrinks. Only
+// `write`, `discard` and `restore` store to it.
+unsafe impl Medium for DramMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -54,7 +56,7 @@ impl Medium for DramMedium {
         self.ahead.as_ref().map_or_else(|| self.contents.grow(len), |ahead| ahead.grow(len))
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.contents.map.check(offset, bytes.len() as u64)?;
         // SAFETY: the range is attached and writable, and the caller of
         // `write` promises that no other thread uses these bytes meanwhile.
@@ -77,16 +79,19 @@ impl Medium for DramMedium {
         SyncPoint::new(0)
     }
 
-    fn shrink(&self, len: u64) -> Result<(), MediumError> {
-        self.contents.shrink(len, |_| self.ahead.iter().for_each(Ahead::rest))
+    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.shrink(len, |_| self.ahead.iter().for_each(Ahead::rest)) }
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.discard(offset, len)
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || Ok(()))
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || Ok(())) }
     }
 
     fn status(&self) -> MediumStatus {

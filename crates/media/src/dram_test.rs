@@ -1,5 +1,6 @@
 use super::*;
 use crate::map::Map;
+use crate::unshared::Unshared;
 use pantile_base::limits::CHUNK_BYTES;
 
 /// Pages of a chunk that have memory behind them.
@@ -16,8 +17,8 @@ fn resident(map: &Map, chunk: u64) -> usize {
 fn discarded_memory_goes_back_to_the_system() {
     let medium = DramMedium::new(MapOptions::default()).expect("dram");
     medium.grow(3 * CHUNK_BYTES).expect("grow");
-    medium.write(0, &vec![7; 3 * CHUNK_BYTES as usize]).expect("write");
+    medium.put(0, &vec![7; 3 * CHUNK_BYTES as usize]).expect("write");
     assert!(resident(&medium.contents.map, 1) > 0);
-    medium.discard(CHUNK_BYTES, CHUNK_BYTES).expect("discard");
+    medium.give_back(CHUNK_BYTES, CHUNK_BYTES).expect("discard");
     assert_eq!(resident(&medium.contents.map, 1), 0);
 }

@@ -63,9 +63,13 @@ pub enum MediumError {
     },
     /// Another process, or this one, already has the database open.
     Locked {
-        /// The lock file.
+        /// The database's directory.
         path: PathBuf,
+        /// The process that has it open, if the system says which.
+        process: Option<u32>,
     },
+    /// The path of the database is empty.
+    NoPath,
     /// The data file does not consist of whole chunks; it was left untouched.
     Truncated {
         /// The data file.
@@ -164,6 +168,20 @@ impl MediumError {
     }
 }
 
+/// The process that has a database open, as words.
+#[derive(Debug, Clone, Copy)]
+pub struct User(pub Option<u32>);
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(process) if process == std::process::id() => f.write_str("in this process"),
+            Some(process) => write!(f, "in process {process}"),
+            None => f.write_str("in another process"),
+        }
+    }
+}
+
 impl fmt::Display for MediumError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -181,10 +199,12 @@ impl fmt::Display for MediumError {
                 "the device is full: no room to grow to {needed} bytes; \
                  nothing was changed; free space on it or delete rows"
             ),
-            Self::Locked { path } => write!(
-                f,
-                "the database is already open (lock file {}); close the other user of it first",
-                path.display()
+            Self::Locked { path, process } => {
+                let user = User(*process);
+                write!(f, "the database in {} is open already {user}; close it there first", path.display())
+            }
+            Self::NoPath => f.write_str(
+                "the path of the database is empty; name a directory, \".\" for the current one; nothing was made",
             ),
             Self::Truncated { path, len } => write!(
                 f,

@@ -103,16 +103,18 @@ impl FileMedium {
     ///
     /// # Errors
     /// [`MediumError::Locked`] when it is open already, here or in another
-    /// process; [`MediumError::Missing`], [`MediumError::Exists`],
+    /// process; [`MediumError::NoPath`], [`MediumError::Missing`], [`MediumError::Exists`],
     /// [`MediumError::NotADirectory`], [`MediumError::NotAFile`] when it is
     /// not there or should not be; [`MediumError::Truncated`] when the data
     /// file does not hold whole chunks; [`MediumError::Full`] when it is
     /// larger than the addresses that can be reserved; [`MediumError::Io`]
-    /// otherwise. An existing data file is untouched in every case.
+    /// otherwise. An existing data file is untouched in every case, and what
+    /// was made for a new one is removed.
     pub fn open(path: impl AsRef<Path>, options: FileOptions) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path.as_ref(), options.create)?;
-        let file = Arc::clone(directory.data());
-        Self::over(directory, options, Box::new(move || file.file().sync_data()))
+        let (file, place) = (Arc::clone(directory.data()), Arc::clone(directory.place()));
+        let sync = move || file.file().sync_data().and_then(|()| place.check_now_and_then());
+        Self::over(directory, options, Box::new(sync))
     }
 
     /// As [`FileMedium::open`], with another call in place of the file's sync.
@@ -176,7 +178,10 @@ fn pages(offset: u64, len: u64) -> u64 {
     }
 }
 
-impl Medium for FileMedium {
+// SAFETY: the mapping lasts as long as `contents` and never shrinks. Its file is
+// written by `write`, `discard` and `restore`, beyond `len` by the prefiller,
+// and by nobody who does not go around the lock of the database.
+unsafe impl Medium for FileMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -191,7 +196,7 @@ impl Medium for FileMedium {
         self.contents.map.grow(len, |from, to| self.attach(from, to))
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
         self.file.file().write_all_at(bytes, offset).map_err(|error| {
@@ -213,7 +218,8 @@ impl Medium for FileMedium {
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
-        self.shared_sync()
+        self.shared_sync()?;
+        self.contents.check_place()
     }
 
     fn sync_point(&self) -> SyncPoint {
@@ -224,21 +230,28 @@ impl Medium for FileMedium {
         self.sync.is_done(point.number())
     }
 
-    fn shrink(&self, len: u64) -> Result<(), MediumError> {
-        self.contents.shrink(len, |left| self.prefill.iter().for_each(|prefill| prefill.shrink(left)))
+    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.shrink(len, |left| self.prefill.iter().for_each(|prefill| prefill.shrink(left))) }
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.discard(offset, len)
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
-        self.contents.restore(offset, len, prepare)
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, prepare) }
     }
 
     fn status(&self) -> MediumStatus {
         self.contents.status()
+    }
+
+    fn withdraw(&self) {
+        self.contents.withdraw();
     }
 }
 

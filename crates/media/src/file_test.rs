@@ -1,4 +1,5 @@
 use super::*;
+use crate::unshared::Unshared;
 use crate::{DATA_FILE, MediumExt};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_testkit::SpaceGauge;
@@ -33,10 +34,10 @@ fn a_failed_sync_stops_writers_for_good_and_no_reader() {
     let place = tempfile::tempdir().expect("directory");
     let (medium, broken, calls) = failing(place.path(), Durability::Sync);
     medium.grow(1).expect("grow");
-    medium.write(0, b"good").expect("write");
+    medium.put(0, b"good").expect("write");
     medium.fence().expect("fence");
     broken.store(true, Ordering::SeqCst);
-    medium.write(4, b"lost").expect("write");
+    medium.put(4, b"lost").expect("write");
     let error = medium.fence().expect_err("failed sync").to_string();
     assert!(error.contains("os error 5"), "{error}");
     broken.store(false, Ordering::SeqCst);
@@ -45,13 +46,13 @@ fn a_failed_sync_stops_writers_for_good_and_no_reader() {
     };
     failed(medium.fence());
     failed(medium.sync_all());
-    failed(medium.write(0, b"more"));
+    failed(medium.put(0, b"more"));
     failed(medium.grow(1 << 30));
     failed(medium.grow(0));
     assert_eq!(calls.load(Ordering::SeqCst), 2, "nothing was tried again");
     assert!(medium.is_failed());
     let mut out = [0; 8];
-    medium.read(0, &mut out).expect("readers go on");
+    medium.get(0, &mut out).expect("readers go on");
     assert_eq!(&out, b"goodlost");
 }
 
@@ -88,7 +89,7 @@ fn contents_are_found_again_and_new_space_is_zero() {
         assert!(medium.is_empty());
         medium.grow(3 * CHUNK_BYTES).expect("grow");
         let base = medium.base();
-        medium.write(CHUNK_BYTES - 2, b"across").expect("write");
+        medium.put(CHUNK_BYTES - 2, b"across").expect("write");
         medium.fence().expect("fence");
         medium.grow(9 * CHUNK_BYTES).expect("grow");
         assert_eq!(base, medium.base());
@@ -97,7 +98,7 @@ fn contents_are_found_again_and_new_space_is_zero() {
         assert!(medium.len() >= 9 * CHUNK_BYTES);
         assert_eq!(medium.len() % CHUNK_BYTES, 0);
         let mut found = vec![0; medium.len() as usize];
-        medium.read(0, &mut found).expect("read");
+        medium.get(0, &mut found).expect("read");
         let at = CHUNK_BYTES as usize - 2;
         assert_eq!(&found[at..at + 6], b"across");
         assert!(found[..at].iter().chain(&found[at + 6..]).all(|&byte| byte == 0));
@@ -116,7 +117,7 @@ fn many_threads_grow_and_write_at_once() {
                     for step in 0..4 {
                         let offset = (step * 4 + thread) * CHUNK_BYTES;
                         medium.grow(offset + CHUNK_BYTES).expect("grow");
-                        medium.write(offset + 5, &[thread as u8 + 1]).expect("write");
+                        medium.put(offset + 5, &[thread as u8 + 1]).expect("write");
                         medium.fence().expect("fence");
                     }
                 });
@@ -124,7 +125,7 @@ fn many_threads_grow_and_write_at_once() {
         });
         for chunk in 0..16 {
             let mut byte = [0];
-            medium.read(chunk * CHUNK_BYTES + 5, &mut byte).expect("read");
+            medium.get(chunk * CHUNK_BYTES + 5, &mut byte).expect("read");
             assert_eq!(u64::from(byte[0]), chunk % 4 + 1);
         }
     }
@@ -139,7 +140,7 @@ fn the_limit_holds_and_a_full_medium_stays_as_it_was() {
         medium.grow(CHUNK_BYTES).expect("grow");
         assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
         assert_eq!(medium.len(), CHUNK_BYTES);
-        medium.write(0, b"goes on").expect("write");
+        medium.put(0, b"goes on").expect("write");
         medium.grow(2 * CHUNK_BYTES).expect("grow");
         let path = medium.data_path().to_path_buf();
         drop(medium);
@@ -153,7 +154,7 @@ fn writes_beyond_the_end_are_refused_and_do_not_latch() {
     let place = tempfile::tempdir().expect("directory");
     let medium = FileMedium::open(place.path(), with(Durability::Sync)).expect("open");
     medium.grow(1).expect("grow");
-    let error = medium.write(CHUNK_BYTES - 1, &[1, 2]);
+    let error = medium.put(CHUNK_BYTES - 1, &[1, 2]);
     assert!(matches!(error, Err(MediumError::OutOfRange { .. })));
     assert!(!medium.is_failed());
 }
@@ -188,7 +189,7 @@ fn creation_is_as_asked() {
     assert!(!place.path().join("a").exists());
     let empty = FileMedium::open(place.path(), creating(Create::MustExist));
     assert!(matches!(empty, Err(MediumError::Missing { .. })));
-    assert!(!place.path().join(crate::LOCK_FILE).exists(), "left as it was");
+    assert_eq!(std::fs::read_dir(place.path()).expect("list").count(), 0, "left as it was");
     drop(FileMedium::open(&deep, creating(Create::MustBeNew)).expect("new"));
     drop(FileMedium::open(&deep, creating(Create::MustExist)).expect("there"));
     let again = FileMedium::open(&deep, creating(Create::MustBeNew));
@@ -220,7 +221,7 @@ fn limited(durability: Durability) -> FileOptions {
 /// Whether each chunk is full of its byte.
 fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
     let mut found = vec![0; 4 * CHUNK_BYTES as usize];
-    medium.read(0, &mut found).expect("read");
+    medium.get(0, &mut found).expect("read");
     let mut chunks = found.chunks_exact(CHUNK_BYTES as usize).zip(bytes);
     chunks.all(|(chunk, byte)| chunk.iter().all(|&found| found == byte))
 }
@@ -233,11 +234,11 @@ fn discarded_chunks_take_no_space_until_they_are_restored() {
         let (gauge, data) = (SpaceGauge::of(place.path()), medium.data_path().to_owned());
         medium.grow(4 * CHUNK_BYTES).expect("grow");
         (0..4).for_each(|n| {
-            medium.write(n * CHUNK_BYTES, &vec![n as u8 + 1; CHUNK_BYTES as usize]).expect("write")
+            medium.put(n * CHUNK_BYTES, &vec![n as u8 + 1; CHUNK_BYTES as usize]).expect("write")
         });
         medium.sync_all().expect("sync");
         gauge.assert_chunks(&data, 4);
-        medium.discard(CHUNK_BYTES, 2 * CHUNK_BYTES).expect("discard");
+        medium.give_back(CHUNK_BYTES, 2 * CHUNK_BYTES).expect("discard");
         gauge.assert_chunks(&data, 2);
         assert_eq!(medium.len(), 4 * CHUNK_BYTES);
         medium.sync_all().expect("sync");
@@ -245,10 +246,10 @@ fn discarded_chunks_take_no_space_until_they_are_restored() {
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
         // Before anything is read: on a RAM disk, reading a hole takes memory.
         gauge.assert_chunks(&data, 2);
-        medium.restore(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
+        medium.take_back(2 * CHUNK_BYTES, CHUNK_BYTES).expect("restore");
         gauge.assert_chunks(&data, 3);
         assert!(are_filled(&medium, [1, 0, 0, 4]));
-        medium.write(2 * CHUNK_BYTES, &vec![9; CHUNK_BYTES as usize]).expect("write");
+        medium.put(2 * CHUNK_BYTES, &vec![9; CHUNK_BYTES as usize]).expect("write");
         medium.fence().expect("fence");
         drop(medium);
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open again");
@@ -265,8 +266,8 @@ fn restored_space_has_been_written_where_fences_sync() {
         let medium = FileMedium::open(place.path(), limited(durability)).expect("open");
         let gauge = SpaceGauge::of(place.path());
         medium.grow(CHUNK_BYTES).expect("grow");
-        medium.discard(0, CHUNK_BYTES).expect("discard");
-        medium.restore(0, CHUNK_BYTES).expect("restore");
+        medium.give_back(0, CHUNK_BYTES).expect("discard");
+        medium.take_back(0, CHUNK_BYTES).expect("restore");
         let file = File::open(medium.data_path()).expect("open");
         drop(medium);
         gauge.assert_written(&file, written);
@@ -278,14 +279,14 @@ fn a_failed_medium_discards_nothing() {
     let place = tempfile::tempdir().expect("directory");
     let (medium, broken, _) = failing(place.path(), Durability::Sync);
     medium.grow(1).expect("grow");
-    medium.write(0, b"kept").expect("write");
+    medium.put(0, b"kept").expect("write");
     broken.store(true, Ordering::SeqCst);
     medium.fence().expect_err("failed sync");
-    for result in [medium.discard(0, CHUNK_BYTES), medium.restore(0, CHUNK_BYTES)] {
+    for result in [medium.give_back(0, CHUNK_BYTES), medium.take_back(0, CHUNK_BYTES)] {
         assert!(matches!(result, Err(MediumError::Failed { .. })), "{result:?}");
     }
     let mut out = [0; 4];
-    medium.read(0, &mut out).expect("read");
+    medium.get(0, &mut out).expect("read");
     assert_eq!(&out, b"kept");
     let stats = medium.stats();
     assert_eq!((stats.bytes_discarded, stats.bytes_restored), (0, 0));
@@ -297,7 +298,7 @@ fn a_point_becomes_durable_by_anybodys_sync() {
         let place = tempfile::tempdir().expect("directory");
         let (medium, broken, calls) = failing(place.path(), durability);
         medium.grow(1).expect("grow");
-        medium.write(0, b"first").expect("write");
+        medium.put(0, b"first").expect("write");
         let first = medium.sync_point();
         assert!(!medium.is_durable(first));
         let promises = durability != Durability::None;
@@ -332,7 +333,7 @@ fn a_sync_that_started_before_a_point_does_not_count_for_it() {
     let point = medium.sync_point();
     let (early, late) = during_a_fence(&medium, &steps, || {
         let early = medium.is_durable(point);
-        medium.write(0, b"too late").expect("write");
+        medium.put(0, b"too late").expect("write");
         (early, medium.sync_point())
     });
     assert!(!early, "the sync had not ended");
@@ -355,16 +356,16 @@ fn a_slow_sync_holds_up_only_those_who_wait_for_it() {
     let medium =
         FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow)).expect("open");
     medium.grow(2 * CHUNK_BYTES).expect("grow");
-    medium.write(0, b"before").expect("write");
+    medium.put(0, b"before").expect("write");
     let other = during_a_fence(&medium, &steps, || {
         let mut out = [0; 6];
-        medium.read(0, &mut out).expect("readers go on");
+        medium.get(0, &mut out).expect("readers go on");
         assert_eq!(&out, b"before");
-        medium.write(6, b" during").expect("so do writers until they want to know");
+        medium.put(6, b" during").expect("so do writers until they want to know");
         medium.check_readable(0, CHUNK_BYTES).expect("readable");
         medium.grow(4 * CHUNK_BYTES).expect("growth");
-        medium.discard(CHUNK_BYTES, CHUNK_BYTES).expect("discarding");
-        medium.restore(CHUNK_BYTES, CHUNK_BYTES).expect("restoring");
+        medium.give_back(CHUNK_BYTES, CHUNK_BYTES).expect("discarding");
+        medium.take_back(CHUNK_BYTES, CHUNK_BYTES).expect("restoring");
         assert!(!medium.is_durable(medium.sync_point()));
         // Another fence waits, since the sync under way may have missed its bytes.
         let waits = Arc::clone(&medium);

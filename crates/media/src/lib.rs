@@ -27,21 +27,25 @@ mod failure;
 mod file;
 mod group_sync;
 mod line_flush;
+mod lock;
 mod map;
 mod medium;
+mod place;
 mod prefill;
 mod shard;
 mod stats;
+#[cfg(any(test, feature = "unshared"))]
+pub mod unshared;
 mod view;
 
 pub use data_file::DataFile;
 pub use dax::{DaxMedium, DaxOptions};
-pub use directory::{Create, DATA_FILE, DirectoryOptions, LOCK_FILE};
+pub use directory::{Create, DATA_FILE, DirectoryOptions};
 pub use dram::DramMedium;
-pub use error::{FullReason, MediumError, NoDax};
+pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::{Facts, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
+pub use medium::{Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
 pub use stats::MediumStats;
 pub use view::ViewMedium;
 

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A moment in what a thread has written, see [`Medium::sync_point`]. It has
 /// a meaning only for the medium that returned it.
@@ -22,6 +23,29 @@ impl SyncPoint {
     /// The number it was made with.
     pub const fn number(self) -> u64 {
         self.0
+    }
+}
+
+/// Whether an engine uses a medium. One can at a time, see [`InUse::claim`].
+#[derive(Debug, Clone, Default)]
+pub struct InUse(Arc<AtomicBool>);
+
+impl InUse {
+    /// Takes the medium for an engine, until the claim is dropped. None if it
+    /// is taken.
+    pub fn claim(&self) -> Option<Claim> {
+        let was_taken = self.0.swap(true, Ordering::Acquire);
+        (!was_taken).then(|| Claim(self.clone()))
+    }
+}
+
+/// Keeps other engines from using a medium.
+#[derive(Debug)]
+pub struct Claim(InUse);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
     }
 }
 
@@ -53,6 +77,8 @@ pub struct Facts {
     pub file: Option<Arc<DataFile>>,
     /// What readers are charged, if reads cost more than they take.
     pub read_cost: Option<Arc<dyn ReadCost>>,
+    /// Whether an engine uses the medium.
+    pub in_use: InUse,
 }
 
 // SAFETY: the pointer is only a number here. Code that follows it keeps the
@@ -66,7 +92,16 @@ impl Facts {
     /// and ends with the process.
     pub fn new(name: impl Into<String>, base: *const u8, limit: u64) -> Self {
         let name = name.into();
-        Self { name, base, limit, survives_exit: false, emulated: false, file: None, read_cost: None }
+        Self {
+            name,
+            base,
+            limit,
+            survives_exit: false,
+            emulated: false,
+            file: None,
+            read_cost: None,
+            in_use: InUse::default(),
+        }
     }
 }
 
@@ -86,16 +121,32 @@ pub struct MediumStatus {
 /// through [`write`](Medium::write) and become durable by
 /// [`flush`](Medium::flush) followed by [`fence`](Medium::fence).
 ///
+/// # Safety
+/// Callers borrow mapped bytes, so a medium that breaks these promises breaks
+/// memory safety. It promises:
+/// - [`facts`](Medium::facts) stays the same, except for what
+///   [`Facts::in_use`] says.
+/// - The bytes `0..len()` at [`Facts::base`] can be read until the medium is
+///   dropped, from any thread, and `len` never falls.
+/// - These bytes change only while `write`, `discard` or `restore` is called
+///   for them. Nothing else that safe code can get at, through the medium or
+///   beside it, changes them. Two media over the same bytes share one
+///   [`InUse`].
+/// - After a `write` that returned Ok, the bytes are what was written, and
+///   after a `discard` that returned Ok they are zero.
+///
 /// # What the caller promises
-/// - No two threads write overlapping bytes at the same time.
+/// These are the conditions of the unsafe methods.
+/// - No two threads write overlapping bytes at the same time, and no reference
+///   to the bytes exists.
 /// - A reader reads only bytes whose `write` returned before the reader
 ///   learned of them (through a lock, or a release store and an acquire
 ///   load), and that no thread writes meanwhile; or it reads through atomics
 ///   and can detect a torn value.
 /// - Pointers into the mapping are not used after the medium is dropped.
 ///
-/// Broken promises about overlap give torn bytes on the file medium and are
-/// undefined behaviour on the others.
+/// An engine that keeps them has claimed the medium ([`InUse::claim`]), so that
+/// no second one works on the same bytes.
 ///
 /// # What a crash leaves
 /// Bytes that were flushed and fenced by the thread that wrote them are there.
@@ -126,7 +177,8 @@ pub struct MediumStatus {
 ///     }
 /// }
 ///
-/// impl Medium for Failing {
+/// // SAFETY: all bytes are those of `memory`, which keeps the promises.
+/// unsafe impl Medium for Failing {
 ///     fn facts(&self) -> &Facts {
 ///         self.memory.facts()
 ///     }
@@ -136,8 +188,9 @@ pub struct MediumStatus {
 ///     fn grow(&self, len: u64) -> Result<(), MediumError> {
 ///         self.check().and_then(|()| self.memory.grow(len))
 ///     }
-///     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-///         self.check().and_then(|()| self.memory.write(offset, bytes))
+///     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+///         // SAFETY: as the caller promises.
+///         self.check().and_then(|()| unsafe { self.memory.write(offset, bytes) })
 ///     }
 ///     fn flush(&self, offset: u64, len: u64) {
 ///         self.memory.flush(offset, len);
@@ -149,11 +202,13 @@ pub struct MediumStatus {
 ///     fn sync_all(&self) -> Result<(), MediumError> {
 ///         self.check()
 ///     }
-///     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-///         self.check().and_then(|()| self.memory.discard(offset, len))
+///     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+///         // SAFETY: as the caller promises.
+///         self.check().and_then(|()| unsafe { self.memory.discard(offset, len) })
 ///     }
-///     fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-///         self.check().and_then(|()| self.memory.restore(offset, len))
+///     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+///         // SAFETY: as the caller promises.
+///         self.check().and_then(|()| unsafe { self.memory.restore(offset, len) })
 ///     }
 ///     fn status(&self) -> MediumStatus {
 ///         let has_failed = self.fences_left.load(Ordering::Relaxed) < 0;
@@ -165,18 +220,21 @@ pub struct MediumStatus {
 /// let memory = DramMedium::new(MapOptions::default())?;
 /// let medium = Failing { memory, fences_left: AtomicI64::new(2) };
 /// medium.grow(100)?;
-/// medium.write(7, b"kept")?;
+/// // SAFETY: nobody else has the medium.
+/// unsafe { medium.write(7, b"kept")? };
 /// medium.flush(7, 4);
 /// medium.fence()?;
 /// medium.fence()?;
-/// assert!(medium.fence().is_err() && medium.write(7, b"lost").is_err());
+/// // SAFETY: as before.
+/// assert!(medium.fence().is_err() && unsafe { medium.write(7, b"lost") }.is_err());
 /// let mut found = [0; 4];
-/// medium.read(7, &mut found)?;
+/// // SAFETY: as before.
+/// unsafe { medium.read(7, &mut found)? };
 /// assert_eq!(&found, b"kept");
 /// # Ok::<(), MediumError>(())
 /// ```
 #[expect(clippy::len_without_is_empty, reason = "see `MediumExt::is_empty`")]
-pub trait Medium: Send + Sync + Debug {
+pub unsafe trait Medium: Send + Sync + Debug {
     /// What stays the same while the medium is open.
     fn facts(&self) -> &Facts;
 
@@ -200,7 +258,11 @@ pub trait Medium: Send + Sync + Debug {
     /// # Errors
     /// [`MediumError::OutOfRange`] beyond `len()`, with nothing stored;
     /// [`MediumError::Failed`] when the store failed, now or earlier.
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
+    ///
+    /// # Safety
+    /// No reference to these bytes exists, and no other thread reads or writes
+    /// them meanwhile.
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
 
     /// Starts to make written bytes durable; they are durable after the next
     /// `fence` of this thread. Does nothing on dram and file. Bytes beyond
@@ -251,7 +313,10 @@ pub trait Medium: Send + Sync + Debug {
     /// # Errors
     /// [`MediumError::Failed`] once the medium has failed, with nothing changed;
     /// [`MediumError::Io`] otherwise.
-    fn shrink(&self, len: u64) -> Result<(), MediumError> {
+    ///
+    /// # Safety
+    /// As for [`write`](Medium::write).
+    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
         let _ = len;
         Ok(())
     }
@@ -260,7 +325,6 @@ pub trait Medium: Send + Sync + Debug {
     /// as it is; the range then reads as zero, and must not be written until
     /// [`restore`](Medium::restore).
     ///
-    /// The caller promises that no thread reads or writes the range meanwhile.
     /// To a crash a discard is a write of zeros that has been flushed: any part of
     /// the old bytes may be lost at once, and until it is durable any part
     /// may return. So the caller must no longer need the old bytes, and what
@@ -278,12 +342,14 @@ pub trait Medium: Send + Sync + Debug {
     ///
     /// # Panics
     /// If the range does not begin and end at multiples of `GROWTH_BYTES`.
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+    ///
+    /// # Safety
+    /// As for [`write`](Medium::write).
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
     /// Makes the system find storage for a range that was discarded, so that
     /// it can be written again; it still reads as zero. May take as long as
-    /// growing by as much. What was not discarded may lose its contents. The caller promises what it promises for
-    /// [`discard`](Medium::discard).
+    /// growing by as much. What was not discarded may lose its contents.
     ///
     /// # Errors
     /// [`MediumError::Full`] on a full device and [`MediumError::Io`]: the
@@ -293,12 +359,20 @@ pub trait Medium: Send + Sync + Debug {
     ///
     /// # Panics
     /// If the range does not begin and end at multiples of `GROWTH_BYTES`.
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+    ///
+    /// # Safety
+    /// As for [`write`](Medium::write).
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
     /// Counters, and the first failure.
     fn status(&self) -> MediumStatus {
         MediumStatus::default()
     }
+
+    /// Removes the files and directories that opening this medium has made,
+    /// for a caller that could not make a database on it. Does nothing to what
+    /// was there before. The medium can only be dropped then.
+    fn withdraw(&self) {}
 }
 
 /// What every medium offers on top of its own methods.
@@ -340,18 +414,25 @@ pub trait MediumExt: Medium {
     ///
     /// # Errors
     /// Those of [`Medium::write`].
+    ///
+    /// # Safety
+    /// As for [`Medium::write`].
     #[inline]
-    fn write_flushed(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.write(offset, bytes)?;
+    unsafe fn write_flushed(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.write(offset, bytes)? };
         self.flush(offset, bytes.len() as u64);
         Ok(())
     }
 
-    /// Copies bytes at `offset` out, under the promises of a reader. Charges nothing.
+    /// Copies bytes at `offset` out. Charges nothing.
     ///
     /// # Errors
     /// [`MediumError::OutOfRange`] beyond `len()`.
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
+    ///
+    /// # Safety
+    /// No thread writes these bytes meanwhile.
+    unsafe fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
         self.check_range(offset, out.len() as u64)?;
         // SAFETY: the range was just checked, the mapping is readable up to
         // `len`, and the caller promises that no thread writes these bytes.

@@ -234,7 +234,9 @@ struct ZeroWriter {
 
 impl ZeroWriter {
     fn over(file: &Arc<DataFile>) -> Self {
-        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(file.path());
+        // The file that is locked, whatever its name leads to by now.
+        let same = format!("/proc/self/fd/{}", file.file().as_raw_fd());
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same);
         Self { direct: direct.ok(), buffered: Arc::clone(file) }
     }
 

@@ -4,14 +4,15 @@
 //! in this process, so that recovery can be tried on it and seen to work.
 
 use crate::contents::Contents;
-use crate::directory::{DATA_FILE, LOCK_FILE};
+use crate::directory::DATA_FILE;
+use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, round_up};
 use crate::{Facts, Medium, MediumError, MediumStatus};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
@@ -26,15 +27,16 @@ const ROOM_CHUNKS: u64 = 64;
 
 /// A data file that is read and never written, whatever is written to this medium.
 ///
-/// The database is locked against openers as long as the view is open. A file
-/// that does not end with a whole chunk reads as if zeros followed.
+/// The database is locked against openers as long as the view is open; there
+/// can be any number of views. A file that does not end with a whole chunk
+/// reads as if zeros followed.
 #[derive(Debug)]
 pub struct ViewMedium {
     contents: Contents,
     file_len: u64,
     unreadable: Vec<u64>,
-    lock_path: PathBuf,
-    lock: Option<File>,
+    data: File,
+    lock: Lock,
 }
 
 impl ViewMedium {
@@ -44,11 +46,14 @@ impl ViewMedium {
     ///
     /// # Errors
     /// [`MediumError::Locked`] when it is open, here or in another process;
-    /// [`MediumError::Missing`], [`MediumError::NotADirectory`],
+    /// [`MediumError::NoPath`], [`MediumError::Missing`], [`MediumError::NotADirectory`],
     /// [`MediumError::NotAFile`]; [`MediumError::Full`] when the file is larger
     /// than the addresses that can be had; [`MediumError::Io`] otherwise.
     pub fn open(path: impl AsRef<Path>, progress: &dyn Fn(u64, u64)) -> Result<Arc<Self>, MediumError> {
         let path = path.as_ref();
+        if path.as_os_str().is_empty() {
+            return Err(MediumError::NoPath);
+        }
         let found = path.metadata().map_err(|error| missing("look at", path, error))?;
         if !found.is_dir() {
             return Err(MediumError::NotADirectory { path: path.into() });
@@ -58,9 +63,8 @@ impl ViewMedium {
         if !found.is_file() {
             return Err(MediumError::NotAFile { path: data_path });
         }
-        let lock_path = path.join(LOCK_FILE);
-        let lock = lock(&lock_path)?;
         let data = File::open(&data_path).map_err(|error| missing("open", &data_path, error))?;
+        let lock = Lock::take(&data, path, Sharing::WithReaders)?;
         let found = data.metadata().map_err(|error| MediumError::at("look at", &data_path, error))?;
         let file_len = found.len();
         let reserve_bytes = round_up(file_len) + ROOM_CHUNKS * pantile_base::limits::CHUNK_BYTES;
@@ -68,8 +72,8 @@ impl ViewMedium {
         contents.facts.survives_exit = true;
         contents.grow(file_len)?;
         contents.map.attach_private(&data, file_len)?;
-        let mut view = Self { contents, file_len, unreadable: Vec::new(), lock_path, lock };
-        view.try_pages(&data, progress)?;
+        let mut view = Self { contents, file_len, unreadable: Vec::new(), data, lock };
+        view.try_pages(progress)?;
         Ok(Arc::new(view))
     }
 
@@ -83,29 +87,23 @@ impl ViewMedium {
         &self.unreadable
     }
 
-    /// Whether another process may have opened the database meanwhile: one that
-    /// was copied without its lock file cannot be locked without changing it.
-    pub fn was_disturbed(&self) -> bool {
-        self.lock.is_none() && self.lock_path.exists()
-    }
-
-    fn try_pages(&mut self, data: &File, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {
+    fn try_pages(&mut self, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {
         let mut buffer = vec![0; TRY_BYTES as usize];
         for at in (0..self.file_len).step_by(TRY_BYTES as usize) {
             let len = TRY_BYTES.min(self.file_len - at);
-            if data.read_exact_at(&mut buffer[..len as usize], at).is_err() {
-                self.try_each_page(data, at, len)?;
+            if self.data.read_exact_at(&mut buffer[..len as usize], at).is_err() {
+                self.try_each_page(at, len)?;
             }
             progress(at + len, self.file_len);
         }
         Ok(())
     }
 
-    fn try_each_page(&mut self, data: &File, at: u64, len: u64) -> Result<(), MediumError> {
+    fn try_each_page(&mut self, at: u64, len: u64) -> Result<(), MediumError> {
         let mut page = [0; PAGE_BYTES as usize];
         for at in (at..at + len).step_by(PAGE_BYTES as usize) {
             let len = PAGE_BYTES.min(self.file_len - at) as usize;
-            if data.read_exact_at(&mut page[..len], at).is_err() {
+            if self.data.read_exact_at(&mut page[..len], at).is_err() {
                 self.contents.map.replace_page(at, PAGE_BYTES)?;
                 self.unreadable.push(at);
             }
@@ -118,20 +116,6 @@ fn missing(operation: &'static str, path: &Path, error: io::Error) -> MediumErro
     match error.kind() {
         ErrorKind::NotFound => MediumError::Missing { path: path.into() },
         _ => MediumError::at(operation, path, error),
-    }
-}
-
-/// Locks the lock file. A database without one is not open anywhere.
-fn lock(path: &Path) -> Result<Option<File>, MediumError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(MediumError::at("open", path, error)),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(MediumError::Locked { path: path.into() }),
-        Err(TryLockError::Error(error)) => Err(MediumError::at("lock", path, error)),
     }
 }
 
@@ -163,7 +147,16 @@ impl Map {
     }
 }
 
-impl Medium for ViewMedium {
+impl Drop for ViewMedium {
+    fn drop(&mut self) {
+        self.lock.release(&self.data);
+    }
+}
+
+// SAFETY: the mapping lasts as long as `contents` and never shrinks. Only
+// `write`, `discard` and `restore` store to it, and the lock keeps openers
+// from changing the file.
+unsafe impl Medium for ViewMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -176,7 +169,7 @@ impl Medium for ViewMedium {
         self.contents.grow(len)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.contents.map.check(offset, bytes.len() as u64)?;
         // SAFETY: the range is attached and writable, and the caller of
         // `write` promises that no other thread uses these bytes meanwhile.
@@ -194,15 +187,16 @@ impl Medium for ViewMedium {
         Ok(())
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.map.check_aligned(offset, len)?;
         // SAFETY: as for `write`. Giving the pages back would bring the file's.
         unsafe { ptr::write_bytes(self.contents.map.at(offset).cast::<u8>(), 0, len as usize) };
         Ok(())
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || Ok(()))
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || Ok(())) }
     }
 
     fn status(&self) -> MediumStatus {

@@ -1,5 +1,6 @@
 use super::*;
-use crate::MediumExt;
+
+use crate::unshared::Unshared;
 use crate::{FileMedium, FileOptions};
 use pantile_base::limits::CHUNK_BYTES;
 
@@ -7,13 +8,13 @@ fn made() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("directory");
     let medium = FileMedium::open(dir.path(), FileOptions::default()).expect("make");
     medium.grow(CHUNK_BYTES).expect("grow");
-    medium.write(5, b"contents").expect("write");
+    medium.put(5, b"contents").expect("write");
     dir
 }
 
 fn read(medium: &dyn Medium, at: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    medium.read(at, &mut bytes).expect("read");
+    medium.get(at, &mut bytes).expect("read");
     bytes
 }
 
@@ -24,11 +25,11 @@ fn what_is_written_to_a_view_never_reaches_the_file() {
     let (bytes, time) = (std::fs::read(&path).unwrap(), path.metadata().unwrap().modified().unwrap());
     let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
     assert_eq!(read(&*view, 5, 8), b"contents");
-    view.write(5, b"changed!").expect("write");
+    view.put(5, b"changed!").expect("write");
     view.grow(view.len() + 1).expect("grow");
-    view.write(view.len() - 4, b"more").expect("write");
+    view.put(view.len() - 4, b"more").expect("write");
     assert_eq!(read(&*view, 5, 8), b"changed!");
-    view.discard(0, CHUNK_BYTES).expect("discard");
+    view.give_back(0, CHUNK_BYTES).expect("discard");
     assert_eq!(read(&*view, 0, 64), [0; 64]);
     drop(view);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
@@ -45,16 +46,6 @@ fn a_view_and_an_opener_exclude_each_other() {
     let _medium = FileMedium::open(dir.path(), FileOptions::default()).expect("open");
     let viewed = ViewMedium::open(dir.path(), &|_, _| {});
     assert!(matches!(viewed, Err(MediumError::Locked { .. })), "{viewed:?}");
-}
-
-#[test]
-fn a_copy_without_a_lock_file_gets_none_and_openers_are_noticed() {
-    let dir = made();
-    std::fs::remove_file(dir.path().join(LOCK_FILE)).expect("remove");
-    let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
-    assert!(!dir.path().join(LOCK_FILE).exists() && !view.was_disturbed());
-    let _medium = FileMedium::open(dir.path(), FileOptions::default()).expect("open");
-    assert!(view.was_disturbed());
 }
 
 #[test]

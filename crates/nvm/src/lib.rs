@@ -10,7 +10,8 @@
 //! use pantile_nvm::{NvmConfig, NvmMedium};
 //! let medium = NvmMedium::anonymous(NvmConfig::OPTANE)?;
 //! medium.grow(4096)?;
-//! medium.write(0, &[1; 1000])?;
+//! // SAFETY: nobody else has the medium.
+//! unsafe { medium.write(0, &[1; 1000])? };
 //! medium.flush(0, 1000);
 //! medium.fence()?;
 //! assert_eq!(medium.stats().units_written, 4);

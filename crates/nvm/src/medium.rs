@@ -78,10 +78,11 @@ impl NvmMedium {
         options: DirectoryOptions,
     ) -> Result<Arc<Self>, MediumError> {
         config.check()?;
+        let dram = calibrate::dram()?;
         let directory = Directory::open(path.as_ref(), options.create)?;
         let mut contents = Contents::in_directory(name(config), directory, options, Protection::ReadWrite)?;
         contents.facts.emulated = true;
-        Ok(Arc::new(Self::over(calibrate::dram()?, config, contents)))
+        Ok(Arc::new(Self::over(dram, config, contents)))
     }
 
     fn over(dram: Bandwidth, config: NvmConfig, mut contents: Contents) -> Self {
@@ -155,7 +156,9 @@ impl MediumFactory for NvmConfig {
     }
 }
 
-impl Medium for NvmMedium {
+// SAFETY: as for the media of `pantile-media` over the same parts: only `write`,
+// `discard` and `restore` store to the mapping, which `contents` keeps.
+unsafe impl Medium for NvmMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts
     }
@@ -170,7 +173,7 @@ impl Medium for NvmMedium {
         self.ahead.grow(len)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
         // SAFETY: the range was checked, and the caller of `write` promises
@@ -212,19 +215,26 @@ impl Medium for NvmMedium {
         self.contents.failure.check()?;
         store_fence();
         self.count(Count::WriteWait, self.device.model.drain());
-        self.contents.file().map_or(Ok(()), |file| self.contents.sync_file(file, false))
+        self.contents.file().map_or(Ok(()), |file| self.contents.sync_file(file, false))?;
+        self.contents.check_place()
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.discard(offset, len)
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.discard(offset, len) }
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.restore(offset, len, || Ok(()))
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.contents.restore(offset, len, || Ok(())) }
     }
 
     fn status(&self) -> MediumStatus {
         self.contents.status()
+    }
+
+    fn withdraw(&self) {
+        self.contents.withdraw();
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::MediumExt;
+use pantile_media::unshared::Unshared;
 
 fn grown(config: NvmConfig) -> Arc<NvmMedium> {
     let medium = NvmMedium::anonymous(config).expect("open");
@@ -10,7 +11,7 @@ fn grown(config: NvmConfig) -> Arc<NvmMedium> {
 
 fn content(medium: &NvmMedium, offset: u64, len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
-    medium.read(offset, &mut out).expect("read");
+    medium.get(offset, &mut out).expect("read");
     out
 }
 
@@ -19,9 +20,9 @@ fn every_length_and_alignment_is_stored_exactly() {
     let medium = grown(NvmConfig::E);
     for len in [1, 63, 64, 100, 2047, 2048, 2100, 4096 + 13] {
         for shift in [0, 1, 17, 63, 64] {
-            medium.write(0, &[0; 8192]).expect("clear");
+            medium.put(0, &[0; 8192]).expect("clear");
             let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
-            medium.write(shift, &bytes).expect("write");
+            medium.put(shift, &bytes).expect("write");
             medium.flush(shift, len as u64);
             medium.fence().expect("fence");
             let found = content(&medium, 0, 8192);
@@ -37,7 +38,7 @@ fn every_length_and_alignment_is_stored_exactly() {
 fn statistics_count_bytes_lines_and_units() {
     let medium = grown(NvmConfig::OPTANE);
     let before = medium.stats();
-    medium.write(60, &[1; 8]).expect("write");
+    medium.put(60, &[1; 8]).expect("write");
     medium.flush(60, 8);
     medium.flush(0, 0);
     medium.fence().expect("fence");
@@ -58,20 +59,20 @@ fn statistics_count_bytes_lines_and_units() {
 fn what_was_streamed_is_flushed_only_where_it_was_changed_since() {
     let medium = grown(NvmConfig::E);
     let streamed = || medium.device.model.with_lane(|lane| lane.streamed.clone());
-    medium.write(10, &[1; 4096]).expect("write");
+    medium.put(10, &[1; 4096]).expect("write");
     assert_eq!(streamed(), 64..4096);
-    medium.write(4096, &[2; 4096]).expect("write");
+    medium.put(4096, &[2; 4096]).expect("write");
     assert_eq!(streamed(), 64..8192);
-    medium.write(8192, &[3; 10]).expect("write beside it");
+    medium.put(8192, &[3; 10]).expect("write beside it");
     assert_eq!(streamed(), 64..8192);
-    medium.write(4000, &[3; 10]).expect("write into it");
+    medium.put(4000, &[3; 10]).expect("write into it");
     assert!(streamed().is_empty());
 }
 
 #[test]
 fn ranges_beyond_the_end_are_refused_or_ignored() {
     let medium = grown(NvmConfig::A);
-    medium.write(CHUNK_BYTES - 1, &[0; 2]).expect_err("beyond the end");
+    medium.put(CHUNK_BYTES - 1, &[0; 2]).expect_err("beyond the end");
     medium.flush(CHUNK_BYTES - 64, 1 << 40);
     medium.flush(u64::MAX, 1);
     assert_eq!(medium.stats().flushes, 1);
@@ -89,7 +90,7 @@ fn a_directory_keeps_contents_and_a_limit_holds() {
     assert_eq!((medium.facts().name.as_str(), medium.facts().survives_exit), ("nvm:C", true));
     medium.grow(CHUNK_BYTES + 1).expect("grow");
     assert!(medium.grow(2 * CHUNK_BYTES + 1).expect_err("full").is_full());
-    medium.write(CHUNK_BYTES, b"kept").expect("write");
+    medium.put(CHUNK_BYTES, b"kept").expect("write");
     medium.sync_all().expect("sync");
     let second = NvmMedium::open(place.path(), NvmConfig::C, options);
     assert!(matches!(second, Err(MediumError::Locked { .. })));
@@ -115,18 +116,18 @@ fn a_discarded_chunk_in_a_directory_takes_no_space() {
     let assert_taken = |chunks| gauge.assert_chunks(&place.path().join(pantile_media::DATA_FILE), chunks);
     let medium = open();
     medium.grow(2 * CHUNK_BYTES).expect("grow");
-    medium.write(0, &vec![7; 2 * CHUNK_BYTES as usize]).expect("write");
+    medium.put(0, &vec![7; 2 * CHUNK_BYTES as usize]).expect("write");
     assert_taken(2);
-    medium.discard(0, CHUNK_BYTES).expect("discard");
+    medium.give_back(0, CHUNK_BYTES).expect("discard");
     assert_taken(1);
     assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
     drop(medium);
     let medium = open();
     assert_eq!(content(&medium, CHUNK_BYTES - 2, 4), [0, 0, 7, 7]);
-    medium.restore(0, CHUNK_BYTES).expect("restore");
+    medium.take_back(0, CHUNK_BYTES).expect("restore");
     // Space was found.
     assert_taken(2);
-    medium.write(CHUNK_BYTES - 2, &[9; 2]).expect("write");
+    medium.put(CHUNK_BYTES - 2, &[9; 2]).expect("write");
     drop(medium);
     assert_eq!(content(&open(), CHUNK_BYTES - 3, 4), [0, 9, 9, 7]);
 }
@@ -134,14 +135,14 @@ fn a_discarded_chunk_in_a_directory_takes_no_space() {
 #[test]
 fn a_point_is_a_fence_and_durable_unless_that_failed() {
     let medium = grown(NvmConfig::OPTANE);
-    medium.write(0, &[1; 4096]).expect("write");
+    medium.put(0, &[1; 4096]).expect("write");
     medium.flush(0, 4096);
     let good = medium.sync_point();
     assert_eq!(medium.stats().fences, 1);
     medium.contents.failure.latch("the device is gone");
     let lost = medium.sync_point();
     assert!(medium.is_durable(good) && !medium.is_durable(lost));
-    medium.discard(0, CHUNK_BYTES).expect_err("failed");
-    medium.restore(0, CHUNK_BYTES).expect_err("failed");
+    medium.give_back(0, CHUNK_BYTES).expect_err("failed");
+    medium.take_back(0, CHUNK_BYTES).expect_err("failed");
     assert_eq!(content(&medium, 0, 1), [1]);
 }

@@ -54,7 +54,7 @@
 //!    scan.
 //! 4. [`Error`] and [`Conflict`] say what went wrong.
 //! 5. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
-//! 6. [`tools`] checks the files of a closed database, [`stats`] has what a running one counts, [`media`] is for media
+//! 6. [`tools`] checks the files of a closed database and reads damaged ones, [`stats`] has what a running one counts, [`media`] is for media
 //!    of other crates, and [`lab`] is for tests and measurements.
 //!
 //! # Durability
@@ -136,7 +136,7 @@
 //!
 //! [`Database`], [`Table`] and [`Index`] are handles: cloning them is cheap, and any number of threads can use them. A
 //! [`Transaction`] can move to another thread, but one thread uses it at a time. One process at a time opens a
-//! database, once; a second opening fails with [`Error::AlreadyOpen`].
+//! database, once; a second opening fails with [`Error::AlreadyOpen`]. A process that forks must not use it in the child.
 //!
 //! ```
 //! # use pantile::*;
@@ -215,7 +215,7 @@ pub use media::{Medium, MediumExt};
 #[doc(no_inline)]
 pub use stats::Stats;
 #[doc(no_inline)]
-pub use tools::{CheckOptions, check, inspect};
+pub use tools::{CheckOptions, check, inspect, salvage};
 
 /// What a database counts and measures.
 ///
@@ -246,12 +246,13 @@ pub mod stats {
     pub use pantile_reclaim::CollectorStats;
 
     pub use crate::types::stats::{Chains, Recovery, Stats, TableSpace};
+    pub use crate::types::verified::{DamagedRow, Verified};
 }
 
 /// The medium beneath a database, and media of other crates.
 ///
 /// An application needs none of this. A crate that offers a medium implements
-/// [`MediumFactory`](media::MediumFactory) and [`Medium`] with the crate `pantile-media`, which has
+/// [`MediumFactory`](media::MediumFactory) and the unsafe trait [`Medium`] with the crate `pantile-media`, which has
 /// the parts that media are made of. [`Options::custom_medium`] takes the factory.
 ///
 /// ```
@@ -273,15 +274,15 @@ pub mod stats {
 /// }
 ///
 /// let db = Options::new().custom_medium(SmallMemory).open("unused")?;
-/// assert_eq!(db.medium().facts().limit, 100 << 20);
+/// assert_eq!(db.medium().limit, 100 << 20);
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub mod media {
-    pub use pantile_media::{Medium, MediumExt, MediumFactory};
+    pub use pantile_media::{Facts, Medium, MediumExt, MediumFactory};
 }
 
-/// For tests and measurements: time that a program controls, and where
-/// timestamps come from.
+/// For tests and measurements: time that a program controls, where timestamps
+/// come from, and the medium beneath a database.
 ///
 /// ```
 /// use std::time::Duration;
@@ -297,4 +298,6 @@ pub mod media {
 /// ```
 pub mod lab {
     pub use pantile_cc::{ClockSource, SimulatedTime};
+
+    pub use crate::api::database::medium_of;
 }

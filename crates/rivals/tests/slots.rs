@@ -4,11 +4,12 @@
 //! A store asks for free slots only when the open block has no room, so the
 //! tests fill blocks first.
 
+use pantile_media::unshared::Unshared;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
+use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_rivals::FreeSlots;
 use pantile_store::{
     Age, BlockRef, ContentFlags, NewContent, Scan, ScanSummary, SlotReuse, Store, StoreError, StoreOptions,
@@ -244,10 +245,10 @@ fn a_torn_overwrite_is_void_and_not_damage() {
         let again = append(&store, 3000, &[(A, 100)]);
         drop(store);
         let mut torn = vec![0; 32];
-        medium.read(again[0].offset(), &mut torn).expect("read");
+        medium.get(again[0].offset(), &mut torn).expect("read");
         // The first bytes of the new content, and something else behind them.
         torn[bytes..].iter_mut().for_each(|byte| *byte ^= 0x5A);
-        medium.write(again[0].offset(), &torn).expect("write");
+        medium.put(again[0].offset(), &torn).expect("write");
         for recovery in 0..2 {
             let opened = open(&medium, Layout::Recycle);
             assert!(!opened.rows.contains_key(&(A.0, 100)), "{bytes} bytes, recovery {recovery}");
@@ -274,7 +275,7 @@ fn the_same_in_a_block_that_only_grows_is_damage() {
         let addresses = append(&store, 1000, &tuples(A, 0..SLOTS));
         record(&store, 1001);
         drop(store);
-        medium.write(addresses[3].offset() + 25, &[0xFF]).expect("write");
+        medium.put(addresses[3].offset() + 25, &[0xFF]).expect("write");
         let opened = try_open(&medium, layout).map(|_| ());
         assert_eq!(matches!(opened, Err(StoreError::Damaged { .. })), is_damage, "{layout:?}: {opened:?}");
     }
@@ -289,7 +290,7 @@ fn after_a_clean_close_it_is_damage_in_any_block() {
         let addresses = append(&store, 1000, &tuples(A, 0..SLOTS));
         close(&store, 1001);
         drop(store);
-        medium.write(addresses[3].offset() + 25, &[0xFF]).expect("write");
+        medium.put(addresses[3].offset() + 25, &[0xFF]).expect("write");
         let Err(StoreError::Damaged { place, .. }) = try_open(&medium, layout).map(|_| ()) else {
             panic!("{layout:?}: not noticed");
         };

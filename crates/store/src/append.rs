@@ -10,7 +10,7 @@ use std::ops::DerefMut;
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp};
-use pantile_media::{MediumError, MediumExt, SyncPoint};
+use pantile_media::{MediumError, SyncPoint};
 
 use crate::block::{Block, BlockId, BlockState};
 use crate::content::{HEADER_BYTES, Header, encode};

@@ -7,7 +7,7 @@
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
-use pantile_media::{MediumError, MediumExt, SyncPoint};
+use pantile_media::{MediumError, SyncPoint};
 
 use crate::allocator::Allocator;
 use crate::append::Reservation;

@@ -5,7 +5,7 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{MediumExt, SyncPoint};
+use pantile_media::SyncPoint;
 use smallvec::SmallVec;
 
 use crate::block::{Block, BlockRef, BlockState, Chunk};

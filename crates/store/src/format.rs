@@ -26,8 +26,8 @@ pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_B
 
 /// The places of the two state records in the head of the medium. What does
 /// not fit there is in blocks of its own (`state_record.rs`).
-pub(crate) const STATE_RECORDS: [u64; 2] = [4 << 10, 34 << 10];
-pub(crate) const STATE_RECORD_BYTES: u64 = 30 << 10;
+pub(crate) const STATE_RECORDS: [u64; 2] = [4 << 10, 32 << 10];
+pub(crate) const STATE_RECORD_BYTES: u64 = 28 << 10;
 /// Each place holds the same record twice; a flipped bit spoils only one copy.
 pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
 /// The table id in the descriptors of blocks that state records continue in.
@@ -35,9 +35,14 @@ pub(crate) const RECORD_TABLE: u32 = u32::MAX;
 
 const SUPERBLOCK_BYTES: usize = 64;
 
+/// Where the copy of the superblock lies, which is read if the first is
+/// damaged.
+pub(crate) const SUPERBLOCK_COPY: u64 = 60 << 10;
+
 const _: () = assert!(SUPERBLOCK_BYTES as u64 <= STATE_RECORDS[0]);
 const _: () = assert!(STATE_RECORDS[0] + STATE_RECORD_BYTES <= STATE_RECORDS[1]);
-const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= HEAD_BYTES);
+const _: () = assert!(STATE_RECORDS[1] + STATE_RECORD_BYTES <= SUPERBLOCK_COPY);
+const _: () = assert!(SUPERBLOCK_COPY + SUPERBLOCK_BYTES as u64 <= HEAD_BYTES);
 /// The timestamps of undecided transactions must leave room for other things.
 const _: () = assert!(TRANSACTION_SLOTS * 8 <= STATE_COPY_BYTES as usize * 2 / 3);
 const _: () = assert!(BLOCK_HEADER_BYTES == pantile_base::limits::BLOCK_SLOTS / 8 + 16);

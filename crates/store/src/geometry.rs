@@ -8,7 +8,7 @@
 use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES};
 
 use crate::content::HEADER_BYTES;
-use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, MAX_BLOCKS_PER_CHUNK};
+use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, MAX_BLOCKS_PER_CHUNK};
 
 /// Bytes from one slot to the next for contents of `len` bytes, content header
 /// included.
@@ -140,6 +140,12 @@ impl Geometry {
         let start = Self::start_of(number);
         let block_bytes = class.block_bytes();
         Self { block_bytes, blocks: (USABLE - start) / block_bytes, start }
+    }
+
+    /// Chunk `number`, divided as its header says.
+    pub fn of(number: u32, header: ChunkHeader) -> Self {
+        let ChunkHeader { block_bytes, blocks } = header;
+        Self { block_bytes, blocks, start: Self::start_of(number) }
     }
 
     /// Where in its [`CHUNK_BYTES`] a chunk begins.

@@ -20,6 +20,8 @@ mod format;
 mod free_slot;
 mod geometry;
 mod kept_tiles;
+mod own;
+mod salvage;
 mod scan;
 mod slots;
 mod space;
@@ -29,6 +31,7 @@ mod stream;
 mod superseded_bits;
 mod survey;
 mod tile;
+mod verify;
 
 pub use append::Appended;
 pub use block::{BlockRef, BlockState};

@@ -16,7 +16,7 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{Address, TableId, Timestamp};
-use pantile_media::{MediumError, MediumExt};
+use pantile_media::MediumError;
 
 use crate::append::Reservation;
 use crate::block::{BlockRef, BlockState};

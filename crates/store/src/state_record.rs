@@ -18,13 +18,14 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
-use pantile_media::{FullReason, Medium, MediumError, MediumExt};
+use pantile_media::{FullReason, Medium, MediumError};
 
 use crate::allocator::Allocator;
 use crate::append::Reservation;
 use crate::block::BlockId;
 use crate::format::{Descriptor, RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
 use crate::geometry::{Class, Geometry, Shape};
+use crate::own::Own;
 use crate::store::{Store, mapped};
 
 const HEAD_BYTES: usize = 80;
@@ -129,7 +130,7 @@ impl StateRecord {
     ///
     /// # Errors
     /// [`MediumError::Failed`].
-    pub fn write(&self, medium: &dyn Medium, seed: u64, blocks: &[BlockId]) -> Result<(), MediumError> {
+    pub fn write(&self, medium: &Own, seed: u64, blocks: &[BlockId]) -> Result<(), MediumError> {
         let (in_place, rest) = self.partly_filled.split_at(self.partly_filled.len().min(IN_PLACE));
         let mut parts = Vec::new();
         for (entries, &block) in rest.chunks(entries_per_block()).zip(blocks) {
@@ -325,7 +326,7 @@ impl Store {
     /// Writes a record, but does not make it durable.
     pub(crate) fn write_record(&self, record: &StateRecord) -> Result<(), MediumError> {
         let blocks = self.record_blocks.lock()[record.place()].clone();
-        record.write(&*self.medium, self.identity, &blocks)
+        record.write(&self.medium, self.identity, &blocks)
     }
 
     /// Takes over the blocks of records that the scan has found: those that the

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::{DramMedium, MapOptions};
 
@@ -26,18 +24,18 @@ fn record(entries: u32) -> StateRecord {
 }
 
 /// A medium of a few chunks, and all blocks in which records can continue.
-fn medium() -> (Arc<DramMedium>, Vec<BlockId>) {
+fn medium() -> (Own, Vec<BlockId>) {
     let medium = DramMedium::small(MapOptions { reserve_bytes: 64 << 20, max_bytes: None }).expect("reserve");
     medium.grow(5 * CHUNK_BYTES).expect("grow");
     let blocks = |chunk| (0..Geometry::new(chunk, Class::OF_RECORDS).blocks).map(move |index| (chunk, index));
     let blocks = (1..5).flat_map(blocks).map(|(chunk, index)| BlockId { chunk, index }).collect();
-    (medium, blocks)
+    (Own::claim(medium).expect("nobody else's"), blocks)
 }
 
 /// What is read from the two copies at the record's place.
-fn read(medium: &DramMedium, record: &StateRecord) -> [Option<StateRecord>; 2] {
+fn read(medium: &Own, record: &StateRecord) -> [Option<StateRecord>; 2] {
     let at = 2 * record.place();
-    [at, at + 1].map(|n| StateRecord::read(medium, StateRecord::copy_at(n), SEED).map(|copy| copy.record))
+    [at, at + 1].map(|n| StateRecord::read(&**medium, StateRecord::copy_at(n), SEED).map(|copy| copy.record))
 }
 
 #[test]
@@ -48,13 +46,13 @@ fn a_record_is_read_as_it_was_written_however_long_it_is() {
     for entries in [0, 1, most_in_place, most_in_place + 1, most_in_place + per_block + 7, 200_000] {
         let record = record(entries);
         let needed = (0..).find(|&n| capacity(n) >= u64::from(entries)).expect("enough blocks");
-        record.write(&*medium, SEED, &blocks[..needed]).expect("write");
+        record.write(&medium, SEED, &blocks[..needed]).expect("write");
         let read = read(&medium, &record);
         assert!(read == [Some(record.clone()), Some(record)], "{entries} entries");
     }
     for (relaxed, emulated) in [(true, false), (false, true)] {
         let record = StateRecord { relaxed, emulated, closed: false, ..record(2) };
-        record.write(&*medium, SEED, &[]).expect("write");
+        record.write(&medium, SEED, &[]).expect("write");
         assert_eq!(read(&medium, &record)[0], Some(record));
     }
 }
@@ -65,7 +63,7 @@ fn the_longest_head_has_room() {
     let undecided = vec![u64::MAX; TRANSACTION_SLOTS];
     let entries = IN_PLACE + 64 * entries_per_block();
     let longest = StateRecord { undecided, ..record(entries as u32) };
-    longest.write(&*medium, SEED, &blocks[..64]).expect("write");
+    longest.write(&medium, SEED, &blocks[..64]).expect("write");
     assert!(read(&medium, &longest)[0] == Some(longest), "the longest record");
 }
 
@@ -73,14 +71,14 @@ fn the_longest_head_has_room() {
 #[should_panic = "I-19"]
 fn a_record_without_room_is_never_cut_short() {
     let (medium, _) = medium();
-    let _ = record(IN_PLACE as u32 + 1).write(&*medium, SEED, &[]);
+    let _ = record(IN_PLACE as u32 + 1).write(&medium, SEED, &[]);
 }
 
 #[test]
 fn one_copy_of_each_part_is_enough_and_none_is_too_few() {
     let (medium, blocks) = medium();
     let record = record(3 * entries_per_block() as u32);
-    record.write(&*medium, SEED, &blocks[..3]).expect("write");
+    record.write(&medium, SEED, &blocks[..3]).expect("write");
     let [first, second] = offsets_in(blocks[1]);
     medium.write(first + 100, &[0x5a; 4]).expect("write");
     assert!(read(&medium, &record)[0] == Some(record.clone()), "the second copy is whole");
@@ -92,10 +90,9 @@ fn one_copy_of_each_part_is_enough_and_none_is_too_few() {
 fn what_is_not_whole_is_no_record() {
     let (medium, _) = medium();
     let record = record(3);
-    record.write(&*medium, SEED, &[]).expect("write");
+    record.write(&medium, SEED, &[]).expect("write");
     let at = StateRecord::copy_at(2);
-    let mut place = vec![0; STATE_COPY_BYTES as usize];
-    medium.read(at, &mut place).expect("read");
+    let mut place = mapped(&*medium, at, STATE_COPY_BYTES as usize).to_vec();
     let len = HEAD_BYTES + 3 * ENTRY_BYTES + 2 * 8 + SUM_BYTES;
     for byte in 0..len - 4 {
         for bit in 0..8 {

@@ -15,11 +15,13 @@ use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, Superblock, Unreadable,
+    BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock,
+    Unreadable,
 };
 use crate::free_slot::SlotReuse;
 use crate::geometry::Shape;
 use crate::kept_tiles::KeptTiles;
+use crate::own::Own;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
 use crate::tile::Link;
@@ -43,13 +45,15 @@ pub struct StoreOptions {
 /// Contents in blocks on a medium.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) medium: Own,
     /// Start of the mapping, as a number so that the store can be shared
     /// between threads.
     base: usize,
     /// The delay that readers are charged, on media that charge for reads.
     read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
+    /// It was opened to read what is whole.
+    pub(crate) is_damaged: bool,
     pub(crate) options: StoreOptions,
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
@@ -91,14 +95,17 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
-    /// with the medium untouched; [`StoreError::Medium`].
+    /// with the medium untouched; [`StoreError::Medium`], with
+    /// [`MediumError::Locked`] if another store uses the medium.
     pub fn open(medium: Arc<dyn Medium>, options: StoreOptions, identity: u64) -> Result<Self, StoreError> {
+        let medium = Own::claim(medium)?;
         medium.check_readable(0, HEAD_BYTES.min(medium.len()))?;
         if is_blank(&*medium) {
             medium.grow(HEAD_BYTES)?;
             let superblock = Superblock { version: FORMAT_VERSION, identity };
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
-            state.write(&*medium, identity, &[])?;
+            state.write(&medium, identity, &[])?;
+            medium.write_flushed(SUPERBLOCK_COPY, &superblock.encode())?;
             medium.sync_all()?;
             medium.write_flushed(0, &superblock.encode())?;
             medium.fence()?;
@@ -114,14 +121,26 @@ impl Store {
                     .into(),
             });
         }
+        Ok(Self::over(medium, options, superblock.identity, state, record_blocks))
+    }
+
+    /// A store that has not been scanned.
+    pub(crate) fn over(
+        medium: Own,
+        options: StoreOptions,
+        identity: u64,
+        state: StateRecord,
+        record_blocks: [Vec<BlockId>; 2],
+    ) -> Self {
         // A collector that reuses slots makes its copies in every commit.
         let survivor_streams =
             if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
-        Ok(Self {
+        Self {
             base: medium.base() as usize,
             read_cost: medium.facts().read_cost.clone(),
             medium,
-            identity: superblock.identity,
+            identity,
+            is_damaged: false,
             chunks: Segments::default(),
             allocator: Mutex::default(),
             streams: (0..options.streams.max(1)).map(|_| Mutex::default()).collect(),
@@ -140,12 +159,12 @@ impl Store {
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
             options,
-        })
+        }
     }
 
     /// The medium.
     pub fn medium(&self) -> &Arc<dyn Medium> {
-        &self.medium
+        self.medium.shared()
     }
 
     /// The content at an address that came from an anchor or a link.
@@ -529,10 +548,11 @@ pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
 /// The first chunk is carved after the superblock has become durable.
 fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
     let zero = |from: u64, to: u64| mapped(medium, from, (to - from) as usize).iter().all(|&b| b == 0);
-    zero(64, STATE_RECORDS[0]) && zero(HEAD_BYTES, medium.len())
+    let copy_end = SUPERBLOCK_COPY + DESCRIPTOR_BYTES as u64;
+    zero(64, STATE_RECORDS[0]) && zero(copy_end, medium.len())
 }
 
-fn unreadable(reason: Unreadable) -> StoreError {
+pub(crate) fn unreadable(reason: Unreadable) -> StoreError {
     match reason {
         Unreadable::Foreign => StoreError::Foreign(reason.to_string()),
         Unreadable::Version(found) => StoreError::Version(found),
@@ -544,7 +564,7 @@ fn unreadable(reason: Unreadable) -> StoreError {
 
 /// The record in force, and the blocks in which those at the two places
 /// continue.
-fn newest_state(medium: &dyn Medium, seed: u64) -> Result<(StateRecord, [Vec<BlockId>; 2]), StoreError> {
+pub(crate) fn newest_state(medium: &dyn Medium, seed: u64) -> Result<(StateRecord, [Vec<BlockId>; 2]), StoreError> {
     let copies = StateRecord::copies(medium, seed).into_iter().flatten();
     let newest = copies.max_by_key(|copy| copy.record.sequence).ok_or_else(|| StoreError::Damaged {
         place: format!("offsets {} and {}, the state records", STATE_RECORDS[0], STATE_RECORDS[1]),

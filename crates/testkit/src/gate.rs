@@ -67,7 +67,10 @@ impl GatedMedium {
     }
 }
 
-impl Medium for GatedMedium {
+// SAFETY: all bytes are those of another medium that nobody else has, and this
+// one is used in its place.
+#[allow(unsafe_code, reason = "it is a medium")]
+unsafe impl Medium for GatedMedium {
     fn facts(&self) -> &Facts {
         self.memory.facts()
     }
@@ -80,8 +83,9 @@ impl Medium for GatedMedium {
         self.check().and_then(|()| self.memory.grow(len))
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.write(offset, bytes))
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        self.check().and_then(|()| unsafe { self.memory.write(offset, bytes) })
     }
 
     fn flush(&self, offset: u64, len: u64) {
@@ -105,12 +109,14 @@ impl Medium for GatedMedium {
         SyncPoint::new(u64::from(self.check().is_err()))
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.discard(offset, len))
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        self.check().and_then(|()| unsafe { self.memory.discard(offset, len) })
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.check().and_then(|()| self.memory.restore(offset, len))
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        self.check().and_then(|()| unsafe { self.memory.restore(offset, len) })
     }
 
     fn status(&self) -> MediumStatus {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use pantile::lab::medium_of;
 use pantile::{
     Collector, Database, Durability, Error, GcOptions, Medium, MediumKind, Options, Pacing, Result,
     Transaction,
 };
+use pantile_media::unshared::Unshared;
 use pantile_media::{DramMedium, MapOptions, MediumExt};
 use pantile_nvm::NvmConfig;
 
@@ -63,7 +65,7 @@ pub fn retry_locked(open: impl Fn() -> Result<Database>) -> Result<Database> {
     let patience = Patience::new();
     loop {
         match open() {
-            Err(Error::AlreadyOpen(path)) => {
+            Err(Error::AlreadyOpen { path, .. }) => {
                 patience.check(|| format!("{} stays locked", path.display()));
                 thread::sleep(Duration::from_millis(1));
             }
@@ -168,7 +170,7 @@ impl Home {
     /// If it does not close.
     pub fn close(&mut self, db: Database) {
         if self.bed == Bed::Dram {
-            self.medium = Some(db.medium());
+            self.medium = Some(medium_of(&db));
         }
         db.close().expect("the database closes");
     }
@@ -181,7 +183,7 @@ impl Home {
     pub fn kill(&mut self, db: Database, running: Vec<Transaction>) {
         if self.bed == Bed::Dram {
             // Transactions that end after the kill still write to the old medium.
-            self.medium = Some(copy_of(&*db.medium()));
+            self.medium = Some(copy_of(&*medium_of(&db)));
             return;
         }
         let copy = ScratchDir::new();
@@ -226,7 +228,7 @@ pub fn copy_of(medium: &dyn Medium) -> Arc<dyn Medium> {
     let bytes = unsafe { std::slice::from_raw_parts(medium.base(), len as usize) };
     // Pages of zeros stay untouched. They are most of a chunk that has small blocks.
     for (n, page) in bytes.chunks(4096).enumerate().filter(|(_, page)| page.iter().any(|&b| b != 0)) {
-        copy.write(n as u64 * 4096, page).expect("memory");
+        copy.put(n as u64 * 4096, page).expect("memory");
     }
     copy
 }

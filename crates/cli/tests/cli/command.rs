@@ -339,14 +339,34 @@ fn damage_is_status_1_with_a_line_for_each_place() {
             "{lines}"
         );
     }
+    assert!(lines.contains("\nwhat to do: ") && lines.contains("pantile salvage DIR --into DIR2"), "{lines}");
     assert_eq!(complaint(&output), format!("pantile: 2 places are damaged in {path}"));
     let output = pantile(&["inspect", path]);
     assert!(output.status.success() && text(&output.stdout).contains('!'));
     assert_eq!(std::fs::read(&data).unwrap(), bytes);
+    let new = tempfile::tempdir().unwrap();
+    let into = new.path().join("new").to_str().unwrap().to_owned();
+    let output = pantile(&["salvage", path, "--into", &into, "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // Both entries can be mended.
+    assert_eq!((&report["tables"], &report["rows"]), (&2.into(), &2001.into()), "{report:#}");
+    assert_eq!(report["lost"].as_array().unwrap().len(), 2, "{report:#}");
+    assert!(complaint(&output).ends_with(&format!("pantile: 2 places are damaged or lost in {path}")));
+    assert_eq!(std::fs::read(&data).unwrap(), bytes);
+    assert!(pantile(&["check", &into]).status.success());
+    let again = pantile(&["salvage", path, "--into", &into]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(complaint(&again).ends_with("new exists already; name a directory that does not"));
+    let whole = pantile(&["salvage", &into, "--into", &format!("{into}er")]);
+    assert!(whole.status.success(), "{}", complaint(&whole));
+    assert!(text(&whole.stdout).starts_with("2 tables and 2001 rows copied to "));
     let none = pantile(&["check", "/nowhere"]);
     assert_eq!(none.status.code(), Some(1));
     assert_eq!(complaint(&none), "pantile: there is no database in /nowhere");
-    for wrong in [&["check"][..], &["inspect", path, "more"], &["check", path, "--threads", "0"]] {
+    for wrong in
+        [&["check"][..], &["inspect", path, "more"], &["check", path, "--threads", "0"], &["salvage", path]]
+    {
         assert_eq!(pantile(wrong).status.code(), Some(2), "{wrong:?}");
     }
 }

@@ -1,8 +1,9 @@
 //! A device without room: growth fails, and everything stays as it was.
 
 use crate::limit::FileLimit;
+use pantile_media::unshared::Unshared;
 use pantile_media::{
-    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt,
+    DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, FullReason, Medium, MediumError,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ fn a_full_device_changes_nothing_and_is_no_failure() {
         let place = tempfile::tempdir().expect("directory");
         let medium = open(place.path()).expect("open");
         medium.grow(2 * CHUNK).expect("grow");
-        medium.write(0, b"kept").expect("write");
+        medium.put(0, b"kept").expect("write");
         let error = medium.grow(9 * CHUNK).expect_err("full");
         let reason = FullReason::Device;
         let needed = 9 * CHUNK;
@@ -36,14 +37,14 @@ fn a_full_device_changes_nothing_and_is_no_failure() {
             "{error}"
         );
         assert_eq!(medium.len(), 2 * CHUNK);
-        medium.write(4, b"more").expect("writes go on");
+        medium.put(4, b"more").expect("writes go on");
         medium.fence().expect("fences go on");
         medium.grow(5 * CHUNK).expect("there is room for it");
         drop(medium);
         let medium = open(place.path()).expect("open again");
         assert_eq!(medium.len(), 5 * CHUNK);
         let mut out = [0; 8];
-        medium.read(0, &mut out).expect("read");
+        medium.get(0, &mut out).expect("read");
         assert_eq!(&out, b"keptmore");
     }
 }

@@ -2,6 +2,7 @@
 //! nothing else changes.
 
 use crate::limit::FileLimit;
+use pantile_media::unshared::Unshared;
 use pantile_media::{Durability, FileMedium, FileOptions, FullReason, Medium, MediumError, MediumExt};
 use pantile_testkit::SpaceGauge;
 
@@ -16,23 +17,23 @@ fn a_full_device_leaves_the_chunks_discarded_and_is_no_failure() {
         let options = FileOptions { durability, max_bytes: Some(3 * CHUNK), ..FileOptions::default() };
         let medium = FileMedium::open(place.path(), options).expect("open");
         medium.grow(3 * CHUNK).expect("grow");
-        medium.write(0, &vec![7; 3 * CHUNK as usize]).expect("write");
-        medium.discard(CHUNK, 2 * CHUNK).expect("discard");
+        medium.put(0, &vec![7; 3 * CHUNK as usize]).expect("write");
+        medium.give_back(CHUNK, 2 * CHUNK).expect("discard");
         medium.fence().expect("fence");
         let gauge = SpaceGauge::of(place.path());
         gauge.assert_chunks(medium.data_path(), 1);
         limit.set(2 * CHUNK);
-        let error = medium.restore(CHUNK, 2 * CHUNK).expect_err("full");
+        let error = medium.take_back(CHUNK, 2 * CHUNK).expect_err("full");
         assert!(matches!(error, MediumError::Full { reason: FullReason::Device, .. }), "{error}");
         // What was already found is given back.
         gauge.assert_chunks(medium.data_path(), 1);
         assert_eq!(medium.stats().bytes_restored, 0);
-        medium.write(0, b"goes on").expect("write");
+        medium.put(0, b"goes on").expect("write");
         medium.fence().expect("fence");
-        medium.restore(CHUNK, CHUNK).expect("there is room for it");
+        medium.take_back(CHUNK, CHUNK).expect("there is room for it");
         limit.lift();
-        medium.restore(2 * CHUNK, CHUNK).expect("room again");
-        medium.write(3 * CHUNK - 4, b"back").expect("write");
+        medium.take_back(2 * CHUNK, CHUNK).expect("room again");
+        medium.put(3 * CHUNK - 4, b"back").expect("write");
         medium.fence().expect("fence");
     }
 }

@@ -1,6 +1,7 @@
 //! Writes that fail in the middle: the medium latches, and readers continue.
 
 use crate::limit::FileLimit;
+use pantile_media::unshared::Unshared;
 use pantile_media::{
     DATA_FILE, DaxMedium, DaxOptions, Durability, FileMedium, FileOptions, MapOptions, Medium, MediumError,
     MediumExt,
@@ -24,19 +25,19 @@ fn dax(path: &Path) -> Arc<dyn Medium> {
 
 fn content(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
-    medium.read(offset, &mut out).expect("readers go on");
+    medium.get(offset, &mut out).expect("readers go on");
     out
 }
 
 /// Asserts that only reading still works, and that every error says why.
 fn assert_failed(medium: &dyn Medium, cause: &str) {
     for result in [
-        medium.write(0, b"x"),
+        medium.put(0, b"x"),
         medium.fence(),
         medium.sync_all(),
         medium.grow(CHUNK),
-        medium.discard(0, CHUNK),
-        medium.restore(0, CHUNK),
+        medium.give_back(0, CHUNK),
+        medium.take_back(0, CHUNK),
     ] {
         let Err(MediumError::Failed { cause: found }) = result else {
             panic!("{}: it goes on after a failure", medium.facts().name);
@@ -53,12 +54,12 @@ fn a_write_that_fails_stops_writers_for_good_and_no_reader() {
         let place = tempfile::tempdir().expect("directory");
         let medium = file(place.path(), durability);
         medium.grow(3 * CHUNK).expect("grow");
-        medium.write(CHUNK, &[1; 4096]).expect("write");
+        medium.put(CHUNK, &[1; 4096]).expect("write");
         medium.sync_all().expect("sync");
         let before = medium.stats();
         // The system takes the first hundred bytes, and no more.
         limit.set(CHUNK + 100);
-        let error = medium.write(CHUNK, &[2; 200]).expect_err("taken in part").to_string();
+        let error = medium.put(CHUNK, &[2; 200]).expect_err("taken in part").to_string();
         assert!(error.contains("write of 200 bytes at 2097152"), "{error}");
         let found = content(&*medium, CHUNK, 4096);
         assert!(found[..100].iter().all(|&byte| byte == 2) && found[100..].iter().all(|&byte| byte == 1));
@@ -69,7 +70,7 @@ fn a_write_that_fails_stops_writers_for_good_and_no_reader() {
         drop(medium);
         let medium = file(place.path(), durability);
         assert_eq!(medium.len(), 3 * CHUNK);
-        medium.write(CHUNK, &[3; 200]).expect("opened again it writes");
+        medium.put(CHUNK, &[3; 200]).expect("opened again it writes");
         medium.fence().expect("and syncs");
     }
 }
@@ -95,10 +96,10 @@ fn child() {
         };
         let path = holes(name);
         let medium = open(&path);
-        medium.write(0, b"kept").expect("write");
-        medium.write(CHUNK, &[1; CHUNK as usize]).expect("write");
+        medium.put(0, b"kept").expect("write");
+        medium.put(CHUNK, &[1; CHUNK as usize]).expect("write");
         // Behind this offset, `dax` has no space left, and `file` half a chunk.
-        let error = medium.write(2 * CHUNK, &[2; CHUNK as usize]).expect_err("no space").to_string();
+        let error = medium.put(2 * CHUNK, &[2; CHUNK as usize]).expect_err("no space").to_string();
         assert!(error.contains("write of 2097152 bytes at 4194304"), "{name}: {error}");
         assert_failed(&*medium, "write of 2097152 bytes");
         assert_eq!(content(&*medium, 0, 4), b"kept");
@@ -112,7 +113,7 @@ fn child() {
         let full = medium.grow(3 * CHUNK).expect_err("no room");
         assert!(full.is_full(), "{name}: {full}");
         assert_eq!(medium.len(), 2 * CHUNK);
-        medium.write(2 * CHUNK - 4, b"more").expect("it goes on");
+        medium.put(2 * CHUNK - 4, b"more").expect("it goes on");
         medium.flush(2 * CHUNK - 4, 4);
         medium.sync_all().expect("sync");
         drop(medium);

@@ -6,6 +6,7 @@
 // These tests read through mappings and take signals.
 #![allow(unsafe_code)]
 
+use pantile_media::unshared::Unshared;
 use pantile_media::{
     DATA_FILE, DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MapOptions, Medium,
     MediumError, MediumExt,
@@ -86,7 +87,7 @@ fn child() {
     }
     let medium = open(words[0], place, !words.contains(&"silent"));
     medium.grow(3 * CHUNK).expect("grow");
-    medium.write(2 * CHUNK, b"there").expect("write");
+    medium.put(2 * CHUNK, b"there").expect("write");
     let address = match *words.last().expect("a word") {
         "foreign" => foreign_page(place),
         "sent" => {

@@ -3,6 +3,7 @@
 // Users read through the base pointer.
 #![allow(unsafe_code)]
 
+use pantile_media::unshared::Unshared;
 use pantile_media::{
     DaxMedium, DaxOptions, DirectoryOptions, DramMedium, FileMedium, FileOptions, MapOptions, Medium,
     MediumError, MediumExt,
@@ -48,12 +49,12 @@ fn for_each(check: impl Fn(&dyn Medium)) {
 fn writes_are_read_back_through_the_base() {
     for_each(|medium| {
         medium.grow(2 * CHUNK).expect("grow");
-        medium.write(CHUNK - 3, b"across chunks").expect("write");
+        medium.put(CHUNK - 3, b"across chunks").expect("write");
         medium.flush(CHUNK - 3, 13);
         medium.fence().expect("fence");
         medium.sync_all().expect("sync");
         let mut out = [0; 13];
-        medium.read(CHUNK - 3, &mut out).expect("read");
+        medium.get(CHUNK - 3, &mut out).expect("read");
         assert_eq!(&out, b"across chunks", "{}", medium.facts().name);
         // SAFETY: the byte is below `len` and no thread writes it.
         assert_eq!(unsafe { medium.base().add(CHUNK as usize).read() }, b'o');
@@ -81,11 +82,11 @@ fn nothing_is_stored_out_of_range() {
     for_each(|medium| {
         medium.grow(1).expect("grow");
         for offset in [CHUNK, CHUNK - 1, u64::MAX] {
-            let error = medium.write(offset, b"xy").expect_err("out of range");
+            let error = medium.put(offset, b"xy").expect_err("out of range");
             assert!(matches!(error, MediumError::OutOfRange { .. }), "{error}");
-            medium.read(offset, &mut [0; 2]).expect_err("out of range");
+            medium.get(offset, &mut [0; 2]).expect_err("out of range");
         }
-        medium.write(CHUNK, b"").expect("nothing at the end is in range");
+        medium.put(CHUNK, b"").expect("nothing at the end is in range");
         assert!(!medium.is_failed());
     });
 }
@@ -95,23 +96,23 @@ fn discarded_chunks_read_as_zero_and_can_be_written_once_restored() {
     for_each(|medium| {
         medium.grow(4 * CHUNK).expect("grow");
         let before = medium.stats();
-        medium.write(0, &vec![7; 4 * CHUNK as usize]).expect("write");
-        medium.discard(CHUNK, 2 * CHUNK).expect("discard");
-        medium.discard(CHUNK, 0).expect("nothing");
+        medium.put(0, &vec![7; 4 * CHUNK as usize]).expect("write");
+        medium.give_back(CHUNK, 2 * CHUNK).expect("discard");
+        medium.give_back(CHUNK, 0).expect("nothing");
         let mut out = vec![1; 4 * CHUNK as usize];
-        medium.read(0, &mut out).expect("read");
+        medium.get(0, &mut out).expect("read");
         let discarded = CHUNK as usize..3 * CHUNK as usize;
         assert!(out[discarded.clone()].iter().all(|&byte| byte == 0), "{}", medium.facts().name);
         let around = out[..discarded.start].iter().chain(&out[discarded.end..]);
         assert!(around.clone().all(|&byte| byte == 7), "{}", medium.facts().name);
         assert_eq!(medium.len(), 4 * CHUNK);
-        medium.restore(CHUNK, CHUNK).expect("restore");
-        medium.restore(CHUNK, 0).expect("nothing");
-        medium.write(2 * CHUNK - 4, b"back").expect("write");
+        medium.take_back(CHUNK, CHUNK).expect("restore");
+        medium.take_back(CHUNK, 0).expect("nothing");
+        medium.put(2 * CHUNK - 4, b"back").expect("write");
         medium.flush(2 * CHUNK - 4, 4);
         medium.fence().expect("fence");
         let mut out = [1; 9];
-        medium.read(2 * CHUNK - 5, &mut out).expect("read");
+        medium.get(2 * CHUNK - 5, &mut out).expect("read");
         assert_eq!(&out, b"\0back\0\0\0\0", "{}", medium.facts().name);
         let delta = medium.stats() - before;
         assert_eq!((delta.bytes_discarded, delta.bytes_restored), (2 * CHUNK, CHUNK));
@@ -122,9 +123,9 @@ fn discarded_chunks_read_as_zero_and_can_be_written_once_restored() {
 fn only_chunks_that_are_there_are_discarded_and_restored() {
     for_each(|medium| {
         medium.grow(2 * CHUNK).expect("grow");
-        medium.write(CHUNK, b"kept").expect("write");
+        medium.put(CHUNK, b"kept").expect("write");
         for (offset, len) in [(CHUNK, 2 * CHUNK), (3 * CHUNK, CHUNK), (u64::MAX - CHUNK + 1, CHUNK)] {
-            for result in [medium.discard(offset, len), medium.restore(offset, len)] {
+            for result in [medium.give_back(offset, len), medium.take_back(offset, len)] {
                 assert!(matches!(result, Err(MediumError::OutOfRange { .. })), "{result:?}");
             }
         }
@@ -133,11 +134,11 @@ fn only_chunks_that_are_there_are_discarded_and_restored() {
             std::panic::catch_unwind(move || (*call)()).expect_err("not whole chunks");
         };
         for (offset, len) in [(CHUNK / 2, CHUNK), (0, CHUNK + 4096)] {
-            refused(&|| medium.discard(offset, len));
-            refused(&|| medium.restore(offset, len));
+            refused(&|| medium.give_back(offset, len));
+            refused(&|| medium.take_back(offset, len));
         }
         let mut out = [0; 4];
-        medium.read(CHUNK, &mut out).expect("read");
+        medium.get(CHUNK, &mut out).expect("read");
         assert_eq!(&out, b"kept");
         assert!(!medium.is_failed());
     });
@@ -147,7 +148,7 @@ fn only_chunks_that_are_there_are_discarded_and_restored() {
 fn a_point_is_durable_once_a_fence_followed_it() {
     for_each(|medium| {
         medium.grow(1).expect("grow");
-        medium.write(0, &[1; 64]).expect("write");
+        medium.put(0, &[1; 64]).expect("write");
         medium.flush(0, 64);
         let point = medium.sync_point();
         std::thread::scope(|scope| {
@@ -163,7 +164,7 @@ fn statistics_only_grow() {
     for_each(|medium| {
         medium.grow(1).expect("grow");
         let before = medium.stats();
-        medium.write(0, &[1; 4096]).expect("write");
+        medium.put(0, &[1; 4096]).expect("write");
         medium.fence().expect("fence");
         let delta = medium.stats() - before;
         assert_eq!((delta.bytes_written, delta.fences), (4096, 1), "{}", medium.facts().name);

@@ -3,9 +3,8 @@
 //! The test starts its own binary again as a child, which writes and then
 //! waits to be killed.
 
-use pantile_media::{
-    DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, Medium, MediumError, MediumExt,
-};
+use pantile_media::unshared::Unshared;
+use pantile_media::{DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, Medium, MediumError};
 use pantile_nvm::{NvmConfig, NvmMedium};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -32,7 +31,7 @@ fn child() {
     };
     let medium = open(&kind, Path::new(&place)).expect("open");
     medium.grow(8 << 20).expect("grow");
-    medium.write(3 << 20, b"survives").expect("write");
+    medium.put(3 << 20, b"survives").expect("write");
     medium.flush(3 << 20, 8);
     medium.fence().expect("fence");
     println!("{READY}");
@@ -67,7 +66,7 @@ fn contents_survive_and_the_lock_does_not() {
         child.wait().expect("wait");
         let medium = open(kind, place.path()).expect("open after the kill");
         let mut out = [0; 8];
-        medium.read(3 << 20, &mut out).expect("read");
+        medium.get(3 << 20, &mut out).expect("read");
         assert_eq!(&out, b"survives", "{kind}");
     }
 }

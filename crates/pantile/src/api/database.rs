@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_cc::ClockSource;
-use pantile_media::Medium;
+use pantile_media::{Facts, Medium};
 
 use crate::api::opening;
 use crate::engine::background::Background;
@@ -76,6 +76,8 @@ impl Database {
     /// # Errors
     /// As [`Database::begin`].
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
+        let is_damaged = self.core.options.salvage.is_some();
+        let options = if is_damaged { options.read_only(true) } else { options };
         Transaction::begin(Arc::clone(&self.core), options)
     }
 
@@ -167,9 +169,16 @@ impl Database {
         self.core.tables.names()
     }
 
-    /// The medium. A database in DRAM can be opened on it again.
-    pub fn medium(&self) -> Arc<dyn Medium> {
-        Arc::clone(self.core.store.medium())
+    /// What stays the same about the medium while the database is open.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// assert_eq!(db.medium().name, "dram");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn medium(&self) -> &Facts {
+        self.core.store.medium().facts()
     }
 
     /// What opening the database took.
@@ -196,6 +205,20 @@ impl Database {
     }
 }
 
+/// The medium itself, to open a database in DRAM on it again after this one has
+/// gone, or to look at what a process that is killed now would leave. While
+/// the database is open, nothing but the database may write to it; see
+/// [`Medium`]. Safe code cannot:
+///
+/// ```compile_fail,E0133
+/// # use pantile::*;
+/// let db = Options::new().medium(MediumKind::Dram).open("unused").unwrap();
+/// lab::medium_of(&db).write(0, b"x");
+/// ```
+pub fn medium_of(db: &Database) -> Arc<dyn Medium> {
+    Arc::clone(db.core.store.medium())
+}
+
 impl Options {
     /// Opens the database in the directory `path`, or creates it. Media in
     /// DRAM ignore the path.
@@ -204,11 +227,11 @@ impl Options {
     /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
     /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
     /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is
-    /// stored is untouched then.
+    /// stored is untouched then, and what was made for a new database is removed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
-        let core = opening::open(path.as_ref(), self)?;
-        Ok(Database { background: Background::start(&core)?.map(Arc::new), core })
+        let (core, background) = opening::open(path.as_ref(), self)?;
+        Ok(Database { background: background.map(Arc::new), core })
     }
 }
 

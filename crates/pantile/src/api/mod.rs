@@ -4,3 +4,4 @@ pub(crate) mod database;
 mod definitions;
 mod measuring;
 mod opening;
+mod verifying;

@@ -1,5 +1,6 @@
 //! Opening.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,32 +14,47 @@ use pantile_media::{
 };
 use pantile_store::{Store, StoreOptions};
 
+use crate::engine::background::Background;
 use crate::engine::core::Core;
 use crate::engine::failure::{from_medium, from_store};
 use crate::engine::recovery::Scanned;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::options::{MediumKind, Options};
 
-/// Opens the medium, recovers what is on it, and opens the database.
-pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
+/// Where Linux says which boot this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+type Opened = (Arc<Core>, Option<Background>);
+
+/// Opens the medium, recovers what is on it, and opens the database. What a
+/// failed creation has made is removed.
+pub(super) fn open(path: &Path, options: Options) -> Result<Opened> {
+    if let Some(medium) = &options.on_medium {
+        return open_on(Arc::clone(medium), path, options);
+    }
+    let medium = open_medium(path, &options)?;
+    open_on(Arc::clone(&medium), path, options).inspect_err(|_| medium.withdraw())
+}
+
+fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Opened> {
     let began = Instant::now();
-    let medium = match &options.on_medium {
-        Some(medium) => Arc::clone(medium),
-        None => open_medium(path, &options)?,
-    };
     let streams = options.streams.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let reclaimer = options.collector.build(options.gc, streams);
     let store_options = StoreOptions {
         streams,
         block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
-        boot: boot_id(&options),
+        boot: boot_id(&options)?,
         relaxed: options.durability == Durability::None
             && options.medium != MediumKind::Dax
             && medium.facts().survives_exit,
         reuse: reclaimer.slot_reuse(),
     };
     let in_path = |e| from_store(e, path);
-    let store = Store::open(medium, store_options, identity(&options)).map_err(in_path)?;
+    let store = match &options.salvage {
+        Some(_) => Store::open_damaged(medium, store_options),
+        None => Store::open(medium, store_options, identity(&options)),
+    };
+    let store = store.map_err(in_path)?;
     let scanned = Scanned::new(store, &options, began).map_err(in_path)?;
     // Timestamps go on above everything on the medium (T5).
     let highest = if is_removed(Control::ClockGoesOn) { 0 } else { scanned.highest().tick() };
@@ -46,7 +62,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
         Some(time) => Clock::simulated(highest, time),
         None => Clock::new(highest),
     };
-    scanned.rebuild(options, clock, reclaimer)?.open()
+    let core = scanned.rebuild(options, clock, reclaimer)?.open()?;
+    let background = Background::start(&core)?;
+    Ok((core, background))
 }
 
 fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
@@ -80,17 +98,23 @@ fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {
 
 /// A number that identifies this boot of the machine. If the system does not
 /// provide one it is unique, so that everything a stopped machine may have lost
-/// counts as lost.
-fn boot_id(options: &Options) -> u64 {
+/// counts as lost. If it could not be read this time, nothing counts as lost:
+/// opening fails.
+fn boot_id(options: &Options) -> Result<u64> {
     if options.simulated_time.is_some() {
-        return identity(options);
+        return Ok(identity(options));
     }
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let id = match std::fs::read_to_string(BOOT_ID) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return Err(Error::Io { operation: format!("read {BOOT_ID}"), source: error });
+        }
+        read => read.unwrap_or_default(),
+    };
     let digits = id.chars().filter_map(|digit| digit.to_digit(16)).take(16);
-    match digits.fold(0, |n, digit| n << 4 | u64::from(digit)) {
+    Ok(match digits.fold(0, |n, digit| n << 4 | u64::from(digit)) {
         0 => identity(options),
         boot => boot,
-    }
+    })
 }
 
 /// A number that no other database has. In simulated time it depends on the

@@ -21,7 +21,8 @@ pub(crate) fn from_store(error: StoreError, path: &Path) -> Error {
 
 pub(crate) fn from_medium(error: MediumError) -> Error {
     match error {
-        MediumError::Locked { path } => Error::AlreadyOpen(path),
+        MediumError::Locked { path, process } => Error::AlreadyOpen { path, process },
+        MediumError::NoPath => Error::InvalidOption(MediumError::NoPath.to_string()),
         MediumError::Missing { path } => Error::NoDatabase(path),
         MediumError::Truncated { path, len } => Error::NotADatabase {
             path,

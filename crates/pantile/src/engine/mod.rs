@@ -17,6 +17,7 @@ pub(crate) mod index_build;
 pub(crate) mod pieces;
 pub(crate) mod recovery;
 pub(crate) mod rounds;
+pub(crate) mod salvage;
 pub(crate) mod sorted_keys;
 pub(crate) mod stage;
 pub(crate) mod stale;

@@ -19,6 +19,7 @@ use crate::engine::core::Core;
 use crate::engine::counters::Change;
 use crate::engine::failure::from_medium;
 use crate::engine::found::FoundTables;
+use crate::engine::salvage::Skip;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::{catalog, pieces};
@@ -66,14 +67,13 @@ impl Scanned {
         let total = definitions.len() as u64;
         for (done, (id, def)) in (1..).zip(definitions) {
             core.tables.id_is_used(id);
-            if Schema::new(&def)?.can_move_out() {
-                core.recover_table(&found, pieces::of(id), pieces::definition(&def.name))?;
-            }
-            core.recover_table(&found, id, def)?;
+            let recovered = core.recover_with_pieces(&found, id, def);
+            recovered.or_else(|error| core.leave_out(Some(id), None, error))?;
             core.options.report(Progress { step: RecoveryStep::Index, done, total });
         }
         // What is left belongs to tables that were dropped.
         for table in found.rest() {
+            core.leave_out_table(table);
             core.tables.found_dropped(table);
         }
         core.recovery = Recovery {
@@ -97,10 +97,12 @@ impl Rebuilt {
     /// anything is added.
     pub fn open(self) -> Result<Arc<Core>> {
         let core = self.0;
-        core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
-        core.record_state(false)?;
-        while core.release_dropped() && !core.store.medium().is_failed() {}
-        core.reclaimer.resume(&core.store);
+        if core.options.salvage.is_none() {
+            core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
+            core.record_state(false)?;
+            while core.release_dropped() && !core.store.medium().is_failed() {}
+            core.reclaimer.resume(&core.store);
+        }
         core.set_open();
         Ok(Arc::new(core))
     }
@@ -113,15 +115,30 @@ impl Core {
         for tuple in 0..catalog.tuples_end() {
             if let Some(bytes) = catalog.live_row(&self.store, TupleId(tuple)) {
                 let row = Encoded { schema: &catalog.schema, bytes };
+                // It has been refused, or left out.
+                if row.shape_problem().is_some() {
+                    continue;
+                }
                 let mut id = [0; 4];
                 id.copy_from_slice(row.raw(&catalog.schema.columns[0]));
-                let def = catalog::decode(row.raw(&catalog.schema.columns[1]))?;
                 let id = TableId(u32::from_le_bytes(id));
-                catalog::check(id, &def)?;
-                definitions.push((id, def));
+                let decoded = catalog::decode(row.raw(&catalog.schema.columns[1]));
+                match decoded.and_then(|def| catalog::check(id, &def).map(|()| def)) {
+                    Ok(def) => definitions.push((id, def)),
+                    Err(error) => self.leave_out(Some(catalog.id), Some(TupleId(tuple)), error)?,
+                }
             }
         }
+        self.leave_out_older(&mut definitions);
         Ok(definitions)
+    }
+
+    /// A table, and that of its long values if it can have any.
+    fn recover_with_pieces(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
+        if Schema::new(&def)?.can_move_out() {
+            self.recover_table(found, pieces::of(id), pieces::definition(&def.name))?;
+        }
+        self.recover_table(found, id, def)
     }
 
     fn recover_table(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
@@ -129,7 +146,13 @@ impl Core {
         let tuples = found.tuples.load(Ordering::Acquire);
         let mut table = self.tables.make(id, def)?.with_tuples(found.anchors, tuples);
         let mut list = self.tables.make_indexes(&table)?;
-        let keys = self.gather(&table, &list)?;
+        let mut keys = self.gather(&table, &list, &Skip::default())?;
+        if self.options.salvage.is_some() {
+            let older = self.older_of_one_key(&table, keys.iter().map(|part| &part.keys[0]));
+            if !older.is_empty() {
+                keys = self.gather(&table, &list, &older)?;
+            }
+        }
         let trees = self.build_trees(&table, &list, &keys)?;
         let mut trees = trees.into_iter();
         table.primary = trees.next().unwrap_or(table.primary);
@@ -144,16 +167,16 @@ impl Core {
 
     /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
     /// and puts the ids of deleted tuples back into stock.
-    fn gather(&self, table: &TableInner, indexes: &[IndexInner]) -> Result<Vec<Gathered>> {
+    fn gather(&self, table: &TableInner, indexes: &[IndexInner], skip: &Skip) -> Result<Vec<Gathered>> {
         let shares = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096);
         let part = table.tuples_end().div_ceil(shares as u64);
         let gather = |n: usize| {
             let n = n as u64;
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
-            Gathered::from_tuples(&self.store, table, indexes, tuples)
+            Gathered::from_tuples(self, table, indexes, tuples, skip)
         };
         let parts: Vec<Gathered> = share_out(shares, gather).into_iter().collect::<Result<_>>()?;
-        for part in &parts {
+        for part in parts.iter().filter(|_| self.options.salvage.is_none()) {
             self.counters.adjust(part.change);
             self.bury(table, &part.dead);
         }
@@ -224,11 +247,13 @@ const AHEAD: u64 = 8;
 
 impl Gathered {
     fn from_tuples(
-        store: &Store,
+        core: &Core,
         table: &TableInner,
         indexes: &[IndexInner],
         tuples: std::ops::Range<u64>,
+        skip: &Skip,
     ) -> Result<Self> {
+        let store = &core.store;
         let mut gathered =
             Self { keys: (0..=indexes.len()).map(|_| SortedKeys::default()).collect(), ..Self::default() };
         let mut key = Key::default();
@@ -239,13 +264,18 @@ impl Gathered {
                 gathered.dead.push(tuple);
                 continue;
             };
+            if !skip.is_empty() && skip.contains(&tuple.0) {
+                continue;
+            }
             gathered.change.tuples += 1;
             gathered.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
             let row = Encoded { schema: &table.schema, bytes };
             if let Some(problem) = row.shape_problem() {
                 let address = Anchor::load(table.anchor(tuple)).newest();
                 let place = format!("{}, tuple {}", store.place_of(address), tuple.0);
-                return Err(Error::Damaged { place, detail: problem });
+                let error = Error::Damaged { place, detail: problem };
+                core.leave_out(Some(table.id), Some(tuple), error)?;
+                continue;
             }
             key.set_row(&row, &table.schema.primary_key);
             gathered.keys[0].push(&key, tuple);

@@ -92,6 +92,19 @@ impl Visitor<'_> {
         self.core.counters.adjust(change);
     }
 
+    /// Looks at the checksum of the newest version of a tuple. Returns its bytes,
+    /// 0 if it is not a row.
+    pub fn verify(&self, table: &TableInner, tuple: TupleId) -> Result<u64> {
+        let _pin = self.core.registry.pin(self.slot);
+        let newest = Anchor::load(table.anchor(tuple)).newest();
+        if newest.is_none() {
+            return Ok(0);
+        }
+        let store = &self.core.store;
+        let bytes = store.verify(newest).map_err(|error| self.core.store_error(error))?;
+        Ok(if store.content_header(newest).flags().is_tombstone() { 0 } else { bytes })
+    }
+
     /// Adds to `chains` the chain of every `step`th tuple of a table.
     pub fn measure_chains(&self, table: &TableInner, step: u64, chains: &mut Chains) {
         let store = &self.core.store;

@@ -62,10 +62,11 @@ impl fmt::Display for Location {
             None => format!("chunk {chunk}"),
         }));
         parts.extend(self.slot.map(|slot| format!("slot {slot}")));
-        parts.extend(self.table_id.map(|id| match &self.table {
-            Some(name) => format!("table {id} {name:?}"),
-            None => format!("table {id}"),
-        }));
+        parts.extend(match (self.table_id, &self.table) {
+            (Some(id), Some(name)) => Some(format!("table {id} {name:?}")),
+            (Some(id), None) => Some(format!("table {id}")),
+            (None, name) => name.as_ref().map(|name| format!("table {name:?}")),
+        });
         parts.extend(self.tuple.map(|tuple| format!("row {tuple}")));
         f.write_str(&parts.join(", "))
     }
@@ -107,6 +108,7 @@ impl From<pantile_store::Finding> for Finding {
 
 /// Collects findings: the first of each severity, in the order of places, and
 /// how many there are.
+#[derive(Debug)]
 pub(crate) struct Findings {
     most: usize,
     found: Mutex<(BTreeSet<Finding>, BTreeSet<Finding>)>,
@@ -157,12 +159,21 @@ impl Findings {
         *self.counted.lock()
     }
 
+    /// Adds what is damage, and nothing else.
+    pub fn add_damage(&self, finding: impl Into<Finding>) {
+        let finding = finding.into();
+        if finding.severity == Severity::Damage {
+            self.add(finding);
+        }
+    }
+
     /// The findings, damage first, with the names of tables.
-    pub fn into_list(self, names: &BTreeMap<u32, String>) -> Vec<Finding> {
-        let (damage, notices) = self.found.into_inner();
-        let mut list: Vec<Finding> = damage.into_iter().chain(notices).collect();
+    pub fn list(&self, names: &BTreeMap<u32, String>) -> Vec<Finding> {
+        let found = self.found.lock();
+        let mut list: Vec<Finding> = found.0.iter().chain(&found.1).cloned().collect();
         for finding in &mut list {
-            finding.place.table = finding.place.table_id.and_then(|id| names.get(&id).cloned());
+            let named = finding.place.table_id.and_then(|id| names.get(&id).cloned());
+            finding.place.table = finding.place.table.take().or(named);
         }
         list
     }

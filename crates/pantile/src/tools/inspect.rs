@@ -229,7 +229,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspect
         tables: tables(&found, &definitions),
         chunks: found.chunks.iter().map(chunk).collect(),
         highest_timestamp: found.highest.get(),
-        findings: findings.into_list(&names),
+        findings: findings.list(&names),
         damaged,
     })
 }

@@ -1,7 +1,8 @@
 //! Checking and showing the files of a closed database, damaged or not. Neither writes a byte.
 //!
-//! [`check`] says whether everything is as it should be; [`inspect`] shows what lies where. The command `pantile` of
-//! the repository prints what they return.
+//! [`check`] says whether everything is as it should be; [`inspect`] shows what lies where; [`salvage`] reads what is
+//! whole of a damaged database and copies it into a new one. The command `pantile` of the repository prints what they
+//! return.
 //!
 //! ```
 //! use pantile::tools::{CheckOptions, CheckReport, Finding, Location, Severity, check};
@@ -27,6 +28,7 @@ mod definitions;
 mod findings;
 mod inspect;
 mod options;
+mod salvage;
 
 pub use check::{CheckReport, check};
 pub use findings::{Finding, Location, Severity};
@@ -34,3 +36,4 @@ pub use inspect::{
     BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
 };
 pub use options::{CheckOptions, CheckStep};
+pub use salvage::{SalvageReport, Salvaged, salvage};

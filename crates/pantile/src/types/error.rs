@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pantile_media::User;
+
 use crate::types::isolation::Isolation;
 
 /// A result whose error is [`Error`] by default.
@@ -220,8 +222,13 @@ pub enum Error {
         /// The first failure.
         cause: String,
     },
-    /// Another process, or this one, has the database open.
-    AlreadyOpen(PathBuf),
+    /// Another process, or this one, has the database open, or is checking it.
+    AlreadyOpen {
+        /// The database's directory.
+        path: PathBuf,
+        /// The process, if the system says which.
+        process: Option<u32>,
+    },
     /// There is no database at this path, and the options forbid creating one.
     NoDatabase(PathBuf),
     /// The files here are not a Pantile database.
@@ -432,10 +439,11 @@ impl fmt::Display for Error {
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
                 f,
-                "the medium failed ({cause}); every commit acknowledged before is kept, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
+                "the medium failed ({cause}); every commit acknowledged before is kept in the data file, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
             ),
-            Error::AlreadyOpen(path) => {
-                write!(f, "the database in {} is open already; close it there first", path.display())
+            Error::AlreadyOpen { path, process } => {
+                let user = User(*process);
+                write!(f, "the database in {} is open already {user}; close it there first", path.display())
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
             Error::NotADatabase { path, detail } => {
@@ -448,7 +456,7 @@ impl fmt::Display for Error {
             Error::Damaged { place, detail } => {
                 write!(
                     f,
-                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or inspect the database"
+                    "damaged data at {place}: {detail}; nothing was changed; restore a copy, or copy what is whole into a new database (`pantile salvage DIR --into DIR2`, or pantile::salvage)"
                 )
             }
             Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),

@@ -12,13 +12,14 @@ use pantile_reclaim::{Collector, GcOptions};
 
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
+use crate::types::lost::LostParts;
 
 /// Where a database is stored.
 ///
 /// ```
 /// use pantile::{MediumKind, Options};
 /// let scratch = Options::new().medium(MediumKind::Dram).open("unused")?;
-/// assert!(!scratch.medium().facts().survives_exit);
+/// assert!(!scratch.medium().survives_exit);
 /// # Ok::<(), pantile::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -142,6 +143,8 @@ pub struct Options {
     pub(crate) preallocate: u64,
     pub(crate) progress: Option<ProgressCall>,
     pub(crate) simulated_time: Option<SimulatedTime>,
+    /// The database is damaged and opened to be read; what is left out goes here.
+    pub(crate) salvage: Option<Arc<LostParts>>,
 }
 
 impl fmt::Debug for Options {
@@ -178,7 +181,7 @@ impl Options {
     /// use pantile::Options;
     /// use pantile_nvm::NvmConfig;
     /// let db = Options::new().custom_medium(NvmConfig::OPTANE).open(dir.path())?;
-    /// assert_eq!(db.medium().facts().name, "nvm:optane");
+    /// assert_eq!(db.medium().name, "nvm:optane");
     /// # Ok::<(), pantile::Error>(())
     /// ```
     #[must_use]
@@ -189,8 +192,8 @@ impl Options {
     }
 
     /// Opens the database on a medium that is already open, for example one in
-    /// DRAM that an earlier handle used
-    /// ([`Database::medium`](crate::Database::medium)).
+    /// DRAM that an earlier handle used. While a database uses it, another
+    /// opening on it fails with [`Error::AlreadyOpen`].
     #[must_use]
     pub fn on_medium(mut self, medium: Arc<dyn Medium>) -> Self {
         self.on_medium = Some(medium);

@@ -79,21 +79,24 @@ fn a_sound_database_is_sound_and_not_touched() {
 }
 
 #[test]
-fn a_database_without_lock_file_is_checked_and_gets_none() {
-    let (_dir, path) = made();
-    fs::remove_file(path.join("LOCK")).expect("remove");
-    sound(&path);
-    assert!(!path.join("LOCK").exists());
-}
-
-#[test]
 fn an_open_database_is_refused() {
     let (_dir, path) = made();
     let db = Options::new().create(false).open(&path).expect("open");
-    assert!(matches!(check(&path, &options()), Err(Error::AlreadyOpen(_))));
-    assert!(matches!(inspect(&path, &options()), Err(Error::AlreadyOpen(_))));
+    assert!(matches!(check(&path, &options()), Err(Error::AlreadyOpen { .. })));
+    assert!(matches!(inspect(&path, &options()), Err(Error::AlreadyOpen { .. })));
     drop(db);
     sound(&path);
+}
+
+#[test]
+fn a_database_that_is_being_checked_can_be_inspected_and_not_opened() {
+    let (_dir, path) = made();
+    let place = path.clone();
+    let meanwhile = move |_, _, _| {
+        assert!(inspect(&place, &options()).is_ok());
+        assert!(matches!(Options::new().open(&place), Err(Error::AlreadyOpen { .. })));
+    };
+    assert!(check(&path, &options().progress(meanwhile)).expect("check").is_sound());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pantile::lab::SimulatedTime;
+use pantile::lab::{SimulatedTime, medium_of};
 use pantile::{
     ConflictPolicy, Database, Error, GcOptions, Isolation, MediumKind, Options, Range, Table, TableDef,
     TransactionOptions, Type,
@@ -332,6 +332,24 @@ fn closing_says_what_is_open() {
     fails!(db.clone().close(), Error::StillOpen { .. }, "9 transactions are", "; and 4 more)");
     drop(open);
     db.close().expect("close");
+}
+
+#[test]
+fn a_medium_in_use_takes_no_second_database() {
+    let place = ScratchDir::new();
+    for options in [Options::new().medium(MediumKind::Dram), Options::new()] {
+        let db = options.open(place.path()).expect("open");
+        let t = table(&db);
+        let medium = medium_of(&db);
+        let again = || Options::new().on_medium(medium.clone()).open("unused");
+        fails!(again(), Error::AlreadyOpen { .. }, "open already in this process", "close it there first");
+        db.run(|txn| txn.insert(&t, &[1u32.into()])).expect("the first goes on");
+        db.close().expect("close");
+        drop(t);
+        let db = again().expect("free again");
+        let txn = db.begin_read().expect("begin");
+        assert_eq!(txn.scan(&db.table("t").expect("table"), Range::all()).expect("scan").count(), 1);
+    }
 }
 
 #[test]

@@ -25,3 +25,4 @@ mod row_sizes;
 mod slow_medium;
 mod support;
 mod values;
+mod verify;

@@ -6,7 +6,9 @@
 
 mod collector_threads;
 mod counted;
+mod creation;
 mod disk;
 mod media;
 mod memory;
+mod moved;
 mod open_once;

@@ -47,7 +47,7 @@ fn open_once(kind: &str, path: &Path) -> Result<Database> {
         _ if dax_directory().is_some() => options.medium(MediumKind::Dax),
         _ => match DaxMedium::open_without_persistence(path, DaxOptions::default()) {
             Ok(medium) => options.on_medium(medium),
-            Err(MediumError::Locked { path }) => return Err(Error::AlreadyOpen(path)),
+            Err(MediumError::Locked { path, process }) => return Err(Error::AlreadyOpen { path, process }),
             Err(error) => panic!("{error}"),
         },
     }
@@ -168,7 +168,7 @@ fn a_closed_database_goes_from_medium_to_medium() {
     let path = place.path().join("db");
     for (turn, kind) in (0..).zip(["file", "dax", "relaxed", "dax", "nvm", "dax", "file"]) {
         let db = open(kind, &path).expect("open");
-        assert_eq!(db.medium().facts().name, kind.replace("relaxed", "file").replace("nvm", "nvm:E"));
+        assert_eq!(db.medium().name, kind.replace("relaxed", "file").replace("nvm", "nvm:E"));
         let table = table_of(&db);
         assert_eq!(ids(&db), (0..turn).collect(), "{kind}");
         db.run(|txn| txn.insert(&table, &[turn.into(), "x".repeat(3000).as_str().into()])).expect("insert");

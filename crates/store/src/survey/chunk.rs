@@ -126,7 +126,7 @@ impl Reader<'_> {
         };
         let mut read = free;
         let header = ChunkHeader::decode(page, self.identity ^ offset);
-        let geometry = match header.map(|header| header.map(|h| geometry(number, h))) {
+        let geometry = match header.map(|header| header.map(|h| Geometry::of(number, h))) {
             Ok(None) => {
                 self.torn(&page[..ENTRY_BYTES], place);
                 return read;
@@ -310,11 +310,6 @@ impl Reader<'_> {
             block.superseded = bytes[..240].iter().map(|b| b.count_ones()).sum();
         }
     }
-}
-
-fn geometry(number: u32, header: ChunkHeader) -> Geometry {
-    let ChunkHeader { block_bytes, blocks } = header;
-    Geometry { block_bytes, blocks, start: Geometry::start_of(number) }
 }
 
 /// What the content header says; it cannot be relied on.

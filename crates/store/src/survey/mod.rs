@@ -17,7 +17,7 @@ use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
-use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, Superblock, Unreadable};
+use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable};
 use crate::scan::{Expectation, LOST_BLOCK, start_of};
 use crate::state_record::StateRecord;
 use crate::store::mapped;
@@ -80,6 +80,7 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
         return found;
     }
     read_superblock(mapped(medium, 0, 64), &mut found);
+    read_copy(mapped(medium, SUPERBLOCK_COPY, 64), &mut found, calls);
     if let Some(problem) = &found.superblock_problem {
         (calls.finding)(Finding::damage(MediumLocation::at(0), format!("the superblock: {problem}")));
     }
@@ -129,10 +130,32 @@ fn read_superblock(bytes: &[u8], found: &mut Survey) {
     }
 }
 
+/// The copy of the superblock stands in for one that is damaged.
+fn read_copy(bytes: &[u8], found: &mut Survey, calls: &SurveyCalls<'_>) {
+    let place = MediumLocation::at(SUPERBLOCK_COPY);
+    match Superblock::decode(bytes) {
+        // A database of another version stays one.
+        Ok(copy) if found.superblock_problem.is_some() && found.other_version.is_none() => {
+            (found.version, found.identity) = (Some(copy.version), copy.identity);
+        }
+        Ok(copy) if copy.identity == found.identity => {}
+        _ if found.superblock_problem.is_none() => {
+            (calls.finding)(Finding::notice(place, "the copy of the superblock is missing or damaged"));
+        }
+        _ => {}
+    }
+}
+
 /// Bytes of the medium's head that the format leaves zero.
 fn check_unused(medium: &dyn Medium, calls: &SurveyCalls<'_>) {
     let ends = STATE_RECORDS.map(|at| at + STATE_RECORD_BYTES);
-    for (from, to) in [(64, STATE_RECORDS[0]), (ends[0], STATE_RECORDS[1]), (ends[1], HEAD_BYTES)] {
+    let copy_end = SUPERBLOCK_COPY + 64;
+    for (from, to) in [
+        (64, STATE_RECORDS[0]),
+        (ends[0], STATE_RECORDS[1]),
+        (ends[1], SUPERBLOCK_COPY),
+        (copy_end, HEAD_BYTES),
+    ] {
         let bytes = mapped(medium, from, (to - from) as usize);
         let mut lines = bytes.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0));
         if let Some((n, _)) = lines.next() {

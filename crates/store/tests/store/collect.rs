@@ -1,11 +1,12 @@
 //! What the store lets collectors do to blocks. It allows nothing that loses a
 //! row, whatever a collector asks for (T1, T2, T12, T14).
 
+use pantile_media::unshared::Unshared;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
+use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{
     Age, BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
     StoreOptions, Survivor, Urgency,
@@ -164,7 +165,7 @@ fn survivors_are_committed_by_themselves() {
     drop(moved);
     drop(store);
     // The transaction cannot be whole any more, because a part of it rots.
-    medium.write(addresses[8].offset(), &[0; 24]).expect("write");
+    medium.put(addresses[8].offset(), &[0; 24]).expect("write");
     let (store, rows) = open(&medium);
     let expected = Rows::from([((A.0, 0), vec![1000]), ((A.0, 1), vec![1000])]);
     assert_eq!(rows, expected, "only the copies of the transaction count");
@@ -238,21 +239,21 @@ fn a_damaged_frozen_flag_is_reported_with_its_place() {
     let index = (addresses[0].offset() - HEAD - PAGE) / SMALLEST;
     let flag = HEAD + 64 * (index + 1) + 32;
     let mut byte = [0];
-    medium.read(flag, &mut byte).expect("read");
+    medium.get(flag, &mut byte).expect("read");
     for bit in [0, 3, 7] {
-        medium.write(flag, &[byte[0] ^ (1 << bit)]).expect("write");
+        medium.put(flag, &[byte[0] ^ (1 << bit)]).expect("write");
         let Err(StoreError::Damaged { place, .. }) = try_open(&medium).map(|_| ()) else {
             panic!("bit {bit}: not noticed");
         };
         assert!(place.contains(&flag.to_string()) && place.contains("frozen"), "{place}");
     }
     // A flag that was cut off counts as not written, and is cleared.
-    medium.write(flag, &[0; 8]).expect("write");
+    medium.put(flag, &[0; 8]).expect("write");
     let (store, rows) = open(&medium);
     assert!(!store.frozen_on_medium(block));
     assert_eq!(rows.len(), SLOTS as usize);
     let mut line = [1; 32];
-    medium.read(flag, &mut line).expect("read");
+    medium.get(flag, &mut line).expect("read");
     assert_eq!(line, [0; 32]);
 }
 

@@ -1,10 +1,11 @@
 //! What a store finds when it is reopened.
 
+use pantile_media::unshared::Unshared;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
+use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{
     Age, ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
 };
@@ -126,7 +127,7 @@ fn a_transaction_counts_only_if_all_of_it_is_there() {
     let torn = append(&store, 2000, &[(A, 2, b"torn"), (B, 2, b"torn"), (A, 3, b"torn")]);
     append(&store, 3000, &[(B, 4, b"later")]);
     drop(store);
-    medium.write(torn[1].offset(), &[0; 24]).expect("write");
+    medium.put(torn[1].offset(), &[0; 24]).expect("write");
     for recovery in 0..3 {
         let opened = open(&medium);
         expect(&opened.rows, &[(A, 1, 1000, b"whole"), (B, 1, 1000, b"whole"), (B, 4, 3000, b"later")]);
@@ -152,7 +153,7 @@ fn an_undecided_transaction_counts_only_if_all_of_it_is_there() {
         let late = append_at(&store, 2000, 6000, &[(A, 2, b"late"), (B, 2, b"late")]).expect("append");
         drop(store);
         if !whole {
-            medium.write(late[1].offset(), &[0; 24]).expect("write");
+            medium.put(late[1].offset(), &[0; 24]).expect("write");
         }
         let rows = open(&medium).rows;
         let decided = (A, 1, 1000, &b"decided"[..]);
@@ -168,7 +169,7 @@ fn what_was_durable_and_does_not_fit_is_damage() {
     let addresses = append(&store, 1000, &[(A, 1, b"one"), (A, 2, b"two")]);
     record(&store, 1001);
     drop(store);
-    medium.write(addresses[1].offset() + 24, b"2").expect("write");
+    medium.put(addresses[1].offset() + 24, b"2").expect("write");
     let before = bytes(&medium);
     let Err(StoreError::Damaged { place, .. }) = try_open(&medium, 1, false).map(|_| ()) else {
         panic!("damage was not noticed");
@@ -180,7 +181,7 @@ fn what_was_durable_and_does_not_fit_is_damage() {
 
 fn bytes(medium: &DramMedium) -> Vec<u8> {
     let mut bytes = vec![0; medium.len() as usize];
-    medium.read(0, &mut bytes).expect("read");
+    medium.get(0, &mut bytes).expect("read");
     bytes
 }
 
@@ -234,16 +235,16 @@ fn the_older_record_serves_if_the_newer_is_gone() {
     drop(store);
     let expected: &[(TableId, u64, u64, &[u8])] =
         &[(A, 1, 1000, b"one"), (A, 2, 2000, b"two"), (B, 2, 2000, b"two")];
-    let copies = [4 << 10, (4 << 10) + (15 << 10)];
+    let copies = [4 << 10, (4 << 10) + (14 << 10)];
     let watermarks = [2001, 1001];
     for (copy, watermark) in copies.into_iter().zip(watermarks) {
-        medium.write(copy + 8, &[0xee]).expect("write");
+        medium.put(copy + 8, &[0xee]).expect("write");
         let opened = open(&medium);
         assert_eq!(opened.store.durable_watermark(), Timestamp::from_raw(watermark));
         expect(&opened.rows, expected);
     }
-    for copy in [34 << 10, (34 << 10) + (15 << 10)] {
-        medium.write(copy + 8, &[0xee]).expect("write");
+    for copy in [32 << 10, (32 << 10) + (14 << 10)] {
+        medium.put(copy + 8, &[0xee]).expect("write");
     }
     let error = try_open(&medium, 1, false).map(|_| ()).expect_err("no record is left");
     assert!(error.to_string().contains("state records"), "{error}");
@@ -261,7 +262,7 @@ fn lines_that_were_cut_off_are_cleared() {
     medium.grow(3 * CHUNK).expect("grow");
     let lines = [HEAD + 5 * 64, 2 * CHUNK, 2 * CHUNK + 64];
     for line in lines {
-        medium.write(line + 8, &[0xab; 16]).expect("write");
+        medium.put(line + 8, &[0xab; 16]).expect("write");
     }
     expect(&open(&medium).rows, &[(A, 1, 1000, b"one")]);
     let mut bytes = bytes(&medium);
@@ -280,10 +281,10 @@ fn a_store_whose_making_was_cut_short_is_made_anew() {
     for words in 0..15u32 {
         let medium = memory(8);
         medium.grow(HEAD).expect("grow");
-        medium.write(64, &bytes[64..HEAD as usize]).expect("write");
+        medium.put(64, &bytes[64..HEAD as usize]).expect("write");
         for (n, at) in [0, 8, 16, 56].into_iter().enumerate() {
             if words & (1 << n) != 0 {
-                medium.write(at as u64, &bytes[at..at + 8]).expect("write");
+                medium.put(at as u64, &bytes[at..at + 8]).expect("write");
             }
         }
         expect(&open(&medium).rows, &[]);
@@ -320,7 +321,7 @@ fn missing_chunks_are_noticed() {
     drop(store);
     let short = memory(8);
     short.grow(HEAD).expect("grow");
-    short.write(0, &bytes(&medium)[..HEAD as usize]).expect("write");
+    short.put(0, &bytes(&medium)[..HEAD as usize]).expect("write");
     let error = try_open(&short, 1, false).map(|_| ()).expect_err("truncated");
     assert!(
         matches!(error, StoreError::Damaged { .. }) && error.to_string().contains("truncated"),

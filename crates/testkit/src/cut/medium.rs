@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pantile_base::limits::HEAD_BYTES;
+use pantile_media::unshared::Unshared;
 use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus, SyncPoint};
 
 use super::image::Image;
@@ -65,7 +66,7 @@ impl CutMedium {
             .expect("there is memory for a small database");
         memory.grow(image.len()).expect("as before");
         for (offset, page) in image.pages() {
-            memory.write(offset, page).expect("the medium has been grown");
+            memory.put(offset, page).expect("the medium has been grown");
         }
         let name = format!("simulated {}", kind.name());
         let limit = limit.unwrap_or(RESERVE);
@@ -136,7 +137,7 @@ impl CutMedium {
         let in_page = in_chunk_page(offset);
         let is_zero = || {
             let mut bytes = vec![0; len as usize];
-            self.memory.read(offset, &mut bytes).is_ok_and(|()| bytes.iter().all(|&b| b == 0))
+            self.memory.get(offset, &mut bytes).is_ok_and(|()| bytes.iter().all(|&b| b == 0))
         };
         match self.broken {
             Some(Broken::FlushOfContents) => offset >= HEAD_BYTES && !in_page,
@@ -152,7 +153,10 @@ fn lines(offset: u64, len: u64) -> Range<u64> {
     offset / LINE..(offset + len).div_ceil(LINE)
 }
 
-impl Medium for CutMedium {
+// SAFETY: all bytes are those of another medium that nobody else has, and this
+// one is used in its place.
+#[allow(unsafe_code, reason = "it is a medium")]
+unsafe impl Medium for CutMedium {
     fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -171,8 +175,9 @@ impl Medium for CutMedium {
         Ok(())
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.memory.write(offset, bytes)?;
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.memory.write(offset, bytes)? };
         let mut log = self.log();
         let from = log.bytes.len();
         log.bytes.extend_from_slice(bytes);
@@ -226,14 +231,16 @@ impl Medium for CutMedium {
             || self.log().syncs > point.number()
     }
 
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.memory.discard(offset, len)?;
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.memory.discard(offset, len)? };
         self.record(|core| Event::Discard { start: offset, end: offset + len, core });
         Ok(())
     }
 
-    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.memory.restore(offset, len)
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.memory.restore(offset, len) }
     }
 
     fn status(&self) -> MediumStatus {

@@ -72,16 +72,13 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
         let medium = Arc::clone(&view) as Arc<dyn pantile_media::Medium>;
         check_recovered(medium, &found, options, &findings, &mut done)?;
     }
-    if view.was_disturbed() {
-        return Err(Error::AlreadyOpen(path.to_owned()));
-    }
     [done.damaged, done.notices] = findings.counted();
-    done.findings = findings.into_list(&names);
+    done.findings = findings.list(&names);
     done.seconds = began.elapsed().as_secs_f64();
     Ok(done)
 }
 
-fn recognise(path: &Path, found: &Survey) -> Result<()> {
+pub(super) fn recognise(path: &Path, found: &Survey) -> Result<()> {
     if let Some(found) = found.other_version {
         return Err(Error::FormatVersion { found, supported: pantile_store::FORMAT_VERSION });
     }

@@ -42,6 +42,10 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// What to do about damage.
+    pub const ADVICE: &str = "see to the device; then restore a copy, or copy what is whole into a new \
+                              database (`pantile salvage DIR --into DIR2`, or pantile::salvage)";
+
     /// Whether there is no damage.
     pub fn is_sound(&self) -> bool {
         self.damaged == 0

@@ -1,6 +1,7 @@
 //! T12: the power fails while survivors move and blocks are freed, at every
 //! fence and between fences, and again in the recovery that follows.
 
+use pantile::lab::medium_of;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,7 +190,7 @@ fn t12_frozen_blocks_are_resumed_first() {
         let mut frozen = None;
         collect_until(&db, "a block is half empty", |s| {
             if s.collector.frozen_blocks > 0 {
-                frozen = Some(copy_of(&*db.medium()));
+                frozen = Some(copy_of(&*medium_of(&db)));
             }
             frozen.is_some()
         });

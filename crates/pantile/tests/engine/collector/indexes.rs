@@ -1,5 +1,6 @@
 //! Secondary indexes and out-of-line values with the collector at work.
 
+use pantile::lab::medium_of;
 use std::collections::BTreeMap;
 
 use pantile::{Database, IndexDef, Range, Result, Row, Table, TableDef, Transaction, Type, Value};
@@ -88,7 +89,7 @@ fn indexes_agree_with_rows_that_move_and_go() {
     let stats = collect_until(&db, "stale entries go", |s| s.stale_entries == 0);
     check(&db.begin_read().expect("begin"), &table, &things);
     assert!(stats.index_bytes < 1 << 20, "{} bytes of indexes", stats.index_bytes);
-    let db = open(options().on_medium(copy_of(&*db.medium())));
+    let db = open(options().on_medium(copy_of(&*medium_of(&db))));
     check(&db.begin_read().expect("begin"), &self::table(&db), &things);
 }
 
@@ -126,6 +127,6 @@ fn values_out_of_line_are_reclaimed() {
     things.clear();
     collect_until(&db, "all values go", |_| bytes(&db) < 6 << 20);
     check(&db.begin_read().expect("begin"), &table, &things);
-    let db = open(options().on_medium(copy_of(&*db.medium())));
+    let db = open(options().on_medium(copy_of(&*medium_of(&db))));
     check(&db.begin_read().expect("begin"), &self::table(&db), &things);
 }

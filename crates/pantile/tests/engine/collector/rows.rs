@@ -1,6 +1,7 @@
 //! A table in which every row is known, and functions that wait for the
 //! collector.
 
+use pantile::lab::medium_of;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ impl Rows {
 
     /// Checks the same in what a process that is killed now would leave.
     pub fn check_after_crash(&self, options: Options) -> Rows {
-        let found = Rows::named(&open(options.on_medium(copy_of(&*self.db.medium()))), self.table.name());
+        let found = Rows::named(&open(options.on_medium(copy_of(&*medium_of(&self.db)))), self.table.name());
         assert_eq!(found.expected, self.expected);
         found
     }

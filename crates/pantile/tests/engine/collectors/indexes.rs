@@ -1,5 +1,6 @@
 //! Unique and other indexes agree with scans of the table.
 
+use pantile::lab::medium_of;
 use std::collections::BTreeMap;
 
 use pantile::{Database, IndexDef, Range, Result, Row, Table, TableDef, Transaction, Type};
@@ -81,7 +82,7 @@ fn indexes_agree_with_rows() {
         drop(txn);
         settle(&db);
         check(&db.begin_read().expect("begin"), &table, &things);
-        let again = open(options(collector).on_medium(copy_of(&*db.medium())));
+        let again = open(options(collector).on_medium(copy_of(&*medium_of(&db))));
         check(&again.begin_read().expect("begin"), &again.table("things").expect("table"), &things);
     }
 }

@@ -54,7 +54,6 @@ impl Forge {
         let sound = decode(STORED).bytes;
         let dir = ScratchDir::new();
         let path = dir.path().join("pantile.data");
-        fs::write(dir.path().join("LOCK"), b"").expect("written");
         fs::write(&path, &sound).expect("written");
         let file = OpenOptions::new().write(true).open(path).expect("opened");
         Self { dir, file, parts: parts(&sound), now: sound.clone(), sound, changed: Vec::new() }

@@ -25,6 +25,10 @@ impl Hurt {
         Self::new(subject, format!("bit {bit} of byte {at}"), vec![(at, vec![subject.data[at] ^ (1 << bit)])])
     }
 
+    pub fn over(subject: &Subject, at: usize, bytes: Vec<u8>) -> Self {
+        Self::new(subject, format!("{} bytes at {at}", bytes.len()), vec![(at, bytes)])
+    }
+
     fn zeroed(subject: &Subject, at: usize, len: usize) -> Self {
         Self::new(subject, format!("{len} zeros at {at}"), vec![(at, vec![0; len])])
     }

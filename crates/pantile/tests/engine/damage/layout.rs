@@ -8,8 +8,8 @@ use twox_hash::XxHash3_64;
 pub const CHUNK: usize = 2 << 20;
 /// Where the first chunk begins; the length of a file is a multiple of it.
 pub const HEAD: usize = 64 << 10;
-const RECORDS: [usize; 4] = [4 << 10, 19 << 10, 34 << 10, 49 << 10];
-const RECORD_BYTES: usize = 15 << 10;
+const RECORDS: [usize; 4] = [4 << 10, 18 << 10, 32 << 10, 46 << 10];
+const RECORD_BYTES: usize = 14 << 10;
 const PAGE: usize = 8192;
 
 /// What some bytes are.

@@ -36,7 +36,7 @@ pub fn open(dir: &Path) -> Result<Database> {
 }
 
 /// Reads every value of every row, by every index.
-fn at_rows(db: &Database) -> Result<()> {
+pub fn at_rows(db: &Database) -> Result<()> {
     let txn = db.begin_read()?;
     for name in db.tables() {
         let table = db.table(&name)?;

@@ -10,6 +10,7 @@ mod forge;
 mod hurt;
 mod layout;
 mod look;
+mod salvage;
 mod subject;
 
 use std::collections::BTreeMap;
@@ -57,7 +58,6 @@ impl<'s> Bench<'s> {
     fn new(subject: &'s Subject) -> Self {
         let dir = ScratchDir::new();
         let path = dir.path().join("pantile.data");
-        fs::write(dir.path().join("LOCK"), b"").expect("write");
         fs::write(&path, &subject.data).expect("write");
         let data = OpenOptions::new().write(true).open(&path).expect("open");
         Self { subject, dir, data }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pantile::{
-    CheckOptions, Database, Durability, GcOptions, IndexDef, Options, Range, Result, Row, Table, TableDef,
-    Type, Value, inspect,
+    CheckOptions, Database, Durability, Error, GcOptions, IndexDef, Options, Range, Result, Row, Table,
+    TableDef, Type, Value, inspect,
 };
 use pantile_testkit::{Patience, Random, ScratchDir};
 
@@ -242,6 +242,11 @@ impl Subject {
         Self { name, parts: parts(&data), data, closed: record.closed, watermark, done: writer.done, rows }
     }
 
+    /// Whether a row is one that a transaction has written.
+    pub fn was_committed(&self, name: Name, row: &Written) -> bool {
+        self.done.iter().any(|done| done.writes.get(&name).is_some_and(|w| w.as_ref() == Some(row)))
+    }
+
     /// An error if the rows that were read are not allowed. Otherwise the
     /// number of transactions above the durable watermark that are missing from
     /// the rows.
@@ -296,6 +301,22 @@ fn copy(path: &Path, beside: &Path) -> PathBuf {
     fs::create_dir_all(&to).expect("directory");
     fs::copy(path.join("pantile.data"), to.join("pantile.data")).expect("copy");
     to
+}
+
+/// Every row of the tables that are there, except rows that have lost a value.
+pub fn read_tables(db: &Database) -> BTreeMap<Name, Written> {
+    let txn = db.begin_read().expect("begin");
+    let mut rows = BTreeMap::new();
+    for (n, name) in NAMES.into_iter().enumerate() {
+        let Ok(table) = db.table(name) else { continue };
+        let found = txn.scan(&table, Range::all()).expect("scan");
+        rows.extend(found.filter_map(|row| match written(n, &row.expect("a row")) {
+            Ok(row) => Some(row),
+            Err(Error::Damaged { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }));
+    }
+    rows
 }
 
 /// All rows of a database; every index gives the same.

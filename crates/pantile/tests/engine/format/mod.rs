@@ -7,6 +7,8 @@
 pub mod fixture;
 pub mod image_file;
 
+use pantile::lab::medium_of;
+use pantile_media::unshared::Unshared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,10 +30,10 @@ fn flipped(stored: &ImageFile, bit: Option<(usize, u8)>) -> Arc<DramMedium> {
     let medium = DramMedium::new(MapOptions { reserve_bytes: 1 << 28, max_bytes: None }).expect("memory");
     medium.grow(stored.bytes.len() as u64).expect("grow");
     for range in &stored.ranges {
-        medium.write(range.start as u64, &stored.bytes[range.clone()]).expect("write");
+        medium.put(range.start as u64, &stored.bytes[range.clone()]).expect("write");
     }
     if let Some((at, bit)) = bit {
-        medium.write(at as u64, &[stored.bytes[at] ^ (1 << bit)]).expect("write");
+        medium.put(at as u64, &[stored.bytes[at] ^ (1 << bit)]).expect("write");
     }
     medium
 }
@@ -62,7 +64,7 @@ fn the_stored_database_can_be_written_on() {
     let counters = db.table("counters").expect("table");
     let before = db.begin_read().expect("begin").timestamp();
     db.run(|txn| txn.update(&counters, &["steady".into()], &[(1, 99i64.into())])).expect("update");
-    let medium = db.medium();
+    let medium = medium_of(&db);
     drop((counters, db));
     let db = on(medium).expect("open again");
     assert!(db.begin_read().expect("begin").timestamp() > before);

@@ -1,0 +1,166 @@
+//! The lock that says that a database is open.
+//!
+//! It is a `flock` on the data file itself, so it holds whatever name the file
+//! is reached by, and no file can be removed to get around it. `flock` belongs
+//! to the open file: a second opening is refused in the same process too, it
+//! needs no right to write, and it ends with the process however that ends.
+//! (`fcntl` locks of a process do not exclude that process, and are lost when
+//! any descriptor of the file is closed. Those of an open file need a
+//! descriptor for writing, and the kernel does not say who holds one.)
+//!
+//! A forked child shares its parent's open file and with it the lock. So the
+//! lock is given back explicitly, which ends it for every copy of the
+//! descriptor, and only the process that took it does so.
+
+use crate::MediumError;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process;
+
+/// What a lock allows beside its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// No other opener.
+    Alone,
+    /// Openers that only read.
+    WithReaders,
+}
+
+/// The process that holds a lock; it ends when this is released.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    holder: u32,
+}
+
+impl Lock {
+    /// Locks the data file of the database in `directory`.
+    ///
+    /// # Errors
+    /// [`MediumError::Locked`] with the process that has it, [`MediumError::Io`].
+    pub(crate) fn take(file: &File, directory: &Path, sharing: Sharing) -> Result<Self, MediumError> {
+        let locked = match sharing {
+            Sharing::Alone => file.try_lock(),
+            Sharing::WithReaders => file.try_lock_shared(),
+        };
+        match locked {
+            Ok(()) => Ok(Self { holder: process::id() }),
+            Err(TryLockError::WouldBlock) => {
+                Err(MediumError::Locked { path: directory.into(), process: holder_of(file) })
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(MediumError::at("lock the data file in", directory, error))
+            }
+        }
+    }
+
+    /// Whether this process took the lock, and is not a forked child of the
+    /// one that did.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.holder == process::id()
+    }
+
+    /// Ends the lock.
+    pub(crate) fn release(&self, file: &File) {
+        if self.is_ours() {
+            // It ends with the descriptor in any case.
+            let _ = file.unlock();
+        }
+    }
+}
+
+/// The process that has locked a file, as far as the system says. It names no
+/// process outside of the container.
+fn holder_of(file: &File) -> Option<u32> {
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let found = file.metadata().ok()?;
+    let device = format!("{:02x}:{:02x}", libc::major(found.dev()), libc::minor(found.dev()));
+    locks.lines().find_map(|line| {
+        let entry = Entry::parse(line).filter(|entry| entry.inode == found.ino())?;
+        // Some file systems show another device here than to `stat`.
+        (entry.device == device || has_open(entry.process, &found)).then_some(entry.process)
+    })
+}
+
+/// A line of `/proc/locks`, as in `1: FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF`.
+struct Entry<'a> {
+    process: u32,
+    device: &'a str,
+    inode: u64,
+}
+
+impl<'a> Entry<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        if words.next()? != "FLOCK" {
+            return None;
+        }
+        let mut words = words.skip(2);
+        let process = words.next()?.parse().ok()?;
+        let (device, inode) = words.next()?.rsplit_once(':')?;
+        Some(Self { process, device, inode: inode.parse().ok()? })
+    }
+}
+
+fn has_open(process: u32, file: &fs::Metadata) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    let is_it = |other: fs::Metadata| (other.dev(), other.ino()) == (file.dev(), file.ino());
+    descriptors.flatten().any(|entry| fs::metadata(entry.path()).is_ok_and(is_it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_list_of_locks_is_read() {
+        let entry = Entry::parse("12: FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF").expect("a lock");
+        assert_eq!((entry.process, entry.device, entry.inode), (1234, "fe:00", 567));
+        for other in [
+            "12: -> FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF",
+            "3: OFDLCK ADVISORY  READ -1 00:18:3 0 EOF",
+            "",
+        ] {
+            assert!(Entry::parse(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_holder_is_named_and_leaves_nothing() {
+        let place = tempfile::tempdir().expect("place");
+        let open = || {
+            let options = File::options().read(true).write(true).create(true).truncate(false).to_owned();
+            options.open(place.path().join("data")).expect("open")
+        };
+        let (first, second) = (open(), open());
+        assert_eq!(holder_of(&second), None);
+        let lock = Lock::take(&first, place.path(), Sharing::Alone).expect("free");
+        for sharing in [Sharing::Alone, Sharing::WithReaders] {
+            let Err(MediumError::Locked { path, process }) = Lock::take(&second, place.path(), sharing)
+            else {
+                panic!("locked twice");
+            };
+            assert_eq!((path.as_path(), process), (place.path(), Some(process::id())));
+        }
+        // A copy of the descriptor, as a process that is being started has one.
+        let copy = first.try_clone().expect("copy");
+        lock.release(&first);
+        drop(first);
+        Lock::take(&second, place.path(), Sharing::Alone).expect("released for all copies");
+        drop(copy);
+    }
+
+    #[test]
+    fn readers_share_and_a_child_cannot_release() {
+        let place = tempfile::tempdir().expect("place");
+        let open = || {
+            fs::write(place.path().join("data"), b"").expect("write");
+            File::open(place.path().join("data")).expect("open")
+        };
+        let (first, second, third) = (open(), open(), open());
+        let lock = Lock::take(&first, place.path(), Sharing::WithReaders).expect("free");
+        Lock::take(&second, place.path(), Sharing::WithReaders).expect("shared").release(&second);
+        Lock { holder: lock.holder + 1 }.release(&first);
+        Lock::take(&third, place.path(), Sharing::Alone).expect_err("still locked");
+    }
+}

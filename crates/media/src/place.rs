@@ -1,0 +1,122 @@
+//! Whether the data file is still where it was opened.
+//!
+//! A file that is removed, or moved away, stays open: what is written to it
+//! is gone when it is closed, or is not where the next opening looks. So the
+//! name is looked at while the database is open, see [`Place::check`].
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::data_file::DataFile;
+
+/// The name is looked at no more often than this, and by every sync of
+/// everything.
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// A file, whatever it is called.
+type Identity = (u64, u64);
+
+fn identity(found: &Metadata) -> Identity {
+    (found.dev(), found.ino())
+}
+
+/// Whether the name leads to the open file.
+///
+/// # Errors
+/// What the system says about either.
+pub(crate) fn leads_to(name: &std::path::Path, file: &File) -> io::Result<bool> {
+    Ok(identity(&fs::metadata(name)?) == identity(&file.metadata()?))
+}
+
+/// Where the data file of an open database is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    data: Arc<DataFile>,
+    /// The data file's name, without links to its directory. It does not
+    /// depend on the current directory.
+    name: PathBuf,
+    process: u32,
+    /// The directory that the name begins at; another one after `chroot`.
+    root: Option<Identity>,
+    began: Instant,
+    /// When the name was last looked at, in milliseconds since `began`.
+    looked: AtomicU64,
+}
+
+impl Place {
+    /// The place of a file that was opened at `name`.
+    pub(crate) fn of(data: &Arc<DataFile>, name: PathBuf) -> Self {
+        Self {
+            data: Arc::clone(data),
+            name,
+            process: process::id(),
+            root: root(),
+            began: Instant::now(),
+            looked: AtomicU64::new(0),
+        }
+    }
+
+    /// As [`Place::check`], unless that was done a moment ago.
+    pub(crate) fn check_now_and_then(&self) -> io::Result<()> {
+        let (now, looked) = (self.began.elapsed().as_millis() as u64, self.looked.load(Ordering::Relaxed));
+        if now < looked + BETWEEN.as_millis() as u64 {
+            return Ok(());
+        }
+        self.check()
+    }
+
+    /// Fails if the data file has been removed or replaced, if its directory
+    /// has been renamed, and in a forked child of the process that opened it.
+    /// A place that cannot be looked at counts as unchanged.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.looked.store(self.began.elapsed().as_millis() as u64, Ordering::Relaxed);
+        match self.problem() {
+            Some(problem) => Err(io::Error::other(problem)),
+            None => Ok(()),
+        }
+    }
+
+    fn problem(&self) -> Option<String> {
+        let (name, process) = (self.name.display(), process::id());
+        if process != self.process {
+            return Some(format!(
+                "process {} opened the database, and this is process {process}, a fork of it",
+                self.process
+            ));
+        }
+        let file = self.data.file();
+        let open = file.metadata().ok()?;
+        if open.nlink() == 0 {
+            return Some(format!(
+                "{name} was removed while the database was open, and what it holds goes when it is closed: \
+                 copy the rows, or /proc/{process}/fd/{}, before that",
+                file.as_raw_fd()
+            ));
+        }
+        let kept = "what was committed is in the file that was there";
+        match fs::metadata(&self.name) {
+            Ok(found) if identity(&found) != identity(&open) => {
+                Some(format!("{name} is another file than the one that is open: it was replaced; {kept}"))
+            }
+            Err(error) if is_absent(&error) && self.root == root() => {
+                Some(format!("{name} is no longer there: it or its directory was renamed; {kept}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn root() -> Option<Identity> {
+    fs::metadata("/").ok().as_ref().map(identity)
+}

@@ -1,0 +1,78 @@
+//! Looking at checksums while a database is in use.
+
+use std::time::Duration;
+
+use pantile_base::TupleId;
+
+use crate::api::database::Database;
+use crate::engine::table::TableInner;
+use crate::types::error::{Error, Result};
+use crate::types::verified::{DamagedRow, Verified};
+
+/// Tuples between two looks at the rate.
+const STEP: u64 = 256;
+
+impl Database {
+    /// Looks whether the newest version of every row can still be read and its
+    /// checksum fits, beside other transactions, reading at most
+    /// `bytes_per_second`. Reads by transactions do not look at checksums: call
+    /// this from time to time, in a thread of its own. Damage is no error; the
+    /// result lists it. What is in the system's page cache is looked at there.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], also if the database is closed meanwhile;
+    /// [`Error::TooManyTransactions`].
+    ///
+    /// ```
+    /// use pantile::stats::{DamagedRow, Verified};
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U32).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert(&t, &[1u32.into()]))?;
+    /// let found: Verified = db.verify(Some(10 << 20))?;
+    /// let damaged: &[DamagedRow] = &found.damaged;
+    /// assert!(damaged.is_empty() && found.rows == 2, "the row, and that of the table's definition");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn verify(&self, bytes_per_second: Option<u64>) -> Result<Verified> {
+        let (mut found, began) = (Verified::default(), self.core.registry.clock().elapsed());
+        for table in self.core.tables.all() {
+            for first in (0..table.tuples_end()).step_by(STEP as usize) {
+                self.core.check_open()?;
+                self.verify_some(&table, first, &mut found)?;
+                self.wait_for_rate(found.bytes, bytes_per_second, began);
+            }
+        }
+        Ok(found)
+    }
+
+    fn verify_some(&self, table: &TableInner, first: u64, found: &mut Verified) -> Result<()> {
+        // Held for a short time only: what it may read stays.
+        let visitor = self.core.visitor()?;
+        for tuple in first..(first + STEP).min(table.tuples_end()) {
+            match visitor.verify(table, TupleId(tuple)) {
+                Ok(bytes) => {
+                    found.rows += u64::from(bytes > 0);
+                    found.bytes += bytes;
+                }
+                Err(Error::Damaged { place, detail }) => found.damaged.push(DamagedRow {
+                    table: table.schema.name.clone(),
+                    tuple,
+                    what: format!("{place}: {detail}"),
+                }),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_rate(&self, bytes: u64, bytes_per_second: Option<u64>, began: Duration) {
+        let Some(rate) = bytes_per_second else { return };
+        let clock = self.core.registry.clock();
+        let due = Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
+        let taken = clock.elapsed().saturating_sub(began);
+        if due > taken {
+            clock.sleep(due - taken);
+        }
+    }
+}

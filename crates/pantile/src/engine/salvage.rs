@@ -1,0 +1,89 @@
+//! What recovery leaves out of a damaged database that is opened to be read.
+//! Anything that recovery would refuse otherwise is noted and left out.
+
+use std::collections::{BTreeMap, HashSet};
+
+use foldhash::fast::FixedState;
+use pantile_base::{TableId, Timestamp, TupleId};
+
+use crate::engine::anchor::Anchor;
+use crate::engine::core::Core;
+use crate::engine::sorted_keys::{Merge, SortedKeys};
+use crate::engine::table::TableInner;
+use crate::types::error::{Error, Result};
+use crate::types::schema::TableDef;
+
+/// Tuples that are left out.
+pub(crate) type Skip = HashSet<u64, FixedState>;
+
+impl Core {
+    /// Leaves something out, or fails if the database is opened to be used.
+    pub fn leave_out(&self, table: Option<TableId>, tuple: Option<TupleId>, error: Error) -> Result<()> {
+        match (&self.options.salvage, error) {
+            (Some(lost), Error::Damaged { place, detail }) => {
+                let what = format!("{detail} ({place}); left out");
+                lost.note(table.map(|id| id.0), tuple.map(|tuple| tuple.0), what);
+                Ok(())
+            }
+            (_, error) => Err(error),
+        }
+    }
+
+    /// Contents of a table that has no definition.
+    pub fn leave_out_table(&self, table: TableId) {
+        if let Some(lost) = &self.options.salvage {
+            let what = "there are rows of a table that was dropped, or whose definition is lost; left out";
+            lost.note(Some(table.0), None, what);
+        }
+    }
+
+    /// A table that was dropped comes back if the tombstone of its definition
+    /// is lost. Of two tables of one name the later one stays.
+    pub fn leave_out_older(&self, definitions: &mut Vec<(TableId, TableDef)>) {
+        let Some(lost) = &self.options.salvage else { return };
+        let mut newest: BTreeMap<String, TableId> = BTreeMap::new();
+        for (id, def) in definitions.iter() {
+            let known = newest.entry(def.name.clone()).or_insert(*id);
+            *known = (*known).max(*id);
+        }
+        definitions.retain(|(id, def)| {
+            let stays = newest[&def.name] == *id;
+            if !stays {
+                let what = format!("an earlier table was called {:?}, too; left out", def.name);
+                lost.note(Some(id.0), None, what);
+            }
+            stays
+        });
+    }
+
+    /// The tuples whose primary key belongs to a later version of another
+    /// tuple: deleted ones whose tombstones are lost.
+    pub fn older_of_one_key<'k>(
+        &self,
+        table: &TableInner,
+        runs: impl Iterator<Item = &'k SortedKeys>,
+    ) -> Skip {
+        let mut older = Skip::default();
+        let mut last: Option<(&[u64], u64)> = None;
+        for (key, tuple) in Merge::new(runs) {
+            let Some((_, before)) = last.filter(|(other, _)| *other == key) else {
+                last = Some((key, tuple));
+                continue;
+            };
+            let is_newer = self.begin_of(table, tuple) > self.begin_of(table, before);
+            let (stays, goes) = if is_newer { (tuple, before) } else { (before, tuple) };
+            older.insert(goes);
+            last = Some((key, stays));
+        }
+        if let Some(lost) = &self.options.salvage {
+            let what = "a later row has the same primary key, so this one had been deleted; left out";
+            older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), what));
+        }
+        older
+    }
+
+    fn begin_of(&self, table: &TableInner, tuple: u64) -> Timestamp {
+        let newest = Anchor::load(table.anchor(TupleId(tuple))).newest();
+        self.store.content_header(newest).timestamp()
+    }
+}

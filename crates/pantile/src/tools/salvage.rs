@@ -1,0 +1,267 @@
+//! Reading a damaged database, and copying what is whole into a new one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pantile_media::ViewMedium;
+use pantile_reclaim::Collector;
+use pantile_store::{SurveyCalls, survey};
+
+use crate::api::database::Database;
+use crate::engine::failure::from_medium;
+use crate::engine::table::Table;
+use crate::tools::check::recognise;
+use crate::tools::definitions::Definitions;
+use crate::tools::findings::{Finding, Findings, Location, Severity};
+use crate::tools::options::{CheckOptions, CheckStep};
+use crate::transactions::scan::Range;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::lost::{Lost, LostParts};
+use crate::types::options::Options;
+use crate::types::row::Row;
+use crate::types::schema::{TableDef, Type};
+use crate::types::value::Value;
+
+/// Rows of a transaction that copies, and about the most bytes of one.
+const BATCH_ROWS: u64 = 1000;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// A damaged database that is open to be read; see [`salvage`].
+#[derive(Debug)]
+pub struct Salvaged {
+    db: Database,
+    lost: Findings,
+    names: BTreeMap<u32, String>,
+}
+
+/// What was copied out of a damaged database, and what was not.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct SalvageReport {
+    /// What is lost, in the order of places. A place that belonged to a row
+    /// names the table and, where it is known, the row's primary key.
+    pub lost: Vec<Finding>,
+    /// Places that are damaged or left out, also those not among `lost`.
+    pub damaged: u64,
+    /// Tables copied.
+    pub tables: u64,
+    /// Rows copied.
+    pub rows: u64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+impl SalvageReport {
+    /// Whether nothing is lost.
+    pub fn is_whole(&self) -> bool {
+        self.damaged == 0
+    }
+}
+
+/// Opens the database in the directory `path` to read what is whole, however
+/// much of it is damaged. The files are not changed. The database cannot be
+/// opened otherwise meanwhile, and every write to it fails with
+/// [`Error::ReadOnly`].
+///
+/// Only contents whose checksums fit are believed. So every row is one that
+/// was once committed, and each row outside of the damage is there, in its
+/// newest state. A row whose newest version is damaged may be there in an older
+/// state, and one that was deleted may be there again if what said so is
+/// damaged. Of transactions that committed in the last second or 64 MB before
+/// an unclean stop, those with a damaged row count as not committed. If all
+/// copies of the state record are lost, that holds for all transactions.
+///
+/// # Errors
+/// [`Error::AlreadyOpen`]; [`Error::NoDatabase`]; [`Error::NotADatabase`] if
+/// there is nothing that this library has written, and [`Error::Damaged`] if
+/// the superblock and its copy are both lost; [`Error::FormatVersion`];
+/// [`Error::Io`].
+///
+/// ```
+/// use pantile::tools::{CheckOptions, SalvageReport, Salvaged, salvage};
+/// use pantile::{Database, Range, TableDef, Type};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("shop");
+/// # let db = Database::open(&path)?;
+/// # let pets = db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+/// # db.run(|txn| (0..100u32).try_for_each(|id| txn.insert(&pets, &[id.into()])))?;
+/// # drop(pets);
+/// # db.close()?;
+/// # let mut file = std::fs::read(path.join("pantile.data")).unwrap();
+/// # file[20] ^= 1;
+/// # std::fs::write(path.join("pantile.data"), file).unwrap();
+/// // A bit of the superblock of the database in `path` has flipped.
+/// assert!(Database::open(&path).is_err());
+/// let found: Salvaged = salvage(&path, &CheckOptions::new())?;
+/// let db: &Database = found.database();
+/// let txn = db.begin_read()?;
+/// assert_eq!(txn.scan(&db.table("pets")?, Range::all())?.count(), 100);
+///
+/// let new = Database::open(dir.path().join("new"))?;
+/// let report: SalvageReport = found.copy_into(&new, &|table, rows| println!("{table}: {rows} rows"))?;
+/// assert_eq!((report.tables, report.rows), (1, 100));
+/// assert!(!report.is_whole() && report.lost[0].what.contains("superblock"));
+/// # Ok::<(), pantile::Error>(())
+/// ```
+pub fn salvage(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Salvaged> {
+    let path = path.as_ref();
+    let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
+    let view = view.map_err(from_medium)?;
+    let (lost, definitions) = (Findings::new(options.most_findings()), Definitions::default());
+    lost.note_file(&view);
+    let found = survey(
+        &*view,
+        &SurveyCalls {
+            threads: options.thread_count(),
+            contents: &|table, contents| definitions.note(table, contents),
+            finding: &|finding| lost.add_damage(finding),
+            progress: &|done, total| options.report(CheckStep::Survey, done, total),
+        },
+    );
+    if found.is_blank {
+        return Err(Error::NoDatabase(path.to_owned()));
+    }
+    recognise(path, &found)?;
+    let names = definitions.tables().into_iter().map(|(id, def)| (id, def.name)).collect();
+    let (left_out, progress) = (Arc::new(LostParts::default()), options.clone());
+    let mut opening = Options::new()
+        .on_medium(view)
+        .collector(Collector::NONE)
+        .recovery_threads(options.thread_count())
+        .streams(1)
+        .progress(move |p| progress.report(CheckStep::Recover, p.done, p.total));
+    opening.salvage = Some(Arc::clone(&left_out));
+    let db = opening.open(path)?;
+    for Lost { table, tuple, what } in left_out.take() {
+        lost.damage(Location { table_id: table, tuple, ..Location::default() }, what);
+    }
+    Ok(Salvaged { db, lost, names })
+}
+
+impl Salvaged {
+    /// The database, to be read.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// What is lost, in the order of places: what is damaged on the medium, and
+    /// what recovery has left out.
+    pub fn lost(&self) -> Vec<Finding> {
+        self.lost.list(&self.names)
+    }
+
+    /// Copies all tables, with their indexes and every whole row, into another
+    /// database, which should be new. Calls `progress` with the name of a table
+    /// and the rows of it that have been copied.
+    ///
+    /// # Errors
+    /// Those of creating tables and of commits in the other database, which
+    /// then has a part of the copy. A row that cannot be read is no error: the
+    /// report lists it.
+    pub fn copy_into(self, new: &Database, progress: &dyn Fn(&str, u64)) -> Result<SalvageReport> {
+        let began = Instant::now();
+        let mut report = SalvageReport::default();
+        let txn = self.db.begin_read()?;
+        for name in self.db.tables() {
+            let from = self.db.table(&name)?;
+            let to = new.create_table(from.definition())?;
+            let copy = Copy { txn: &txn, from: &from, def: from.definition(), lost: &self.lost };
+            report.rows += copy.rows(new, &to, progress)?;
+            report.tables += 1;
+        }
+        drop(txn);
+        report.damaged = self.lost.counted()[Severity::Damage as usize];
+        report.lost = self.lost();
+        report.seconds = began.elapsed().as_secs_f64();
+        Ok(report)
+    }
+}
+
+/// Copies one table.
+struct Copy<'c> {
+    txn: &'c Transaction,
+    from: &'c Table,
+    def: TableDef,
+    lost: &'c Findings,
+}
+
+impl Copy<'_> {
+    fn rows(&self, new: &Database, to: &Table, progress: &dyn Fn(&str, u64)) -> Result<u64> {
+        let mut rows = self.txn.scan(self.from, Range::all())?;
+        let mut copied = 0;
+        loop {
+            let (mut batch, mut bytes, mut seen) = (new.begin()?, 0, 0);
+            while seen < BATCH_ROWS && bytes < BATCH_BYTES {
+                let Some(row) = rows.next() else { break };
+                seen += 1;
+                let len = self.row(&row?, &mut batch, to)?;
+                copied += u64::from(len.is_some());
+                bytes += len.unwrap_or(0);
+            }
+            batch.commit()?;
+            progress(&self.def.name, copied);
+            if seen == 0 {
+                return Ok(copied);
+            }
+        }
+    }
+
+    /// Copies a row. Returns its bytes out of line, or nothing if it is lost.
+    fn row(&self, row: &Row<'_>, batch: &mut Transaction, to: &Table) -> Result<Option<usize>> {
+        let long = match self.long_values(row) {
+            Err(Error::Damaged { place, detail }) => {
+                self.leave_out(row, &format!("{place}: {detail}"));
+                return Ok(None);
+            }
+            long => long?,
+        };
+        let values: Result<Vec<Value<'_>>> = (0..row.len())
+            .map(|n| match long.get(&n) {
+                Some(bytes) if matches!(self.def.columns[n].ty, Type::String(_)) => {
+                    let text = std::str::from_utf8(bytes).map_err(|error| Error::Damaged {
+                        place: format!("column {:?}", self.def.columns[n].name),
+                        detail: error.to_string(),
+                    })?;
+                    Ok(Value::Str(text))
+                }
+                Some(bytes) => Ok(Value::Bytes(bytes)),
+                None => row.get(n),
+            })
+            .collect();
+        match values.and_then(|values| batch.insert(to, &values)) {
+            Ok(()) => Ok(Some(long.values().map(Vec::len).sum())),
+            Err(error @ (Error::DuplicateKey { .. } | Error::Damaged { .. })) => {
+                self.leave_out(row, &error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn long_values(&self, row: &Row<'_>) -> Result<BTreeMap<usize, Vec<u8>>> {
+        let mut long = BTreeMap::new();
+        for n in 0..row.len() {
+            if let Err(Error::OutOfLine { .. }) = row.get::<Value<'_>>(n)
+                && let Some(bytes) = row.read(n)?
+            {
+                long.insert(n, bytes.into_owned());
+            }
+        }
+        Ok(long)
+    }
+
+    fn leave_out(&self, row: &Row<'_>, why: &str) {
+        let key: Vec<String> = self
+            .def
+            .primary_key
+            .iter()
+            .map(|column| row.get::<Value<'_>>(column.as_str()).map_or("?".into(), |v| format!("{v:?}")))
+            .collect();
+        let what = format!("the row with the primary key ({}) is left out: {why}", key.join(", "));
+        self.lost.damage(Location { table: Some(self.def.name.clone()), ..Location::default() }, what);
+    }
+}

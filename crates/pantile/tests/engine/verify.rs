@@ -1,0 +1,67 @@
+//! Looking at checksums while a database is open.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pantile::lab::medium_of;
+use pantile::{Database, GcOptions, MediumKind, Options, Table, TableDef, Type};
+use pantile_media::unshared::Unshared;
+
+fn filled(options: Options) -> (Database, Table) {
+    let db = options.medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("text", Type::String(40));
+    let t = db.create_table(def.primary_key(["id"])).expect("create");
+    db.run(|txn| (0..1000u64).try_for_each(|id| txn.insert(&t, &[id.into(), text(id).as_str().into()])))
+        .expect("insert");
+    (db, t)
+}
+
+fn text(id: u64) -> String {
+    format!("the text of row {id:06}")
+}
+
+#[test]
+fn a_bit_that_flips_while_the_database_is_open_is_found() {
+    let (db, _table) = filled(Options::new());
+    let found = db.verify(None).expect("verify");
+    assert!(found.damaged.is_empty() && found.rows > 1000, "{found:?}");
+    let medium = medium_of(&db);
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.get(0, &mut bytes).expect("read");
+    for (n, id) in (1..).zip([7u64, 500, 999]) {
+        let wanted = text(id);
+        let at = bytes.windows(wanted.len()).position(|w| w == wanted.as_bytes()).expect("the row");
+        medium.put(at as u64, &[bytes[at] ^ 1]).expect("write");
+        let found = db.verify(None).expect("verify");
+        assert_eq!((found.damaged.len(), found.damaged[0].table.as_str()), (n, "t"), "{found:?}");
+        assert!(
+            found.damaged.iter().any(|row| row.tuple == id && row.what.contains("checksum")),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn writers_and_the_collector_cause_no_false_finding() {
+    let gc = GcOptions { theta: 0.5, queue_share: 0.0, ..GcOptions::default() };
+    let (db, t) = filled(Options::new().block_slots(8).gc(gc));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..40_000u64 {
+                let id = round % 1000;
+                if round % 7 == 0 {
+                    db.run(|txn| txn.delete(&t, &[id.into()])).expect("delete");
+                } else {
+                    db.run(|txn| txn.upsert(&t, &[id.into(), text(round).as_str().into()])).expect("upsert");
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let mut rounds = 0;
+        while !done.load(Ordering::Relaxed) || rounds == 0 {
+            let found = db.verify(None).expect("verify");
+            assert!(found.damaged.is_empty(), "{found:?}");
+            rounds += 1;
+        }
+    });
+}
