@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile::lab::medium_of;
-use pantile::media::unshared::Unshared;
 use pantile::tools::{CheckOptions, check};
 use pantile::{
     Database, Durability, Error, GcOptions, IndexDef, Medium, MediumKind, Options, Pacing, Result,
     Table, TableDef, Type, Value,
 };
+use pantile_media::unshared::Unshared;
 use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
 use pantile_testkit::{Patience, ScratchDir, copy_of};
 
