@@ -244,7 +244,7 @@ pub use tools::{CheckOptions, check, inspect};
 /// ```
 pub mod stats {
     pub use pantile_media::MediumStats;
-    pub use pantile_reclaim::CollectorStats;
+    pub use pantile_reclaim::{CollectorStats, Compaction};
 
     pub use crate::types::stats::{Chains, Recovery, Stats, TableSpace};
 }

@@ -99,6 +99,11 @@ impl Allocator {
         self.block_bytes -= u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes);
     }
 
+    /// Number of empty chunks that keep their division; none if `all` are to go.
+    pub fn spare_empty(&self, all: bool) -> usize {
+        if all { 0 } else { 1 + self.carved / 128 }
+    }
+
     /// Number of free chunks that are worth keeping ready.
     pub fn spare(&self) -> usize {
         2 + self.carved / 128

@@ -138,7 +138,7 @@ impl Store {
         is_over: impl Fn(Timestamp) -> bool,
     ) -> Option<RetiredChunk> {
         let mut allocator = self.allocator.lock();
-        let spare = if all { 0 } else { 1 + allocator.carved / 128 };
+        let spare = allocator.spare_empty(all);
         if allocator.empty.len() <= spare || !allocator.empty.front().is_some_and(|&(_, at)| is_over(at)) {
             return None;
         }
@@ -169,6 +169,7 @@ impl Store {
             return Ok(self.medium.is_durable(forgotten));
         }
         if self.durable_watermark() > retired.at {
+            self.assert_open();
             let offset = retired.chunk.offset();
             self.medium.write_flushed(offset, &[0; DESCRIPTOR_BYTES])?;
             retired.forgotten = Some(self.medium.sync_point());
@@ -182,6 +183,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn return_chunk(&self, retired: RetiredChunk) -> Result<(), StoreError> {
+        self.assert_open();
         let number = retired.chunk.number;
         {
             let _chunks = self.chunks_lock.write();
@@ -219,6 +221,53 @@ impl Store {
             + (allocator.free_chunks.len() + allocator.discarded.len()) as u64
             + empty;
         (chunks.saturating_sub(self.lacking(&allocator) as u64) * CHUNK_BYTES, limit * CHUNK_BYTES)
+    }
+
+    /// Hands free chunks back to the system, at most this many.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn discard_free(&self, most: usize) -> Result<(), StoreError> {
+        self.assert_open();
+        let mut allocator = self.allocator.lock();
+        for _ in 0..most {
+            let Some(number) = allocator.free_chunks.pop() else { break };
+            // Even if the system refuses, as in `return_chunk`.
+            allocator.discarded.push(number);
+            self.medium.discard(u64::from(number) * CHUNK_BYTES, CHUNK_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the medium that are taken, and how many of them are kept ready:
+    /// the reserve and a few free chunks, with the first chunk.
+    pub fn taken_bytes(&self) -> (u64, u64) {
+        let allocator = self.allocator.lock();
+        let taken = u64::from(allocator.next_chunk) - allocator.discarded.len() as u64;
+        let ready = 1 + self.wanted_reserve(&allocator) + allocator.spare();
+        (taken * CHUNK_BYTES, ready as u64 * CHUNK_BYTES)
+    }
+
+    /// Number of chunks that may be empty.
+    pub fn empty_chunks(&self) -> usize {
+        self.allocator.lock().empty.len()
+    }
+
+    /// Whether [`Store::retire_chunk`] has chunks to take apart, now or once
+    /// running transactions have ended.
+    pub fn has_spare_chunks(&self, all: bool) -> bool {
+        let allocator = self.allocator.lock();
+        let empty = allocator.empty.iter().filter(|&&(number, _)| {
+            self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
+        });
+        empty.count() > allocator.spare_empty(all)
+    }
+
+    /// The bytes of a chunk's blocks.
+    pub fn block_bytes_in(&self, chunk: u32) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        self.chunk(chunk)
+            .map_or(0, |chunk| u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes))
     }
 
     /// Whether writers can have a chunk without the medium growing, and how

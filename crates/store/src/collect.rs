@@ -28,6 +28,8 @@ pub struct Superseded {
     pub count: Option<u32>,
     /// Number of the block's slots.
     pub slots: u32,
+    /// The bytes of the version's slot.
+    pub bytes: u32,
 }
 
 /// What is known about a block.
@@ -106,7 +108,7 @@ impl Store {
         let (chunk, index, block, slot) = self.locate(old);
         let count = block.supersede(slot, at.get());
         let block = BlockRef { id: chunk.id(index), opened_at: block.opened_at() };
-        Superseded { block, count, slots: chunk.geometry.slots }
+        Superseded { block, count, slots: chunk.geometry.slots, bytes: chunk.geometry.stride }
     }
 
     /// Records that the version at `old` has a copy, and that readers find only
@@ -174,6 +176,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn write_header(&self, block: BlockRef) -> Result<(), StoreError> {
+        self.assert_open();
         let Some((chunk, found)) = self.alive(block) else { return Ok(()) };
         // Two threads must not write the same bytes at the same time.
         let _turn = self.header_locks[block.spread() % self.header_locks.len()].lock();
@@ -290,6 +293,7 @@ impl Store {
     }
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
+        self.assert_open();
         Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 

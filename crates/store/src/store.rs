@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Segments, TableId, Timestamp};
 use pantile_media::{Medium, MediumError, MediumExt, ReadCost};
@@ -63,6 +63,8 @@ pub struct Store {
     pub(crate) state: Mutex<StateRecord>,
     /// The durable watermark of `state`.
     durable: AtomicU64,
+    /// Whether the record that says closed has been written, or is about to be.
+    closed: AtomicBool,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use.
@@ -121,6 +123,7 @@ impl Store {
             resumable: Mutex::default(),
             durable: AtomicU64::new(state.watermark),
             state: Mutex::new(state),
+            closed: AtomicBool::new(false),
             appended: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
             kept: KeptTiles::default(),
@@ -403,6 +406,8 @@ impl Store {
         undecided: &[Timestamp],
     ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
+        self.assert_open();
+        self.closed.store(closed, Ordering::SeqCst);
         let next = StateRecord {
             sequence: state.sequence + 1,
             watermark: sample.taken_at.get(),
@@ -425,6 +430,13 @@ impl Store {
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
         Ok(())
+    }
+
+    /// Nothing is written after the record that says closed (I-15). A write
+    /// would destroy a database that was whole.
+    #[inline]
+    pub(crate) fn assert_open(&self) {
+        assert!(!self.closed.load(Ordering::Relaxed), "nothing is written to a closed database (I-15)");
     }
 
     /// Number of blocks whose descriptors are written, while no thread changes

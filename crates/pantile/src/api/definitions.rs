@@ -49,6 +49,7 @@ impl Database {
         core.tables.drop_table(&table.0, || core.registry.now());
         visitor.forget_rows(&table.0);
         core.idle.forget();
+        core.alarm.written();
         Ok(())
     }
 

@@ -17,7 +17,7 @@ impl Database {
         let anchor_bytes = tables.iter().map(|t| t.tuples_end() * 8).sum::<u64>();
         let collector = core.reclaimer.stats(&core.store);
         let mut stats = Stats {
-            running: core.registry.running() as u64,
+            running: core.rounds.apart(|| core.registry.running()) as u64,
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
             medium: core.store.medium().stats(),

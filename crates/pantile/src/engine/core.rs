@@ -5,8 +5,8 @@
 //! `collect.rs`, `upkeep.rs`, `index_build.rs`, `recovery.rs`, `closing.rs`.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_cc::{Clock, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
 use pantile_store::{Store, StoreError};
@@ -14,12 +14,14 @@ use pantile_store::{Store, StoreError};
 use crate::engine::buffers::IdleBuffers;
 use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
+use crate::engine::gate::Gate;
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
 use crate::engine::state_records::StateRecords;
 use crate::engine::tables::Tables;
-use crate::types::error::{Error, Result};
+use crate::engine::worker::Alarm;
+use crate::types::error::Error;
 use crate::types::options::Options;
 use crate::types::stats::Recovery;
 
@@ -30,9 +32,10 @@ pub(crate) struct Core {
     pub registry: Registry,
     pub marks: ReadMarks,
     pub tables: Tables,
-    /// What frees space, and when it next does so in rounds.
+    /// What frees space, in commits and in rounds.
     pub reclaimer: Box<dyn Reclaimer>,
     pub rounds: Rounds,
+    pub alarm: Arc<Alarm>,
     pub stale: StaleQueue,
     pub state_records: StateRecords,
     /// Memory of slots, for their next transactions.
@@ -40,8 +43,8 @@ pub(crate) struct Core {
     pub stage: Stage,
     pub counters: Counters,
     pub recovery: Recovery,
-    /// True until recovery is done and again once it is closed.
-    pub closed: AtomicBool,
+    /// Closed until recovery is done.
+    pub gate: Gate,
 }
 
 impl Core {
@@ -55,22 +58,15 @@ impl Core {
             tables: Tables::default(),
             reclaimer,
             rounds: Rounds::default(),
+            alarm: Arc::default(),
             stale: StaleQueue::default(),
             state_records: StateRecords::default(),
             idle: IdleBuffers::default(),
             stage: Stage::default(),
             counters: Counters::default(),
             recovery: Recovery::default(),
-            closed: AtomicBool::new(true),
+            gate: Gate::default(),
         }
-    }
-
-    pub fn set_open(&self) {
-        self.closed.store(false, Ordering::Release);
-    }
-
-    pub fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// The error of a lower room, in the words of the engine.

@@ -2,16 +2,17 @@
 //! `types`.
 
 pub(crate) mod anchor;
-pub(crate) mod background;
 pub(crate) mod buffers;
 pub(crate) mod catalog;
 pub(crate) mod cleanup;
 pub(crate) mod closing;
 pub(crate) mod collect;
+pub(crate) mod compacting;
 pub(crate) mod core;
 pub(crate) mod counters;
 pub(crate) mod failure;
 pub(crate) mod found;
+pub(crate) mod gate;
 pub(crate) mod index_build;
 pub(crate) mod pieces;
 pub(crate) mod recovery;
@@ -25,3 +26,4 @@ pub(crate) mod tables;
 pub(crate) mod upkeep;
 pub(crate) mod view;
 pub(crate) mod visitor;
+pub(crate) mod worker;

@@ -96,10 +96,11 @@ impl Rebuilt {
     pub fn open(self) -> Result<Arc<Core>> {
         let core = self.0;
         core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
-        core.record_state(false)?;
-        core.release_dropped();
+        let recorded = core.state_records.record_now(&core.store, &core.registry, false);
+        recorded.map_err(|e| core.store_error(e))?;
+        core.release_tables();
         core.reclaimer.resume(&core.store);
-        core.set_open();
+        core.gate.open();
         Ok(Arc::new(core))
     }
 }

@@ -10,7 +10,8 @@ use pantile_cc::{Begin, Clock, Slot};
 
 use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
-use crate::types::error::{Error, Result};
+use crate::engine::gate::Permit;
+use crate::types::error::Result;
 use crate::types::options::{ConflictPolicy, Isolation, TransactionOptions};
 
 /// The buffers of a transaction that has not ended.
@@ -65,7 +66,8 @@ pub struct Transaction {
     pub(super) safe: bool,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
-    pub(super) finished: bool,
+    /// Given back when the transaction ends.
+    pub(super) permit: Option<Permit>,
     /// Numbers of the savepoints that are still valid, in order.
     pub(super) savepoints: Vec<u64>,
     pub(super) savepoints_taken: u64,
@@ -99,8 +101,8 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
             _ => Begin::ReaderOrLateWriter,
         };
-        let limit = pantile_base::limits::TRANSACTION_SLOTS;
-        let (slot, ts) = core.registry.begin(how).map_err(|_| Error::TooManyTransactions { limit })?;
+        let (permit, ts) = core.enter(how)?;
+        let slot = permit.slot();
         Ok(Self {
             slot,
             ts,
@@ -109,7 +111,7 @@ impl Transaction {
             safe: options.safe_snapshot,
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(core.idle.take(slot))),
-            finished: false,
+            permit: Some(permit),
             savepoints: Vec::new(),
             savepoints_taken: 0,
             versions_read: Cell::new(0),
@@ -145,9 +147,13 @@ impl Transaction {
     }
 
     fn abort(&mut self) {
-        if !self.finished {
+        if self.permit.is_some() {
+            let has_written = !self.buffers.writes.is_empty();
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
+            if has_written {
+                self.core.alarm.written();
+            }
             self.core.clean(self.slot);
             self.finish();
             if self.starved {
@@ -156,15 +162,21 @@ impl Transaction {
         }
     }
 
+    pub(super) fn permit(&self) -> &Permit {
+        self.permit.as_ref().expect("the transaction has not ended")
+    }
+
     /// Leaves the registry; every lock has been released.
     pub(super) fn finish(&mut self) {
-        self.finished = true;
         if let Some(mut buffers) = self.buffers.0.take() {
             buffers.clear();
             self.core.idle.keep(self.slot, buffers);
         }
         self.core.counters.read(self.slot, self.versions_read.get());
-        self.core.registry.release(self.slot);
+        if let Some(permit) = self.permit.take() {
+            self.core.leave(permit);
+            self.core.alarm.ended();
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! own, or that start processes, are in `tests/processes`.
 
 mod check;
+mod closing;
 mod collector;
 mod collectors;
 mod concurrency;
@@ -19,6 +20,7 @@ mod format;
 mod history;
 mod isolation;
 mod model;
+mod promise;
 mod reopen;
 mod slow_medium;
 mod support;

@@ -66,7 +66,7 @@ pub fn counts() -> [(&'static str, i64); 3] {
 
 /// Makes the database. It is opened three times, so that blocks are resumed.
 pub fn make(path: &std::path::Path) -> Result<()> {
-    let open = || Options::new().streams(1).open(path);
+    let open = || Options::new().streams(1).worker(false).open(path);
     let db = open()?;
     let (all, counters) = (db.create_table(everything())?, db.create_table(counters())?);
     let dropped = db.create_table(TableDef::new("dropped").column("id", Type::U8).primary_key(["id"]))?;

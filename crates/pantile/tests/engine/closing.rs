@@ -1,0 +1,130 @@
+//! Nothing touches the medium after the record that says closed (I-15).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+
+use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumStatus};
+
+use pantile::{Database, Error, Medium, Options, Table, TableDef, Type, Value};
+use pantile_testkit::await_that;
+
+/// Counts what is done to it after it was expected to be left alone, and what
+/// one thread has synced.
+#[derive(Debug)]
+struct Watched {
+    inner: Arc<DramMedium>,
+    is_closed: AtomicBool,
+    late: AtomicU64,
+    /// Whose syncs count, and their number.
+    watched: Mutex<Option<ThreadId>>,
+    syncs: AtomicU64,
+}
+
+impl Watched {
+    fn touch(&self) {
+        self.late.fetch_add(u64::from(self.is_closed.load(Ordering::SeqCst)), Ordering::SeqCst);
+    }
+}
+
+impl Medium for Watched {
+    fn facts(&self) -> &Facts {
+        self.inner.facts()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        self.inner.grow(len)
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.touch();
+        self.inner.write(offset, bytes)
+    }
+    fn flush(&self, offset: u64, len: u64) {
+        self.inner.flush(offset, len);
+    }
+    fn fence(&self) -> Result<(), MediumError> {
+        self.inner.fence()
+    }
+    fn sync_all(&self) -> Result<(), MediumError> {
+        self.touch();
+        if *self.watched.lock().expect("no panic") == Some(thread::current().id()) {
+            self.syncs.fetch_add(1, Ordering::SeqCst);
+        }
+        self.inner.sync_all()
+    }
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.touch();
+        self.inner.discard(offset, len)
+    }
+    fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.inner.restore(offset, len)
+    }
+    fn status(&self) -> MediumStatus {
+        self.inner.status()
+    }
+}
+
+fn put(db: &Database, table: &Table, ids: std::ops::Range<u64>, byte: u8) -> pantile::Result<()> {
+    let mut txn = db.begin()?;
+    for id in ids {
+        txn.upsert(table, &[id.into(), Value::Bytes(&[byte; 500])])?;
+    }
+    txn.commit().map(|_| ())
+}
+
+/// A commit finds no space and goes on making some, beside a thread that closes
+/// the database.
+#[test]
+fn a_thread_that_makes_room_does_not_go_on_after_the_database_is_closed() {
+    let map = MapOptions { max_bytes: Some(32 << 20), ..MapOptions::default() };
+    let medium = Arc::new(Watched {
+        inner: DramMedium::new(map).expect("memory"),
+        is_closed: AtomicBool::new(false),
+        late: AtomicU64::new(0),
+        watched: Mutex::default(),
+        syncs: AtomicU64::new(0),
+    });
+    let open =
+        || Options::new().on_medium(Arc::clone(&medium) as Arc<dyn Medium>).worker(false).open("unused");
+    let db = open().expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000));
+    let table = db.create_table(def.primary_key(["id"])).expect("create");
+    for part in 0..16 {
+        put(&db, &table, part * 1000..part * 1000 + 1000, 1).expect("load");
+    }
+    // Keeps whatever is superseded from now on.
+    let reader = db.begin_read().expect("begin");
+    assert!(reader.get(&table, &[0u64.into()]).expect("read").is_some());
+    let writer = {
+        let (db, table, medium) = (db.clone(), table.clone(), Arc::clone(&medium));
+        thread::spawn(move || {
+            for part in (0..16u64).cycle() {
+                // The last call of this commit makes room.
+                medium.syncs.store(0, Ordering::SeqCst);
+                *medium.watched.lock().expect("no panic") = Some(thread::current().id());
+                match put(&db, &table, part * 1000..part * 1000 + 1000, 2) {
+                    Ok(()) => {}
+                    Err(Error::StorageFull { .. }) => {}
+                    Err(Error::Closed) => return,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        })
+    };
+    // State records are written with two syncs each; a commit that succeeds
+    // writes one at most.
+    await_that("the writer makes room", || medium.syncs.load(Ordering::SeqCst) > 6);
+    drop(reader);
+    let expected = db.stats().tuples;
+    db.clone().close().expect("close");
+    medium.is_closed.store(true, Ordering::SeqCst);
+    writer.join().expect("the writer ends");
+    drop((table, db));
+    assert_eq!(medium.late.load(Ordering::SeqCst), 0, "writes and syncs after the database was closed");
+    medium.is_closed.store(false, Ordering::SeqCst);
+    let db = open().expect("a database that was closed");
+    assert!(db.recovery().was_closed);
+    assert_eq!(db.stats().tuples, expected);
+}
