@@ -219,7 +219,7 @@ impl Registry {
 
     /// Announces that the slot's transaction is about to copy versions that
     /// others have committed. It must publish none of its own. Like commits,
-    /// the copies are waited for by whoever asks for what is under way.
+    /// copies belong to what is under way.
     pub fn set_copying(&self, slot: Slot) {
         self.slots[slot.index()].appending.store(COPYING, Ordering::SeqCst);
     }
@@ -521,6 +521,13 @@ impl Registry {
             }
         }
         false
+    }
+
+    /// Where the transaction reads that has been running for longest; `None` if
+    /// none runs.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let active = self.slots_used().iter().map(|state| state.active.load(Ordering::SeqCst));
+        active.filter(|&active| active > ENTERING).min().map(Timestamp::from_raw)
     }
 
     /// The number of running transactions.

@@ -246,7 +246,7 @@ pub mod stats {
     pub use pantile_media::MediumStats;
     pub use pantile_reclaim::{CollectorStats, Compaction};
 
-    pub use crate::types::stats::{Chains, Recovery, Stats, TableSpace};
+    pub use crate::types::stats::{Chains, Oldest, Recovery, Stats, TableSpace};
 }
 
 /// The medium beneath a database, and media of other crates.

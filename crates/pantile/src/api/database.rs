@@ -10,9 +10,10 @@ use pantile_media::Medium;
 use pantile_reclaim::Compaction;
 
 use crate::api::opening;
+use crate::engine::alarm::Due;
 use crate::engine::core::Core;
 use crate::engine::table::Table;
-use crate::engine::worker::{Due, Worker};
+use crate::engine::worker::Worker;
 use crate::transactions::retry::Retry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};

@@ -28,17 +28,16 @@ impl Core {
         let _ = work(&*self.reclaimer, &context);
     }
 
-    /// The collector's share of a commit. Without a worker it includes the
-    /// rounds that are due.
-    pub fn collect_step(&self, permit: &Permit) {
+    /// The collector's share of a commit. Without a worker it includes a round
+    /// if one is due. Returns whether it did one.
+    pub fn collect_step(&self, permit: &Permit) -> bool {
+        let interval = self.reclaimer.background();
+        let is_round = interval.is_some_and(|interval| self.rounds.is_due(self.registry.clock(), interval));
         self.with_collector(permit, |collector, context| {
             collector.step(context)?;
-            let interval = collector.background();
-            match interval.filter(|&interval| self.rounds.is_due(self.registry.clock(), interval)) {
-                Some(_) => collector.run_background(context),
-                None => Ok(()),
-            }
+            if is_round { collector.run_background(context) } else { Ok(()) }
         });
+        is_round
     }
 
     /// Frees what can be freed, for a transaction that found no space and has

@@ -11,6 +11,7 @@ use pantile_cc::{Clock, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
 use pantile_store::{Store, StoreError};
 
+use crate::engine::alarm::Alarm;
 use crate::engine::buffers::IdleBuffers;
 use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
@@ -20,7 +21,6 @@ use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
 use crate::engine::state_records::StateRecords;
 use crate::engine::tables::Tables;
-use crate::engine::worker::Alarm;
 use crate::types::error::Error;
 use crate::types::options::Options;
 use crate::types::stats::Recovery;

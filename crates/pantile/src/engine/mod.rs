@@ -1,6 +1,7 @@
 //! What all handles of an open database share. Of the other wings it uses only
 //! `types`.
 
+pub(crate) mod alarm;
 pub(crate) mod anchor;
 pub(crate) mod buffers;
 pub(crate) mod catalog;
@@ -10,6 +11,7 @@ pub(crate) mod collect;
 pub(crate) mod compacting;
 pub(crate) mod core;
 pub(crate) mod counters;
+pub(crate) mod entering;
 pub(crate) mod failure;
 pub(crate) mod found;
 pub(crate) mod gate;

@@ -7,20 +7,20 @@ use pantile_cc::Begin;
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
 
+use crate::engine::alarm::Due;
 use crate::engine::cleanup;
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::state_records::StateRecords;
-use crate::engine::worker::Due;
 use crate::types::error::Result;
 
 impl Core {
     /// The upkeep that comes with a commit.
     pub fn maintain(&self, permit: &Permit) {
         self.clean(permit.slot());
-        self.collect_step(permit);
+        let is_round = self.collect_step(permit);
         let is_due = StateRecords::is_due_by_bytes(&self.store);
-        if is_due || cleanup::is_tick() && self.is_state_due(Debt::Nothing) {
+        if is_due || (is_round || cleanup::is_tick()) && self.is_state_due(Debt::Nothing) {
             self.advance_state(permit);
         }
         self.alarm.written();

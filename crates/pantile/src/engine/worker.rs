@@ -5,74 +5,11 @@
 //! rest of the work waits for.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use pantile_base::sync::atomic::{AtomicU32, Ordering};
-use pantile_base::sync::{Condvar, Mutex, thread};
+use pantile_base::sync::thread;
 
+use crate::engine::alarm::{AWAKE, Alarm, Due, UNTIL_A_WRITE, UNTIL_AN_END};
 use crate::engine::core::Core;
-
-/// When the next round is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Due {
-    In(Duration),
-    /// Something is owed, but running transactions may still need it.
-    AfterAnEnd,
-    /// Nothing is owed.
-    AfterAWrite,
-}
-
-const AWAKE: u32 = 0;
-const UNTIL_A_WRITE: u32 = 1;
-const UNTIL_AN_END: u32 = 2;
-
-/// Wakes the worker.
-#[derive(Default)]
-pub(crate) struct Alarm {
-    /// What the worker sleeps for. Read by every transaction, seldom written.
-    asleep: AtomicU32,
-    /// Whether the worker is to end.
-    ended: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Alarm {
-    /// A transaction has written something.
-    #[inline]
-    pub fn written(&self) {
-        if self.asleep.load(Ordering::Relaxed) != AWAKE {
-            self.wake();
-        }
-    }
-
-    /// A transaction has ended.
-    #[inline]
-    pub fn ended(&self) {
-        if self.asleep.load(Ordering::Relaxed) == UNTIL_AN_END {
-            self.wake();
-        }
-    }
-
-    #[cold]
-    fn wake(&self) {
-        let _ended = self.ended.lock();
-        self.asleep.store(AWAKE, Ordering::Relaxed);
-        self.changed.notify_all();
-    }
-
-    /// Sleeps for `limit`, or until someone wakes the thread. Returns whether
-    /// the thread goes on.
-    fn sleep(&self, what_for: u32, limit: Option<Duration>) -> bool {
-        let mut ended = self.ended.lock();
-        if !*ended && (what_for == AWAKE || self.asleep.load(Ordering::Relaxed) == what_for) {
-            match limit {
-                Some(limit) => _ = self.changed.wait_for(&mut ended, limit),
-                None => self.changed.wait(&mut ended),
-            }
-        }
-        !*ended
-    }
-}
 
 /// The thread. It runs as long as there are handles of the database.
 pub(crate) struct Worker {
@@ -115,19 +52,18 @@ fn work(core: &Weak<Core>, alarm: &Alarm) {
         // the alarm is noticed, and that thread need not issue a fence.
         let limit = limit.filter(|_| what_for == AWAKE || what_for != last);
         if what_for != last || what_for == AWAKE {
-            alarm.asleep.store(what_for, Ordering::SeqCst);
+            alarm.set(what_for);
         }
         if !alarm.sleep(what_for, limit) {
             return;
         }
-        last = alarm.asleep.load(Ordering::Relaxed);
+        last = alarm.is_set_for();
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        *self.alarm.ended.lock() = true;
-        self.alarm.changed.notify_all();
+        self.alarm.end();
         if let Some(thread) = self.thread.take() {
             // A round that panicked has already said so on stderr.
             let _ = thread.join();

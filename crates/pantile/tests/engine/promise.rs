@@ -36,7 +36,7 @@ impl Bed {
         Self { db, table, time, n: 0 }
     }
 
-    /// Writes rows of 90 bytes, so many in a transaction.
+    /// Writes rows of 90 bytes, `rows_each` in a transaction.
     fn put(&mut self, ids: impl IntoIterator<Item = u64>, rows_each: usize) {
         let ids: Vec<u64> = ids.into_iter().collect();
         for ids in ids.chunks(rows_each) {
@@ -100,7 +100,7 @@ fn scattered(round: u64) -> impl Iterator<Item = u64> {
     (0..ROWS).map(move |n| (n * 61_441 + round * 7919) % ROWS)
 }
 
-/// Updates all rows five times, so many in a transaction.
+/// Updates all rows five times, `rows_each` in a transaction.
 fn updated(rows_each: usize) -> Bed {
     let mut bed = Bed::new();
     bed.put(0..ROWS, 1000);
@@ -181,6 +181,9 @@ fn a_reader_that_stays() {
         bed.rest(Duration::from_millis(500));
     }
     let stats = bed.db.stats();
+    let oldest = stats.oldest.expect("the reader");
+    assert!(oldest.age_seconds > 10.0 && oldest.held_bytes > 8 * MB, "{oldest:?}");
+    assert!(oldest.held_bytes < before, "{oldest:?}");
     let seen = before as i64;
     assert!(bed.beyond(2.0) <= seen, "{} MB for {stats:#?}", stats.medium_bytes / MB);
     assert_eq!(

@@ -12,16 +12,17 @@
 //! What emptied blocks leave may lie scattered. If nothing else helps, chunks
 //! are emptied whole, so that they can go back to the system.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_cc::{Clock, RunningEpochs, Sight};
-use pantile_store::{BlockInfo, BlockRef, BlockState};
+use pantile_cc::{RunningEpochs, Sight};
+use pantile_store::BlockState;
 
 use super::TbCollect;
-use crate::blocks::{BlockPosition, after};
+use super::survey::{Candidate, Survey};
+use crate::blocks::after;
 use crate::{Compaction, Context};
 
 /// Number of blocks examined in one round.
@@ -40,113 +41,6 @@ const COPIES_SHARE: u64 = 8;
 const MOST_OF_CHUNK: f64 = 0.75;
 /// Share of a chunk that is alive where compacting leaves the chunk as it is.
 const DENSE: f64 = 15.0 / 16.0;
-
-/// A block that can be emptied.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
-    block: BlockRef,
-    chunk: u32,
-    worth: f64,
-    dead: u64,
-    alive: u64,
-}
-
-/// What is used of a chunk.
-#[derive(Clone, Copy, Debug, Default)]
-struct ChunkUse {
-    alive: u64,
-    /// A stream appends to it, or it is being emptied.
-    is_busy: bool,
-}
-
-/// A look at all blocks, in parts.
-#[derive(Debug, Default)]
-pub(super) struct Survey {
-    /// The place to continue at.
-    at: BlockPosition,
-    candidates: Vec<Candidate>,
-    chunks: HashMap<u32, ChunkUse, FixedState>,
-    /// Blocks that were chosen and are not frozen yet.
-    chosen: HashSet<BlockRef, FixedState>,
-    /// What had been superseded when the last look found nothing to do.
-    fruitless: Option<u64>,
-    /// Whether it left out blocks that running transactions see into.
-    is_held: bool,
-}
-
-impl Survey {
-    /// Whether a look is under way.
-    pub fn is_partial(&self) -> bool {
-        self.at != BlockPosition::default()
-    }
-
-    /// Whether another look would find nothing while no more than this has
-    /// been superseded.
-    pub fn is_fruitless(&self, superseded: u64) -> bool {
-        self.fruitless == Some(superseded)
-    }
-
-    /// Whether the last look left out blocks that running transactions see
-    /// into.
-    pub fn is_held(&self) -> bool {
-        self.is_held
-    }
-
-    /// Forgets what a look has found so far.
-    fn restart(&mut self, cx: &Context<'_>) {
-        self.at = BlockPosition::default();
-        self.candidates.clear();
-        self.chunks.clear();
-        self.is_held = false;
-        self.chosen
-            .retain(|&block| cx.store.block_info(block).is_some_and(|info| info.state == BlockState::Sealed));
-    }
-
-    fn examine_all(&mut self, cx: &Context<'_>, now: Timestamp) {
-        let places = std::iter::successors(Some(BlockPosition::default()), |at| after(cx.store, *at));
-        for (chunk, index) in places {
-            if let Some(block) = cx.store.block_at(chunk, index)
-                && let Some(info) = cx.store.block_info(block)
-            {
-                self.examine(chunk, block, &info, now);
-            }
-        }
-    }
-
-    fn examine(&mut self, chunk: u32, block: BlockRef, info: &BlockInfo, now: Timestamp) {
-        let used = self.chunks.entry(chunk).or_default();
-        let candidate = Candidate { chunk, ..Candidate::new(block, info, now) };
-        used.alive += candidate.alive;
-        if info.state == BlockState::Sealed && !self.chosen.contains(&block) {
-            self.candidates.push(candidate);
-        } else {
-            used.is_busy = true;
-        }
-    }
-}
-
-impl Candidate {
-    fn new(block: BlockRef, info: &BlockInfo, now: Timestamp) -> Self {
-        let share = f64::from(info.obsolete) / f64::from(info.slots);
-        let dead = (info.bytes as f64 * share) as u64;
-        let age = Clock::duration(now.tick().saturating_sub(info.last_append.tick()));
-        Self { block, chunk: 0, worth: worth(share, age.as_secs_f64()), dead, alive: info.bytes - dead }
-    }
-
-    fn has_dead(&self, least: f64) -> bool {
-        self.dead as f64 >= least * (self.dead + self.alive) as f64
-    }
-}
-
-/// What emptying a block is worth of which `dead` has died in `age` seconds:
-/// the reciprocal of the marginal price.
-fn worth(dead: f64, age: f64) -> f64 {
-    if dead >= 1.0 {
-        return f64::INFINITY;
-    }
-    let alive = 1.0 - dead;
-    if dead <= 0.0 { 0.0 } else { age.max(1e-3) * (dead / (-alive.ln() * alive) - 1.0) }
-}
 
 impl TbCollect {
     /// Examines blocks if space is to be won, and chooses some when all have
@@ -328,36 +222,5 @@ impl TbCollect {
             }
         }
         left
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::worth;
-
-    /// Two kinds of blocks whose versions die at different rates are worth the
-    /// same exactly where their marginal prices are equal.
-    #[test]
-    fn worth_is_the_reciprocal_of_the_marginal_price() {
-        // The cost of updates at `rate`, and the space, of a kind of which the
-        // share `d` is dead when its blocks are emptied.
-        let cost = |rate: f64, d: f64| rate / d;
-        let space = |d: f64| -(1.0 - d).ln() / d;
-        for rate in [0.1, 1.0, 30.0] {
-            for d in [0.2, 0.5, 0.8, 0.95] {
-                let step = 1e-6;
-                let price = (cost(rate, d) - cost(rate, d + step)) / (space(d + step) - space(d));
-                let age = -(1.0 - d).ln() / rate;
-                let product = worth(d, age) * price;
-                assert!((product - 1.0).abs() < 1e-3, "{rate} {d}: {product}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_dead_goes_first() {
-        assert_eq!(worth(1.0, 0.0), f64::INFINITY);
-        assert_eq!(worth(0.0, 1e9), 0.0);
-        assert!(worth(0.6, 1.0) > worth(0.5, 1.0) && worth(0.5, 2.0) > worth(0.5, 1.0));
     }
 }

@@ -19,6 +19,7 @@ mod janitor;
 mod pacing;
 mod queues;
 mod state;
+mod survey;
 mod turn;
 
 use std::cell::Cell;

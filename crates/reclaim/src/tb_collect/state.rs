@@ -6,9 +6,9 @@ use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
 use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Superseded, Tile, emit};
 
-use super::compaction::Survey;
 use super::pacing::Pacer;
 use super::queues::Shard;
+use super::survey::Survey;
 use crate::counters::Counters;
 use crate::empty_chunks::EmptyChunks;
 use crate::options::GcOptions;
