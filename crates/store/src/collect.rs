@@ -60,8 +60,6 @@ pub struct BlockInfo {
     pub seen_until: Timestamp,
     /// Whether all its contents are tombstones.
     pub is_of_tombstones: bool,
-    /// Since when at least half of it has been known to be obsolete.
-    pub half_since: Option<Timestamp>,
     /// Everything done to it up to this time must be durable before its
     /// generation ends (T1).
     pub evidence: Timestamp,
@@ -135,16 +133,8 @@ impl Store {
             max_ts: ts(found.max_ts()),
             seen_until: ts(found.max_ts().max(found.left_at())),
             is_of_tombstones: chunk.geometry.is_of_tombstones(),
-            half_since: found.half_since(),
             evidence: ts(found.evidence()),
         })
-    }
-
-    /// Notes that at least half of a block is obsolete.
-    pub fn note_half(&self, block: BlockRef, now: Timestamp) {
-        if let Some((_, found)) = self.alive(block) {
-            found.note_half(now);
-        }
     }
 
     /// Decides that a block will be emptied, and writes that to the medium, so
