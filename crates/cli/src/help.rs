@@ -13,7 +13,11 @@ type Group = (&'static str, &'static [(&'static str, &'static str)]);
 const GROUPS: [Group; 2] = [
     (
         "Looking after a database",
-        &[("check", "pantile check /data/shop"), ("inspect", "pantile inspect /data/shop")],
+        &[
+            ("check", "pantile check /data/shop"),
+            ("inspect", "pantile inspect /data/shop"),
+            ("compact", "pantile compact /data/shop"),
+        ],
     ),
     (
         "Laboratory",
