@@ -21,6 +21,13 @@ const ENTERING: u64 = 1;
 /// `waits_for` of a transaction that does not wait.
 const NOBODY: u64 = 0;
 
+/// `appending` of a transaction that does not append.
+const IDLE: u32 = 0;
+/// `appending` of one that may be past its last check of the table definitions.
+const COMMITTING: u32 = 1;
+/// `appending` of one that copies versions and publishes nothing.
+const COPYING: u32 = 2;
+
 /// How many times all slots are scanned to find the running transactions. A
 /// safe reader may claim a slot behind the scan and take its timestamp from a
 /// writer that ends before the scan reaches the writer's slot. Then an earlier
@@ -41,7 +48,7 @@ pub enum Begin {
     SafeReader,
 }
 
-/// The transactions that were committing at some moment, by slot and timestamp.
+/// The transactions that were committing or copying at some moment, by slot and timestamp.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommitsUnderWay(Vec<(usize, u64)>);
 
@@ -63,7 +70,8 @@ pub(crate) struct SlotState {
     by_statement: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
     pub(crate) pin: AtomicU64,
-    committing: AtomicBool,
+    /// IDLE, COMMITTING or COPYING.
+    appending: AtomicU32,
     /// `active` of the transaction that this one waits for.
     waits_for: AtomicU64,
     waiters: AtomicU32,
@@ -139,7 +147,7 @@ impl Registry {
                 last_tick: AtomicU64::new(0),
                 by_statement: AtomicBool::new(false),
                 pin: AtomicU64::new(0),
-                committing: AtomicBool::new(false),
+                appending: AtomicU32::new(IDLE),
                 waits_for: AtomicU64::new(NOBODY),
                 waiters: AtomicU32::new(0),
                 door: Mutex::new(()),
@@ -268,19 +276,26 @@ impl Registry {
     /// Announces that the transaction is about to check the table definitions
     /// for the last time.
     pub fn set_committing(&self, slot: Slot) {
-        self.slots[slot.index()].committing.store(true, Ordering::SeqCst);
+        self.slots[slot.index()].appending.store(COMMITTING, Ordering::SeqCst);
+    }
+
+    /// Announces that the slot's transaction is about to copy versions that
+    /// others have committed. It must publish none of its own. Like commits,
+    /// copies belong to what is under way.
+    pub fn set_copying(&self, slot: Slot) {
+        self.slots[slot.index()].appending.store(COPYING, Ordering::SeqCst);
     }
 
     /// Whether the slot's transaction may be past its last check of the table
     /// definitions.
     pub fn is_committing(&self, slot: Slot) -> bool {
-        self.slots[slot.index()].committing.load(Ordering::SeqCst)
+        self.slots[slot.index()].appending.load(Ordering::SeqCst) == COMMITTING
     }
 
     /// Ends the transaction, after its last publication.
     pub fn release(&self, slot: Slot) {
         let state = &self.slots[slot.index()];
-        state.committing.store(false, Ordering::Relaxed);
+        state.appending.store(IDLE, Ordering::Relaxed);
         state.pending.store(u64::MAX, Ordering::Release);
         state.active.store(FREE, Ordering::Release);
         self.wake(slot);
@@ -409,12 +424,12 @@ impl Registry {
         Some(undecided)
     }
 
-    /// The transactions that are committing now. Other transactions append
-    /// later.
+    /// The transactions that are committing or copying now. Other transactions
+    /// append later.
     pub fn commits_under_way(&self) -> CommitsUnderWay {
         fence(Ordering::SeqCst);
         let slots = self.slots_used().iter().enumerate();
-        let committing = slots.filter(|(_, state)| state.committing.load(Ordering::SeqCst));
+        let committing = slots.filter(|(_, state)| state.appending.load(Ordering::SeqCst) != IDLE);
         let by_slot = committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst)));
         // Otherwise a commit that ended in between would be waited for until
         // its slot happens to be in use when someone asks.
@@ -482,7 +497,7 @@ impl Registry {
             match state.pending.load(Ordering::SeqCst) {
                 // It may have drawn the bound that it is about to announce, and a safe
                 // reader that begins later would read just below that bound.
-                u64::MAX if state.committing.load(Ordering::SeqCst) => return None,
+                u64::MAX if state.appending.load(Ordering::SeqCst) == COMMITTING => return None,
                 u64::MAX => {}
                 pending => {
                     open = open.min(Timestamp::from_raw(pending));
@@ -597,6 +612,13 @@ impl Registry {
         let slots = self.slots_used().iter().enumerate();
         let active = slots.map(|(n, state)| (Slot::from_index(n), state.active.load(Ordering::SeqCst)));
         active.filter(|(_, active)| *active > ENTERING).map(|(slot, ts)| (slot, Timestamp::from_raw(ts)))
+    }
+
+    /// Where the transaction reads that has been running for longest; `None` if
+    /// none runs.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let active = self.slots_used().iter().map(|state| state.active.load(Ordering::SeqCst));
+        active.filter(|&active| active > ENTERING).min().map(Timestamp::from_raw)
     }
 
     /// The number of running transactions.

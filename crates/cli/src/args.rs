@@ -51,6 +51,12 @@ pub enum Verb {
     /// state. Never writes to the damaged database.
     #[command(after_help = crate::salvage::EXAMPLES)]
     Salvage(crate::salvage::SalvageArgs),
+    /// Bring the space that a database takes down to the least that its layout allows.
+    ///
+    /// Moves what is alive out of every block that has something obsolete in it, and hands empty
+    /// space back to the system. The copies take space of their own while it works.
+    #[command(after_help = crate::compact::EXAMPLES)]
+    Compact(crate::compact::CompactArgs),
     /// Run a workload and measure it.
     #[command(
         subcommand,
@@ -222,7 +228,7 @@ pub struct Common {
     /// Share of the data that blocks waiting to be reclaimed may hold, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = GcOptions::default().queue_share, value_parser = gc_queue)]
     pub gc_queue: f64,
-    /// Stored bytes per live byte above which half-empty blocks are compacted.
+    /// Bytes taken per live byte that the adaptive pacing keeps to.
     #[arg(long, value_name = "RATIO", default_value_t = GcOptions::default().space_target, value_parser = gc_target)]
     pub gc_space_target: f64,
     /// Length of a collector's epoch in milliseconds, from 0.1 to 10000.

@@ -17,6 +17,7 @@ const GROUPS: [Group; 2] = [
             ("check", "pantile check /data/shop"),
             ("inspect", "pantile inspect /data/shop"),
             ("salvage", "pantile salvage /data/shop --into /data/shop.new"),
+            ("compact", "pantile compact /data/shop"),
         ],
     ),
     (

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod check;
+mod compact;
 mod crashtest;
 mod exit;
 mod figures;
@@ -54,6 +55,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Check(args) => check::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Salvage(args) => salvage::run(&args),
+        Verb::Compact(args) => compact::run(&args, &STOP),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),

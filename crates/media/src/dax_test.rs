@@ -1,7 +1,7 @@
-use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use super::*;
 use crate::unshared::Unshared;
 use crate::{DATA_FILE, FileMedium, FileOptions, MediumExt};
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use pantile_testkit::SpaceGauge;
 use std::fs::File;
 

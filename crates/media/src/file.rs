@@ -232,7 +232,9 @@ unsafe impl Medium for FileMedium {
 
     unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
         // SAFETY: as the caller promises.
-        unsafe { self.contents.shrink(len, |left| self.prefill.iter().for_each(|prefill| prefill.shrink(left))) }
+        unsafe {
+            self.contents.shrink(len, |left| self.prefill.iter().for_each(|prefill| prefill.shrink(left)))
+        }
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {

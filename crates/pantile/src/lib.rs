@@ -243,9 +243,9 @@ pub use tools::{CheckOptions, check, inspect, salvage};
 /// ```
 pub mod stats {
     pub use pantile_media::MediumStats;
-    pub use pantile_reclaim::CollectorStats;
+    pub use pantile_reclaim::{CollectorStats, Compaction};
 
-    pub use crate::types::stats::{Chains, Recovery, Stats, TableSpace};
+    pub use crate::types::stats::{Chains, Oldest, Recovery, Stats, TableSpace};
     pub use crate::types::verified::{DamagedRow, Verified};
 }
 

@@ -114,7 +114,7 @@ impl RunSpec {
     pub fn settings(&self) -> Result<Settings, String> {
         let gc = pantile_rivals::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;
-        let mut gc_options = GcOptions::default();
+        let mut gc_options = GcOptions::published();
         if let Some(period) = self.period {
             gc_options.interval = Duration::from_secs_f64(period / 1e3);
             gc_options.epoch_commits = Some(epoch_commits(period));

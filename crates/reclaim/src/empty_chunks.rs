@@ -14,8 +14,13 @@ pub struct EmptyChunks {
 }
 
 impl EmptyChunks {
-    /// Takes apart one more chunk if one is due, or every empty chunk if `all`,
-    /// and passes on the chunks that no thread is looking at. `is_over` returns
+    /// Whether chunks are on their way.
+    pub fn is_returning(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
+    /// Takes apart the chunks that have been empty for some time, except a few
+    /// unless `all` are to go, and passes on the chunks that no thread is looking at. `is_over` returns
     /// whether everything that ran at a given time has ended.
     ///
     /// # Errors
@@ -26,8 +31,11 @@ impl EmptyChunks {
         all: bool,
         is_over: impl Fn(Timestamp) -> bool,
     ) -> Result<(), StoreError> {
-        if let Some(chunk) = cx.store.retire_chunk(all, || cx.registry.now(), is_over) {
-            self.retired.push((cx.registry.grace(), chunk));
+        // Not all that are listed are still empty.
+        for _ in 0..cx.store.empty_chunks() {
+            if let Some(chunk) = cx.store.retire_chunk(all, || cx.registry.now(), &is_over) {
+                self.retired.push((cx.registry.grace(), chunk));
+            }
         }
         // Whatever fails, descriptions that threads may be looking at are kept.
         let (mut waiting, mut outcome) = (Vec::new(), Ok(()));

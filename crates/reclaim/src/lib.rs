@@ -126,6 +126,55 @@ pub struct Context<'c> {
     pub slot: Slot,
 }
 
+/// What a collector still has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Debt {
+    /// Nothing, until something is superseded.
+    #[default]
+    Nothing,
+    /// Something that running transactions may still need.
+    Held,
+    /// Something, in the next round.
+    Payable,
+    /// The same, and more space is taken than promised.
+    Space,
+    /// The same, and the next round should follow at once.
+    More,
+}
+
+impl Debt {
+    /// Whether more space is taken than promised.
+    pub fn is_of_space(self) -> bool {
+        matches!(self, Debt::Space | Debt::More)
+    }
+
+    /// Whether there is something to do now.
+    pub fn is_payable(self) -> bool {
+        !matches!(self, Debt::Nothing | Debt::Held)
+    }
+}
+
+/// The progress of compacting a database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// Blocks that have something obsolete in them or are being emptied.
+    pub blocks_left: u64,
+    /// Their bytes.
+    pub bytes_left: u64,
+    /// Whether empty chunks are on their way back to the system.
+    pub is_returning: bool,
+    /// Whether nothing can be done until running transactions have ended.
+    pub is_held: bool,
+}
+
+impl Compaction {
+    /// Whether nothing is left to do.
+    pub fn is_done(&self) -> bool {
+        self.blocks_left == 0 && !self.is_returning
+    }
+}
+
 /// A collector.
 pub trait Reclaimer: Send + Sync {
     /// Where the store finds slots to rewrite, if the collector frees versions
@@ -152,8 +201,9 @@ pub trait Reclaimer: Send + Sync {
     /// [`StoreError::Medium`]: the medium has failed.
     fn superseded(&self, context: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError>;
 
-    /// How often a background thread should call [`Reclaimer::run_background`];
-    /// `None` if the collector needs no such thread.
+    /// How often [`Reclaimer::run_background`] should be called while
+    /// something is owed; `None` if the collector does all of its work after
+    /// commits.
     fn background(&self) -> Option<Duration> {
         None
     }
@@ -164,6 +214,21 @@ pub trait Reclaimer: Send + Sync {
     /// [`StoreError::Medium`]: the medium has failed.
     fn run_background(&self, _context: &Context<'_>) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// What is left after a round. The worker sleeps while nothing is.
+    fn debt(&self, _context: &Context<'_>) -> Debt {
+        Debt::Payable
+    }
+
+    /// Does a part of emptying every block that has anything obsolete in it and
+    /// was full before `since`, to bring the space down as far as it goes. The
+    /// engine calls it until nothing is left.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]: the medium has failed.
+    fn compact(&self, _context: &Context<'_>, _since: Timestamp) -> Result<Compaction, StoreError> {
+        Ok(Compaction::default())
     }
 
     /// Does a bounded part of the work; called after each commit.

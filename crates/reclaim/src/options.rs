@@ -1,17 +1,23 @@
 use std::time::Duration;
 
-/// How a collector works. The defaults are the published values.
+/// How a collector works.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GcOptions {
     /// Share of a block's contents, from 0 to 1, that must be superseded
-    /// before the block is reclaimed (theta, TB-Collect 4.3: 0.9).
+    /// before the block is reclaimed although space is not short (theta,
+    /// TB-Collect 4.3: 0.9).
     pub theta: f64,
     /// Share of the data, from 0 to 1, that blocks waiting to be reclaimed may
     /// hold in all (TB-Collect 4.3: 0.15).
     pub queue_share: f64,
-    /// Bytes that blocks may take for each live byte before space counts as
-    /// short. From then on, blocks that have long been between half obsolete
-    /// and theta are compacted. From 1 to 1,000.
+    /// Bytes of the medium that may be taken for each live byte, besides
+    /// 16 MB. From 1 to 1,000. With [`Pacing::Adaptive`] the collector keeps to it:
+    /// what a burst of updates takes beyond is given back within two seconds,
+    /// unless a running transaction needs it.
+    ///
+    /// Less space costs more writes. Under updates all over the data each byte
+    /// written causes 0.26 bytes of copies at 2 (the default), 0.72 at 1.5, and
+    /// 1.69 at 1.25. Below 1.06 the collector does as if it were 1.06.
     pub space_target: f64,
     /// Length of an epoch (TB-Collect 4.2: 40 ms).
     pub epoch: Duration,
@@ -34,7 +40,7 @@ impl Default for GcOptions {
         Self {
             theta: 0.9,
             queue_share: 0.15,
-            space_target: 1.25,
+            space_target: 2.0,
             epoch: Duration::from_millis(40),
             pacing: Pacing::Adaptive,
             bypass: true,
@@ -45,6 +51,12 @@ impl Default for GcOptions {
 }
 
 impl GcOptions {
+    /// The published values and nothing else: blocks wait in queues that hold a
+    /// fixed share of the data (TB-Collect 4.3), whatever space they take.
+    pub fn published() -> Self {
+        Self { pacing: Pacing::Fixed, ..Self::default() }
+    }
+
     /// Checks the options.
     ///
     /// # Errors
@@ -79,7 +91,8 @@ pub enum Pacing {
     /// When they hold their share of the data (TB-Collect 4.3).
     Fixed,
     /// Sooner the longer chains grow, the faster data is written and the less
-    /// space is left (TB-Collect 6.2 leaves this for future work).
+    /// space is left, and so that the space target is kept (TB-Collect 6.2
+    /// leaves this for future work).
     #[default]
     Adaptive,
 }

@@ -33,7 +33,12 @@ type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
 
 /// A sweep, done in bounded parts.
 #[derive(Default)]
-pub struct Sweep(Stage);
+pub struct Sweep {
+    stage: Stage,
+    /// What was there when a sweep had dropped nothing: it would not again.
+    fruitless: Option<(u64, u64)>,
+    dropped: u64,
+}
 
 /// The progress of a sweep.
 #[derive(Default)]
@@ -53,19 +58,50 @@ enum Stage {
 impl Sweep {
     /// Does a bounded part of a sweep, if a sweep is under way or worth
     /// beginning. Calls `dropped` with each tombstone that is no longer needed.
-    pub fn advance(&mut self, cx: &Context<'_>, space_is_short: bool, dropped: impl FnMut(TableId, Address)) {
-        self.0 = match std::mem::take(&mut self.0) {
-            Stage::None if !is_worthwhile(cx, space_is_short) => Stage::None,
-            Stage::None => Stage::Gather { waiting: Waiting::default(), at: BlockPosition::default() },
+    pub fn advance(
+        &mut self,
+        cx: &Context<'_>,
+        space_is_short: bool,
+        mut dropped: impl FnMut(TableId, Address),
+    ) {
+        let was_under_way = self.is_under_way();
+        self.stage = match std::mem::take(&mut self.stage) {
+            Stage::None if !self.is_worthwhile(cx, space_is_short) => Stage::None,
+            Stage::None => {
+                self.dropped = 0;
+                Stage::Gather { waiting: Waiting::default(), at: BlockPosition::default() }
+            }
             Stage::Gather { waiting, at } => gather(cx, waiting, at),
             Stage::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
                 true => Stage::Meet { waiting, at: BlockPosition::default(), slot: 0 },
                 false => Stage::Settle { waiting, grace },
             },
             Stage::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
-            Stage::Drop { waiting } => drop_tombstones(cx, waiting, dropped),
+            Stage::Drop { waiting } => drop_tombstones(cx, waiting, |table, address| {
+                self.dropped += 1;
+                dropped(table, address);
+            }),
         };
+        if was_under_way && !self.is_under_way() {
+            self.fruitless = (self.dropped == 0).then(|| there(cx));
+        }
     }
+
+    /// Whether a sweep has begun and not ended.
+    pub fn is_under_way(&self) -> bool {
+        !matches!(self.stage, Stage::None)
+    }
+
+    /// Whether a sweep is likely to drop tombstones that take much of the space
+    /// that they may hide.
+    pub fn is_worthwhile(&self, cx: &Context<'_>, space_is_short: bool) -> bool {
+        is_worthwhile(cx, space_is_short) && self.fruitless != Some(there(cx))
+    }
+}
+
+/// What a sweep depends on.
+fn there(cx: &Context<'_>) -> (u64, u64) {
+    (cx.tuples.waiting_tombstones(), cx.store.used_bytes())
 }
 
 fn is_worthwhile(cx: &Context<'_>, space_is_short: bool) -> bool {

@@ -131,6 +131,11 @@ impl Allocator {
         self.by_use.get(&of).copied().unwrap_or(0)
     }
 
+    /// Number of empty chunks that keep their division; none if `all` are to go.
+    pub fn spare_empty(&self, all: bool) -> usize {
+        if all { 0 } else { 1 + self.carved / 128 }
+    }
+
     /// Number of free chunks that are worth keeping ready.
     pub fn spare(&self) -> usize {
         self.carved / 128

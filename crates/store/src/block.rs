@@ -2,7 +2,7 @@
 
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use pantile_base::{Address, TableId, Timestamp};
+use pantile_base::{Address, TableId};
 
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES};
 use crate::geometry::{Geometry, Shape};
@@ -124,8 +124,6 @@ pub(crate) struct Block {
     /// When a version was last appended, which may be long after the version
     /// began.
     last_append: AtomicU64,
-    /// Since when at least half of it has been known to be obsolete, or 0.
-    half_since: AtomicU64,
     /// Slots written in this generation.
     fill: AtomicU32,
 }
@@ -148,7 +146,6 @@ impl Block {
             last_append: AtomicU64::new(0),
             max_ts: AtomicU64::new(0),
             left_at: AtomicU64::new(0),
-            half_since: AtomicU64::new(0),
             map: SupersededBits::default(),
             tile: TileCell::default(),
         }
@@ -223,7 +220,6 @@ impl Block {
         self.last_append.store(0, Ordering::Relaxed);
         self.max_ts.store(0, Ordering::Relaxed);
         self.left_at.store(0, Ordering::Relaxed);
-        self.half_since.store(0, Ordering::Relaxed);
         self.become_(BlockState::Free);
     }
 
@@ -298,15 +294,6 @@ impl Block {
 
     pub fn left_at(&self) -> u64 {
         self.left_at.load(Ordering::Acquire)
-    }
-
-    pub fn half_since(&self) -> Option<Timestamp> {
-        let since = self.half_since.load(Ordering::Relaxed);
-        (since > 0).then(|| Timestamp::from_raw(since))
-    }
-
-    pub fn note_half(&self, now: Timestamp) {
-        self.half_since.store(now.get(), Ordering::Relaxed);
     }
 
     /// Records that the version in a slot has a successor from `at` on. Returns

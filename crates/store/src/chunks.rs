@@ -4,7 +4,7 @@
 //! (T14). Writers are refused while there is still room for deletes, and
 //! deletes while there is still room for the collector.
 
-use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
 use pantile_media::{MediumError, SyncPoint};
@@ -265,7 +265,7 @@ impl Store {
         is_over: impl Fn(Timestamp) -> bool,
     ) -> Option<RetiredChunk> {
         let mut allocator = self.allocator.lock();
-        let spare = if all { 0 } else { allocator.spare() };
+        let spare = allocator.spare_empty(all);
         if allocator.empty.len() <= spare || !allocator.empty.front().is_some_and(|&(_, at)| is_over(at)) {
             return None;
         }
@@ -296,6 +296,7 @@ impl Store {
             return Ok(self.medium.is_durable(forgotten));
         }
         if self.durable_watermark() > retired.at {
+            self.assert_open();
             let offset = retired.chunk.offset();
             self.medium.write_flushed(offset, &[0; DESCRIPTOR_BYTES])?;
             retired.forgotten = Some(self.medium.sync_point());
@@ -309,6 +310,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn return_chunk(&self, retired: RetiredChunk) -> Result<(), StoreError> {
+        self.assert_open();
         let number = retired.chunk.number;
         {
             let _chunks = self.chunks_lock.write();
@@ -367,6 +369,56 @@ impl Store {
         let free = limit.saturating_sub(allocator.end) + chunks * CHUNK_BYTES;
         let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
         (free.saturating_sub(bytes.max(chunks * CHUNK_BYTES)), limit)
+    }
+
+    /// Hands free chunks back to the system, at most this many.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`].
+    pub fn discard_free(&self, most: usize) -> Result<(), StoreError> {
+        self.assert_open();
+        let mut allocator = self.allocator.lock();
+        for _ in 0..most {
+            let Some(number) = allocator.free_chunks.pop_last() else { break };
+            // Even if the system refuses, as in `return_chunk`.
+            allocator.discarded.insert(number);
+            if let Some((offset, len)) = self.on_medium(number) {
+                self.medium.discard(offset, len)?;
+            }
+        }
+        Ok(self.shorten(&mut allocator)?)
+    }
+
+    /// Bytes of the medium that are taken, and how many of them are kept ready:
+    /// the head, the reserve and a few free chunks.
+    pub fn taken_bytes(&self) -> (u64, u64) {
+        let allocator = self.allocator.lock();
+        let discarded = allocator.discarded.len() as u64 * CHUNK_BYTES;
+        let taken = self.medium.len().saturating_sub(discarded);
+        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
+        (taken, HEAD_BYTES + bytes.max(chunks * CHUNK_BYTES) + allocator.spare() as u64 * CHUNK_BYTES)
+    }
+
+    /// Number of chunks that may be empty.
+    pub fn empty_chunks(&self) -> usize {
+        self.allocator.lock().empty.len()
+    }
+
+    /// Whether [`Store::retire_chunk`] has chunks to take apart, now or once
+    /// running transactions have ended.
+    pub fn has_spare_chunks(&self, all: bool) -> bool {
+        let allocator = self.allocator.lock();
+        let empty = allocator.empty.iter().filter(|&&(number, _)| {
+            self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
+        });
+        empty.count() > allocator.spare_empty(all)
+    }
+
+    /// The bytes of a chunk's blocks.
+    pub fn block_bytes_in(&self, chunk: u32) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        self.chunk(chunk)
+            .map_or(0, |chunk| u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes))
     }
 
     /// Whether writers can have a block without the medium growing, and how

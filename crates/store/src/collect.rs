@@ -28,6 +28,8 @@ pub struct Superseded {
     pub count: Option<u32>,
     /// Number of the block's slots.
     pub slots: u32,
+    /// The bytes of the version's slot.
+    pub bytes: u32,
 }
 
 /// What is known about a block.
@@ -58,8 +60,6 @@ pub struct BlockInfo {
     pub seen_until: Timestamp,
     /// Whether all its contents are tombstones.
     pub is_of_tombstones: bool,
-    /// Since when at least half of it has been known to be obsolete.
-    pub half_since: Option<Timestamp>,
     /// Everything done to it up to this time must be durable before its
     /// generation ends (T1).
     pub evidence: Timestamp,
@@ -106,7 +106,7 @@ impl Store {
         let (chunk, index, block, slot) = self.locate(old);
         let count = block.supersede(slot, at.get());
         let found = BlockRef { id: chunk.id(index), opened_at: block.opened_at() };
-        Superseded { block: found, count, slots: block.slots() }
+        Superseded { block: found, count, slots: block.slots(), bytes: block.stride() }
     }
 
     /// Records that the version at `old` has a copy, and that readers find only
@@ -133,16 +133,8 @@ impl Store {
             max_ts: ts(found.max_ts()),
             seen_until: ts(found.max_ts().max(found.left_at())),
             is_of_tombstones: found.shape().is_of_tombstones(),
-            half_since: found.half_since(),
             evidence: ts(found.evidence()),
         })
-    }
-
-    /// Notes that at least half of a block is obsolete.
-    pub fn note_half(&self, block: BlockRef, now: Timestamp) {
-        if let Some((_, found)) = self.alive(block) {
-            found.note_half(now);
-        }
     }
 
     /// Closes a partly filled block that no lane appends to, so that it can be
@@ -190,6 +182,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn write_header(&self, block: BlockRef) -> Result<(), StoreError> {
+        self.assert_open();
         let Some((chunk, found)) = self.alive(block) else { return Ok(()) };
         // Two threads must not write the same bytes at the same time.
         let _turn = self.header_locks[block.spread() % self.header_locks.len()].lock();
@@ -306,6 +299,7 @@ impl Store {
     }
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
+        self.assert_open();
         Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 

@@ -14,8 +14,8 @@ use pantile_media::{Medium, MediumExt};
 use crate::block::Chunk;
 use crate::error::StoreError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK, SUPERBLOCK_COPY,
-    Superblock, Unreadable,
+    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK,
+    SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::geometry::{Class, Geometry, Shape};
 use crate::own::Own;

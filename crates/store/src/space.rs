@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pantile_base::TableId;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::{TableId, Timestamp};
 
 use crate::block::BlockState;
 use crate::store::Store;
@@ -76,6 +76,23 @@ impl Store {
             table.obsolete_bytes += u64::from(block.map.count()) * stride;
         }
         tables
+    }
+
+    /// Bytes of superseded contents in blocks that a transaction at `ts` keeps
+    /// from being reclaimed, because versions in them were visible then. Looks
+    /// at every block.
+    pub fn held_bytes(&self, ts: Timestamp) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        let held = self.used().filter(|(_, _, block)| {
+            block.min_ts() <= ts.get() && ts.get() <= block.max_ts().max(block.left_at())
+        });
+        held.map(|(_, _, block)| u64::from(block.map.count()) * u64::from(block.stride())).sum()
+    }
+
+    /// DRAM of the links that long transactions may walk over blocks that are
+    /// gone.
+    pub fn kept_tile_bytes(&self) -> u64 {
+        self.kept.bytes()
     }
 
     /// Adds up the space by use. Looks at every block.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
-use pantile_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Segments, TableId, Timestamp};
 use pantile_media::{Medium, MediumExt, ReadCost};
@@ -74,6 +74,8 @@ pub struct Store {
     pub(crate) listed: AtomicU64,
     /// The durable watermark of `state`.
     durable: AtomicU64,
+    /// Whether the record that says closed has been written, or is about to be.
+    closed: AtomicBool,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use, and their number.
@@ -151,6 +153,7 @@ impl Store {
             listed: AtomicU64::new(0),
             record_blocks: Mutex::new(record_blocks),
             state: Mutex::new(state),
+            closed: AtomicBool::new(false),
             appended: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
             used_blocks: AtomicU64::new(0),
@@ -468,6 +471,8 @@ impl Store {
         undecided: &[Timestamp],
     ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
+        self.assert_open();
+        self.closed.store(closed, Ordering::SeqCst);
         let next = StateRecord {
             sequence: state.sequence + 1,
             watermark: sample.taken_at.get(),
@@ -487,6 +492,13 @@ impl Store {
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
         Ok(())
+    }
+
+    /// Nothing is written after the record that says closed (I-20). A write
+    /// would destroy a database that was whole.
+    #[inline]
+    pub(crate) fn assert_open(&self) {
+        assert!(!self.closed.load(Ordering::Relaxed), "nothing is written to a closed database (I-20)");
     }
 
     /// Number of blocks whose descriptors are written, while no thread changes
@@ -564,7 +576,10 @@ pub(crate) fn unreadable(reason: Unreadable) -> StoreError {
 
 /// The record in force, and the blocks in which those at the two places
 /// continue.
-pub(crate) fn newest_state(medium: &dyn Medium, seed: u64) -> Result<(StateRecord, [Vec<BlockId>; 2]), StoreError> {
+pub(crate) fn newest_state(
+    medium: &dyn Medium,
+    seed: u64,
+) -> Result<(StateRecord, [Vec<BlockId>; 2]), StoreError> {
     let copies = StateRecord::copies(medium, seed).into_iter().flatten();
     let newest = copies.max_by_key(|copy| copy.record.sequence).ok_or_else(|| StoreError::Damaged {
         place: format!("offsets {} and {}, the state records", STATE_RECORDS[0], STATE_RECORDS[1]),

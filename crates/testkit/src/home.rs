@@ -137,9 +137,10 @@ impl Home {
         self.place.path().join("db")
     }
 
-    /// What the database is opened with.
+    /// What the database is opened with. Nothing writes between two commits, so
+    /// a copy of the files is what a process leaves that is killed.
     pub fn options(&self) -> Options {
-        let options = Options::new().collector(self.collector).streams(2);
+        let options = Options::new().collector(self.collector).streams(2).worker(false);
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),
             Some(seed) => eager(options, seed),
@@ -196,7 +197,7 @@ impl Home {
 
 /// The collector as eager as it can be: blocks of a few contents, epochs in
 /// which hardly a transaction fits, and blocks are reclaimed before more of
-/// them dies. The seed picks one of many such settings.
+/// them dies, by committing threads. The seed picks one of many such settings.
 pub fn eager(options: Options, seed: u64) -> Options {
     let mut random = Random::new(seed, 0xEA6E);
     let gc = GcOptions {
@@ -210,7 +211,7 @@ pub fn eager(options: Options, seed: u64) -> Options {
     };
     let collector = if random.percent(75) { Collector::TB_COLLECT } else { Collector::TB_COLLECT_EAGER };
     let slots = *random.pick(&[2, 4, 8, 16]);
-    options.collector(collector).gc(gc).block_slots(slots).streams(1 + random.index(3))
+    options.collector(collector).gc(gc).block_slots(slots).streams(1 + random.index(3)).worker(false)
 }
 
 /// A copy of a medium as it is now: what a process that is killed leaves in

@@ -116,6 +116,8 @@ fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32) -> Dat
         ..GcOptions::default()
     };
     let options = Options::new().on_medium(Arc::clone(medium)).gc(gc).block_slots(block_slots).streams(1);
+    // The models call for rounds themselves.
+    let options = options.worker(false);
     options.collector(collector).recovery_threads(1).open("unused").expect("open")
 }
 

@@ -1,16 +1,19 @@
 //! The database as callers hold it: beginning transactions, closing.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_cc::ClockSource;
 use pantile_media::{Facts, Medium};
+use pantile_reclaim::Compaction;
 
 use crate::api::opening;
-use crate::engine::background::Background;
+use crate::engine::alarm::Due;
 use crate::engine::core::Core;
 use crate::engine::table::Table;
+use crate::engine::worker::Worker;
 use crate::transactions::retry::Retry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -38,9 +41,9 @@ const FULL_TRIES: u32 = 8;
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    // Fields are dropped in this order: the last handle ends the background
-    // thread, which uses the core, before it lets go of the core.
-    pub(crate) background: Option<Arc<Background>>,
+    // Fields are dropped in this order: the last handle ends the worker, which
+    // uses the core, before it lets go of the core.
+    pub(crate) worker: Option<Arc<Worker>>,
     pub(crate) core: Arc<Core>,
 }
 
@@ -48,7 +51,7 @@ impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database")
             .field("options", &self.core.options)
-            .field("background", &self.background.is_some())
+            .field("worker", &self.worker.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -191,9 +194,61 @@ impl Database {
         self.core.registry.clock().source()
     }
 
+    /// Brings the space that the database takes down to the least that its
+    /// layout allows, beside running transactions: moves what is alive out of
+    /// every block that has something obsolete in it, and hands empty space
+    /// back to the system. While it works, the copies take space of their own.
+    ///
+    /// Usually this is not necessary: the database keeps its space below
+    /// [`GcOptions::space_target`](crate::GcOptions::space_target) by itself.
+    ///
+    /// Returns what is left, which is nothing unless running transactions still
+    /// see it.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::TooManyTransactions`]. A medium that fails
+    /// meanwhile makes the next commit fail.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let left = db.compact()?;
+    /// assert!(left.is_done());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn compact(&self) -> Result<Compaction> {
+        self.compact_with(|_| ControlFlow::Continue(()))
+    }
+
+    /// Like [`Database::compact`]. Calls `progress` from time to time with what
+    /// is left, and stops when it returns `Break`.
+    ///
+    /// # Errors
+    /// As [`Database::compact`].
+    pub fn compact_with(&self, progress: impl FnMut(&Compaction) -> ControlFlow<()>) -> Result<Compaction> {
+        self.core.compact(progress)
+    }
+
+    /// Does a round of the work that comes after commits: cleans indexes, frees
+    /// space, writes a state record. Returns when it should be called again, or
+    /// `None` if there is nothing to do.
+    ///
+    /// The database does this by itself, in a thread of its own. The call is
+    /// for databases without that thread ([`Options::worker`]) in which nothing
+    /// is committed for a while.
+    pub fn upkeep(&self) -> Option<Duration> {
+        match self.core.round() {
+            Due::In(time) => Some(time),
+            Due::AfterAnEnd | Due::AfterAWrite => None,
+        }
+    }
+
     /// Closes the database: later calls on any handle fail with
     /// [`Error::Closed`]. Waits for running transactions to end, at most ten
-    /// seconds. They can go on and commit meanwhile, and none begins.
+    /// seconds. They can go on and commit meanwhile, and none begins. If the
+    /// database takes more space than
+    /// [`GcOptions::space_target`](crate::GcOptions::space_target) promises,
+    /// closing brings it down first, for at most a second.
     ///
     /// # Errors
     /// [`Error::StillOpen`] with the transactions that have not ended: the
@@ -230,8 +285,8 @@ impl Options {
     /// stored is untouched then, and what was made for a new database is removed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
-        let (core, background) = opening::open(path.as_ref(), self)?;
-        Ok(Database { background: background.map(Arc::new), core })
+        let core = opening::open(path.as_ref(), self)?;
+        Ok(Database { worker: Worker::start(&core).map(Arc::new), core })
     }
 }
 

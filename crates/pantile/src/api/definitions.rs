@@ -59,6 +59,7 @@ impl Database {
         let gone = core.tables.drop_table(&table.0, || core.registry.after_all());
         gone.for_each(|table| visitor.forget_rows(&table));
         core.buffers.forget();
+        core.alarm.written();
         Ok(())
     }
 

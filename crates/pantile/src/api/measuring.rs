@@ -1,12 +1,13 @@
 //! What a database has done, and what it takes.
 
-use pantile_base::TableId;
+use pantile_base::{TableId, Timestamp};
+use pantile_cc::Clock;
 use pantile_media::MediumExt;
 use pantile_store::TableBlocks;
 
 use crate::api::database::Database;
 use crate::engine::pieces;
-use crate::types::stats::{Chains, Stats, TableSpace};
+use crate::types::stats::{Chains, Oldest, Stats, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
@@ -20,8 +21,11 @@ impl Database {
         let buffer_bytes = core.buffers.bytes() + core.stale.bytes() + space.block_bytes;
         let fixed_bytes = core.marks.bytes() + core.registry.bytes() + core.counters.bytes();
         let collector = core.reclaimer.stats(&core.store);
+        let (running, oldest) =
+            core.rounds.apart(|| (core.registry.running() as u64, core.registry.oldest()));
         let mut stats = Stats {
-            running: core.registry.running() as u64,
+            running,
+            oldest: oldest.map(|ts| self.oldest(ts)),
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
             medium: core.store.medium().stats(),
@@ -45,6 +49,16 @@ impl Database {
         };
         core.counters.add_to(&mut stats);
         stats
+    }
+
+    fn oldest(&self, ts: Timestamp) -> Oldest {
+        let core = &self.core;
+        let age = Clock::duration(core.registry.now().tick().saturating_sub(ts.tick()));
+        Oldest {
+            age_seconds: age.as_secs_f64(),
+            held_bytes: core.store.held_bytes(ts),
+            held_dram_bytes: core.store.kept_tile_bytes(),
+        }
     }
 
     /// What each table takes on the medium. The hidden tables of values out of

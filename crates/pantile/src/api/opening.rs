@@ -14,7 +14,6 @@ use pantile_media::{
 };
 use pantile_store::{Store, StoreOptions};
 
-use crate::engine::background::Background;
 use crate::engine::core::Core;
 use crate::engine::failure::{from_medium, from_store};
 use crate::engine::recovery::Scanned;
@@ -24,11 +23,9 @@ use crate::types::options::{MediumKind, Options};
 /// Where Linux says which boot this is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-type Opened = (Arc<Core>, Option<Background>);
-
 /// Opens the medium, recovers what is on it, and opens the database. What a
 /// failed creation has made is removed.
-pub(super) fn open(path: &Path, options: Options) -> Result<Opened> {
+pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
     if let Some(medium) = &options.on_medium {
         return open_on(Arc::clone(medium), path, options);
     }
@@ -36,7 +33,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Opened> {
     open_on(Arc::clone(&medium), path, options).inspect_err(|_| medium.withdraw())
 }
 
-fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Opened> {
+fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Arc<Core>> {
     let began = Instant::now();
     let streams = options.streams.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let reclaimer = options.collector.build(options.gc, streams);
@@ -62,9 +59,7 @@ fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Ope
         Some(time) => Clock::simulated(highest, time),
         None => Clock::new(highest),
     };
-    let core = scanned.rebuild(options, clock, reclaimer)?.open()?;
-    let background = Background::start(&core)?;
-    Ok((core, background))
+    scanned.rebuild(options, clock, reclaimer)?.open()
 }
 
 fn open_medium(path: &Path, options: &Options) -> Result<Arc<dyn Medium>> {

@@ -33,6 +33,8 @@ const EPOCHS: u64 = 2;
 /// Tasks of one call, for a short queue and for a long one.
 const LEAST_TASKS: usize = 8;
 const MOST_TASKS: usize = 128;
+/// Tasks of a shard in one round.
+const ROUND_TASKS: usize = 1 << 16;
 
 /// What became of an entry.
 enum Outcome {
@@ -57,9 +59,7 @@ impl Core {
     /// grows for ever and no call takes long.
     pub fn clean(&self, slot: Slot) {
         let watermark = self.registry.refresh_watermark(WATERMARK_AGE);
-        let delay = Clock::ticks(self.options.gc.epoch) * EPOCHS;
-        let soon = Timestamp::new(self.registry.now().tick().saturating_sub(delay), 0);
-        let soon = soon.max(watermark);
+        let soon = self.soon(watermark);
         self.clean_shard(slot.index(), slot, soon, watermark);
         CALLS.set(CALLS.get().wrapping_add(1));
         if CALLS.get().is_multiple_of(OFTEN) {
@@ -67,6 +67,26 @@ impl Core {
                 self.clean_shard(shard, slot, soon, watermark);
             }
         }
+    }
+
+    /// Cleans what is due in all shards, up to a limit. Returns whether more
+    /// waits that can be cleaned soon.
+    pub fn clean_all(&self, slot: Slot) -> bool {
+        let watermark = self.registry.refresh_watermark(Duration::ZERO);
+        let soon = self.soon(watermark);
+        for shard in 0..SHARDS {
+            for _ in 0..ROUND_TASKS {
+                let Some((task, _)) = self.stale.try_pop(shard, soon, watermark) else { break };
+                self.perform(slot, task);
+            }
+        }
+        self.stale.is_any_fresh(watermark)
+    }
+
+    fn soon(&self, watermark: Timestamp) -> Timestamp {
+        let delay = Clock::ticks(self.options.gc.epoch) * EPOCHS;
+        let soon = Timestamp::new(self.registry.now().tick().saturating_sub(delay), 0);
+        soon.max(watermark)
     }
 
     fn clean_shard(&self, shard: usize, slot: Slot, soon: Timestamp, watermark: Timestamp) {

@@ -2,26 +2,41 @@
 
 use std::time::Duration;
 
-use pantile_base::sync::atomic::Ordering;
+use pantile_cc::Begin;
+use pantile_reclaim::Debt;
 
 use crate::engine::core::Core;
 use crate::types::error::{Error, Result};
 
+/// How long closing brings the space down at most, if more is taken than
+/// promised.
+const SPACE_TIME: Duration = Duration::from_secs(1);
+
 impl Core {
     /// Waits for running transactions, at most for `limit`, and writes the
     /// last state record. Only the first of several calls does so.
+    ///
+    /// Nothing touches the medium afterwards (I-20): no thread has a permit,
+    /// and none gets one.
     pub fn close(&self, limit: Duration) -> Result<()> {
-        self.check_open()?;
-        if self.closing.swap(true, Ordering::SeqCst) {
+        if !self.gate.begin_closing() {
             return Err(Error::Closed);
         }
         if !self.await_end_of_all(limit) {
             let error = self.still_open(limit);
-            self.closing.store(false, Ordering::SeqCst);
+            self.gate.open();
             return Err(error);
         }
-        self.closed.store(true, Ordering::SeqCst);
-        self.record_state(true)
+        // What is salvaged is only read.
+        let recorded = if self.options.salvage.is_none() { self.record_last() } else { Ok(()) };
+        self.gate.close();
+        recorded
+    }
+
+    fn record_last(&self) -> Result<()> {
+        self.bring_space_down();
+        let recorded = self.state_records.record_now(&self.store, &self.registry, true);
+        recorded.map_err(|e| self.store_error(e))
     }
 
     /// Waits until no transaction runs, at most for `limit`. Those that run can
@@ -38,14 +53,28 @@ impl Core {
         }
         true
     }
+
+    fn bring_space_down(&self) {
+        let clock = self.registry.clock();
+        let deadline = clock.elapsed() + SPACE_TIME;
+        let enter = |how| self.enter_closing(how);
+        while let Ok((Debt::Space | Debt::More, _)) = self.collect_round(enter)
+            && clock.elapsed() < deadline
+        {
+            let Ok((permit, _)) = enter(Begin::ReaderOrLateWriter) else { return };
+            // Once for the sample, once for the record.
+            self.advance_state(&permit);
+            self.advance_state(&permit);
+            self.leave(permit);
+            clock.sleep(self.options.gc.epoch / 4);
+        }
+    }
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
         // No handle is left. A failure here makes the next opening slower,
         // and has no other effect.
-        if !self.closed.load(Ordering::Acquire) {
-            let _ = self.close(Duration::ZERO);
-        }
+        let _ = self.close(Duration::ZERO);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use pantile_cc::{Begin, Slot};
+use pantile_cc::Begin;
 use pantile_reclaim::{Context, Reclaimer};
 use pantile_store::StoreError;
 
 use crate::engine::core::Core;
+use crate::engine::gate::Permit;
 use crate::engine::view::View;
 
 /// How long a transaction that found no space tries to make some for others.
@@ -18,45 +19,30 @@ impl Core {
     #[inline]
     pub fn with_collector(
         &self,
-        slot: Slot,
+        permit: &Permit,
         work: impl FnOnce(&dyn Reclaimer, &Context<'_>) -> Result<(), StoreError>,
     ) {
+        let slot = permit.slot();
         let tuples = View::new(self, slot);
         let context = Context { store: &self.store, registry: &self.registry, tuples: &tuples, slot };
         let _ = work(&*self.reclaimer, &context);
     }
 
-    /// The collector's share of a commit.
-    pub fn collect_step(&self, slot: Slot) {
-        self.with_collector(slot, |collector, context| {
+    /// The collector's share of a commit. Without a worker it includes a round
+    /// if one is due. Returns whether it did one.
+    pub fn collect_step(&self, permit: &Permit) -> bool {
+        let interval = self.reclaimer.background();
+        let is_round = interval.is_some_and(|interval| self.rounds.is_due(self.registry.clock(), interval));
+        self.with_collector(permit, |collector, context| {
             collector.step(context)?;
-            if self.is_round_due() { collector.run_background(context) } else { Ok(()) }
+            if is_round { collector.run_background(context) } else { Ok(()) }
         });
-    }
-
-    /// Whether a round is due that no background thread does.
-    fn is_round_due(&self) -> bool {
-        self.options.simulated_time.is_some()
-            && self
-                .reclaimer
-                .background()
-                .is_some_and(|interval| self.rounds.is_due(self.registry.clock(), interval))
-    }
-
-    /// A round of a collector that works in the background.
-    pub fn run_background(&self) {
-        let Ok((slot, _)) = self.registry.begin(Begin::ReaderOrLateWriter) else { return };
-        // A thread that closes the database waits for this slot, or this
-        // round finds the database closed.
-        if self.check_open().is_ok() {
-            self.with_collector(slot, |collector, context| collector.run_background(context));
-        }
-        self.registry.release(slot);
+        is_round
     }
 
     /// Frees what can be freed, for a transaction that found no space and has
     /// ended. It takes some epochs, because transactions may still see what
-    /// has been moved.
+    /// has been moved. It ends at once if the database is closed meanwhile.
     pub fn make_room(&self) {
         let clock = self.registry.clock();
         let until = clock.elapsed() + ROOM_TIME.max(self.options.gc.epoch * 4);
@@ -74,16 +60,18 @@ impl Core {
     }
 
     /// One round of the collector that defers nothing. Returns false if no
-    /// slot is free for it.
+    /// slot is free for it or the database is closed.
     pub fn collect_hard(&self) -> bool {
-        let Ok((slot, _)) = self.registry.begin(Begin::WriterAtBegin) else { return false };
+        let Ok((permit, _)) = self.enter(Begin::ReaderOrLateWriter) else { return false };
         // What the collector copies must be durable before a state record
-        // speaks of it. A state record waits for slots that are committing.
-        self.registry.set_committing(slot);
+        // speaks of it. A state record waits for slots that are copying.
+        self.registry.set_copying(permit.slot());
         self.registry.refresh_watermark(Duration::ZERO);
-        self.with_collector(slot, |collector, context| collector.make_room(context));
-        self.registry.release(slot);
-        self.advance_state();
+        self.with_collector(&permit, |collector, context| collector.make_room(context));
+        self.leave(permit);
+        let Ok((permit, _)) = self.enter(Begin::ReaderOrLateWriter) else { return false };
+        self.advance_state(&permit);
+        self.leave(permit);
         true
     }
 }

@@ -1,17 +1,20 @@
 //! What all handles of an open database share. Of the other wings it uses only
 //! `types`.
 
+pub(crate) mod alarm;
 pub(crate) mod anchor;
-pub(crate) mod background;
 pub(crate) mod buffers;
 pub(crate) mod catalog;
 pub(crate) mod cleanup;
 pub(crate) mod closing;
 pub(crate) mod collect;
+pub(crate) mod compacting;
 pub(crate) mod core;
 pub(crate) mod counters;
+pub(crate) mod entering;
 pub(crate) mod failure;
 pub(crate) mod found;
+pub(crate) mod gate;
 pub(crate) mod holders;
 pub(crate) mod index_build;
 pub(crate) mod pieces;
@@ -28,3 +31,4 @@ pub(crate) mod tables;
 pub(crate) mod upkeep;
 pub(crate) mod view;
 pub(crate) mod visitor;
+pub(crate) mod worker;

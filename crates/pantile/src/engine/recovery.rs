@@ -99,11 +99,12 @@ impl Rebuilt {
         let core = self.0;
         if core.options.salvage.is_none() {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
-            core.record_state(false)?;
-            while core.release_dropped() && !core.store.medium().is_failed() {}
+            let recorded = core.state_records.record_now(&core.store, &core.registry, false);
+            recorded.map_err(|e| core.store_error(e))?;
+            while core.release_tables() && !core.store.medium().is_failed() {}
             core.reclaimer.resume(&core.store);
         }
-        core.set_open();
+        core.gate.open();
         Ok(Arc::new(core))
     }
 }

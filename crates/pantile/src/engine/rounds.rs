@@ -1,23 +1,44 @@
-//! When a collector that works in the background does so in simulated time.
+//! When the next round of upkeep is due if committing threads do them.
 
 use std::time::Duration;
 
-use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_cc::Clock;
 
-/// When the next round is due, in microseconds of simulated time. In real time
-/// a thread does the rounds.
 #[derive(Default)]
-pub(crate) struct Rounds(AtomicU64);
+pub(crate) struct Rounds {
+    /// When the next round is due, in microseconds.
+    next: AtomicU64,
+    /// Whether a thread of its own does the rounds.
+    has_worker: AtomicBool,
+    /// Held during a round of the worker.
+    turn: Mutex<()>,
+}
 
 impl Rounds {
-    /// Whether a round is due; the caller does it then.
+    pub fn leave_to_worker(&self) {
+        self.has_worker.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a committing thread has to do a round now.
+    #[inline]
     pub fn is_due(&self, clock: &Clock, interval: Duration) -> bool {
+        if self.has_worker.load(Ordering::Relaxed) {
+            return false;
+        }
         let now = clock.elapsed().as_micros() as u64;
-        let is_due = now >= self.0.load(Ordering::Relaxed);
+        let is_due = now >= self.next.load(Ordering::Relaxed);
         if is_due {
-            self.0.store(now + interval.as_micros() as u64, Ordering::Relaxed);
+            self.next.store(now + interval.as_micros() as u64, Ordering::Relaxed);
         }
         is_due
+    }
+
+    /// Does `work` while no round of the worker is under way, or as such a
+    /// round. So the worker's slot never shows.
+    pub fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _turn = self.turn.lock();
+        work()
     }
 }

@@ -133,6 +133,14 @@ impl StaleQueue {
         tasks.pop(soon, watermark).map(|task| (task, waiting))
     }
 
+    /// Whether tasks wait that do not wait for a transaction to end.
+    pub fn is_any_fresh(&self, watermark: Timestamp) -> bool {
+        let is_fresh = |tasks: &Tasks| {
+            !tasks.fresh.is_empty() || tasks.late.front().is_some_and(|(at, _)| *at < watermark)
+        };
+        self.shards.iter().any(|shard| is_fresh(&shard.lock()))
+    }
+
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }

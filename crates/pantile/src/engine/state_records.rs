@@ -5,6 +5,7 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
 use pantile_cc::{CommitsUnderWay, Registry};
+use pantile_reclaim::Debt;
 use pantile_store::{StateSample, Store, StoreError};
 
 /// A new state record is due when this share of the used bytes has been
@@ -13,6 +14,9 @@ const STATE_SHARE: u64 = 16;
 const LEAST_STATE_BYTES: u64 = 4 << 20;
 const MOST_STATE_BYTES: u64 = 64 << 20;
 const STATE_EPOCHS: u32 = 12;
+/// The same while more space is taken than promised: what was emptied is free
+/// only after the next record.
+const HASTY_EPOCHS: u32 = 4;
 
 /// A state record takes two steps: a sample is taken, and it is written once
 /// every transaction that was committing then has ended.
@@ -36,9 +40,15 @@ impl StateRecords {
     }
 
     /// Whether a sample waits to be written or the last one is old.
-    pub fn is_due_by_time(&self, epoch: Duration, now: Duration) -> bool {
-        let is_due = |upkeep: &Upkeep| upkeep.sample.is_some() || now >= upkeep.last + epoch * STATE_EPOCHS;
+    pub fn is_due_by_time(&self, epoch: Duration, now: Duration, debt: Debt) -> bool {
+        let epochs = if debt.is_of_space() { HASTY_EPOCHS } else { STATE_EPOCHS };
+        let is_due = |upkeep: &Upkeep| upkeep.sample.is_some() || now >= upkeep.last + epoch * epochs;
         self.0.try_lock().is_some_and(|upkeep| is_due(&upkeep))
+    }
+
+    /// Whether a sample waits to be written.
+    pub fn has_sample(&self) -> bool {
+        self.0.try_lock().is_none_or(|upkeep| upkeep.sample.is_some())
     }
 
     /// Takes the next step. Returns whether it wrote a record, which moves the

@@ -232,6 +232,14 @@ impl Tables {
         self.id_is_used(table);
     }
 
+    /// Whether dropped tables have space that can be released once a state
+    /// record is written, or `None` if no table waits.
+    pub fn dropped(&self, watermark: Timestamp) -> Option<bool> {
+        let dropped = self.dropped.lock();
+        let can_go = |d: &Dropped| d.unused_since.is_some() || d.at < watermark;
+        (!dropped.is_empty()).then(|| dropped.iter().any(can_go))
+    }
+
     /// Calls `release` for at most `most` dropped tables that no transaction has
     /// been able to see into since before `durable`; it returns whether they are
     /// gone. A transaction that wrote to a table when it was dropped may have

@@ -1,9 +1,16 @@
-//! What committing threads do for the database, in bounded steps.
+//! What is done for the database besides transactions: by committing threads
+//! in bounded steps, and in rounds by the worker.
 
-use pantile_cc::Slot;
+use std::time::Duration;
 
+use pantile_cc::Begin;
+use pantile_media::MediumExt;
+use pantile_reclaim::Debt;
+
+use crate::engine::alarm::Due;
 use crate::engine::cleanup;
 use crate::engine::core::Core;
+use crate::engine::gate::Permit;
 use crate::engine::state_records::StateRecords;
 use crate::types::error::Result;
 
@@ -13,26 +20,89 @@ const BLOCKS_AT_A_TIME: usize = 128;
 
 impl Core {
     /// The upkeep that comes with a commit.
-    pub fn maintain(&self, slot: Slot) {
-        self.clean(slot);
-        self.collect_step(slot);
-        if StateRecords::is_due_by_bytes(&self.store) || self.is_state_due() {
-            self.advance_state();
+    pub fn maintain(&self, permit: &Permit) {
+        self.clean(permit.slot());
+        let is_round = self.collect_step(permit);
+        let is_due = StateRecords::is_due_by_bytes(&self.store);
+        if is_due || (is_round || cleanup::is_tick()) && self.is_state_due(Debt::Nothing) {
+            self.advance_state(permit);
         }
         if self.tables.has_more_to_release() && cleanup::is_tick() {
-            self.release_dropped();
+            self.release_dropped(permit);
+        }
+        self.alarm.written();
+    }
+
+    fn is_state_due(&self, debt: Debt) -> bool {
+        let epoch = self.options.gc.epoch;
+        self.state_records.is_due_by_time(epoch, self.registry.clock().elapsed(), debt)
+    }
+
+    /// Does a round of upkeep, and says when the next is due.
+    pub fn round(&self) -> Due {
+        self.rounds.apart(|| {
+            if self.store.medium().is_failed() {
+                return Due::AfterAWrite;
+            }
+            let cleaned = self.collect_round(|how| self.enter(how));
+            let Ok((debt, stale)) = cleaned else { return Due::AfterAWrite };
+            let Ok((permit, _)) = self.enter(Begin::ReaderOrLateWriter) else { return Due::AfterAWrite };
+            let due = self.settle(&permit, debt, stale);
+            self.leave(permit);
+            due
+        })
+    }
+
+    /// Writes a state record if the round makes one due.
+    fn settle(&self, permit: &Permit, debt: Debt, stale: bool) -> Due {
+        let epoch = self.options.gc.epoch;
+        let dropped = self.tables.dropped(self.registry.watermark());
+        let is_owed = self.store.appended_since_sample() > 0
+            || dropped == Some(true)
+            || debt != Debt::Nothing && debt != Debt::Held;
+        if is_owed && self.is_state_due(debt) {
+            self.advance_state(permit);
+        }
+        // The record of a sample follows as soon as the commits are over that
+        // were under way.
+        if self.state_records.has_sample() {
+            self.advance_state(permit);
+        }
+        let interval = self.reclaimer.background().unwrap_or(epoch);
+        match debt {
+            Debt::More => Due::In(Duration::ZERO),
+            Debt::Payable | Debt::Space => Due::In(interval),
+            _ if stale || self.state_records.has_sample() || is_owed => Due::In(epoch),
+            Debt::Nothing if dropped.is_none() => Due::AfterAWrite,
+            Debt::Held | Debt::Nothing => Due::AfterAnEnd,
         }
     }
 
-    fn is_state_due(&self) -> bool {
-        let epoch = self.options.gc.epoch;
-        cleanup::is_tick() && self.state_records.is_due_by_time(epoch, self.registry.clock().elapsed())
+    /// Cleans indexes and lets the collector do a round. Returns what is still
+    /// owed, and whether more index entries can be cleaned soon.
+    pub fn collect_round(&self, enter: impl Fn(Begin) -> Result<Entered>) -> Result<(Debt, bool)> {
+        // It publishes nothing, so it does not hold back safe snapshots.
+        let (permit, _) = enter(Begin::ReaderOrLateWriter)?;
+        // What the collector copies must be durable before a state record
+        // speaks of it. A state record waits for slots that are copying.
+        self.registry.set_copying(permit.slot());
+        let stale = self.clean_all(permit.slot());
+        let mut debt = Debt::Nothing;
+        self.with_collector(&permit, |collector, context| {
+            if collector.background().is_some() {
+                collector.run_background(context)?;
+                debt = collector.debt(context);
+            }
+            Ok(())
+        });
+        self.leave(permit);
+        Ok((debt, stale))
     }
 
     /// Moves the durable watermark on, and releases what waited for it.
-    pub fn advance_state(&self) {
+    pub fn advance_state(&self, permit: &Permit) {
         if self.state_records.advance(&self.store, &self.registry) {
-            self.release_dropped();
+            self.release_dropped(permit);
             self.forget_indexes();
         }
     }
@@ -44,16 +114,14 @@ impl Core {
         }
     }
 
-    /// Writes a state record now. No transaction may be running.
-    pub fn record_state(&self, closed: bool) -> Result<()> {
-        let recorded = self.state_records.record_now(&self.store, &self.registry, closed);
-        recorded.map_err(|e| self.store_error(e))
+    /// Gives back some blocks of dropped tables that no transaction can see
+    /// into and whose contents are not needed as evidence (I-10).
+    fn release_dropped(&self, _: &Permit) {
+        self.release_tables();
     }
 
-    /// Gives back some blocks of dropped tables that no transaction can see
-    /// into and whose contents are not needed as evidence (I-10). Returns
-    /// whether there are more.
-    pub fn release_dropped(&self) -> bool {
+    /// The same before the database is open. Returns whether there are more.
+    pub fn release_tables(&self) -> bool {
         let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
         let now = self.registry.now();
         self.tables.release_dropped(watermark, durable, now, TABLES_AT_A_TIME, |tables| {
@@ -63,3 +131,5 @@ impl Core {
         })
     }
 }
+
+type Entered = (Permit, pantile_base::Timestamp);

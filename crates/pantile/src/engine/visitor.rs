@@ -9,6 +9,7 @@ use pantile_store::HEADER_BYTES;
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
+use crate::engine::gate::Permit;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
@@ -21,18 +22,21 @@ const SETTLE_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct Visitor<'c> {
     core: &'c Core,
     slot: Slot,
+    permit: Option<Permit>,
 }
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        self.core.registry.release(self.slot);
+        if let Some(permit) = self.permit.take() {
+            self.core.leave(permit);
+        }
     }
 }
 
 impl Core {
     pub fn visitor(&self) -> Result<Visitor<'_>> {
-        let (slot, _) = self.enter(Begin::ReaderOrLateWriter)?;
-        Ok(Visitor { core: self, slot })
+        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        Ok(Visitor { core: self, slot: permit.slot(), permit: Some(permit) })
     }
 }
 

@@ -149,7 +149,9 @@ impl Findings {
         }
         let len = view.file_len();
         if !len.is_multiple_of(GROWTH_BYTES) {
-            let what = format!("the file has {len} bytes, which is not a multiple of {GROWTH_BYTES}: it has been truncated");
+            let what = format!(
+                "the file has {len} bytes, which is not a multiple of {GROWTH_BYTES}: it has been truncated"
+            );
             self.damage(pantile_store::MediumLocation::at(len), what);
         }
     }

@@ -200,7 +200,7 @@ impl Transaction {
         let new = versions.filter(|(write, _)| !write.base.is_none()).map(|(_, address)| *address);
         let pairs = new.zip(superseded).filter(|(_, old)| old.linked);
         let chains: Vec<_> = pairs.map(|(newest, &old)| LongerChain { newest, old }).collect();
-        self.core.with_collector(self.slot, |collector, context| {
+        self.core.with_collector(self.permit(), |collector, context| {
             collector.extended(context, &chains);
             Ok(())
         });
@@ -225,10 +225,11 @@ impl Transaction {
     /// Hands superseded versions to the collector and stale entries to the cleaner.
     fn retire(&mut self, Published { commit_ts, change }: Published) -> Retired {
         let buffers = &mut *self.buffers;
+        let permit = self.permit.as_ref().expect("the transaction has not ended");
         // A state record covers what was done before it, whatever timestamp
         // that has.
         let now = self.core.registry.now().max(commit_ts);
-        self.core.with_collector(self.slot, |collector, context| {
+        self.core.with_collector(permit, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
         self.core.stale.push_all(self.slot, commit_ts, buffers.stale.drain(..));
@@ -243,7 +244,7 @@ impl Transaction {
             self.core.registry.await_passed(commit_ts);
             // As long as the transaction has its slot, nothing that upkeep
             // looks at is freed (T6).
-            self.core.maintain(self.slot);
+            self.core.maintain(self.permit());
         }
         self.finish();
         commit_ts

@@ -10,6 +10,7 @@ use pantile_cc::{Begin, Clock, Slot};
 
 use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
+use crate::engine::gate::Permit;
 use crate::engine::holders::Holder;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
@@ -67,7 +68,8 @@ pub struct Transaction {
     pub(super) safe: bool,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
-    pub(super) finished: bool,
+    /// Given back when the transaction ends.
+    pub(super) permit: Option<Permit>,
     /// Numbers of the savepoints that are still valid, in order.
     pub(super) savepoints: Vec<u64>,
     pub(super) savepoints_taken: u64,
@@ -100,7 +102,8 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
             _ => Begin::ReaderOrLateWriter,
         };
-        let (slot, ts) = core.enter(how)?;
+        let (permit, ts) = core.enter(how)?;
+        let slot = permit.slot();
         let holder = Holder::new(options.isolation, options.read_only);
         Ok(Self {
             slot,
@@ -110,7 +113,7 @@ impl Transaction {
             safe: options.safe_snapshot,
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(core.buffers.take(slot, holder))),
-            finished: false,
+            permit: Some(permit),
             savepoints: Vec::new(),
             savepoints_taken: 0,
             versions_read: Cell::new(0),
@@ -146,9 +149,13 @@ impl Transaction {
     }
 
     fn abort(&mut self) {
-        if !self.finished {
+        if self.permit.is_some() {
+            let has_written = !self.buffers.writes.is_empty();
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
+            if has_written {
+                self.core.alarm.written();
+            }
             self.core.clean(self.slot);
             self.finish();
             if self.starved {
@@ -165,14 +172,20 @@ impl Transaction {
         }
     }
 
+    pub(super) fn permit(&self) -> &Permit {
+        self.permit.as_ref().expect("the transaction has not ended")
+    }
+
     /// Leaves the registry; every lock has been released.
     pub(super) fn finish(&mut self) {
-        self.finished = true;
         if let Some(buffers) = self.buffers.0.take() {
             self.core.buffers.keep(self.slot, buffers);
         }
         self.core.counters.read(self.slot, self.versions_read.get());
-        self.core.registry.release(self.slot);
+        if let Some(permit) = self.permit.take() {
+            self.core.leave(permit);
+            self.core.alarm.ended();
+        }
     }
 }
 

@@ -132,6 +132,7 @@ pub struct Options {
     pub(crate) silent_bus_errors: bool,
     pub(crate) collector: Collector,
     pub(crate) gc: GcOptions,
+    pub(crate) without_worker: bool,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) must_exist: bool,
     pub(crate) begin_wait: Option<Duration>,
@@ -230,6 +231,19 @@ impl Options {
     #[must_use]
     pub fn collector(mut self, collector: Collector) -> Self {
         self.collector = collector;
+        self
+    }
+
+    /// Whether the database has a thread that cleans up after commits, frees
+    /// space and writes state records (the default). The thread sleeps while
+    /// there is nothing to do. Without it committing threads do all of this,
+    /// and a database in which nothing is committed keeps its garbage until
+    /// the program calls [`Database::upkeep`](crate::Database::upkeep).
+    ///
+    /// If the system refuses the thread, the database works as without it.
+    #[must_use]
+    pub fn worker(mut self, worker: bool) -> Self {
+        self.without_worker = !worker;
         self
     }
 

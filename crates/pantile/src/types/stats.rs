@@ -14,6 +14,8 @@ pub struct Stats {
     pub aborts: u64,
     /// Transactions running now.
     pub running: u64,
+    /// The one of them that has been running for longest, and what it keeps.
+    pub oldest: Option<Oldest>,
     /// Contents written by commits.
     pub contents_written: u64,
     /// Their bytes, headers included. Write amplification is relative to them.
@@ -51,6 +53,21 @@ pub struct Stats {
     pub versions_read: u64,
     /// What the collector has done.
     pub collector: CollectorStats,
+}
+
+/// The transaction that has been running for longest. Most of what it keeps can
+/// be reclaimed once it has ended.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Oldest {
+    /// How long ago the state was current that it reads, in seconds.
+    pub age_seconds: f64,
+    /// Superseded bytes on the medium, in blocks that it may be reading.
+    pub held_bytes: u64,
+    /// DRAM of links to versions that only transactions as old as this one walk
+    /// over.
+    pub held_dram_bytes: u64,
 }
 
 /// The space of a table on the medium.

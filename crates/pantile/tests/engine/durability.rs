@@ -127,7 +127,7 @@ impl Client {
 }
 
 fn open(medium: &Arc<CutMedium>) -> Result<Database, String> {
-    open_with(medium, Options::new().streams(2))
+    open_with(medium, Options::new().streams(2).worker(false))
 }
 
 fn open_with(medium: &Arc<CutMedium>, options: Options) -> Result<Database, String> {

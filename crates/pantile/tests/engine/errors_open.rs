@@ -81,13 +81,7 @@ fn truncated_files() {
         }
     };
     refused(set_len(HEAD + 4096), |error| {
-        fails!(
-            Err::<(), _>(error),
-            Error::NotADatabase { .. },
-            "truncated",
-            "69632 bytes",
-            "left as it is"
-        );
+        fails!(Err::<(), _>(error), Error::NotADatabase { .. }, "truncated", "69632 bytes", "left as it is");
     });
     // Whole chunks are missing, and with them blocks that the rest relies on.
     refused(set_len(HEAD), |error| {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use pantile::lab::medium_of;
 use pantile::tools::{CheckOptions, check};
 use pantile::{
-    Database, Durability, Error, GcOptions, IndexDef, Medium, MediumKind, Options, Pacing, Result,
-    Table, TableDef, Type, Value,
+    Database, Durability, Error, GcOptions, IndexDef, Medium, MediumKind, Options, Pacing, Result, Table,
+    TableDef, Type, Value,
 };
 use pantile_media::unshared::Unshared;
 use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};

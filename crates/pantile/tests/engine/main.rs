@@ -4,6 +4,7 @@
 //! own, or that start processes, are in `tests/processes`.
 
 mod check;
+mod closing;
 mod collector;
 mod collectors;
 mod concurrency;
@@ -20,6 +21,7 @@ mod history;
 mod isolation;
 mod long_values;
 mod model;
+mod promise;
 mod reopen;
 mod row_sizes;
 mod slow_medium;

@@ -1,102 +1,226 @@
-//! Compaction: when space is short, blocks below theta are emptied too.
+//! Compaction: when more space is taken than promised, or little is left, the
+//! blocks are emptied that are worth it most.
 //!
-//! Blocks that stay between half and theta for long hold space that will not
-//! come back by itself. They are emptied too, but only when space is short (the
-//! hybrid of TB-Collect 6.2). The best bargain comes first, by the cost-benefit
-//! rule of log-structured file systems (Rosenblum and Ousterhout 1992, section
-//! 3.6): the space won, times the time for which the block has been left alone,
-//! divided by the cost of moving the rest.
+//! Emptying a block of which `d` is dead copies `(1 - d) / d` bytes for each
+//! byte that it brings. Waiting would bring the price down at a rate that the
+//! block shows itself: in the time since its last append, `d` of it has died. At
+//! the least cost for a given space all blocks are emptied at the same
+//! *marginal* price, which gives the rule `worth` (`docs/design.md`, "Space").
+//! Cost-benefit (Rosenblum and Ousterhout 1992, section 3.6) comes near it where
+//! space is scarce.
 //!
-//! Waiting "for long" keeps compaction out of the way. Under heavy writes,
-//! blocks pass from half to theta before the wait is over. Otherwise there is
-//! time to wait.
+//! What emptied blocks leave may lie scattered. If nothing else helps, chunks
+//! are emptied whole, so that they can go back to the system.
 
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
-use pantile_cc::{Clock, Sight};
-use pantile_store::{BlockInfo, BlockRef, BlockState};
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_cc::{RunningEpochs, Sight};
+use pantile_store::BlockState;
 
 use super::TbCollect;
-use super::state::Survey;
-use crate::Context;
-use crate::blocks::{after, all_blocks};
+use super::survey::{Candidate, Survey};
+use crate::blocks::after;
+use crate::{Compaction, Context};
 
-/// Number of epochs for which at least half of a block must have been obsolete.
-const LONG: u32 = 50;
-/// Number of blocks examined in one step.
-const STEP: u32 = 128;
-/// Number of blocks chosen after all have been examined.
-const MOST: usize = 8;
-/// Share of a block that must be obsolete when no space is left at all.
-const LEAST_OBSOLETE: f64 = 0.125;
+/// Number of blocks examined in one round.
+const STEP: u32 = 1 << 14;
+/// Share of a block that must be dead. Below it, ten bytes and more would be
+/// written for each byte won.
+const LEAST_DEAD: f64 = 0.1;
+/// The same when no space is left at all, and the number of blocks then.
+const LEAST_DEAD_WHEN_FULL: f64 = 0.125;
+const MOST_WHEN_FULL: usize = 16;
+/// Survivors that blocks being emptied may have, at least and as a share of the
+/// used bytes: their copies take space before the blocks are free.
+const LEAST_COPIES: u64 = 16 << 20;
+const COPIES_SHARE: u64 = 8;
+/// Share of a chunk that may have to be copied to empty the chunk.
+const MOST_OF_CHUNK: f64 = 0.75;
+/// Share of a chunk that is alive where compacting leaves the chunk as it is.
+const DENSE: f64 = 15.0 / 16.0;
 
 impl TbCollect {
-    /// Examines some blocks, and chooses some when all have been examined.
+    /// Examines blocks if space is to be won, and chooses some when all have
+    /// been examined.
     pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
+        let is_due = self.pacer.excess() + self.pacer.chunk_excess() > 0;
+        if !is_due && !survey.is_partial() {
+            (survey.fruitless, survey.is_held) = (None, false);
+            return;
+        }
         for _ in 0..STEP {
-            if let Some(block) = cx.store.block_at(survey.at.0, survey.at.1) {
-                survey.bargains.extend(self.bargain(cx, block, now));
+            if let Some(block) = cx.store.block_at(survey.at.0, survey.at.1)
+                && let Some(info) = cx.store.block_info(block)
+            {
+                survey.examine(survey.at.0, block, &info, now);
             }
             let next = after(cx.store, survey.at);
             survey.at = next.unwrap_or_default();
             if next.is_none() {
-                let bargains = std::mem::take(&mut survey.bargains);
-                if self.pacer.is_compaction_due() {
-                    self.choose(cx, bargains, MOST, now);
-                }
+                self.choose(cx, survey);
+                survey.candidates.clear();
+                survey.chunks.clear();
                 return;
             }
         }
     }
 
-    fn bargain(&self, cx: &Context<'_>, block: BlockRef, now: Timestamp) -> Option<(f64, BlockRef)> {
-        let info = cx.store.block_info(block)?;
-        if !self.is_compactable(&info) || info.obsolete * 2 < info.slots {
-            return None;
+    /// Chooses blocks to empty, the most worthwhile first, until enough space
+    /// is on its way.
+    fn choose(&self, cx: &Context<'_>, survey: &mut Survey) {
+        let Some(running) = cx.registry.running_set() else { return };
+        let running = running.epochs(self.epochs);
+        survey.is_held = false;
+        survey
+            .chosen
+            .retain(|&block| cx.store.block_info(block).is_some_and(|info| info.state == BlockState::Sealed));
+        let (coming, copies) = self.on_its_way(cx, &running);
+        let mut wanted = self.pacer.excess().saturating_sub(coming);
+        let most_copies = (cx.store.used_bytes() / COPIES_SHARE).max(LEAST_COPIES);
+        let mut room = most_copies.saturating_sub(copies);
+        let mut candidates = std::mem::take(&mut survey.candidates);
+        candidates.sort_unstable_by(|a, b| b.worth.total_cmp(&a.worth));
+        let (mut dead, mut alive) = (0, 0);
+        for candidate in candidates.iter().filter(|c| c.has_dead(LEAST_DEAD)) {
+            if wanted == 0 || room == 0 {
+                break;
+            }
+            if self.choose_block(cx, survey, &running, candidate) {
+                wanted = wanted.saturating_sub(candidate.dead);
+                room = room.saturating_sub(candidate.alive);
+                (dead, alive) = (dead + candidate.dead, alive + candidate.alive);
+            }
         }
-        let Some(since) = info.half_since else {
-            cx.store.note_half(block, now);
-            return None;
-        };
-        let age = Clock::duration(now.tick().saturating_sub(since.tick()));
-        (age >= self.options.epoch * LONG).then(|| (worth(&info, age.as_secs_f64()), block))
+        if dead > 0 {
+            self.pacer.note_price(dead, alive);
+        } else if coming == 0 {
+            let is_emptying = self.pacer.chunk_excess() > 0
+                && self.empty_chunks(cx, survey, &running, &candidates, self.pacer.chunk_excess());
+            survey.fruitless = (!is_emptying).then(|| self.pacer.superseded());
+        }
     }
 
-    fn is_compactable(&self, info: &BlockInfo) -> bool {
-        info.state == BlockState::Sealed && info.obsolete < self.threshold(info.slots)
+    /// Chooses the blocks of the chunks with the fewest live bytes. Returns
+    /// whether there are any.
+    fn empty_chunks(
+        &self,
+        cx: &Context<'_>,
+        survey: &mut Survey,
+        running: &RunningEpochs,
+        candidates: &[Candidate],
+        wanted: u64,
+    ) -> bool {
+        let most = (CHUNK_BYTES as f64 * MOST_OF_CHUNK) as u64;
+        let idle = survey.chunks.iter().filter(|(_, used)| !used.is_busy && used.alive <= most);
+        let mut chunks: Vec<_> = idle.map(|(&number, used)| (used.alive, number)).collect();
+        chunks.sort_unstable();
+        // Emptying one chunk fills others in part.
+        let (mut won, mut chosen) = (0, HashSet::<_, FixedState>::default());
+        for (alive, number) in chunks {
+            if won >= wanted {
+                break;
+            }
+            won += CHUNK_BYTES - alive;
+            chosen.insert(number);
+        }
+        if won < CHUNK_BYTES {
+            return false;
+        }
+        let blocks = candidates.iter().filter(|c| chosen.contains(&c.chunk));
+        blocks.filter(|c| self.choose_block(cx, survey, running, c)).count() > 0
+    }
+
+    fn choose_block(
+        &self,
+        cx: &Context<'_>,
+        survey: &mut Survey,
+        running: &RunningEpochs,
+        candidate: &Candidate,
+    ) -> bool {
+        let block = candidate.block;
+        let Some(info) = cx.store.block_info(block) else { return false };
+        if info.state != BlockState::Sealed || info.obsolete >= self.threshold(info.slots) {
+            return false;
+        }
+        if !self.can_be_left(running, &info) {
+            survey.is_held = true;
+            return false;
+        }
+        let shard = self.shard(survey.chosen.len());
+        shard.lock().queue(block, &info, Sight::Obsolete);
+        shard.set_due(Timestamp::ZERO);
+        survey.chosen.insert(block)
+    }
+
+    /// The bytes that blocks in the queues will bring, and those that will be
+    /// copied for it.
+    fn on_its_way(&self, cx: &Context<'_>, running: &RunningEpochs) -> (u64, u64) {
+        let (mut dead, mut alive) = (0, 0);
+        for shard in &self.shards {
+            shard.lock().for_each(|block, is_pending| {
+                let Some(info) = cx.store.block_info(block) else { return };
+                let is_open = info.state == BlockState::Open;
+                if is_pending && (is_open || self.is_held(running, &info)) {
+                    return;
+                }
+                let candidate = Candidate::new(block, &info, Timestamp::ZERO);
+                dead += candidate.dead;
+                alive += candidate.alive;
+            });
+        }
+        (dead, alive)
     }
 
     /// Chooses blocks to empty when no space is left at all.
     pub(super) fn compact_now(&self, cx: &Context<'_>, now: Timestamp) {
-        let bargains = all_blocks(cx.store).filter_map(|block| {
-            let info = cx.store.block_info(block).filter(|info| self.is_compactable(info))?;
-            let enough = f64::from(info.obsolete) >= LEAST_OBSOLETE * f64::from(info.slots);
-            enough.then(|| (worth(&info, 1.0), block))
-        });
-        self.choose(cx, bargains.collect(), 2 * MOST, now);
-    }
-
-    fn choose(&self, cx: &Context<'_>, mut bargains: Vec<(f64, BlockRef)>, most: usize, now: Timestamp) {
         let Some(running) = cx.registry.running_set() else { return };
         let running = running.epochs(self.epochs);
-        bargains.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let mut left = most;
-        for (_, block) in bargains {
-            let info = cx.store.block_info(block).filter(|info| self.can_be_left(&running, info));
-            let Some(info) = info else { continue };
-            // A block that has to wait is not chosen again soon.
-            cx.store.note_half(block, now);
-            let shard = self.shard(cx.slot.index() + left);
-            shard.queues.lock().queue(block, &info, Sight::Obsolete);
-            shard.set_due(Timestamp::ZERO);
-            left -= 1;
-            if left == 0 {
-                return;
+        let mut survey = Survey::default();
+        survey.examine_all(cx, now);
+        let mut candidates = std::mem::take(&mut survey.candidates);
+        candidates.retain(|c| c.has_dead(LEAST_DEAD_WHEN_FULL));
+        candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.dead));
+        let chosen = candidates.iter().filter(|c| self.choose_block(cx, &mut survey, &running, c));
+        let _ = chosen.take(MOST_WHEN_FULL).count();
+    }
+
+    /// Chooses blocks to empty because the database is being compacted: those
+    /// of before `since` that have anything dead, and all of a chunk of which
+    /// much is free or dead. Returns what is left to choose.
+    pub(super) fn choose_for_compaction(
+        &self,
+        cx: &Context<'_>,
+        survey: &mut Survey,
+        since: Timestamp,
+    ) -> Compaction {
+        let mut left = Compaction::default();
+        let Some(running) = cx.registry.running_set() else { return left };
+        let running = running.epochs(self.epochs);
+        survey.restart(cx);
+        survey.examine_all(cx, cx.registry.now());
+        let mut candidates = std::mem::take(&mut survey.candidates);
+        let chunks = std::mem::take(&mut survey.chunks);
+        let is_loose = |c: &Candidate| {
+            let used = &chunks[&c.chunk];
+            !used.is_busy && (used.alive as f64) < cx.store.block_bytes_in(c.chunk) as f64 * DENSE
+        };
+        let is_old = |c: &Candidate| cx.store.block_info(c.block).is_some_and(|i| i.last_append < since);
+        candidates.retain(|c| (c.dead > 0 || is_loose(c)) && is_old(c));
+        // Whole chunks, one after the other.
+        candidates.sort_unstable_by_key(|c| (chunks[&c.chunk].alive, c.chunk));
+        let (_, copies) = self.on_its_way(cx, &running);
+        let mut room = (cx.store.used_bytes() / COPIES_SHARE).max(LEAST_COPIES).saturating_sub(copies);
+        for candidate in &candidates {
+            if room == 0 || !self.choose_block(cx, survey, &running, candidate) {
+                left.blocks_left += 1;
+                left.bytes_left += candidate.dead + candidate.alive;
+            } else {
+                room = room.saturating_sub(candidate.alive);
             }
         }
+        left
     }
-}
-
-fn worth(info: &BlockInfo, age: f64) -> f64 {
-    let obsolete = f64::from(info.obsolete) / f64::from(info.slots);
-    obsolete * age / (2.0 - obsolete)
 }

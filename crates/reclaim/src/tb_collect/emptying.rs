@@ -9,16 +9,15 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 use pantile_cc::{RunningEpochs, Sight};
-use pantile_store::{BlockEvent, KeepLinks, Refused, StoreError, Survivor, emit};
+use pantile_store::{BlockEvent, BlockInfo, KeepLinks, Refused, StoreError, Survivor, emit};
 
 use super::TbCollect;
 use super::queues::{Emptying, Leaving, Parting, Queues, Released};
+use super::turn::Effort;
 use crate::Context;
 use crate::counters::add;
 
-/// Number of survivors moved in one step, when few blocks wait and when many
-/// do.
-const LEAST_MOVED: usize = 8;
+/// Number of survivors moved at once.
 const MOST_MOVED: usize = 64;
 
 impl TbCollect {
@@ -28,11 +27,10 @@ impl TbCollect {
         &self,
         cx: &Context<'_>,
         queues: &mut Queues,
-        urgent: bool,
+        effort: Effort,
     ) -> Result<(), StoreError> {
-        let usual = queues.frozen.len().clamp(LEAST_MOVED, MOST_MOVED);
-        let mut budget = if urgent { usize::MAX } else { usual };
-        let mut blocks = if urgent { queues.frozen.len() } else { 1 };
+        let mut budget = effort.copies;
+        let mut blocks = queues.frozen.len().min(effort.looks);
         while blocks > 0
             && budget > 0
             && let Some(mut emptying) = queues.frozen.pop_front()
@@ -41,7 +39,7 @@ impl TbCollect {
             if !cx.tuples.exists(info.table) || !self.begin_pass(cx, &mut emptying)? {
                 continue;
             }
-            self.move_some(cx, &mut emptying, info.table, &mut budget)?;
+            self.move_some(cx, &mut emptying, &info, &mut budget)?;
             if emptying.slot.is_some() {
                 queues.frozen.push_front(emptying);
                 break;
@@ -78,15 +76,17 @@ impl TbCollect {
         &self,
         cx: &Context<'_>,
         emptying: &mut Emptying,
-        table: TableId,
-        budget: &mut usize,
+        info: &BlockInfo,
+        budget: &mut u64,
     ) -> Result<(), StoreError> {
+        let (table, stride) = (info.table, info.bytes / u64::from(info.slots));
         let mut survivors = Vec::new();
         while let Some(slot) = emptying.slot.filter(|_| *budget > 0) {
-            let most = MOST_MOVED.min(*budget);
+            let most = (*budget / stride).clamp(1, MOST_MOVED as u64) as usize;
             survivors.clear();
             emptying.slot = cx.store.survivors(emptying.block, slot, most, &mut survivors);
-            *budget -= survivors.len().max(1).min(*budget);
+            // An empty block costs something, too.
+            *budget = budget.saturating_sub(survivors.len().max(1) as u64 * stride);
             let found = survivors.len();
             survivors.iter().for_each(|s| cx.tuples.prefetch(table, s.content.tuple()));
             survivors.retain(|s| cx.tuples.is_newest(table, s.content.tuple(), s.address));
@@ -146,10 +146,14 @@ impl TbCollect {
 
     /// Empty blocks that no transaction can see into begin to wait for threads
     /// that may be looking at them.
-    pub(super) fn let_leave(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
-        /// Number of blocks examined in an epoch.
-        const MOST: usize = 256;
-        for _ in 0..queues.leaving.len().min(MOST) {
+    pub(super) fn let_leave(
+        &self,
+        cx: &Context<'_>,
+        queues: &mut Queues,
+        running: &RunningEpochs,
+        looks: usize,
+    ) {
+        for _ in 0..queues.leaving.len().min(looks) {
             let Some(leaving) = queues.leaving.pop_front() else { return };
             let Some(info) = cx.store.block_info(leaving.block) else { continue };
             let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(info.seen_until));
@@ -162,11 +166,14 @@ impl TbCollect {
     }
 
     /// Releases blocks that no thread is looking at any more.
-    pub(super) fn release_parting(&self, cx: &Context<'_>, queues: &mut Queues) -> Result<(), StoreError> {
-        /// Number of blocks released in one step.
-        const MOST: usize = 4;
+    pub(super) fn release_parting(
+        &self,
+        cx: &Context<'_>,
+        queues: &mut Queues,
+        most: usize,
+    ) -> Result<(), StoreError> {
         let mut released = Vec::new();
-        while released.len() < MOST
+        while released.len() < most
             && queues.parting.front_mut().is_some_and(|parting| parting.grace.is_over(cx.registry))
             && let Some(Parting { leaving, sight, .. }) = queues.parting.pop_front()
         {

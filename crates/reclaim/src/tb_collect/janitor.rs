@@ -2,6 +2,7 @@
 //! time: tiles, orphaned tiles, tombstones, empty chunks, pacing.
 
 use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_cc::RunningEpochs;
 use pantile_store::{BlockState, StoreError};
 
@@ -19,18 +20,24 @@ const TILES: usize = 64;
 const IDLE_ROUNDS: u32 = 4;
 const IDLE_EPOCHS: u64 = 25;
 
+/// Parts of a sweep that are done in one turn.
+const SWEEP_PARTS: u32 = 1024;
+
 impl TbCollect {
     /// Does a bounded part of the work, if any is due and no other thread is
     /// doing it.
     pub(super) fn tidy(&self, cx: &Context<'_>, urgent: bool) -> Result<(), StoreError> {
         let Some(mut janitor) = self.janitor.try_lock() else { return Ok(()) };
+        let janitor = &mut *janitor;
         let _pin = cx.registry.pin(cx.slot);
         let now = cx.registry.now();
         let epoch = self.epochs.of(now);
         if epoch <= janitor.done && !urgent {
             self.timed(cx, now, || {
-                self.survey(cx, &mut janitor.survey, now);
                 self.sweep_tombstones(cx, &mut janitor.sweep);
+                if janitor.survey.is_partial() {
+                    self.survey(cx, &mut janitor.survey, now);
+                }
             });
             return Ok(());
         }
@@ -41,6 +48,7 @@ impl TbCollect {
                 cx.store.give_up_idle(IDLE_ROUNDS);
             }
             self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
+            self.survey(cx, &mut janitor.survey, now);
             let mut kept = cx.store.take_kept_tiles(cx.registry.watermark());
             kept.append(&mut self.retired_tiles.lock());
             if !kept.is_empty() {
@@ -48,9 +56,13 @@ impl TbCollect {
             }
             if let Some(running) = cx.registry.running_set() {
                 let running = running.epochs(self.epochs);
-                self.drop_tiles(cx, &mut janitor, &running);
+                self.drop_tiles(cx, janitor, &running);
                 let is_over = |at: Timestamp| self.epochs.of(at) < running.min();
-                janitor.chunks.advance(cx, urgent || self.pacer.is_short(), is_over)?;
+                let excess = self.pacer.chunk_excess();
+                janitor.chunks.advance(cx, urgent || self.pacer.is_short() || excess > 0, is_over)?;
+                if !urgent && !self.pacer.is_short() {
+                    cx.store.discard_free(excess.div_ceil(CHUNK_BYTES) as usize)?;
+                }
             }
             self.sweep_tombstones(cx, &mut janitor.sweep);
             Ok(())
@@ -58,26 +70,33 @@ impl TbCollect {
     }
 
     fn sweep_tombstones(&self, cx: &Context<'_>, sweep: &mut Sweep) {
-        sweep.advance(cx, self.pacer.is_short(), |_, address| {
-            self.note_superseded(cx.store, cx.slot.index(), address, cx.registry.now());
-            add(&self.counters.tombstones_dropped, 1);
-        });
+        for _ in 0..SWEEP_PARTS {
+            sweep.advance(cx, self.pacer.is_short(), |_, address| {
+                self.note_superseded(cx.store, cx.slot.index(), address, cx.registry.now());
+                add(&self.counters.tombstones_dropped, 1);
+            });
+            if !sweep.is_under_way() {
+                return;
+            }
+        }
     }
 
     /// Drops tiles of blocks whose versions are all visible to every
     /// transaction: no walk begins there (T7: reads are remembered elsewhere).
     fn drop_tiles(&self, cx: &Context<'_>, janitor: &mut Janitor, running: &RunningEpochs) {
         janitor.tiles.retain_mut(|(grace, _)| !grace.is_over(cx.registry));
-        let (mut stay, mut gone) = (Vec::new(), Vec::new());
+        let (mut stay, mut gone, mut full) = (Vec::new(), Vec::new(), 0);
         for block in cx.store.take_tiled(TILES + janitor.last_tiled / 8) {
             let Some(info) = cx.store.block_info(block) else { continue };
             let is_full = matches!(info.state, BlockState::Sealed | BlockState::Frozen);
             if is_full && self.epochs.of(info.last_begin) < running.min() {
                 gone.extend(cx.store.take_tile(block));
             } else if info.state != BlockState::Released {
+                full += usize::from(is_full);
                 stay.push(block);
             }
         }
+        janitor.last_full = full;
         janitor.last_tiled = cx.store.put_tiled(stay);
         if !gone.is_empty() {
             add(&self.counters.tiles_dropped, gone.len() as u64);

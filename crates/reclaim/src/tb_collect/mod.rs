@@ -19,58 +19,173 @@ mod janitor;
 mod pacing;
 mod queues;
 mod state;
+mod survey;
 mod turn;
 
 use std::cell::Cell;
+use std::time::Duration;
 
+use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
 use pantile_store::{BlockState, Store, StoreError};
 
 use crate::blocks::all_blocks;
-use crate::{CollectorStats, Context, OldVersion, Reclaimer};
+use crate::{CollectorStats, Compaction, Context, Debt, OldVersion, Reclaimer};
 
-use queues::Shard;
+use queues::{Emptying, Shard};
 use state::Headers;
 pub use state::TbCollect;
+use turn::{Effort, LONG};
 
-/// Calls of a thread between two calls that look at all shards.
-const OFTEN: u32 = 64;
+/// Superseded bytes after which a commit does some of the work.
+const QUANTUM: u64 = 16 << 10;
+/// Survivors that one commit moves at most, in bytes.
+const MOST_COPIES: u64 = 1 << 20;
+/// Parts of a round that are spent on one shard.
+const PARTS: u32 = 16;
 
-pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+pantile_base::sync::thread_local!(
+    /// Bytes that this thread has superseded since it last did some work.
+    static OWED: Cell<u64> = const { Cell::new(0) }
+);
 
 impl TbCollect {
     /// Does some of a shard's work, if any is due and no other thread is doing
     /// it.
-    fn work(&self, cx: &Context<'_>, shard: &Shard) -> Result<(), StoreError> {
+    fn work(&self, cx: &Context<'_>, shard: &Shard, effort: Effort) -> Result<(), StoreError> {
         let now = cx.registry.now();
         if !shard.is_due(now) {
             return Ok(());
         }
-        let Some(mut queues) = shard.queues.try_lock() else { return Ok(()) };
-        self.timed(cx, now, || self.turn(cx, &mut queues, now, false).map(|due| shard.set_due(due)))
+        let Some(mut queues) = shard.try_lock() else { return Ok(()) };
+        self.timed(cx, now, || self.turn(cx, &mut queues, now, effort).map(|due| shard.set_due(due)))
+    }
+
+    /// Does a shard's work in short parts, until nothing is left that can be
+    /// done now. Returns whether the parts were too few.
+    fn work_off(&self, cx: &Context<'_>, shard: &Shard, effort: Effort) -> Result<bool, StoreError> {
+        for _ in 0..PARTS {
+            let mut queues = shard.lock();
+            let before = (queues.frozen.len(), queues.parting.len());
+            let now = cx.registry.now();
+            shard.set_due(self.timed(cx, now, || self.turn(cx, &mut queues, now, effort))?);
+            let left = (queues.frozen.len(), queues.parting.len());
+            if left == (0, 0) || left == before && !queues.frozen.front().is_some_and(Emptying::is_begun) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether nothing has come of the last rounds, although a state record
+    /// has been written since.
+    fn is_stuck(&self, cx: &Context<'_>) -> bool {
+        let done = CollectorStats { steps: 0, pause_us_max: 0, ..self.stats(cx.store) };
+        let mut progress = self.progress.lock();
+        if progress.0 != done {
+            *progress = (done, cx.registry.now());
+        }
+        cx.store.durable_watermark() > progress.1
+    }
+
+    fn work_off_all(&self, cx: &Context<'_>, effort: Effort) -> Result<bool, StoreError> {
+        let mut is_more = false;
+        for shard in &self.shards {
+            is_more |= self.work_off(cx, shard, effort)?;
+        }
+        Ok(is_more)
     }
 }
 
 impl Reclaimer for TbCollect {
     #[inline]
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
-        let block = self.note_superseded(cx.store, cx.slot.index(), old.address, at);
+        let superseded = self.note_superseded(cx.store, cx.slot.index(), old.address, at);
+        OWED.set(OWED.get() + u64::from(superseded.bytes));
         if self.headers == Headers::Eagerly {
-            cx.store.write_header(block)?;
+            cx.store.write_header(superseded.block)?;
             self.counters.headers_written(1);
         }
         Ok(())
     }
 
+    /// What a thread supersedes it owes: it moves survivors in proportion.
     #[inline]
     fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        self.work(cx, self.shard(cx.slot.index()))?;
-        CALLS.set(CALLS.get().wrapping_add(1));
-        if CALLS.get().is_multiple_of(OFTEN) {
-            self.shards.iter().try_for_each(|shard| self.work(cx, shard))?;
-            self.tidy(cx, false)?;
+        let owed = OWED.get();
+        if owed < QUANTUM {
+            return Ok(());
         }
+        OWED.set(0);
+        self.pacer.owe(owed);
+        let copies = self.pacer.copies_for(owed).clamp(Effort::COMMIT.copies, MOST_COPIES);
+        let effort = Effort { copies, ..Effort::COMMIT };
+        let first = cx.slot.index();
+        (0..self.shards.len()).try_for_each(|n| self.work(cx, self.shard(first + n), effort))
+    }
+
+    fn background(&self) -> Option<Duration> {
+        Some(self.options.epoch)
+    }
+
+    fn run_background(&self, cx: &Context<'_>) -> Result<(), StoreError> {
+        self.tidy(cx, false)?;
+        let is_more = self.work_off_all(cx, Effort::ROUND)?;
+        self.is_more.store(is_more, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn debt(&self, cx: &Context<'_>) -> Debt {
+        let Some(running) = cx.registry.running_set() else { return Debt::Payable };
+        let running = running.epochs(self.epochs);
+        // Nothing that began an epoch ago still runs, except this.
+        let is_free = running.min().0 + LONG >= running.future().0;
+        let janitor = self.janitor.lock();
+        let survey = &janitor.survey;
+        if self.is_more.load(Ordering::Relaxed) || survey.is_partial() {
+            return Debt::More;
+        }
+        let (mut is_emptying, mut is_pending) = (false, false);
+        for shard in &self.shards {
+            let queues = shard.lock();
+            is_emptying |= queues.is_emptying() || queues.local.bytes > 0 && self.pacer.excess() > 0;
+            is_pending |= queues.pending.len() > queues.pending_open;
+        }
+        let is_over = self.pacer.excess() + self.pacer.chunk_excess() > 0;
+        let is_choosing = is_over && !survey.is_fruitless(self.pacer.superseded());
+        let is_returning = janitor.chunks.is_returning() || cx.store.has_spare_chunks(is_over);
+        let is_sweeping =
+            janitor.sweep.is_under_way() || janitor.sweep.is_worthwhile(cx, self.pacer.is_short());
+        let is_tidying = janitor.last_full > 0 || !janitor.tiles.is_empty() || cx.store.kept_tiles() > 0;
+        let is_freeing = is_emptying || is_pending || is_choosing || is_returning || is_sweeping;
+        if is_freeing || is_tidying {
+            match (is_free, is_over) {
+                (false, _) if self.is_stuck(cx) => Debt::Held,
+                (_, true) if is_freeing => Debt::Space,
+                _ => Debt::Payable,
+            }
+        } else if is_over && survey.is_held() {
+            Debt::Held
+        } else {
+            Debt::Nothing
+        }
+    }
+
+    fn compact(&self, cx: &Context<'_>, since: Timestamp) -> Result<Compaction, StoreError> {
+        let mut left = {
+            let mut janitor = self.janitor.lock();
+            let _pin = cx.registry.pin(cx.slot);
+            self.choose_for_compaction(cx, &mut janitor.survey, since)
+        };
+        self.work_off_all(cx, Effort { urgent: true, ..Effort::ROUND })?;
+        self.tidy(cx, true)?;
+        cx.store.discard_free(usize::MAX)?;
+        let stats = self.stats(cx.store);
+        let waiting = stats.queued_blocks + stats.frozen_blocks + stats.long_tx_blocks;
+        left.blocks_left += waiting;
+        let janitor = self.janitor.lock();
+        left.is_returning = janitor.chunks.is_returning() || cx.store.has_spare_chunks(true);
+        Ok(left)
     }
 
     fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {
@@ -80,8 +195,8 @@ impl Reclaimer for TbCollect {
             self.compact_now(cx, now);
         }
         for shard in &self.shards {
-            let mut queues = shard.queues.lock();
-            shard.set_due(self.turn(cx, &mut queues, now, true)?);
+            let mut queues = shard.lock();
+            shard.set_due(self.turn(cx, &mut queues, now, Effort::URGENT)?);
         }
         self.tidy(cx, true)
     }
@@ -89,7 +204,7 @@ impl Reclaimer for TbCollect {
     fn resume(&self, store: &Store) {
         for (of, block) in all_blocks(store).enumerate() {
             let Some(info) = store.block_info(block) else { continue };
-            let mut queues = self.shard(of).queues.lock();
+            let mut queues = self.shard(of).lock();
             if info.state == BlockState::Sealed && store.frozen_on_medium(block) {
                 queues.frozen.push_back(block.into());
             } else if info.obsolete >= self.threshold(info.slots) {
@@ -101,14 +216,14 @@ impl Reclaimer for TbCollect {
     fn forget(&self, store: &Store, table: TableId) {
         let _chunks = store.hold_chunks();
         for shard in &self.shards {
-            shard.queues.lock().retain(|block| store.block_info(block).is_some_and(|i| i.table != table));
+            shard.lock().retain(|block| store.block_info(block).is_some_and(|i| i.table != table));
         }
     }
 
     fn stats(&self, store: &Store) -> CollectorStats {
         let mut stats = self.counters.snapshot();
         for shard in &self.shards {
-            shard.queues.lock().add_to(&mut stats);
+            shard.lock().add_to(&mut stats);
         }
         stats.kept_tiles = store.kept_tiles();
         stats.queue_capacity = self.pacer.capacity_blocks();

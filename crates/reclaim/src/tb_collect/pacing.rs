@@ -1,10 +1,16 @@
-//! How much may wait in the queues.
+//! How much may wait, and how much has to go.
 //!
 //! Waiting pays: more versions of a block die meanwhile, and fewer have to be
 //! moved. But it costs space, and chains grow. The published collector lets a
 //! fixed share of the data wait (TB-Collect 4.3). This one follows section 6.2.
 //! The share shrinks as more versions of each tuple are stored, as the space
 //! will be used up sooner, and as less space is left.
+//!
+//! The space target is a promise. What is taken beyond it has to go, and so has
+//! what will be taken while emptied blocks wait to be free (`docs/design.md`,
+//! "Space").
+
+use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
@@ -21,8 +27,15 @@ const ROOM: (f64, f64) = (0.3, 0.1);
 const TIME: (f64, f64) = (20.0, 2.0);
 /// Space is short below this share of the medium.
 const SHORT: f64 = 0.1;
-/// Bytes beyond the target that are ignored.
+/// While space is short, this share of the used bytes is to be won.
+const SHORT_SHARE: u64 = 16;
+/// Bytes beyond the target that may be taken.
 const SLACK: u64 = 16 << 20;
+/// How long an emptied block waits until it is free: for a state record, an
+/// epoch, and a sync.
+const DELAY: Duration = Duration::from_millis(500);
+/// How often the rate of updates is measured.
+const RATE_TIME: Duration = Duration::from_millis(250);
 
 /// Decides how much may wait.
 #[derive(Debug, Default)]
@@ -30,9 +43,26 @@ pub(super) struct Pacer {
     capacity_bytes: AtomicU64,
     block_bytes: AtomicU64,
     is_short: AtomicBool,
-    is_over_target: AtomicBool,
-    /// Bytes in use at the last look, and its time.
-    last: Mutex<(u64, Timestamp)>,
+    /// Bytes that emptied blocks have to bring.
+    excess: AtomicU64,
+    /// Bytes that have to go back to the system.
+    chunk_excess: AtomicU64,
+    /// Bytes superseded so far.
+    superseded: AtomicU64,
+    /// Bytes to copy for 256 superseded ones.
+    price: AtomicU64,
+    last: Mutex<Last>,
+}
+
+/// What was seen at an earlier look.
+#[derive(Debug, Default)]
+struct Last {
+    used: u64,
+    used_at: Timestamp,
+    superseded: u64,
+    superseded_at: Timestamp,
+    /// Bytes superseded per second.
+    rate: f64,
 }
 
 impl Pacer {
@@ -51,10 +81,36 @@ impl Pacer {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Whether little space is left, or the data takes more space than it
-    /// should.
-    pub fn is_compaction_due(&self) -> bool {
-        self.is_short() || self.is_over_target.load(Ordering::Relaxed)
+    /// Bytes that emptied blocks have to bring, those included that are being
+    /// emptied.
+    pub fn excess(&self) -> u64 {
+        self.excess.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that have to go back to the system, in whole chunks.
+    pub fn chunk_excess(&self) -> u64 {
+        self.chunk_excess.load(Ordering::Relaxed)
+    }
+
+    /// Notes superseded bytes.
+    pub fn owe(&self, bytes: u64) {
+        self.superseded.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes superseded so far.
+    pub fn superseded(&self) -> u64 {
+        self.superseded.load(Ordering::Relaxed)
+    }
+
+    /// Notes how much of the blocks that were chosen last is dead.
+    pub fn note_price(&self, dead: u64, alive: u64) {
+        self.price.store((alive << 8).checked_div(dead).unwrap_or(0).min(16 << 8), Ordering::Relaxed);
+    }
+
+    /// The bytes to copy for these superseded ones: (1 - d) / d of them, if d
+    /// is the dead share of the blocks that are being emptied.
+    pub fn copies_for(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(self.price.load(Ordering::Relaxed)) >> 8
     }
 
     /// Takes a look at the store.
@@ -62,9 +118,8 @@ impl Pacer {
         let used = store.used_bytes();
         let (room, limit) = store.room();
         let room_share = room as f64 / limit.max(1) as f64;
-        self.is_short.store(room_share < SHORT, Ordering::Relaxed);
-        let target = (live_bytes as f64 * options.space_target) as u64;
-        self.is_over_target.store(used > target.saturating_add(SLACK), Ordering::Relaxed);
+        let is_short = room_share < SHORT;
+        self.is_short.store(is_short, Ordering::Relaxed);
         self.block_bytes.store(store.mean_block_bytes(), Ordering::Relaxed);
         let share = match options.pacing {
             Pacing::Fixed => options.queue_share,
@@ -80,15 +135,47 @@ impl Pacer {
             }
         };
         self.capacity_bytes.store((used as f64 * share) as u64, Ordering::Relaxed);
+        let (blocks, chunks) = match options.pacing {
+            Pacing::Fixed => (0, 0),
+            Pacing::Adaptive => self.beyond_target(options.space_target, store, live_bytes, now),
+        };
+        let blocks = if is_short { blocks.max(used / SHORT_SHARE) } else { blocks };
+        self.excess.store(blocks, Ordering::Relaxed);
+        self.chunk_excess.store(chunks, Ordering::Relaxed);
+    }
+
+    /// What is taken beyond the target, in blocks and in chunks.
+    fn beyond_target(&self, target: f64, store: &Store, live_bytes: u64, now: Timestamp) -> (u64, u64) {
+        let allowed = (live_bytes as f64 * target) as u64 + SLACK;
+        let (taken, ready) = store.taken_bytes();
+        // At least what the target leaves to the dead stays in place for the
+        // other half of it, however fast updates come.
+        let most = (live_bytes as f64 * (target - 1.0) / 2.0) as u64;
+        let soon = ((self.update_rate(now) * DELAY.as_secs_f64()) as u64).min(most);
+        let blocks = (store.used_bytes() + ready + soon).saturating_sub(allowed);
+        (blocks, taken.saturating_sub(allowed))
+    }
+
+    /// Bytes superseded per second, lately.
+    fn update_rate(&self, now: Timestamp) -> f64 {
+        let mut last = self.last.lock();
+        let time = Clock::duration(now.tick().saturating_sub(last.superseded_at.tick()));
+        if time >= RATE_TIME {
+            let superseded = self.superseded();
+            let rate = (superseded - last.superseded) as f64 / time.as_secs_f64();
+            (last.superseded, last.superseded_at) = (superseded, now);
+            last.rate = (last.rate + rate) / 2.0;
+        }
+        last.rate
     }
 
     /// The recent growth of used space.
     fn bytes_per_second(&self, used: u64, now: Timestamp) -> f64 {
         let mut last = self.last.lock();
-        let seconds = Clock::duration(now.tick().saturating_sub(last.1.tick())).as_secs_f64();
-        let rate = used.saturating_sub(last.0) as f64 / seconds.max(1e-3);
+        let seconds = Clock::duration(now.tick().saturating_sub(last.used_at.tick())).as_secs_f64();
+        let rate = used.saturating_sub(last.used) as f64 / seconds.max(1e-3);
         if seconds > 1.0 {
-            *last = (used, now);
+            (last.used, last.used_at) = (used, now);
         }
         rate
     }
@@ -111,5 +198,15 @@ mod tests {
             [0.5, 0.3, 0.2, 0.1, 0.0].map(|r| (between(ROOM, r) * 100.0).round()),
             [0.0, 0.0, 50.0, 100.0, 100.0]
         );
+    }
+
+    #[test]
+    fn commits_copy_in_proportion_to_what_they_supersede() {
+        let pacer = Pacer::default();
+        assert_eq!(pacer.copies_for(1000), 0, "nothing is being emptied yet");
+        for (dead, alive, copies) in [(80, 20, 250), (50, 50, 1000), (37, 63, 1703), (1, 99, 16_000)] {
+            pacer.note_price(dead, alive);
+            assert!(pacer.copies_for(1000).abs_diff(copies) < 5, "{dead} of 100: {}", pacer.copies_for(1000));
+        }
     }
 }

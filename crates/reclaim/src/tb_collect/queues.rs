@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use pantile_base::Timestamp;
-use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_cc::{Epoch, Grace, Sight};
 use pantile_media::SyncPoint;
 use pantile_store::{BlockEvent, BlockInfo, BlockRef, emit};
@@ -16,13 +16,36 @@ use crate::CollectorStats;
 #[derive(Default)]
 pub(super) struct Shard {
     due: AtomicU64,
-    pub queues: Mutex<Queues>,
+    /// Blocks on their way to `gc_pending_queue`. Its lock is never held for
+    /// long, so commits do not wait for a thread that works on the queues.
+    incoming: Mutex<Vec<(BlockRef, Timestamp)>>,
+    queues: Mutex<Queues>,
 }
 
 impl Shard {
     #[inline]
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.due.load(Ordering::Relaxed) <= now.get()
+    }
+
+    pub fn push(&self, block: BlockRef, at: Timestamp) {
+        self.incoming.lock().push((block, at));
+        self.set_due(Timestamp::ZERO);
+    }
+
+    /// The queues, with what has come in.
+    pub fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.with_incoming(self.queues.lock())
+    }
+
+    /// The same, unless another thread works on them.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, Queues>> {
+        self.queues.try_lock().map(|queues| self.with_incoming(queues))
+    }
+
+    fn with_incoming<'s>(&self, mut queues: MutexGuard<'s, Queues>) -> MutexGuard<'s, Queues> {
+        queues.pending.extend(self.incoming.lock().drain(..));
+        queues
     }
 
     pub fn set_due(&self, at: Timestamp) {
@@ -73,6 +96,13 @@ pub(super) struct Emptying {
     pub moved: u32,
 }
 
+impl Emptying {
+    /// Whether some of it has been moved.
+    pub fn is_begun(&self) -> bool {
+        self.slot.is_some()
+    }
+}
+
 impl From<BlockRef> for Emptying {
     fn from(block: BlockRef) -> Self {
         Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: 0 }
@@ -121,6 +151,8 @@ pub(super) struct Queues {
     pub released: VecDeque<Released>,
     /// When blocks were last examined.
     pub judged: Epoch,
+    /// How many of the pending blocks are not full.
+    pub pending_open: usize,
 }
 
 impl Queues {
@@ -133,6 +165,23 @@ impl Queues {
         self.held_up.retain(|e| keep(e.block));
         self.leaving.retain(|l| keep(l.block));
         self.parting.retain(|p| keep(p.leaving.block));
+    }
+
+    /// Calls `each` with every block that will be emptied or freed, and whether
+    /// it is in the first queue.
+    pub fn for_each(&self, mut each: impl FnMut(BlockRef, bool)) {
+        self.pending.iter().for_each(|&(block, _)| each(block, true));
+        let waiting = self.local.blocks.iter().chain(&self.long_tx.blocks).map(|&(block, _)| block);
+        let emptying = self.frozen.iter().chain(&self.held_up).map(|e| e.block);
+        let leaving = self.leaving.iter().chain(self.parting.iter().map(|p| &p.leaving)).map(|l| l.block);
+        let released = self.released.iter().map(|r| r.block);
+        waiting.chain(emptying).chain(leaving).chain(released).for_each(|block| each(block, false));
+    }
+
+    /// Whether blocks are being emptied or freed.
+    pub fn is_emptying(&self) -> bool {
+        let emptying = !self.frozen.is_empty() || !self.held_up.is_empty();
+        emptying || !self.leaving.is_empty() || !self.parting.is_empty() || !self.released.is_empty()
     }
 
     pub fn add_to(&self, stats: &mut CollectorStats) {

@@ -1,18 +1,19 @@
 //! The collector's data, and what all of its work uses.
 
 use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::AtomicBool;
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
-use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Tile, emit};
+use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Superseded, Tile, emit};
 
 use super::pacing::Pacer;
 use super::queues::Shard;
-use crate::Context;
-use crate::blocks::BlockPosition;
+use super::survey::Survey;
 use crate::counters::Counters;
 use crate::empty_chunks::EmptyChunks;
 use crate::options::GcOptions;
 use crate::tombstones::Sweep;
+use crate::{CollectorStats, Context};
 
 /// When block headers are written to the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,11 @@ pub struct TbCollect {
     pub(super) shards: Box<[Shard]>,
     pub(super) janitor: Mutex<Janitor>,
     pub(super) pacer: Pacer,
+    /// Whether the last round had more to do than it did.
+    pub(super) is_more: AtomicBool,
+    /// What had been done when `Reclaimer::debt` was last asked and something
+    /// had been, and when that was.
+    pub(super) progress: Mutex<(CollectorStats, Timestamp)>,
     pub(super) counters: Counters,
 }
 
@@ -51,6 +57,8 @@ impl TbCollect {
             shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
             janitor: Mutex::default(),
             pacer: Pacer::default(),
+            is_more: AtomicBool::new(false),
+            progress: Mutex::default(),
             counters: Counters::default(),
         }
     }
@@ -83,21 +91,25 @@ impl TbCollect {
     }
 
     fn enqueue(&self, store: &Store, of: usize, block: BlockRef, at: Timestamp) {
-        let shard = self.shard(of);
-        shard.queues.lock().pending.push_back((block, at));
-        shard.set_due(Timestamp::ZERO);
+        self.shard(of).push(block, at);
         if let Some(info) = store.block_info(block) {
             emit(BlockEvent::Pending, block, info.table);
         }
     }
 
     /// Notes that no transaction needs the version at `old` from `at` on.
-    pub(super) fn note_superseded(&self, store: &Store, of: usize, old: Address, at: Timestamp) -> BlockRef {
+    pub(super) fn note_superseded(
+        &self,
+        store: &Store,
+        of: usize,
+        old: Address,
+        at: Timestamp,
+    ) -> Superseded {
         let superseded = store.supersede(old, at);
         if superseded.count == Some(self.threshold(superseded.slots)) {
             self.enqueue(store, of, superseded.block, at);
         }
-        superseded.block
+        superseded
     }
 }
 
@@ -108,17 +120,11 @@ pub(super) struct Janitor {
     pub idle_looked_for: Epoch,
     /// Number of blocks with tiles at the last look.
     pub last_tiled: usize,
+    /// Number of those whose block is full.
+    pub last_full: usize,
     /// Tiles taken from their blocks; threads may be looking at them.
     pub tiles: Vec<(Grace, Vec<Tile>)>,
     pub chunks: EmptyChunks,
     pub sweep: Sweep,
     pub survey: Survey,
-}
-
-/// The progress of a look at all blocks.
-#[derive(Default)]
-pub(super) struct Survey {
-    /// The place to continue at.
-    pub at: BlockPosition,
-    pub bargains: Vec<(f64, BlockRef)>,
 }

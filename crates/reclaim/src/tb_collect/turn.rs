@@ -8,20 +8,43 @@ use pantile_store::{BlockInfo, BlockState, StoreError};
 use super::TbCollect;
 use super::queues::Queues;
 use crate::Context;
+use crate::options::Pacing;
 
-/// Number of blocks of a queue that one turn looks at.
-const MOST_LOOKED_AT: usize = 256;
+/// How much one turn does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Effort {
+    /// Bytes of survivors to move.
+    pub copies: u64,
+    /// Number of blocks to look at in each queue.
+    pub looks: usize,
+    /// Number of blocks to release.
+    pub releases: usize,
+    /// Queues need not be full, and nothing is put off.
+    pub urgent: bool,
+}
+
+impl Effort {
+    /// What a commit does at least.
+    pub const COMMIT: Self = Self { copies: 1 << 12, looks: 256, releases: 4, urgent: false };
+    /// A part of a round. It is short, since other threads wait for its pin.
+    pub const ROUND: Self = Self { copies: 1 << 18, looks: 1 << 16, releases: 1 << 10, urgent: false };
+    /// When there is no space left.
+    pub const URGENT: Self = Self { copies: u64::MAX, looks: 1 << 16, releases: 1 << 10, urgent: true };
+}
+
+/// Epochs after which a transaction has been running for long.
+pub(super) const LONG: u64 = 2;
 
 impl TbCollect {
     /// Does a bounded part of a shard's work; returns when there will be more.
-    /// If the turn is `urgent`, queues need not be full.
     pub(super) fn turn(
         &self,
         cx: &Context<'_>,
         queues: &mut Queues,
         now: Timestamp,
-        urgent: bool,
+        effort: Effort,
     ) -> Result<Timestamp, StoreError> {
+        let Effort { looks, urgent, .. } = effort;
         // Protects the blocks and chunks that the queues name while this turn
         // looks at them.
         let _pin = cx.registry.pin(cx.slot);
@@ -36,15 +59,15 @@ impl TbCollect {
                 queues.judged = epoch;
                 let held_up = std::mem::take(&mut queues.held_up);
                 queues.frozen.extend(held_up);
-                self.judge_pending(cx, queues, &running);
-                self.judge_long_tx(cx, queues, &running);
-                self.let_leave(cx, queues, &running);
+                self.judge_pending(cx, queues, &running, looks);
+                self.judge_long_tx(cx, queues, &running, looks);
+                self.let_leave(cx, queues, &running, looks);
             }
-            self.freeze_full(cx, queues, &running, Sight::Obsolete, urgent);
-            self.freeze_full(cx, queues, &running, Sight::Bypassed, urgent);
+            self.freeze_full(cx, queues, &running, Sight::Obsolete, effort);
+            self.freeze_full(cx, queues, &running, Sight::Bypassed, effort);
         }
-        self.release_parting(cx, queues)?;
-        self.empty_frozen(cx, queues, urgent)?;
+        self.release_parting(cx, queues, effort.releases)?;
+        self.empty_frozen(cx, queues, effort)?;
         let more = !queues.frozen.is_empty()
             || !queues.parting.is_empty()
             || queues.local.full + queues.long_tx.full > 0;
@@ -55,13 +78,17 @@ impl TbCollect {
     /// can see the theta that had been superseded. Versions superseded since
     /// then do not delay it: the block leaves only when no transaction can see
     /// any of it.
-    fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
-        for _ in 0..queues.pending.len().min(MOST_LOOKED_AT) {
+    fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs, looks: usize) {
+        queues.pending_open = 0;
+        for _ in 0..queues.pending.len().min(looks) {
             let Some((block, at)) = queues.pending.pop_front() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
             let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(at));
             match info.state {
-                BlockState::Open => queues.pending.push_back((block, at)),
+                BlockState::Open => {
+                    queues.pending_open += 1;
+                    queues.pending.push_back((block, at));
+                }
                 BlockState::Sealed => match sight {
                     Sight::InUse => queues.pending.push_back((block, at)),
                     Sight::Bypassed if !self.options.bypass => queues.pending.push_back((block, at)),
@@ -74,8 +101,8 @@ impl TbCollect {
 
     /// `long_tx_gc_queue`: once the long transaction has ended, its blocks are
     /// treated like all others (Algorithm 2, lines 2 to 7).
-    fn judge_long_tx(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs) {
-        for _ in 0..queues.long_tx.blocks.len().min(MOST_LOOKED_AT) {
+    fn judge_long_tx(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs, looks: usize) {
+        for _ in 0..queues.long_tx.blocks.len().min(looks) {
             let Some(block) = queues.long_tx.pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
             // The transaction that bypasses it may or may not have ended.
@@ -95,15 +122,17 @@ impl TbCollect {
         queues: &mut Queues,
         running: &RunningEpochs,
         sight: Sight,
-        urgent: bool,
+        effort: Effort,
     ) {
-        let capacity = if urgent { 0 } else { self.pacer.capacity(self.shards.len()) };
+        let is_over = self.options.pacing == Pacing::Adaptive && self.pacer.excess() > 0;
+        let may_wait = !effort.urgent && !is_over;
+        let capacity = if may_wait { self.pacer.capacity(self.shards.len()) } else { 0 };
         let durable = cx.store.durable_watermark();
         let queue = queues.of(sight);
         if queue.full == 0 && queue.bytes > capacity {
             queue.full = queue.blocks.len();
         }
-        for _ in 0..queue.full.min(MOST_LOOKED_AT) {
+        for _ in 0..queue.full.min(effort.looks) {
             let Some(block) = queues.of(sight).pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
             // Survivors must not be needed as evidence (T1), and a long reader
@@ -120,12 +149,19 @@ impl TbCollect {
     /// transaction that may be looking at one of them has been running for
     /// long.
     pub(super) fn can_be_left(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
-        const LONG: u64 = 2;
         if info.obsolete == info.slots {
             return true;
         }
         let recent = Epoch(running.future().0.saturating_sub(LONG));
         let min = self.epochs.of(info.min_ts);
         min > recent || running.next(min) >= recent
+    }
+
+    /// Whether a transaction that has been running for long may see what was
+    /// superseded in a block.
+    pub(super) fn is_held(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
+        let recent = Epoch(running.future().0.saturating_sub(LONG));
+        let (min, max) = (self.epochs.of(info.min_ts), self.epochs.of(info.seen_until));
+        running.sight(min, max.min(recent)) == Sight::InUse
     }
 }

@@ -32,6 +32,7 @@ fn options_of(seed: u64) -> Options {
     let eager = seed.is_multiple_of(3);
     let collector = if eager { Collector::TB_COLLECT_EAGER } else { Collector::TB_COLLECT };
     Options::new()
+        .worker(false)
         .gc(GcOptions { epoch: Duration::from_micros(300), ..gc() })
         .collector(collector)
         .block_slots(4)

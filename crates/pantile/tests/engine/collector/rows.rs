@@ -24,9 +24,11 @@ pub fn gc() -> GcOptions {
     }
 }
 
-/// In memory, with small blocks.
+/// In memory, with small blocks. Committing threads do all of the collector's
+/// work, so that nothing happens between two commits: a copy of the medium is
+/// what a process leaves that is killed.
 pub fn options() -> Options {
-    Options::new().medium(MediumKind::Dram).gc(gc()).block_slots(16).streams(1)
+    Options::new().medium(MediumKind::Dram).gc(gc()).block_slots(16).streams(1).worker(false)
 }
 
 pub fn open(options: Options) -> Database {

@@ -134,7 +134,7 @@ fn tables(db: &Database, make: bool) -> [Table; 3] {
 fn eager(options: Options) -> Options {
     let gc =
         GcOptions { theta: 0.5, queue_share: 0.0, epoch: Duration::from_micros(300), ..GcOptions::default() };
-    options.gc(gc).block_slots(8)
+    options.gc(gc).block_slots(8).worker(false)
 }
 
 impl Subject {
@@ -144,7 +144,7 @@ impl Subject {
         let path = dir.path().join("db");
         let mut writer = Writer::new(1, true);
         for life in 0..3 {
-            let db = open(Options::new().streams(2), &path);
+            let db = open(Options::new().streams(2).worker(false), &path);
             let tables = tables(&db, life == 0);
             (0..60).for_each(|_| writer.commit(&db, &tables));
             drop(tables);
@@ -158,12 +158,12 @@ impl Subject {
         let dir = ScratchDir::new();
         let path = dir.path().join("db");
         let mut writer = Writer::new(2, true);
-        let db = open(Options::new().streams(2), &path);
+        let db = open(Options::new().streams(2).worker(false), &path);
         let made = tables(&db, true);
         (0..80).for_each(|_| writer.commit(&db, &made));
         drop(made);
         db.close().expect("close");
-        let db = open(Options::new().streams(2), &path);
+        let db = open(Options::new().streams(2).worker(false), &path);
         let tables = tables(&db, false);
         (0..40).for_each(|_| writer.commit(&db, &tables));
         let copy = copy(&path, dir.path());

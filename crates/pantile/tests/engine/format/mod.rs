@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use image_file::{ImageFile, decode};
-use pantile::{Database, Error, Medium, Options};
+use pantile::{Collector, Database, Error, Medium, Options};
 use pantile_media::{DramMedium, MapOptions};
 use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::{CutKind, CutMedium, Image};
@@ -75,7 +75,8 @@ fn the_stored_database_can_be_written_on() {
 fn a_database_of_today_has_the_same_format() {
     let place = ScratchDir::new();
     fixture::make(place.path()).expect("make");
-    let db = Options::new().create(false).open(place.path()).expect("open");
+    let options = Options::new().create(false).collector(Collector::NONE).worker(false);
+    let db = options.open(place.path()).expect("open");
     assert_eq!(fixture::compare(&db).expect("read"), None);
     drop(db);
     let of_today = std::fs::read(place.path().join("pantile.data")).expect("read");

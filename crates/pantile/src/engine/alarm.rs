@@ -1,0 +1,85 @@
+//! What wakes the worker.
+
+use std::time::Duration;
+
+use pantile_base::sync::atomic::{AtomicU32, Ordering};
+use pantile_base::sync::{Condvar, Mutex};
+
+/// When the next round is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Due {
+    In(Duration),
+    /// Something is owed, but running transactions may still need it.
+    AfterAnEnd,
+    /// Nothing is owed.
+    AfterAWrite,
+}
+
+/// What the worker sleeps for.
+pub(crate) const AWAKE: u32 = 0;
+pub(crate) const UNTIL_A_WRITE: u32 = 1;
+pub(crate) const UNTIL_AN_END: u32 = 2;
+
+/// Wakes the worker.
+#[derive(Default)]
+pub(crate) struct Alarm {
+    /// What the worker sleeps for. Read by every transaction, seldom written.
+    asleep: AtomicU32,
+    /// Whether the worker is to end.
+    ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Alarm {
+    /// Sets what the worker is about to sleep for.
+    pub fn set(&self, what_for: u32) {
+        self.asleep.store(what_for, Ordering::SeqCst);
+    }
+
+    /// What it sleeps for, as set, unless it has been woken.
+    pub fn is_set_for(&self) -> u32 {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Ends the thread.
+    pub fn end(&self) {
+        *self.ended.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// A transaction has written something.
+    #[inline]
+    pub fn written(&self) {
+        if self.asleep.load(Ordering::Relaxed) != AWAKE {
+            self.wake();
+        }
+    }
+
+    /// A transaction has ended.
+    #[inline]
+    pub fn ended(&self) {
+        if self.asleep.load(Ordering::Relaxed) == UNTIL_AN_END {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let _ended = self.ended.lock();
+        self.asleep.store(AWAKE, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// Sleeps for `limit`, or until someone wakes the thread. Returns whether
+    /// the thread goes on.
+    pub fn sleep(&self, what_for: u32, limit: Option<Duration>) -> bool {
+        let mut ended = self.ended.lock();
+        if !*ended && (what_for == AWAKE || self.asleep.load(Ordering::Relaxed) == what_for) {
+            match limit {
+                Some(limit) => _ = self.changed.wait_for(&mut ended, limit),
+                None => self.changed.wait(&mut ended),
+            }
+        }
+        !*ended
+    }
+}

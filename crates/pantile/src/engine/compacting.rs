@@ -1,0 +1,63 @@
+//! Compacting on request.
+
+use std::ops::ControlFlow;
+
+use pantile_cc::Begin;
+use pantile_reclaim::Compaction;
+
+use crate::engine::core::Core;
+use crate::types::error::Result;
+
+/// Epochs without progress after which compacting gives up. What is left waits
+/// for running transactions then.
+const PATIENCE: u32 = 50;
+
+impl Core {
+    /// Empties every block that has anything obsolete in it, beside running
+    /// transactions. Returns what is left.
+    pub fn compact(&self, mut progress: impl FnMut(&Compaction) -> ControlFlow<()>) -> Result<Compaction> {
+        let (clock, epoch) = (self.registry.clock(), self.options.gc.epoch);
+        let since = self.registry.now();
+        // Survivors fill the blocks that are given up here.
+        self.store.give_up_idle(0);
+        let (mut last, mut waited) = ((Compaction::default(), (0, 0)), 0);
+        loop {
+            let mut left = self.compact_some(since)?;
+            let state = (left, self.store.taken_bytes());
+            waited = if state == last { waited + 1 } else { 0 };
+            last = state;
+            if left.is_done() || progress(&left).is_break() {
+                return Ok(left);
+            }
+            if waited > 2 * PATIENCE {
+                left.is_held = true;
+                return Ok(left);
+            }
+            clock.sleep(epoch / 2);
+        }
+    }
+
+    fn compact_some(&self, since: pantile_base::Timestamp) -> Result<Compaction> {
+        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        self.registry.set_copying(permit.slot());
+        self.clean_all(permit.slot());
+        let mut left = Compaction::default();
+        self.with_collector(&permit, |collector, context| {
+            left = collector.compact(context, since)?;
+            Ok(())
+        });
+        self.leave(permit);
+        self.state_record_now()?;
+        Ok(left)
+    }
+
+    /// Writes a state record if no commit is in the way.
+    pub fn state_record_now(&self) -> Result<()> {
+        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        // Once for the sample, once for the record.
+        self.advance_state(&permit);
+        self.advance_state(&permit);
+        self.leave(permit);
+        Ok(())
+    }
+}

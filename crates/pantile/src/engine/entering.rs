@@ -1,0 +1,44 @@
+//! Taking slots and giving them back.
+
+use pantile_base::Timestamp;
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_cc::Begin;
+
+use crate::engine::core::Core;
+use crate::engine::gate::{Permit, Visit};
+use crate::types::error::{Error, Result};
+
+impl Core {
+    pub fn check_open(&self) -> Result<()> {
+        if self.gate.is_open() { Ok(()) } else { Err(Error::Closed) }
+    }
+
+    /// Takes a slot and a timestamp, and waits for a slot if need be.
+    pub fn enter(&self, how: Begin) -> Result<(Permit, Timestamp)> {
+        self.enter_for(Visit::Usual, how)
+    }
+
+    /// The same for the thread that closes the database.
+    pub fn enter_closing(&self, how: Begin) -> Result<(Permit, Timestamp)> {
+        self.enter_for(Visit::Closing, how)
+    }
+
+    fn enter_for(&self, visit: Visit, how: Begin) -> Result<(Permit, Timestamp)> {
+        let waited = self.options.wait_to_begin();
+        let begun = self.registry.begin_within(how, waited);
+        let (slot, ts) =
+            begun.map_err(|_| Error::TooManyTransactions { limit: TRANSACTION_SLOTS, waited })?;
+        match self.gate.admit(slot, visit) {
+            Some(permit) => Ok((permit, ts)),
+            None => {
+                self.registry.release(slot);
+                Err(Error::Closed)
+            }
+        }
+    }
+
+    /// Gives a permit back. Its holder touches the medium no more.
+    pub fn leave(&self, permit: Permit) {
+        self.registry.release(permit.slot());
+    }
+}

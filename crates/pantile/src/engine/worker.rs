@@ -1,0 +1,73 @@
+//! The worker: a thread that does the work that no commit does.
+//!
+//! It sleeps while nothing is owed, so an idle database does not wake up.
+//! Commits wake it, and so does the end of a transaction if that is what the
+//! rest of the work waits for.
+
+use std::sync::{Arc, Weak};
+
+use pantile_base::sync::thread;
+
+use crate::engine::alarm::{AWAKE, Alarm, Due, UNTIL_A_WRITE, UNTIL_AN_END};
+use crate::engine::core::Core;
+
+/// The thread. It runs as long as there are handles of the database.
+pub(crate) struct Worker {
+    alarm: Arc<Alarm>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts the thread. If the system refuses it, and where time is
+    /// simulated, committing threads do its rounds.
+    pub fn start(core: &Arc<Core>) -> Option<Self> {
+        let options = &core.options;
+        if options.simulated_time.is_some() || options.without_worker || options.salvage.is_some() {
+            return None;
+        }
+        let (alarm, weak) = (Arc::clone(&core.alarm), Arc::downgrade(core));
+        let builder = thread::Builder::new().name("pantile-worker".into());
+        let thread = builder.spawn(move || work(&weak, &alarm)).ok()?;
+        core.rounds.leave_to_worker();
+        Some(Self { alarm: Arc::clone(&core.alarm), thread: Some(thread) })
+    }
+}
+
+fn work(core: &Weak<Core>, alarm: &Alarm) {
+    // What the last round left the thread to sleep for.
+    let mut last = AWAKE;
+    loop {
+        // `Worker::drop` waits for the last round while its handle still has
+        // the core, so this is never the last reference.
+        let Some(core) = core.upgrade() else { return };
+        let due = core.round();
+        let epoch = core.options.gc.epoch;
+        drop(core);
+        let (what_for, limit) = match due {
+            Due::In(time) => (AWAKE, Some(time)),
+            Due::AfterAnEnd => (UNTIL_AN_END, Some(epoch)),
+            Due::AfterAWrite => (UNTIL_A_WRITE, Some(epoch)),
+        };
+        // Before a long sleep comes one of an epoch with the alarm set, and
+        // another round. So whatever was done by a thread that did not yet see
+        // the alarm is noticed, and that thread need not issue a fence.
+        let limit = limit.filter(|_| what_for == AWAKE || what_for != last);
+        if what_for != last || what_for == AWAKE {
+            alarm.set(what_for);
+        }
+        if !alarm.sleep(what_for, limit) {
+            return;
+        }
+        last = alarm.is_set_for();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.alarm.end();
+        if let Some(thread) = self.thread.take() {
+            // A round that panicked has already said so on stderr.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The space target is a promise: within two seconds of any burst the database
+//! takes no more than its target and 16 MB, whatever the transactions were like
+//! and although nothing is committed any more. Time is simulated, so no result
+//! depends on the machine.
+
+use std::time::Duration;
+
+use pantile::lab::medium_of;
+use pantile::{
+    ConflictPolicy, Database, GcOptions, MediumKind, Options, SimulatedTime, Table, TableDef, Type, Value,
+};
+
+const MB: u64 = 1 << 20;
+const ROWS: u64 = 100_000;
+/// Simulated time that one write takes.
+const WRITE_TIME: Duration = Duration::from_micros(2);
+const TWO_SECONDS: Duration = Duration::from_secs(2);
+
+struct Bed {
+    db: Database,
+    table: Table,
+    time: SimulatedTime,
+    n: u64,
+}
+
+impl Bed {
+    fn new() -> Self {
+        Self::with(GcOptions::default())
+    }
+
+    fn with(gc: GcOptions) -> Self {
+        let time = SimulatedTime::default();
+        let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone()).gc(gc).streams(2);
+        let db = options.conflict(ConflictPolicy::Abort).open("unused").expect("open");
+        let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(200));
+        let table = db.create_table(def.primary_key(["id"])).expect("create");
+        Self { db, table, time, n: 0 }
+    }
+
+    /// Writes rows of 90 bytes, `rows_each` in a transaction.
+    fn put(&mut self, ids: impl IntoIterator<Item = u64>, rows_each: usize) {
+        let ids: Vec<u64> = ids.into_iter().collect();
+        for ids in ids.chunks(rows_each) {
+            self.n += 1;
+            let data = [self.n as u8; 90];
+            let put = |txn: &mut pantile::Transaction| {
+                ids.iter().try_for_each(|&id| {
+                    txn.upsert(&self.table, &[id.into(), Value::Bytes(&data)]).map(|_| ())
+                })
+            };
+            self.db.run(put).expect("a commit");
+            self.time.advance(WRITE_TIME * ids.len() as u32);
+        }
+    }
+
+    fn delete(&mut self, ids: impl IntoIterator<Item = u64>, rows_each: usize) {
+        let ids: Vec<u64> = ids.into_iter().collect();
+        for ids in ids.chunks(rows_each) {
+            let delete = |txn: &mut pantile::Transaction| {
+                ids.iter().try_for_each(|&id| txn.delete(&self.table, &[id.into()]).map(|_| ()))
+            };
+            self.db.run(delete).expect("a commit");
+            self.time.advance(WRITE_TIME * ids.len() as u32);
+        }
+    }
+
+    /// Lets this time pass, in which the worker works.
+    fn rest(&self, time: Duration) {
+        let until = self.time.now() + time;
+        while self.time.now() < until
+            && let Some(pause) = self.db.upkeep()
+        {
+            self.time.advance(pause.max(Duration::from_micros(100)).min(until - self.time.now()));
+        }
+        if self.time.now() < until {
+            self.time.advance(until - self.time.now());
+        }
+    }
+
+    /// The bytes beyond what is promised; below zero if it is kept.
+    fn beyond(&self, target: f64) -> i64 {
+        let stats = self.db.stats();
+        stats.medium_bytes as i64 - (stats.live_bytes as f64 * target) as i64 - (16 * MB) as i64
+    }
+
+    #[track_caller]
+    fn assert_kept(&self, what: &str) {
+        let stats = self.db.stats();
+        assert!(
+            self.beyond(2.0) <= 0,
+            "{what}: {} MB taken for {} MB live\n{stats:#?}\n{:#?}",
+            stats.medium_bytes / MB,
+            stats.live_bytes / MB,
+            self.db.space_by_table(),
+        );
+    }
+}
+
+/// Each round visits all rows in an order of its own.
+fn scattered(round: u64) -> impl Iterator<Item = u64> {
+    (0..ROWS).map(move |n| (n * 61_441 + round * 7919) % ROWS)
+}
+
+/// Updates all rows five times, `rows_each` in a transaction.
+fn updated(rows_each: usize) -> Bed {
+    let mut bed = Bed::new();
+    bed.put(0..ROWS, 1000);
+    (0..5).for_each(|round| bed.put(scattered(round), rows_each));
+    bed
+}
+
+#[test]
+fn bursts_of_any_transactions() {
+    for rows_each in [20, 1000, 10_000, ROWS as usize] {
+        let bed = updated(rows_each);
+        bed.rest(TWO_SECONDS);
+        bed.assert_kept(&format!("{rows_each} rows in a transaction"));
+    }
+}
+
+/// Negative control: without the worker an idle database keeps its garbage.
+#[test]
+fn only_the_worker_keeps_the_promise_of_an_idle_database() {
+    let bed = updated(ROWS as usize);
+    bed.time.advance(TWO_SECONDS);
+    assert!(bed.beyond(2.0) > (8 * MB) as i64, "{:#?}", bed.db.stats());
+}
+
+#[test]
+fn a_transaction_much_larger_than_the_data() {
+    let mut bed = Bed::new();
+    // One row of a thousand stays.
+    bed.put(0..300_000, 300_000);
+    bed.delete((0..300_000).filter(|id| id % 1000 > 0), 300_000);
+    bed.rest(TWO_SECONDS);
+    bed.assert_kept("deletes of nearly everything");
+    bed.delete((0..300_000).step_by(1000), 300);
+    bed.rest(TWO_SECONDS);
+    bed.assert_kept("deletes of everything");
+    assert!(bed.db.stats().medium_bytes < 16 * MB, "{:#?}", bed.db.stats());
+}
+
+#[test]
+fn a_queue() {
+    let mut bed = Bed::new();
+    for first in (0..600_000u64).step_by(1000) {
+        bed.put(first..first + 1000, 1000);
+        if first >= 10_000 {
+            bed.delete(first - 10_000..first - 9_000, 10);
+        }
+        if first % 50_000 == 0 {
+            bed.rest(Duration::from_millis(40));
+        }
+    }
+    bed.rest(TWO_SECONDS);
+    bed.assert_kept("a queue");
+}
+
+/// Some rows are updated much more often than others, so what is dead lies
+/// scattered among what is alive.
+#[test]
+fn skewed_updates() {
+    let mut bed = Bed::new();
+    bed.put(0..ROWS, 1000);
+    for round in 0..60 {
+        bed.put(scattered(round).filter(|id| id % 10 == 0 || id % 211 == round), 100);
+    }
+    bed.rest(TWO_SECONDS);
+    bed.assert_kept("skewed updates");
+}
+
+/// Beside a long reader only what it sees is kept; once it has ended, nothing.
+#[test]
+fn a_reader_that_stays() {
+    let mut bed = Bed::new();
+    bed.put(0..ROWS, 1000);
+    bed.rest(TWO_SECONDS);
+    let before = bed.db.stats().medium_bytes;
+    let reader = bed.db.begin_read().expect("begin");
+    for round in 0..20 {
+        bed.put(scattered(round), 1000);
+        bed.rest(Duration::from_millis(500));
+    }
+    let stats = bed.db.stats();
+    let oldest = stats.oldest.expect("the reader");
+    assert!(oldest.age_seconds > 10.0 && oldest.held_bytes > 8 * MB, "{oldest:?}");
+    assert!(oldest.held_bytes < before, "{oldest:?}");
+    let seen = before as i64;
+    assert!(bed.beyond(2.0) <= seen, "{} MB for {stats:#?}", stats.medium_bytes / MB);
+    assert_eq!(
+        reader.get(&bed.table, &[7u64.into()]).expect("read").expect("a row").get::<&[u8]>(1).expect("data")
+            [0],
+        1
+    );
+    drop(reader);
+    bed.rest(TWO_SECONDS);
+    bed.assert_kept("after the reader");
+    let stats = bed.db.stats();
+    assert_eq!(stats.collector.kept_tiles, 0, "{stats:#?}");
+}
+
+/// The worker sleeps once everything is done, whether or not a transaction
+/// runs that holds something up.
+#[test]
+fn the_worker_has_an_end() {
+    let mut bed = updated(1000);
+    bed.rest(TWO_SECONDS);
+    bed.rest(TWO_SECONDS);
+    assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
+    let reader = bed.db.begin_read().expect("begin");
+    bed.put(scattered(9), 1000);
+    bed.rest(TWO_SECONDS * 2);
+    assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
+    drop(reader);
+    assert!(bed.db.upkeep().is_some());
+    bed.rest(TWO_SECONDS * 2);
+    assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
+    bed.assert_kept("after all");
+}
+
+/// Closing pays what nobody has paid.
+#[test]
+fn closing_keeps_the_promise() {
+    let bed = updated(ROWS as usize);
+    let (medium, live) = (medium_of(&bed.db), bed.db.stats().live_bytes);
+    bed.db.close().expect("close");
+    drop(bed.table);
+    let db = Options::new().on_medium(medium).open("unused").expect("open");
+    let stats = db.stats();
+    assert!(stats.medium_bytes <= 2 * live + 16 * MB, "{} MB for {} MB", stats.medium_bytes / MB, live / MB);
+}
+
+#[test]
+fn a_lower_target_is_kept_too() {
+    let mut bed = Bed::with(GcOptions { space_target: 1.25, ..GcOptions::default() });
+    bed.put(0..ROWS, 1000);
+    (0..5).for_each(|round| bed.put(scattered(round), 100));
+    bed.rest(TWO_SECONDS);
+    assert!(bed.beyond(1.25) <= 0, "{:#?}", bed.db.stats());
+}
+
+/// The least that the layout allows, and a constant: the reserve, a few free
+/// chunks and open blocks.
+#[test]
+fn compacting_leaves_little_beside_what_is_alive() {
+    let bed = updated(100);
+    let mut calls = 0;
+    let left = bed.db.compact_with(|_| {
+        calls += 1;
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(left.expect("compact").is_done());
+    assert!(calls > 0);
+    let stats = bed.db.stats();
+    let least = (stats.live_bytes as f64 * 1.15) as u64 + 16 * MB;
+    assert!(stats.medium_bytes <= least, "{stats:#?} {:#?}", bed.db.space_by_table());
+    assert!(stats.obsolete_bytes < MB / 2, "{stats:#?}");
+}
+
+#[test]
+fn compacting_can_be_stopped_and_a_reader_holds_up_no_more_than_it_sees() {
+    let mut bed = Bed::new();
+    bed.put(0..ROWS, 1000);
+    let reader = bed.db.begin_read().expect("begin");
+    (0..3).for_each(|round| bed.put(scattered(round), 1000));
+    let stopped = bed.db.compact_with(|_| std::ops::ControlFlow::Break(())).expect("compact");
+    assert!(!stopped.is_done());
+    let left = bed.db.compact().expect("compact");
+    assert!(left.is_held, "{left:?}");
+    drop(reader);
+    assert!(bed.db.compact().expect("compact").is_done());
+}
