@@ -18,6 +18,15 @@ impl Core {
         self.enter_for(Visit::Usual, how)
     }
 
+    /// The same for a user's transaction, for which the worker makes room if it
+    /// has the last slot.
+    pub fn enter_apart(&self, how: Begin) -> Result<(Permit, Timestamp)> {
+        match self.enter(how) {
+            Err(Error::TooManyTransactions { .. }) => self.rounds.apart(|| self.enter(how)),
+            entered => entered,
+        }
+    }
+
     /// The same for the thread that closes the database.
     pub fn enter_closing(&self, how: Begin) -> Result<(Permit, Timestamp)> {
         self.enter_for(Visit::Closing, how)

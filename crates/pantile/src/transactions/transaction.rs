@@ -102,7 +102,7 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
             _ => Begin::ReaderOrLateWriter,
         };
-        let (permit, ts) = core.enter(how)?;
+        let (permit, ts) = core.enter_apart(how)?;
         let slot = permit.slot();
         let holder = Holder::new(options.isolation, options.read_only);
         Ok(Self {

@@ -97,7 +97,7 @@ fn a_thread_that_makes_room_does_not_go_on_after_the_database_is_closed() {
     let db = open().expect("open");
     let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000));
     let table = db.create_table(def.primary_key(["id"])).expect("create");
-    // Everything is alive: whoever looks for space finds none.
+    // Everything is alive, so there is no space to be found.
     let mut rows = 0;
     while put(&db, &table, rows..rows + 500, 1).is_ok() {
         rows += 500;
