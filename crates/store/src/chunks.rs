@@ -15,6 +15,7 @@ use crate::block::{Block, BlockId, Chunk};
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
 use crate::geometry::{Class, Geometry};
+use crate::scan::start_of;
 use crate::store::Store;
 use crate::stream::{Urgency, class_key};
 
@@ -150,23 +151,43 @@ impl Store {
     }
 
     fn choose_chunk(&self, allocator: &mut Allocator, urgency: Urgency) -> Result<u32, MediumError> {
-        let (next, free) = (allocator.next_chunk, allocator.free_chunks.len());
-        if let Some(&number) = allocator.free_chunks.first() {
-            self.back_chunks(allocator, next, free - 1, urgency)?;
-            allocator.free_chunks.remove(&number);
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        if reserve.chunks > 0 {
+            self.back_chunks(allocator, 1 + reserve.chunks)?;
+        }
+        if allocator.free_chunks.is_empty() {
+            self.restore_one(allocator)?;
+        }
+        if let Some(number) = allocator.free_chunks.pop_first() {
             return Ok(number);
         }
-        if let Some(&number) = allocator.discarded.first() {
-            self.back_chunks(allocator, next, free, urgency)?;
-            if let Some((offset, len)) = self.on_medium(number) {
-                self.medium.restore(offset, len)?;
-            }
-            allocator.discarded.remove(&number);
-            return Ok(number);
-        }
-        self.back_chunks(allocator, next + 1, free, urgency)?;
         allocator.next_chunk += 1;
-        Ok(next)
+        Ok(allocator.next_chunk - 1)
+    }
+
+    /// Finds space behind as many whole chunks that are not carved.
+    fn back_chunks(&self, allocator: &mut Allocator, wanted: u64) -> Result<(), MediumError> {
+        loop {
+            let beyond = (self.medium.len() / CHUNK_BYTES).saturating_sub(u64::from(allocator.next_chunk));
+            if allocator.free_chunks.len() as u64 + beyond >= wanted {
+                return Ok(());
+            }
+            if !self.restore_one(allocator)? {
+                self.medium.grow((u64::from(allocator.next_chunk) + beyond + 1) * CHUNK_BYTES)?;
+            }
+        }
+    }
+
+    /// Finds space behind the first discarded chunk. Returns whether there was
+    /// one.
+    fn restore_one(&self, allocator: &mut Allocator) -> Result<bool, MediumError> {
+        let Some(&number) = allocator.discarded.first() else { return Ok(false) };
+        if let Some((offset, len)) = self.on_medium(number) {
+            self.medium.restore(offset, len)?;
+        }
+        allocator.discarded.remove(&number);
+        allocator.free_chunks.insert(number);
+        Ok(true)
     }
 
     /// The part of a chunk that the medium has: offset and length.
@@ -191,20 +212,6 @@ impl Store {
         }
         allocator.end = end;
         Ok(())
-    }
-
-    /// Finds space behind as many chunks from `next` on as a caller of this
-    /// urgency leaves to others, beside those that are free.
-    fn back_chunks(
-        &self,
-        allocator: &Allocator,
-        next: u32,
-        free: usize,
-        urgency: Urgency,
-    ) -> Result<(), MediumError> {
-        let reserve = self.wanted_reserve(allocator).left_by(urgency);
-        let lacking = reserve.chunks.saturating_sub(free as u64);
-        if lacking > 0 { self.medium.grow((u64::from(next) + lacking) * CHUNK_BYTES) } else { Ok(()) }
     }
 
     /// Free bytes with space behind them, if blocks are taken up to `end`.
@@ -340,6 +347,8 @@ impl Store {
             next -= 1;
         }
         let end = allocator.end.min(u64::from(next) * CHUNK_BYTES);
+        // The last chunk may have no block in use, and is carved all the same.
+        let end = end.max(start_of(next.max(1) - 1) + CHUNK_HEADER_BYTES as u64);
         let Reserve { bytes, chunks } = self.wanted_reserve(allocator);
         let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
         self.medium.shrink(reserved)?;

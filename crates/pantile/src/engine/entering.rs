@@ -9,8 +9,10 @@ use crate::engine::gate::{Permit, Visit};
 use crate::types::error::{Error, Result};
 
 impl Core {
+    /// Fails once the database is closed. While it is being closed, what runs goes
+    /// on.
     pub fn check_open(&self) -> Result<()> {
-        if self.gate.is_open() { Ok(()) } else { Err(Error::Closed) }
+        if self.gate.is_closed() { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// Takes a slot and a timestamp, and waits for a slot if need be.

@@ -26,7 +26,8 @@ fn options() -> Options {
         pacing: Pacing::Fixed,
         ..GcOptions::default()
     };
-    Options::new().gc(gc).block_slots(16).streams(1)
+    // The tests copy media, which nobody may change meanwhile.
+    Options::new().gc(gc).block_slots(16).streams(1).worker(false)
 }
 
 fn definition(name: &str) -> TableDef {

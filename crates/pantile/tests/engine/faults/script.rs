@@ -71,7 +71,7 @@ pub fn open(medium: Arc<dyn Medium>, time: &SimulatedTime) -> Result<Database> {
     options(medium, time).open("unused")
 }
 
-/// Rows of many sizes, since each size takes a chunk of its own.
+/// Rows of many sizes, long ones among them, which take several chunks.
 fn of_sizes(sizes: [usize; 8]) -> Vec<Step> {
     (0..).zip(sizes).map(|(id, size)| Step::Put("u", vec![(id, 1, size)])).collect()
 }
@@ -84,7 +84,7 @@ pub fn script() -> Vec<Step> {
     let mut steps = vec![Step::Create("t"), Step::Put("t", (0..4).map(|id| (id, 0, 20)).collect())];
     steps.push(Step::Index("t"));
     steps.push(Step::Create("u"));
-    steps.extend(of_sizes([100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800]));
+    steps.extend(of_sizes([100, 200, 400, 800, 12_800, 600_000, 700_000, 800_000]));
     steps.push(Step::Put("t", vec![(7, 1, 70_000), (2, 1, 20)]));
     steps.extend(updates(1, 4));
     steps.push(Step::Delete("t", vec![3, 7]));
@@ -93,7 +93,7 @@ pub fn script() -> Vec<Step> {
     steps.push(Step::Idle(600));
     steps.push(Step::DropIndex("t"));
     steps.push(Step::Create("u"));
-    steps.extend(of_sizes([150, 300, 600, 1_200, 2_400, 4_800, 9_600, 19_200]));
+    steps.extend(of_sizes([150, 300, 600, 1_200, 19_200, 650_000, 750_000, 850_000]));
     steps.push(Step::Delete("t", vec![0]));
     steps
 }
@@ -139,7 +139,7 @@ impl State {
         time.advance(Duration::from_micros(300));
         if let Step::Create(name) = step {
             let def = TableDef::new(*name).column("id", Type::U32).column("number", Type::U8);
-            let def = def.column("data", Type::Bytes(100_000)).primary_key(["id"]);
+            let def = def.column("data", Type::Bytes(1_000_000)).primary_key(["id"]);
             return db.create_table(def).map(|_| ());
         }
         let (rows, table) = (&self.0[step.table()].rows, db.table(step.table())?);
