@@ -432,9 +432,16 @@ impl Store {
             }
         }
         self.clear(&all.torn)?;
+        // What lies beyond the end of the medium is not there in any case.
+        void.retain(|one| self.is_on_medium(one));
         // Blocks without any committed content are released whole.
         void.retain(|one| was_closed || self.block(one.block).1.last_append() > 0);
         self.make_void(&void)
+    }
+
+    fn is_on_medium(&self, slot: &Uncertain) -> bool {
+        let (chunk, block) = self.block(slot.block);
+        chunk.address(slot.block.index, slot.slot).offset() + u64::from(block.stride()) <= self.medium.len()
     }
 
     /// Zeroes entries that were cut off. What is written over them may be cut

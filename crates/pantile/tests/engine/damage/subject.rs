@@ -14,7 +14,7 @@ use pantile::{
 };
 use pantile_testkit::{Patience, Random, ScratchDir};
 
-use super::layout::{Part, parts};
+use super::layout::{Part, What, parts};
 
 /// Table and key.
 type Name = (usize, u64);
@@ -242,6 +242,13 @@ impl Subject {
         Self { name, parts: parts(&data), data, closed: record.closed, watermark, done: writer.done, rows }
     }
 
+    /// Whether a part is a content above the durable watermark.
+    pub fn is_recent(&self, part: &Part) -> bool {
+        let start = part.bytes.start;
+        let timestamp = self.data[start..start + 8].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
+        part.what == What::Content && timestamp > self.watermark
+    }
+
     /// Whether a row is one that a transaction has written.
     pub fn was_committed(&self, name: Name, row: &Written) -> bool {
         self.done.iter().any(|done| done.writes.get(&name).is_some_and(|w| w.as_ref() == Some(row)))
@@ -254,20 +261,10 @@ impl Subject {
         if *read == self.rows {
             return Ok(0);
         }
-        // Every transaction that wrote a row after the version that was read is
-        // missing.
+        // Again for what follows from the first ones: a row that is not there may
+        // not be there for another reason than its last deletion, which is missing.
         let mut missing = BTreeSet::new();
-        let names: BTreeSet<&Name> = read.keys().chain(self.rows.keys()).collect();
-        for name in names {
-            let found = read.get(name);
-            for (n, done) in self.done.iter().enumerate().rev() {
-                match done.writes.get(name) {
-                    Some(written) if written.as_ref() == found => break,
-                    Some(_) => _ = missing.insert(n as u64 + 1),
-                    None => {}
-                }
-            }
-        }
+        while self.find_missing(read, &mut missing) {}
         if let Some(old) = missing.iter().find(|n| self.done[**n as usize - 1].timestamp <= self.watermark) {
             return Err(format!("transaction {old} is missing and was durable"));
         }
@@ -275,6 +272,26 @@ impl Subject {
             true => Ok(missing.len()),
             false => Err(format!("transactions {missing:?} are missing in part")),
         }
+    }
+
+    /// Every transaction that wrote a row after the version that was read is
+    /// missing, and a missing one did not write what was read. Returns whether
+    /// there are more of them than before.
+    fn find_missing(&self, read: &BTreeMap<Name, Written>, missing: &mut BTreeSet<u64>) -> bool {
+        let before = missing.len();
+        let names: BTreeSet<&Name> = self.done.iter().flat_map(|done| done.writes.keys()).collect();
+        for name in names {
+            let found = read.get(name);
+            for (index, done) in self.done.iter().enumerate().rev() {
+                let n = index as u64 + 1;
+                match done.writes.get(name) {
+                    Some(written) if written.as_ref() == found && !missing.contains(&n) => break,
+                    Some(_) => _ = missing.insert(n),
+                    None => {}
+                }
+            }
+        }
+        missing.len() > before
     }
 }
 

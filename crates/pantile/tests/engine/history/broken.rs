@@ -18,7 +18,8 @@ type Install = (u64, usize, usize);
 
 /// The kinds of anomalies in the history of a run.
 pub fn kinds(bed: Bed, seed: u64) -> BTreeSet<AnomalyKind> {
-    let db = Home::new(bed).open();
+    let home = Home::new(bed);
+    let db = home.open();
     let store = Store::new(&db);
     let start = Barrier::new(THREADS as usize);
     let origin = Instant::now();
