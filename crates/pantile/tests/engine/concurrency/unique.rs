@@ -62,7 +62,7 @@ fn is_unique(things: &Things, key: Key, txn: &Transaction) -> Result<()> {
 
 fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, transactions: u64) {
     let _note = SeedNote(seed);
-    let home = beside.home(bed, seed);
+    let mut home = beside.home(bed, seed);
     let db = home.open();
     let indexes = if key == Key::Primary { vec![] } else { vec![IndexDef::unique("by_name", ["name"])] };
     let things = Things::new(&db, &indexes);
@@ -160,7 +160,7 @@ fn unique_keys_beside_an_eager_collector() {
 /// key is on its way to the medium.
 #[test]
 fn unique_beside_a_commit_on_its_way() {
-    let home = Home::new(Bed::File(Durability::Sync));
+    let mut home = Home::new(Bed::File(Durability::Sync));
     let db = home.open();
     let things = Things::new(&db, &[IndexDef::unique("by_name", ["name"])]);
     let limit = Duration::from_secs(600);

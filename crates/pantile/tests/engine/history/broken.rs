@@ -18,7 +18,7 @@ type Install = (u64, usize, usize);
 
 /// The kinds of anomalies in the history of a run.
 pub fn kinds(bed: Bed, seed: u64) -> BTreeSet<AnomalyKind> {
-    let home = Home::new(bed);
+    let mut home = Home::new(bed);
     let db = home.open();
     let store = Store::new(&db);
     let start = Barrier::new(THREADS as usize);
