@@ -356,7 +356,7 @@ pub(crate) fn populate(start: *const u8, len: u64, advice: libc::c_int) -> io::R
 /// From this size on media grow by whole chunks, for the sake of huge pages.
 const LARGE_BYTES: u64 = 8 * CHUNK_BYTES;
 
-/// The length to which a medium grows that needs so many bytes.
+/// The length of a medium that has grown to have room for `bytes`.
 pub(crate) fn round_up(bytes: u64) -> u64 {
     bytes.next_multiple_of(if bytes < LARGE_BYTES { GROWTH_BYTES } else { CHUNK_BYTES })
 }

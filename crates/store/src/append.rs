@@ -17,7 +17,8 @@ use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::Descriptor;
-use crate::geometry::{Shape, stride_for};
+use crate::geometry::stride_for;
+use crate::shape::Shape;
 use crate::store::Store;
 use crate::stream::{
     Company, Lane, NO_BEGINS, NewContent, OpenBlock, PLAN_KEPT, STAGING_KEPT, Spare, Stream, Urgency,

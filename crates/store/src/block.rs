@@ -5,7 +5,8 @@ use pantile_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Orde
 use pantile_base::{Address, TableId};
 
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES};
-use crate::geometry::{Geometry, Shape};
+use crate::geometry::Geometry;
+use crate::shape::Shape;
 use crate::superseded_bits::SupersededBits;
 use crate::tile::TileCell;
 

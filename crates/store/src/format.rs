@@ -5,7 +5,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, TRANSACTION_SLOTS};
 use twox_hash::XxHash3_64;
 
-use crate::geometry::Shape;
+use crate::shape::Shape;
 
 /// The format that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 2;

@@ -9,6 +9,7 @@ use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES};
 
 use crate::content::HEADER_BYTES;
 use crate::format::{BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, MAX_BLOCKS_PER_CHUNK};
+use crate::shape::Shape;
 
 /// Bytes from one slot to the next for contents of `len` bytes, content header
 /// included.
@@ -84,14 +85,6 @@ impl Class {
         let about_as_good = |class: &Self| slots(*class) >= most - most / 32;
         Self::all().rev().find(about_as_good).unwrap_or(Self::SMALLEST)
     }
-}
-
-/// How a block is divided while it belongs to a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Shape {
-    /// Bytes from one slot to the next.
-    pub stride: u32,
-    pub slots: u32,
 }
 
 impl Shape {

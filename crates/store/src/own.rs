@@ -78,3 +78,11 @@ impl Deref for Own {
         &*self.medium
     }
 }
+
+/// The mapped bytes of a range.
+pub(crate) fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
+    assert!(offset + len as u64 <= medium.len(), "the range lies in the mapping");
+    // SAFETY: inside the mapping. No thread writes the bytes while the caller
+    // reads them (recovery runs alone).
+    unsafe { std::slice::from_raw_parts(medium.base().add(offset as usize), len) }
+}

@@ -17,10 +17,11 @@ use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK,
     SUPERBLOCK_COPY, Superblock, Unreadable,
 };
-use crate::geometry::{Class, Geometry, Shape};
-use crate::own::Own;
+use crate::geometry::{Class, Geometry};
+use crate::own::{Own, mapped};
 use crate::scan::start_of;
-use crate::store::{Store, StoreOptions, mapped, newest_state, unreadable};
+use crate::shape::Shape;
+use crate::store::{Store, StoreOptions, newest_state, unreadable};
 
 impl Store {
     /// Opens a store of which parts may be damaged. [`Store::recover`] then

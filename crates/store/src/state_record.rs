@@ -14,19 +14,16 @@
 //! as listed. A record is a bounded control record, a few bytes per open block,
 //! and not a checkpoint of data.
 
+use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
-use pantile_base::sync::atomic::Ordering;
-use pantile_base::{TableId, Timestamp};
-use pantile_media::{FullReason, Medium, MediumError};
+use pantile_media::{Medium, MediumError};
 
-use crate::allocator::Allocator;
-use crate::append::Reservation;
 use crate::block::BlockId;
-use crate::format::{Descriptor, RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
-use crate::geometry::{Class, Geometry, Shape};
+use crate::format::{RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
+use crate::geometry::{Class, Geometry};
 use crate::own::Own;
-use crate::store::{Store, mapped};
+use crate::own::mapped;
 
 const HEAD_BYTES: usize = 80;
 const ENTRY_BYTES: usize = 16;
@@ -34,9 +31,9 @@ const PART_BYTES: usize = 16;
 const SUM_BYTES: usize = 8;
 
 /// Most blocks that a record continues in.
-const MOST_PARTS: usize = 256;
+pub(crate) const MOST_PARTS: usize = 256;
 /// Entries that a record has room for in its place, whatever else it says.
-const IN_PLACE: usize =
+pub(crate) const IN_PLACE: usize =
     (STATE_COPY_BYTES as usize - HEAD_BYTES - SUM_BYTES - TRANSACTION_SLOTS * 8 - MOST_PARTS * PART_BYTES)
         / ENTRY_BYTES;
 
@@ -50,8 +47,8 @@ fn copy_in_block() -> u64 {
     u64::from(Class::OF_RECORDS.block_bytes()) / 2 & !63
 }
 
-/// Number of entries that a record with so many blocks of its own has room for.
-fn capacity(blocks: usize) -> u64 {
+/// Number of entries that a record with this many blocks of its own has room for.
+pub(crate) fn capacity(blocks: usize) -> u64 {
     (IN_PLACE + blocks * entries_per_block()) as u64
 }
 
@@ -257,86 +254,6 @@ fn offsets_in(block: BlockId) -> [u64; 2] {
     let start =
         chunk + u64::from(geometry.first()) + u64::from(block.index) * u64::from(geometry.block_bytes);
     [start, start + copy_in_block()]
-}
-
-impl Store {
-    /// Counts one more block that a state record has to list, and reserves room
-    /// for it in the records at both places (I-19).
-    ///
-    /// # Errors
-    /// As for appending; nothing is counted then.
-    pub(crate) fn list_one_more(
-        &self,
-        allocator: &mut Allocator,
-        now: Timestamp,
-        reservation: &mut Reservation,
-    ) -> Result<(), MediumError> {
-        let listed = self.listed.load(Ordering::Relaxed) + 1;
-        if listed > IN_PLACE as u64 {
-            for place in 0..2 {
-                self.reserve_for_record(allocator, place, listed, now, reservation)?;
-            }
-        }
-        // The allocator is locked, and every other change is a decrease.
-        self.listed.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn reserve_for_record(
-        &self,
-        allocator: &mut Allocator,
-        place: usize,
-        listed: u64,
-        now: Timestamp,
-        reservation: &mut Reservation,
-    ) -> Result<(), MediumError> {
-        let mut blocks = self.record_blocks.lock();
-        while capacity(blocks[place].len()) < listed {
-            if blocks[place].len() == MOST_PARTS {
-                let reason = FullReason::Limit(self.medium.facts().limit);
-                return Err(MediumError::Full { needed: self.medium.len(), reason });
-            }
-            let id = self.take_of_class(allocator, Class::OF_RECORDS, reservation)?;
-            let (chunk, block) = self.block(id);
-            block.keep_for_records(now.get());
-            let shape = Shape::default();
-            let descriptor = Descriptor { table: RECORD_TABLE, opened_at: now.get(), recycles: false, shape };
-            let offset = chunk.descriptor_offset(id.index);
-            self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
-            blocks[place].push(id);
-        }
-        Ok(())
-    }
-
-    /// Reserves what the records at both places need for the blocks that are
-    /// listed now. Only recovery calls this, before anything is appended.
-    pub(crate) fn reserve_records(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
-        let now = Timestamp::from_raw(self.state.lock().taken_at + 1);
-        let mut reservation = Reservation::for_records();
-        let listed = self.listed.load(Ordering::Relaxed);
-        for place in 0..2 {
-            self.reserve_for_record(allocator, place, listed, now, &mut reservation)?;
-        }
-        for id in reservation.carved {
-            allocator.give(self.block(id).0.geometry.class(), id);
-        }
-        Ok(())
-    }
-
-    /// Writes a record, but does not make it durable.
-    pub(crate) fn write_record(&self, record: &StateRecord) -> Result<(), MediumError> {
-        let blocks = self.record_blocks.lock()[record.place()].clone();
-        record.write(&self.medium, self.identity, &blocks)
-    }
-
-    /// Takes over the blocks of records that the scan has found: those that the
-    /// record in force does not need are for the next one.
-    pub(crate) fn keep_record_blocks(&self, found: Vec<BlockId>) {
-        let in_force = self.state.lock().place();
-        let mut blocks = self.record_blocks.lock();
-        let others: Vec<_> = found.into_iter().filter(|id| !blocks[in_force].contains(id)).collect();
-        blocks[1 - in_force] = others;
-    }
 }
 
 /// The table in the descriptors of blocks that state records continue in.

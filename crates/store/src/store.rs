@@ -19,9 +19,9 @@ use crate::format::{
     Unreadable,
 };
 use crate::free_slot::SlotReuse;
-use crate::geometry::Shape;
 use crate::kept_tiles::KeptTiles;
-use crate::own::Own;
+use crate::own::{Own, mapped};
+use crate::shape::Shape;
 use crate::state_record::{PartlyFilled, StateRecord};
 use crate::stream::{Stream, class_key};
 use crate::tile::Link;
@@ -542,13 +542,6 @@ impl StateSample {
     pub fn taken_at(&self) -> Timestamp {
         self.taken_at
     }
-}
-
-pub(crate) fn mapped(medium: &dyn Medium, offset: u64, len: usize) -> &[u8] {
-    assert!(offset + len as u64 <= medium.len(), "the range lies in the mapping");
-    // SAFETY: inside the mapping. No thread writes the bytes while the caller
-    // reads them (recovery runs alone).
-    unsafe { std::slice::from_raw_parts(medium.base().add(offset as usize), len) }
 }
 
 /// Whether no commit has ever been acknowledged here: the medium is empty, or

@@ -9,10 +9,11 @@ use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES,
     FrozenFlag, has_lost_a_word,
 };
-use crate::geometry::{Geometry, Shape};
+use crate::geometry::Geometry;
+use crate::own::mapped;
 use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
+use crate::shape::Shape;
 use crate::state_record::{StateRecord, is_of_records};
-use crate::store::mapped;
 use crate::survey::calls::{SurveyCalls, Surveyed};
 use crate::survey::finding::{Finding, MediumLocation};
 

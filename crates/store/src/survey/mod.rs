@@ -18,9 +18,9 @@ use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
 use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable};
+use crate::own::mapped;
 use crate::scan::{Expectation, LOST_BLOCK, start_of};
 use crate::state_record::StateRecord;
-use crate::store::mapped;
 
 pub use calls::{SurveyCalls, Surveyed};
 pub use chunk::{BlockUse, ChunkUse, SurveyedBlock, SurveyedChunk};

@@ -4,8 +4,8 @@ use pantile_base::Timestamp;
 use pantile_media::Medium;
 
 use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
+use crate::own::mapped;
 use crate::state_record::StateRecord;
-use crate::store::mapped;
 use crate::survey::calls::SurveyCalls;
 use crate::survey::finding::{Finding, MediumLocation};
 
