@@ -52,7 +52,7 @@ impl Class {
     }
 
     pub fn block_bytes(self) -> u32 {
-        USABLE / BLOCKS[self.number()] & !63
+        (USABLE / BLOCKS[self.number()]) & !63
     }
 
     /// The class whose blocks have this many bytes.

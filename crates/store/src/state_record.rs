@@ -44,7 +44,7 @@ fn entries_per_block() -> usize {
 
 /// Bytes from one copy to the next in a block.
 fn copy_in_block() -> u64 {
-    u64::from(Class::OF_RECORDS.block_bytes()) / 2 & !63
+    (u64::from(Class::OF_RECORDS.block_bytes()) / 2) & !63
 }
 
 /// Number of entries that a record with this many blocks of its own has room for.

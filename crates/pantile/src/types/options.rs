@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES};
+use pantile_base::limits::{BLOCK_SLOTS, HEAD_BYTES};
 use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
 use pantile_media::{Durability, MapOptions, Medium, MediumFactory};
@@ -373,7 +373,7 @@ impl Options {
         check_bounds("streams", self.streams.map(|n| n as u64), threads)?;
         check_bounds("block_slots", self.block_slots.map(u64::from), 1..=BLOCK_SLOTS as u64)?;
         let most = MapOptions::default().reserve_bytes;
-        check_bounds("max_bytes", self.max_bytes, CHUNK_BYTES..=most)?;
+        check_bounds("max_bytes", self.max_bytes, HEAD_BYTES..=most)?;
         let most = self.max_bytes.unwrap_or(most);
         check_bounds("preallocate", Some(self.preallocate), 0..=most)?;
         self.gc.check().map_err(Error::InvalidOption)

@@ -1,4 +1,4 @@
-//! The threads of background collectors end with their database. No other test
+//! The workers of databases end with their database. No other test
 //! of this program has such threads.
 
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use pantile::{Collector, Durability, MediumKind, Options, Range, TableDef, Type};
 use pantile_testkit::{ScratchDir, await_that, open_soon};
 
-/// Threads of this process that belong to collectors.
+/// Threads of this process that are workers.
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    names.filter(|name| name.trim_end() == "pantile-collect").count()
+    names.filter(|name| name.trim_end() == "pantile-worker").count()
 }
 
 /// Waits until there are `n` such threads: a thread gives itself its name, and

@@ -232,10 +232,10 @@ fn foreign_files_stay() {
 #[test]
 fn a_failed_creation_in_a_directory_that_was_there_leaves_the_directory() {
     let place = ScratchDir::new();
-    let refused = Options::new().max_bytes(1 << 20).open(place.path());
+    let refused = Options::new().max_bytes(64 << 10).open(place.path());
     fails!(refused, Error::StorageFull { .. }, "no room");
     assert_eq!(names(place.path()), [] as [PathBuf; 0]);
-    let refused = Options::new().max_bytes(1 << 20).open(place.path().join("a/b"));
+    let refused = Options::new().max_bytes(64 << 10).open(place.path().join("a/b"));
     fails!(refused, Error::StorageFull { .. }, "no room");
     assert_eq!(names(place.path()), [] as [PathBuf; 0]);
     let refused = Options::new().max_bytes(4 << 20).preallocate(1 << 30).open(place.path().join("a/b"));
