@@ -109,7 +109,7 @@ fn wrong_arguments_are_told_in_one_line() {
         ("bench ycsb --gc-theta 0.2", "from 0.5 to 1"),
         ("bench ycsb --gc-theta nan", "--gc-theta"),
         ("bench ycsb --gc-queue 1.5", "from 0 to 1"),
-        ("bench ycsb --gc-space-target 0.9", "1 or more"),
+        ("bench ycsb --gc-space-target 0.9", "from 1 to 1000"),
         ("bench ycsb --gc-queue=-1", "from 0 to 1"),
         ("bench ycsb --gc-epoch-ms 0", "from 100 us to 10 s"),
         ("bench ycsb --gc-epoch-ms=-5", "--gc-epoch-ms"),

@@ -340,7 +340,7 @@ fn old_content_never_comes_back() {
             }
         }
         let used = store.space();
-        assert!(used.contents_stored < 120, "slots are rewritten: {used:?}");
+        assert!(used.contents_stored < 200, "slots are rewritten: {used:?}");
     }
 }
 
@@ -455,13 +455,9 @@ fn copies_of_superseded_versions_are_not_recovered() {
     let opened = open(&medium, Layout::Recycle);
     assert_eq!(opened.rows.len() as u64, SLOTS);
     assert!(opened.rows.values().all(|versions| versions.len() == 1), "{:?}", opened.rows);
-    // The space of the copies can be reused.
-    let mut free = 0;
-    opened.store.superseded_versions(|table, versions| {
-        let freed = opened.slots.recycle(&opened.store, table, versions, Timestamp::ZERO);
-        free += freed.expect("no thread reads them");
-    });
-    assert_eq!(free as u64, 2 * SLOTS);
+    // Blocks that held nothing but copies are free.
+    let used = opened.store.space();
+    assert_eq!((used.contents_stored, used.open_blocks + used.sealed_blocks), (SLOTS, 1), "{used:?}");
 }
 
 /// Without space for copies, nothing is changed.

@@ -403,9 +403,11 @@ impl Store {
     pub fn taken_bytes(&self) -> (u64, u64) {
         let allocator = self.allocator.lock();
         let discarded = allocator.discarded.len() as u64 * CHUNK_BYTES;
-        let taken = self.medium.len().saturating_sub(discarded);
         let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
-        (taken, HEAD_BYTES + bytes.max(chunks * CHUNK_BYTES) + allocator.spare() as u64 * CHUNK_BYTES)
+        let reserve = bytes.max(chunks * CHUNK_BYTES);
+        // What the medium finds ahead of use is not taken.
+        let taken = (allocator.end + reserve).min(self.medium.len()).saturating_sub(discarded);
+        (taken, HEAD_BYTES + reserve + allocator.spare() as u64 * CHUNK_BYTES)
     }
 
     /// Number of chunks that may be empty.

@@ -302,7 +302,7 @@ fn a_sound_database_is_checked_and_shown() {
     let output = pantile(&["inspect", path]);
     assert!(output.status.success(), "{}", complaint(&output));
     let shown = text(&output.stdout);
-    for wanted in ["format version 2", "used, closed", "primary (", "slots of 128 bytes", "frozen blocks"] {
+    for wanted in ["format version 2", "used, closed", "primary (", "blocks of 16448 bytes", "frozen blocks"] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
     let output = pantile(&["inspect", path, "--json", "-", "--no-map"]);

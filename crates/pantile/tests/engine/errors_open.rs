@@ -156,7 +156,7 @@ fn options_out_of_bounds() {
         (Options::new().recovery_threads(usize::MAX), "recovery_threads is 18446744073709551615;"),
         (Options::new().block_slots(0), "block_slots is 0; it can be from 1 to 1920"),
         (Options::new().block_slots(u32::MAX), "block_slots is 4294967295;"),
-        (Options::new().max_bytes(0), "max_bytes is 0; it can be from 2097152 to 1099511627776"),
+        (Options::new().max_bytes(0), "max_bytes is 0; it can be from 65536 to 1099511627776"),
         (dram().max_bytes(HEAD - 1), "max_bytes is 65535;"),
         (dram().max_bytes(u64::MAX), "max_bytes is 18446744073709551615;"),
         (Options::new().preallocate(u64::MAX), "preallocate is 18446744073709551615; it can be from 0 to"),
