@@ -200,12 +200,14 @@ impl Store {
     /// Finds space behind what is taken up to `end`, and behind as many more
     /// bytes as a caller of this urgency leaves to others.
     fn back(&self, allocator: &mut Allocator, end: u64, urgency: Urgency) -> Result<(), MediumError> {
-        // What is free among the blocks in use is nobody's reserve.
-        if end <= allocator.end {
+        let wanted = self.wanted_reserve(allocator);
+        // Where whole chunks are the reserve, free blocks are not part of it.
+        if end <= allocator.end && wanted.chunks > 0 {
             return Ok(());
         }
+        let end = end.max(allocator.end);
         self.medium.grow(end)?;
-        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        let reserve = wanted.left_by(urgency);
         let lacking = reserve.bytes.saturating_sub(self.backed_bytes(allocator, end));
         if lacking > 0 {
             self.medium.grow(self.medium.len() + lacking)?;

@@ -106,9 +106,14 @@ impl Store {
         }
         space.block_bytes += self.survivor_streams.iter().map(|stream| stream.lock().bytes()).sum::<u64>();
         let _chunks = self.chunks_lock.read();
+        let end = self.allocator.lock().end;
         for chunk in self.all_chunks() {
             space.block_bytes += size_of_val(chunk) as u64 + size_of_val(&*chunk.blocks) as u64;
-            for block in &chunk.blocks {
+            for (index, block) in (0..).zip(&chunk.blocks) {
+                // There is no space behind those that have never been used.
+                if chunk.end_of(index) > end && block.state() == BlockState::Free {
+                    continue;
+                }
                 let stride = u64::from(block.stride());
                 if !block.state().is_used() {
                     space.free_block_bytes += u64::from(chunk.geometry.block_bytes);
