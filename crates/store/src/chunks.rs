@@ -144,7 +144,11 @@ impl Store {
         let number = self.choose_chunk(allocator, urgency)?;
         let end = u64::from(number) * CHUNK_BYTES + Geometry::new(number, class).end_of(0);
         if let Err(error) = self.back(allocator, end, urgency) {
-            allocator.discarded.insert(number);
+            if number + 1 == allocator.next_chunk {
+                allocator.next_chunk = number;
+            } else {
+                allocator.discarded.insert(number);
+            }
             return Err(error);
         }
         Ok(number)
