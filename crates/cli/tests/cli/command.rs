@@ -302,12 +302,13 @@ fn a_sound_database_is_checked_and_shown() {
     let output = pantile(&["inspect", path]);
     assert!(output.status.success(), "{}", complaint(&output));
     let shown = text(&output.stdout);
-    for wanted in ["format version 2", "used, closed", "primary (", "blocks of 16448 bytes", "frozen blocks"] {
+    for wanted in ["format version 2", "used, closed", "primary (", "blocks of 16448 bytes", "frozen blocks"]
+    {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
     let output = pantile(&["inspect", path, "--json", "-", "--no-map"]);
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(seen["format_version"], 1);
+    assert_eq!(seen["format_version"], 2);
 }
 
 #[test]
@@ -318,16 +319,17 @@ fn damage_is_status_1_with_a_line_for_each_place() {
     let data = dir.path().join("pantile.data");
     let mut bytes = std::fs::read(&data).unwrap();
     let seen: Value = serde_json::from_slice(&pantile(&["inspect", path, "--json", "-"]).stdout).unwrap();
-    let is_used = |chunk: &&Value| chunk["blocks"][0]["fill"].as_u64() > Some(0);
+    let is_used =
+        |chunk: &&Value| chunk["number"].as_u64() > Some(0) && chunk["blocks"][0]["fill"].as_u64() > Some(0);
     let mut used = seen["chunks"].as_array().unwrap().iter().filter(is_used).map(|c| &c["number"]);
-    let [header, other] = [used.next().unwrap(), used.next().unwrap()].map(|n| n.as_u64().unwrap());
-    // A chunk's header and a block's descriptor.
+    let header = used.next().unwrap().as_u64().unwrap();
+    // A chunk's header, and the descriptor of the first block, behind the head of
+    // the file.
+    let descriptor = (64 << 10) + 64;
     bytes[(header << 21) as usize + 5] ^= 1;
-    bytes[(other << 21) as usize + 64 + 5] ^= 1;
-    let places = [
-        format!("offset {}, chunk {header}", header << 21),
-        format!("offset {}, block {other}.0", (other << 21) + 64),
-    ];
+    bytes[descriptor + 5] ^= 1;
+    let places =
+        [format!("offset {}, chunk {header}", header << 21), format!("offset {descriptor}, block 0.0")];
     std::fs::write(&data, &bytes).unwrap();
     let output = pantile(&["check", path]);
     assert_eq!(output.status.code(), Some(1));

@@ -233,8 +233,13 @@ impl Subject {
         let seen = inspect(path, &CheckOptions::new()).expect("inspect");
         let record = seen.records.iter().find(|record| record.is_used).expect("a state record");
         let data = fs::read(path.join("pantile.data")).expect("read");
-        // What was written ahead of use does not matter here.
-        let used = data.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1).next_multiple_of(64 << 10);
+        // What was found ahead of use does not matter here. The last block stays whole.
+        let used = data
+            .iter()
+            .rposition(|b| *b != 0)
+            .map_or(0, |last| last + 1)
+            .next_multiple_of(2 << 20)
+            .min(data.len());
         let data = data[..used].to_vec();
         let watermark = if record.closed { u64::MAX } else { record.durable_watermark };
         assert!(record.undecided.is_empty());
