@@ -319,17 +319,17 @@ fn damage_is_status_1_with_a_line_for_each_place() {
     let data = dir.path().join("pantile.data");
     let mut bytes = std::fs::read(&data).unwrap();
     let seen: Value = serde_json::from_slice(&pantile(&["inspect", path, "--json", "-"]).stdout).unwrap();
-    let is_used =
-        |chunk: &&Value| chunk["number"].as_u64() > Some(0) && chunk["blocks"][0]["fill"].as_u64() > Some(0);
-    let mut used = seen["chunks"].as_array().unwrap().iter().filter(is_used).map(|c| &c["number"]);
-    let header = used.next().unwrap().as_u64().unwrap();
-    // A chunk's header, and the descriptor of the first block, behind the head of
-    // the file.
-    let descriptor = (64 << 10) + 64;
-    bytes[(header << 21) as usize + 5] ^= 1;
-    bytes[descriptor + 5] ^= 1;
-    let places =
-        [format!("offset {}, chunk {header}", header << 21), format!("offset {descriptor}, block 0.0")];
+    let mut used = Vec::new();
+    for chunk in seen["chunks"].as_array().unwrap() {
+        let blocks = chunk["blocks"].as_array().unwrap().iter().enumerate();
+        let filled = blocks.filter(|(_, block)| block["fill"].as_u64() > Some(0));
+        used.extend(filled.map(|(n, _)| (chunk["number"].as_u64().unwrap(), n as u64)));
+    }
+    // Two descriptors. The head of the file comes before the first chunk.
+    let line = |(chunk, block): (u64, u64)| (chunk << 21).max(64 << 10) + 64 * (block + 1);
+    let hurt = [used[0], used[used.len() - 1]];
+    hurt.iter().for_each(|&block| bytes[line(block) as usize + 5] ^= 1);
+    let places = hurt.map(|block| format!("offset {}, block {}.{}", line(block), block.0, block.1));
     std::fs::write(&data, &bytes).unwrap();
     let output = pantile(&["check", path]);
     assert_eq!(output.status.code(), Some(1));
