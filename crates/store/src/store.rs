@@ -98,7 +98,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Foreign`], [`StoreError::Version`], [`StoreError::Damaged`]
     /// with the medium untouched; [`StoreError::Medium`], with
-    /// [`MediumError::Locked`] if another store uses the medium.
+    /// [`MediumError::Locked`](pantile_media::MediumError::Locked) if another store uses the medium.
     pub fn open(medium: Arc<dyn Medium>, options: StoreOptions, identity: u64) -> Result<Self, StoreError> {
         let medium = Own::claim(medium)?;
         medium.check_readable(0, HEAD_BYTES.min(medium.len()))?;
