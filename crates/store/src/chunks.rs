@@ -35,6 +35,11 @@ struct Reserve {
 }
 
 impl Reserve {
+    /// All of it, in bytes. The bytes are part of the chunks if there are any.
+    fn total(self) -> u64 {
+        self.bytes.max(self.chunks * CHUNK_BYTES)
+    }
+
     /// What is left to callers that are more urgent than this one.
     fn left_by(self, urgency: Urgency) -> Self {
         let Self { bytes, chunks } = self;
@@ -96,11 +101,14 @@ impl Store {
             return backed.map(|()| id);
         }
         let is_fitting = |id: &BlockId| self.block(*id).0.geometry.class() == class;
-        if reservation.carved.iter().position(is_fitting).is_none() {
-            let mut blocks = self.carve(allocator, class, reservation.urgency)?;
-            reservation.carved.append(&mut blocks);
-        }
-        let at = reservation.carved.iter().position(is_fitting).expect("just carved");
+        let at = match reservation.carved.iter().position(is_fitting) {
+            Some(at) => at,
+            None => {
+                let first = reservation.carved.len();
+                reservation.carved.append(&mut self.carve(allocator, class, reservation.urgency)?);
+                first
+            }
+        };
         let id = reservation.carved[at];
         self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency)?;
         Ok(reservation.carved.remove(at))
@@ -334,13 +342,18 @@ impl Store {
             allocator.free_chunks.insert(number);
             return Ok(());
         }
-        // Even if the system refuses: the chunk can be restored, whatever is
-        // left of it.
-        allocator.discarded.insert(number);
-        if let Some((offset, len)) = self.on_medium(number) {
-            self.medium.discard(offset, len)?;
-        }
+        self.discard_chunk(&mut allocator, number)?;
         Ok(self.shorten(&mut allocator)?)
+    }
+
+    /// Hands the space behind a chunk back to the system. Even if the system
+    /// refuses: the chunk can be restored, whatever is left of it.
+    fn discard_chunk(&self, allocator: &mut Allocator, number: u32) -> Result<(), MediumError> {
+        allocator.discarded.insert(number);
+        match self.on_medium(number) {
+            Some((offset, len)) => self.medium.discard(offset, len),
+            None => Ok(()),
+        }
     }
 
     /// Makes the medium shorter if its last chunks are not carved.
@@ -376,14 +389,18 @@ impl Store {
     pub fn room(&self) -> (u64, u64) {
         let limit = self.medium.facts().limit;
         let allocator = self.allocator.lock();
-        let is_empty = |&&(number, _): &&(u32, Timestamp)| {
-            self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
-        };
-        let empty = allocator.empty.iter().filter(is_empty).count();
+        let empty = self.still_empty(&allocator);
         let chunks = (allocator.free_chunks.len() + allocator.discarded.len() + empty) as u64;
         let free = limit.saturating_sub(allocator.end) + chunks * CHUNK_BYTES;
-        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
-        (free.saturating_sub(bytes.max(chunks * CHUNK_BYTES)), limit)
+        (free.saturating_sub(self.wanted_reserve(&allocator).total()), limit)
+    }
+
+    /// Number of chunks that became empty and still are.
+    fn still_empty(&self, allocator: &Allocator) -> usize {
+        let is_empty = |number: u32| {
+            self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
+        };
+        allocator.empty.iter().filter(|&&(number, _)| is_empty(number)).count()
     }
 
     /// Hands free chunks back to the system, at most this many.
@@ -395,11 +412,7 @@ impl Store {
         let mut allocator = self.allocator.lock();
         for _ in 0..most {
             let Some(number) = allocator.free_chunks.pop_last() else { break };
-            // Even if the system refuses, as in `return_chunk`.
-            allocator.discarded.insert(number);
-            if let Some((offset, len)) = self.on_medium(number) {
-                self.medium.discard(offset, len)?;
-            }
+            self.discard_chunk(&mut allocator, number)?;
         }
         Ok(self.shorten(&mut allocator)?)
     }
@@ -409,8 +422,7 @@ impl Store {
     pub fn taken_bytes(&self) -> (u64, u64) {
         let allocator = self.allocator.lock();
         let discarded = allocator.discarded.len() as u64 * CHUNK_BYTES;
-        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
-        let reserve = bytes.max(chunks * CHUNK_BYTES);
+        let reserve = self.wanted_reserve(&allocator).total();
         // What the medium finds ahead of use is not taken.
         let taken = (allocator.end + reserve).min(self.medium.len()).saturating_sub(discarded);
         (taken, HEAD_BYTES + reserve + allocator.spare() as u64 * CHUNK_BYTES)
@@ -425,10 +437,7 @@ impl Store {
     /// running transactions have ended.
     pub fn has_spare_chunks(&self, all: bool) -> bool {
         let allocator = self.allocator.lock();
-        let empty = allocator.empty.iter().filter(|&&(number, _)| {
-            self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
-        });
-        empty.count() > allocator.spare_empty(all)
+        self.still_empty(&allocator) > allocator.spare_empty(all)
     }
 
     /// The bytes of a chunk's blocks.

@@ -15,7 +15,7 @@ use crate::event::{BlockEvent, emit};
 use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
-use crate::stream::{NewContent, class_key};
+use crate::stream::NewContent;
 use crate::tile::Tile;
 
 /// The outcome of superseding a version.
@@ -41,6 +41,8 @@ pub struct BlockInfo {
     pub table: TableId,
     /// Its size in bytes.
     pub bytes: u64,
+    /// Bytes from one slot to the next.
+    pub stride: u32,
     /// Number of its slots.
     pub slots: u32,
     /// Number of slots written.
@@ -124,6 +126,7 @@ impl Store {
             state: found.state(),
             table: found.table(),
             bytes: found.bytes(),
+            stride: found.stride(),
             slots: found.slots(),
             fill: found.fill(),
             obsolete: found.map.count(),
@@ -135,22 +138,6 @@ impl Store {
             is_of_tombstones: found.shape().is_of_tombstones(),
             evidence: ts(found.evidence()),
         })
-    }
-
-    /// Closes a partly filled block that no lane appends to, so that it can be
-    /// emptied. Until it is released, state records list it (I-9). Returns
-    /// whether it was such a block.
-    pub fn close_early(&self, block: BlockRef) -> bool {
-        let Some((chunk, found)) = self.alive(block) else { return false };
-        let class = class_key(found.table(), found.stride());
-        let mut resumable = self.resumable.lock();
-        let Some(waiting) = resumable.get_mut(&class) else { return false };
-        let Some(at) = waiting.iter().position(|id| *id == block.id) else { return false };
-        waiting.swap_remove(at);
-        self.closed_early.lock().insert(block.id);
-        found.close_early();
-        emit(BlockEvent::Sealed, chunk.block_ref(block.id.index), found.table());
-        true
     }
 
     /// Decides that a block will be emptied, and writes that to the medium, so

@@ -79,7 +79,7 @@ impl TbCollect {
         info: &BlockInfo,
         budget: &mut u64,
     ) -> Result<(), StoreError> {
-        let (table, stride) = (info.table, info.bytes / u64::from(info.slots));
+        let (table, stride) = (info.table, u64::from(info.stride));
         let mut survivors = Vec::new();
         while let Some(slot) = emptying.slot.filter(|_| *budget > 0) {
             let most = (*budget / stride).clamp(1, MOST_MOVED as u64) as usize;
