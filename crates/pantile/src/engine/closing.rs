@@ -62,9 +62,7 @@ impl Core {
             && clock.elapsed() < deadline
         {
             let Ok((permit, _)) = enter(Begin::ReaderOrLateWriter) else { return };
-            // Once for the sample, once for the record.
-            self.advance_state(&permit);
-            self.advance_state(&permit);
+            self.sample_and_record(&permit);
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
         }

@@ -47,17 +47,9 @@ impl Core {
             Ok(())
         });
         self.leave(permit);
-        self.state_record_now()?;
-        Ok(left)
-    }
-
-    /// Writes a state record if no commit is in the way.
-    pub fn state_record_now(&self) -> Result<()> {
         let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
-        // Once for the sample, once for the record.
-        self.advance_state(&permit);
-        self.advance_state(&permit);
+        self.sample_and_record(&permit);
         self.leave(permit);
-        Ok(())
+        Ok(left)
     }
 }

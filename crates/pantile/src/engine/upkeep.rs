@@ -107,6 +107,12 @@ impl Core {
         }
     }
 
+    /// Takes a sample, and writes its record if no commit is in the way.
+    pub fn sample_and_record(&self, permit: &Permit) {
+        self.advance_state(permit);
+        self.advance_state(permit);
+    }
+
     /// Forgets the dropped indexes that no transaction needs any more.
     pub fn forget_indexes(&self) {
         if self.tables.forget_indexes(self.registry.watermark()) {
