@@ -111,17 +111,26 @@ impl From<pantile_store::Finding> for Finding {
 #[derive(Debug)]
 pub(crate) struct Findings {
     most: usize,
+    damage_only: bool,
     found: Mutex<(BTreeSet<Finding>, BTreeSet<Finding>)>,
     counted: Mutex<[u64; 2]>,
 }
 
 impl Findings {
     pub fn new(most: usize) -> Self {
-        Self { most, found: Mutex::default(), counted: Mutex::default() }
+        Self { most, damage_only: false, found: Mutex::default(), counted: Mutex::default() }
+    }
+
+    /// Leaves out notices.
+    pub fn of_damage(most: usize) -> Self {
+        Self { damage_only: true, ..Self::new(most) }
     }
 
     pub fn add(&self, finding: impl Into<Finding>) {
         let finding = finding.into();
+        if self.damage_only && finding.severity != Severity::Damage {
+            return;
+        }
         self.counted.lock()[finding.severity as usize] += 1;
         let mut found = self.found.lock();
         let list = if finding.severity == Severity::Damage { &mut found.0 } else { &mut found.1 };
@@ -159,14 +168,6 @@ impl Findings {
     /// The number of damaged places and of notices.
     pub fn counted(&self) -> [u64; 2] {
         *self.counted.lock()
-    }
-
-    /// Adds what is damage, and nothing else.
-    pub fn add_damage(&self, finding: impl Into<Finding>) {
-        let finding = finding.into();
-        if finding.severity == Severity::Damage {
-            self.add(finding);
-        }
     }
 
     /// The findings, damage first, with the names of tables.

@@ -4,15 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pantile_media::ViewMedium;
-use pantile_store::{
-    BlockUse, ChunkUse, Survey, SurveyCalls, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
-};
+use pantile_store::{BlockUse, ChunkUse, Survey, SurveyedBlock, SurveyedChunk, SurveyedRecord};
 
-use crate::engine::failure::from_medium;
-use crate::tools::definitions::Definitions;
 use crate::tools::findings::{Finding, Findings};
-use crate::tools::options::{CheckOptions, CheckStep};
+use crate::tools::options::CheckOptions;
+use crate::tools::reading::Files;
 use crate::types::error::Result;
 use crate::types::schema::{IndexDef, TableDef};
 
@@ -202,34 +198,21 @@ pub struct InspectedBlock {
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspection> {
-    let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
-    let view = view.map_err(from_medium)?;
     let findings = Findings::new(options.most_findings());
-    findings.note_file(&view);
-    let definitions = Definitions::default();
-    let found = survey(
-        &*view,
-        &SurveyCalls {
-            threads: options.thread_count(),
-            contents: &|table, contents| definitions.note(table, contents),
-            finding: &|finding| findings.add(finding),
-            progress: &|done, total| options.report(CheckStep::Survey, done, total),
-        },
-    );
-    let definitions = definitions.tables();
-    let names = definitions.iter().map(|(id, def)| (*id, def.name.clone())).collect();
+    let files = Files::read(path.as_ref(), options, &findings, &|_| ())?;
+    let found = &files.found;
     let [damaged, _] = findings.counted();
     Ok(Inspection {
-        file_bytes: view.file_len(),
+        file_bytes: files.view.file_len(),
         format_version: found.version.or(found.other_version),
         identity: found.version.map(|_| format!("{:016x}", found.identity)),
         superblock_problem: found.superblock_problem.clone(),
         is_blank: found.is_blank,
         records: (0..).zip(&found.records).map(|(n, r)| record(r, found.chosen == Some(n))).collect(),
-        tables: tables(&found, &definitions),
+        tables: tables(found, &files.definitions),
         chunks: found.chunks.iter().map(chunk).collect(),
         highest_timestamp: found.highest.get(),
-        findings: findings.list(&names),
+        findings: findings.list(&files.names()),
         damaged,
     })
 }

@@ -1,4 +1,4 @@
-//! Checking and showing the files of a closed database, damaged or not. Neither writes a byte.
+//! Checking, showing and salvaging the files of a closed database, damaged or not. Not a byte of them is written to.
 //!
 //! [`check`] says whether everything is as it should be; [`inspect`] shows what lies where; [`salvage`] reads what is
 //! whole of a damaged database and copies it into a new one. The command `pantile` of the repository prints what they
@@ -28,6 +28,7 @@ mod definitions;
 mod findings;
 mod inspect;
 mod options;
+mod reading;
 mod salvage;
 
 pub use check::{CheckReport, check};

@@ -5,17 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pantile_media::ViewMedium;
 use pantile_reclaim::Collector;
-use pantile_store::{SurveyCalls, survey};
 
 use crate::api::database::Database;
-use crate::engine::failure::from_medium;
 use crate::engine::table::Table;
 use crate::tools::check::recognise;
-use crate::tools::definitions::Definitions;
 use crate::tools::findings::{Finding, Findings, Location, Severity};
 use crate::tools::options::{CheckOptions, CheckStep};
+use crate::tools::reading::Files;
 use crate::transactions::scan::Range;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -109,27 +106,16 @@ impl SalvageReport {
 /// ```
 pub fn salvage(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Salvaged> {
     let path = path.as_ref();
-    let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
-    let view = view.map_err(from_medium)?;
-    let (lost, definitions) = (Findings::new(options.most_findings()), Definitions::default());
-    lost.note_file(&view);
-    let found = survey(
-        &*view,
-        &SurveyCalls {
-            threads: options.thread_count(),
-            contents: &|table, contents| definitions.note(table, contents),
-            finding: &|finding| lost.add_damage(finding),
-            progress: &|done, total| options.report(CheckStep::Survey, done, total),
-        },
-    );
-    if found.is_blank {
+    let lost = Findings::of_damage(options.most_findings());
+    let files = Files::read(path, options, &lost, &|_| ())?;
+    if files.found.is_blank {
         return Err(Error::NoDatabase(path.to_owned()));
     }
-    recognise(path, &found)?;
-    let names = definitions.tables().into_iter().map(|(id, def)| (id, def.name)).collect();
+    recognise(path, &files.found)?;
+    let names = files.names();
     let (left_out, progress) = (Arc::new(LostParts::default()), options.clone());
     let mut opening = Options::new()
-        .on_medium(view)
+        .on_medium(files.view)
         .collector(Collector::NONE)
         .recovery_threads(options.thread_count())
         .streams(1)

@@ -10,18 +10,15 @@ mod evidence;
 mod report;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pantile_media::ViewMedium;
-use pantile_store::{BlockUse, ChunkUse, Survey, SurveyCalls, survey};
+use pantile_store::{BlockUse, ChunkUse, Survey};
 
-use crate::engine::failure::from_medium;
-use crate::tools::definitions::Definitions;
 use crate::tools::findings::{Findings, Location};
 use crate::tools::options::{CheckOptions, CheckStep};
+use crate::tools::reading::Files;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use pantile_reclaim::Collector;
@@ -41,39 +38,23 @@ pub use report::CheckReport;
 /// Damage is not an error; the report lists it.
 pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckReport> {
     let (path, began) = (path.as_ref(), Instant::now());
-    let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
-    let view = view.map_err(from_medium)?;
-    let findings = Findings::new(options.most_findings());
-    findings.note_file(&view);
-    let (evidence, definitions) = (Evidence::new(), Definitions::default());
-    let found = survey(
-        &*view,
-        &SurveyCalls {
-            threads: options.thread_count(),
-            contents: &|table, contents| {
-                evidence.count(contents, &findings);
-                definitions.note(table, contents);
-            },
-            finding: &|finding| findings.add(finding),
-            progress: &|done, total| options.report(CheckStep::Survey, done, total),
-        },
-    );
-    recognise(path, &found)?;
-    let mut done = counted(&found);
-    done.file_bytes = view.file_len();
+    let (evidence, findings) = (Evidence::new(), Findings::new(options.most_findings()));
+    let files = Files::read(path, options, &findings, &|contents| evidence.count(contents, &findings))?;
+    let found = &files.found;
+    recognise(path, found)?;
+    let mut done = counted(found);
+    done.file_bytes = files.view.file_len();
     done.transactions = evidence.finish(&findings);
-    let names: BTreeMap<u32, String> =
-        definitions.tables().into_iter().map(|(id, def)| (id, def.name)).collect();
     if found.is_blank {
         findings
             .notice(Location::default(), "nothing has been stored here: opening creates an empty database");
         done.is_complete = true;
     } else if findings.counted()[0] == 0 {
-        let medium = Arc::clone(&view) as Arc<dyn pantile_media::Medium>;
-        check_recovered(medium, &found, options, &findings, &mut done)?;
+        let medium = Arc::clone(&files.view) as Arc<dyn pantile_media::Medium>;
+        check_recovered(medium, found, options, &findings, &mut done)?;
     }
     [done.damaged, done.notices] = findings.counted();
-    done.findings = findings.list(&names);
+    done.findings = findings.list(&files.names());
     done.seconds = began.elapsed().as_secs_f64();
     Ok(done)
 }
