@@ -28,22 +28,36 @@ pub struct CheckArgs {
     /// Most findings of damage, and most notices, to list; the others are counted.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     most: usize,
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+/// How the files of a closed database are read.
+#[derive(Args, Debug)]
+pub struct ReadArgs {
     /// Threads to work with [default: the cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     threads: Option<u16>,
     /// Show no progress bar.
     #[arg(long)]
-    quiet: bool,
+    pub quiet: bool,
+}
+
+impl ReadArgs {
+    /// Options that list at most `most` findings of each severity.
+    pub fn options(&self, most: usize) -> CheckOptions {
+        let mut options = CheckOptions::new().limit_findings(most);
+        if let Some(threads) = self.threads {
+            options = options.threads(threads.into());
+        }
+        progress::of_check(options, self.quiet)
+    }
 }
 
 /// Runs `pantile check`.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let mut options = CheckOptions::new().limit_findings(args.most);
-    if let Some(threads) = args.threads {
-        options = options.threads(threads.into());
-    }
     let mut output = Output::open(args.json.as_deref())?;
-    let report = pantile::check(&args.dir, &progress::of_check(options, args.quiet))?;
+    let report = pantile::check(&args.dir, &args.reading.options(args.most))?;
     output.write(&text(&report), &report)?;
     if report.is_sound() {
         return Ok(());

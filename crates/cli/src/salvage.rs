@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pantile::tools::{CheckOptions, SalvageReport};
+use pantile::tools::SalvageReport;
 use pantile::{Database, Durability, Options};
 
+use crate::check::ReadArgs;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::progress;
@@ -34,29 +35,21 @@ pub struct SalvageArgs {
     /// Most losses to list; the others are counted.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     most: usize,
-    /// Threads to read with [default: the cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
-    threads: Option<u16>,
-    /// Show no progress bar.
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    reading: ReadArgs,
 }
 
 /// Runs `pantile salvage`.
 pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
-    let mut options = CheckOptions::new().limit_findings(args.most);
-    if let Some(threads) = args.threads {
-        options = options.threads(threads.into());
-    }
     if args.into.symlink_metadata().is_ok() {
         let into = args.into.display();
         return Err(Failure::failed(format!("{into} exists already; name a directory that does not")));
     }
     let mut output = Output::open(args.json.as_deref())?;
-    let found = pantile::salvage(&args.dir, &progress::of_check(options, args.quiet))?;
+    let found = pantile::salvage(&args.dir, &args.reading.options(args.most))?;
     // The copy is made again if the machine stops meanwhile.
     let new = Options::new().durability(Durability::None).open(&args.into)?;
-    let copied = copy(found, new, args.quiet);
+    let copied = copy(found, new, args.reading.quiet);
     if copied.is_err() {
         // Best effort: what is there is not the whole copy.
         let _ = fs::remove_dir_all(&args.into);
