@@ -3,7 +3,7 @@
 //! row has the value 7, and such a row is added only where the flag is not set.
 
 use pantile::{
-    Conflict, Database, Error, IndexDef, Isolation, Range, Result, Table, TableDef, Transaction,
+    Conflict, Database, Error, Index, IndexDef, Isolation, Range, Result, Table, TableDef, Transaction,
     TransactionOptions, Type,
 };
 
@@ -74,9 +74,27 @@ impl Rule {
         self.check();
         written
     }
+
+    /// Creates an index while the writers run, reads through it that no row has
+    /// the value, and sets the flag.
+    fn read_through_a_new_index(&self, reader: &mut Transaction) -> Index {
+        let def = IndexDef::new("by_value", ["value"]);
+        let index = self.db.create_index(&self.table, def).expect("create");
+        assert!(!reads_through(&index)(reader));
+        self.set(reader).expect("update");
+        index
+    }
+
+    /// The writer, which adds a row with the value, cannot commit.
+    fn check_conflict(&self, writer: Transaction, reader: Transaction) {
+        let ended = writer.commit();
+        reader.commit().expect("commit");
+        self.check();
+        assert!(ended.as_ref().is_err_and(is_conflict), "{ended:?}");
+    }
 }
 
-fn reads_through(index: &pantile::Index) -> impl FnOnce(&Transaction) -> bool {
+fn reads_through(index: &Index) -> impl FnOnce(&Transaction) -> bool {
     let index = index.clone();
     move |txn| txn.get_by_index(&index, &[SEVEN.into()]).expect("get").is_some()
 }
@@ -117,14 +135,9 @@ fn an_index_that_came_and_went_protects_what_was_read_through_it() {
     assert!(!rule.is_set(&writer).expect("get"));
     inserts(&rule.table)(&mut writer).expect("insert");
     let mut reader = rule.db.begin().expect("begin");
-    let index = rule.db.create_index(&rule.table, IndexDef::new("by_value", ["value"])).expect("create");
-    assert!(!reads_through(&index)(&reader));
-    rule.set(&mut reader).expect("update");
+    let _index = rule.read_through_a_new_index(&mut reader);
     rule.db.drop_index(&rule.table, "by_value").expect("drop");
-    let ended = writer.commit();
-    reader.commit().expect("commit");
-    rule.check();
-    assert!(ended.as_ref().is_err_and(is_conflict), "{ended:?}");
+    rule.check_conflict(writer, reader);
 }
 
 /// A transaction that checked a unique key is not followed by an older one that
@@ -155,13 +168,8 @@ fn a_new_index_protects_what_is_read_through_it() {
             true => updates(&rule.table)(&mut writer).expect("update"),
         }
         let mut reader = rule.db.begin().expect("begin");
-        let index = rule.db.create_index(&rule.table, IndexDef::new("by_value", ["value"])).expect("create");
-        assert!(!reads_through(&index)(&reader));
-        rule.set(&mut reader).expect("update");
-        let ended = writer.commit();
-        reader.commit().expect("commit");
-        rule.check();
-        assert!(ended.as_ref().is_err_and(is_conflict), "{ended:?}");
+        let _index = rule.read_through_a_new_index(&mut reader);
+        rule.check_conflict(writer, reader);
     }
 }
 
