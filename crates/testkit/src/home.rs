@@ -3,19 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use pantile::lab::medium_of;
-use pantile::{
-    Collector, Database, Durability, Error, GcOptions, Medium, MediumKind, Options, Pacing, Result,
-    Transaction,
-};
+use pantile::{Collector, Database, Durability, GcOptions, Medium, MediumKind, Options, Pacing, Transaction};
 use pantile_media::unshared::Unshared;
 use pantile_media::{DramMedium, MapOptions, MediumExt};
 use pantile_nvm::NvmConfig;
 
-use crate::{Patience, Random};
+use crate::Random;
 
 /// An empty directory, removed when this is dropped.
 #[derive(Debug)]
@@ -42,35 +38,6 @@ impl ScratchDir {
     /// The directory.
     pub fn path(&self) -> &Path {
         self.0.path()
-    }
-}
-
-/// Opens a database that was closed a moment ago. A process that another test
-/// is starting holds inherited locks until it runs its program.
-///
-/// # Errors
-/// Those of the database.
-pub fn open_soon(options: &Options, path: &Path) -> Result<Database> {
-    retry_locked(|| options.clone().open(path))
-}
-
-/// As [`open_soon`], for any way to open a database.
-///
-/// # Errors
-/// Those of the database.
-///
-/// # Panics
-/// If it is still open after ten minutes.
-pub fn retry_locked(open: impl Fn() -> Result<Database>) -> Result<Database> {
-    let patience = Patience::new();
-    loop {
-        match open() {
-            Err(Error::AlreadyOpen { path, .. }) => {
-                patience.check(|| format!("{} stays locked", path.display()));
-                thread::sleep(Duration::from_millis(1));
-            }
-            outcome => return outcome,
-        }
     }
 }
 

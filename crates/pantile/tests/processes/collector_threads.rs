@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pantile::{Collector, Durability, MediumKind, Options, Range, TableDef, Type};
-use pantile_testkit::{ScratchDir, await_that, open_soon};
+use pantile_testkit::{ScratchDir, await_that};
 
 /// Threads of this process that are workers.
 fn threads() -> usize {
@@ -38,7 +38,7 @@ fn no_thread_outlives_its_database() {
 /// one handle; returns the number of rows.
 fn live(path: &Path, collector: Collector, n: u64) -> (u64, Option<pantile::Database>) {
     let options = Options::new().medium(MediumKind::File).durability(Durability::None).collector(collector);
-    let db = open_soon(&options, path).unwrap_or_else(|error| panic!("{collector}, life {n}: {error}"));
+    let db = options.open(path).unwrap_or_else(|error| panic!("{collector}, life {n}: {error}"));
     await_threads(1);
     let def = TableDef::new("t").column("id", Type::U64).primary_key(["id"]);
     let table = db.table("t").or_else(|_| db.create_table(def)).expect("a table");

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use pantile::{Database, Durability, IndexDef, Options, Table, TableDef, Type};
-use pantile_testkit::{ScratchDir, open_soon, run_case};
+use pantile_testkit::{ScratchDir, run_case};
 
 const CHILD: &str = "PANTILE_TEST_COUNTED";
 
@@ -95,7 +95,7 @@ fn child_that_counts() {
     let Some(place) = std::env::var_os(CHILD) else { return };
     let options = Options::new().durability(Durability::None).streams(2);
     let before = LIVE.load(Ordering::Relaxed);
-    let db = open_soon(&options, place.as_ref()).expect("open");
+    let db = options.open(&place).expect("open");
     let measured = Measured { db: &db, before };
     measured.check("empty");
     let [plain, wide] = tables(&db);

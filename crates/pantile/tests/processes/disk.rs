@@ -7,7 +7,7 @@ use std::process::Command;
 
 use pantile::{Database, Durability, Error, MediumKind, Options, Range, Table, TableDef, Type, Value};
 use pantile_nvm::NvmConfig;
-use pantile_testkit::{ScratchDir, fails, open_soon};
+use pantile_testkit::{ScratchDir, fails};
 
 const CHUNK: u64 = 2 << 20;
 const LIMITED: &str = "PANTILE_TEST_LIMITED";
@@ -84,7 +84,7 @@ fn a_limit_that_is_reached() {
     ] {
         let place = ScratchDir::new();
         let options = options.max_bytes(limit);
-        fill(|| open_soon(&options, place.path()).expect("open"));
+        fill(|| options.clone().open(place.path()).expect("open"));
     }
 }
 
@@ -97,7 +97,7 @@ fn full_disk() {
     for durability in [Durability::Sync, Durability::Group, Durability::None] {
         let place = ScratchDir::new();
         let options = Options::new().durability(durability);
-        fill(|| open_soon(&options, place.path()).expect("open"));
+        fill(|| options.clone().open(place.path()).expect("open"));
     }
 }
 

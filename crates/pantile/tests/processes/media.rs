@@ -24,7 +24,7 @@ use pantile_crash::work::{Life, work_on};
 use pantile_media::{DaxMedium, DaxOptions, DirectoryOptions, FileMedium, FileOptions, MediumError};
 use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{Store, StoreError, StoreOptions};
-use pantile_testkit::{Random, ScratchDir, await_that, fails, from_env, retry_locked};
+use pantile_testkit::{Random, ScratchDir, await_that, fails, from_env};
 
 const KIND: &str = "PANTILE_MEDIA_KIND";
 const PLACE: &str = "PANTILE_MEDIA_PLACE";
@@ -38,7 +38,7 @@ fn temporary() -> ScratchDir {
     dax_directory().map_or_else(ScratchDir::new, ScratchDir::within)
 }
 
-fn open_once(kind: &str, path: &Path) -> Result<Database> {
+fn open(kind: &str, path: &Path) -> Result<Database> {
     let options = Options::new().streams(3);
     match kind {
         "file" => options,
@@ -52,10 +52,6 @@ fn open_once(kind: &str, path: &Path) -> Result<Database> {
         },
     }
     .open(path)
-}
-
-fn open(kind: &str, path: &Path) -> Result<Database> {
-    retry_locked(|| open_once(kind, path))
 }
 
 fn log_path(place: &Path) -> PathBuf {

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use pantile::{Database, Durability, Error, MediumKind, Options, Range, Table, TableDef, Type, Value};
-use pantile_testkit::{ScratchDir, fails, open_soon, run_case};
+use pantile_testkit::{ScratchDir, fails, run_case};
 
 const LIMITED: &str = "PANTILE_TEST_MEMORY";
 
@@ -111,7 +111,7 @@ fn child_on_a_file() {
     let Some(place) = std::env::var_os(LIMITED) else { return };
     // A killed process loses nothing, even without syncs.
     let options = Options::new().durability(Durability::None).streams(1).recovery_threads(1);
-    let db = open_soon(&options, Path::new(&place)).expect("open");
+    let db = options.open(&place).expect("open");
     let table = table_of(&db, 60);
     println!("opened");
     let first = ids(&db, &table).len() as u64 / ROWS;
@@ -140,7 +140,7 @@ fn a_process_without_memory_ends_and_loses_nothing() {
         ends += u64::from(last.is_some());
         acknowledged = last.map_or(acknowledged, |last| last + 1);
         println!("{kib} KiB: opened {}, {acknowledged} transactions", text.contains("opened"));
-        let db = open_soon(&Options::new(), place.path()).expect("with memory");
+        let db = Database::open(place.path()).expect("with memory");
         let found = ids(&db, &table_of(&db, 60));
         assert!(found.iter().copied().eq(0..found.len() as u64), "in order and without gaps");
         let found = found.len() as u64;
