@@ -86,8 +86,9 @@ pub(crate) struct Buffers {
     pub addresses: Vec<Address>,
     /// The versions that the commit supersedes.
     pub superseded: Vec<OldVersion>,
+    /// Elsewhere while a row is being changed, so it is counted by itself.
     pub scratch: Vec<u8>,
-    /// The capacities and the bytes when they were last added up.
+    /// The capacities and the bytes of all others when they were last added up.
     counted: usize,
     bytes: u64,
 }
@@ -117,18 +118,17 @@ impl Buffers {
             + self.appends.capacity()
             + self.addresses.capacity()
             + self.superseded.capacity()
-            + self.scratch.capacity()
             + self.tables.capacity()
     }
 
     /// The bytes that they take, if a buffer has grown since the last call.
     #[inline]
     pub fn grown(&mut self) -> Option<u64> {
-        (self.capacities() != self.counted).then(|| self.count())
+        (self.capacities() != self.counted).then(|| self.count_grown())
     }
 
     #[cold]
-    fn count(&mut self) -> u64 {
+    fn count(&mut self) {
         self.counted = self.capacities();
         let entries = self.undo.iter().filter_map(|undo| match undo {
             Undo::Entry(entry) => Some(entry),
@@ -139,9 +139,8 @@ impl Buffers {
         let lists =
             bytes_of(&self.tables) + bytes_of(&self.writes) + bytes_of(&self.undo) + bytes_of(&self.stale);
         let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
-        let rows = bytes_of(&self.rows) + bytes_of(&self.scratch);
+        let rows = bytes_of(&self.rows);
         self.bytes = keys + (size_of::<Self>() + map + lists + commit + rows) as u64;
-        self.bytes
     }
 
     #[inline]
@@ -167,7 +166,10 @@ impl Buffers {
 
     /// The bytes that they take.
     fn count_grown(&mut self) -> u64 {
-        self.grown().unwrap_or(self.bytes)
+        if self.capacities() != self.counted {
+            self.count();
+        }
+        self.bytes + bytes_of(&self.scratch) as u64
     }
 }
 
@@ -224,7 +226,7 @@ impl SlotBuffers {
             return_free_memory();
         }
         // The next holder of the slot takes its buffers after this call.
-        of_slot.bytes.store(kept.as_ref().map_or(0, |buffers| buffers.bytes), Ordering::Relaxed);
+        of_slot.bytes.store(if kept.is_some() { bytes } else { 0 }, Ordering::Relaxed);
         *of_slot.idle.lock() = kept;
     }
 
@@ -247,5 +249,25 @@ impl SlotBuffers {
                 of_slot.bytes.store(0, Ordering::Relaxed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Buffers;
+
+    #[test]
+    fn only_growth_is_counted() {
+        let mut buffers = Buffers { rows: Vec::with_capacity(100), ..Buffers::default() };
+        assert!(buffers.grown().is_some());
+        assert_eq!(buffers.grown(), None);
+        // As while a row is being changed.
+        let scratch = std::mem::replace(&mut buffers.scratch, vec![0; 1000]);
+        assert_eq!(buffers.grown(), None);
+        let bytes = buffers.count_grown();
+        buffers.scratch = scratch;
+        assert_eq!(bytes - buffers.count_grown(), 1000);
+        buffers.writes.reserve(10);
+        assert!(buffers.grown().is_some());
     }
 }
