@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::BLOCK_SLOTS;
-use pantile_base::sync::{Instant, thread};
+use pantile_base::sync::Instant;
 use pantile_cc::Clock;
 use pantile_media::{
     Create, DaxMedium, DaxOptions, DirectoryOptions, DramMedium, Durability, FileMedium, FileOptions,
@@ -35,7 +35,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
 
 fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Arc<Core>> {
     let began = Instant::now();
-    let streams = options.streams.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let options = options.for_this_machine();
+    let streams = options.streams.unwrap_or(1);
     let reclaimer = options.collector.build(options.gc, streams);
     let store_options = StoreOptions {
         streams,

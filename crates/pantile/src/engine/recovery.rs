@@ -22,6 +22,7 @@ use crate::engine::found::FoundTables;
 use crate::engine::salvage::Skip;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::engine::upkeep::Batch;
 use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
@@ -101,7 +102,7 @@ impl Rebuilt {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
             let recorded = core.state_records.record_now(&core.store, &core.registry, false);
             recorded.map_err(|e| core.store_error(e))?;
-            while core.release_tables() && !core.store.medium().is_failed() {}
+            while core.release_tables(Batch::LARGE) && !core.store.medium().is_failed() {}
             core.reclaimer.resume(&core.store);
         }
         core.gate.open();
@@ -169,7 +170,7 @@ impl Core {
     /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
     /// and puts the ids of deleted tuples back into stock.
     fn gather(&self, table: &TableInner, indexes: &[IndexInner], skip: &Skip) -> Result<Vec<Gathered>> {
-        let shares = self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096);
+        let shares = self.threads_for(table);
         let part = table.tuples_end().div_ceil(shares as u64);
         let gather = |n: usize| {
             let n = n as u64;
@@ -212,7 +213,12 @@ impl Core {
                 detail: "two live rows have the same key".into(),
             })
         };
-        in_parallel(self.options.threads_of_recovery(), words.len(), build)
+        in_parallel(self.threads_for(table), words.len(), build)
+    }
+
+    /// A small table is no work for several threads.
+    fn threads_for(&self, table: &TableInner) -> usize {
+        self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096)
     }
 }
 

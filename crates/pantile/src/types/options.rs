@@ -389,9 +389,17 @@ impl Options {
         self.retry_for.unwrap_or(RETRY_FOR)
     }
 
+    /// The same with the number of cores filled in where none was chosen. The
+    /// system takes a while to tell it.
+    pub(crate) fn for_this_machine(mut self) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        self.streams.get_or_insert(cores);
+        self.recovery_threads.get_or_insert(cores);
+        self
+    }
+
     pub(crate) fn threads_of_recovery(&self) -> usize {
-        let cores = || thread::available_parallelism().map_or(1, usize::from);
-        self.recovery_threads.unwrap_or_else(cores)
+        self.recovery_threads.unwrap_or(1)
     }
 
     pub(crate) fn report(&self, progress: Progress) {
