@@ -387,7 +387,8 @@ impl Store {
         tables.iter().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
         let mut released = Vec::new();
-        let mut blocks = self.used().filter(|(_, _, block)| tables.contains(&block.table()));
+        let ids: BTreeSet<TableId> = tables.iter().copied().collect();
+        let mut blocks = self.used().filter(|(_, _, block)| ids.contains(&block.table()));
         for (chunk, index, block) in blocks.by_ref().take(most) {
             block.become_(BlockState::Released);
             block.end_generation();

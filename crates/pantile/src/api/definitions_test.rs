@@ -131,3 +131,27 @@ fn dropped_tables_go_a_few_at_a_time() {
         assert!(n < 100_000, "{used} bytes are left");
     }
 }
+
+/// Makes tables with a row each and drops them.
+fn drop_tables(db: &Database, count: u64) {
+    for n in 0..count {
+        let name = format!("t{n}");
+        put(db, &db.create_table(definition(&name)).expect("create"), 1, 1);
+        db.drop_table(&name).expect("drop");
+    }
+}
+
+/// Both wait for all that can go, however much it is.
+#[test]
+fn compacting_and_closing_give_all_dropped_tables_back() {
+    let db = open(&SimulatedTime::default());
+    drop_tables(&db, 1000);
+    assert!(db.core.has_dropped_tables());
+    assert!(db.compact().expect("compact").is_done());
+    assert!(!db.core.has_dropped_tables());
+    drop_tables(&db, 1000);
+    assert!(db.core.has_dropped_tables());
+    let core = std::sync::Arc::clone(&db.core);
+    db.close().expect("close");
+    assert!(!core.has_dropped_tables());
+}

@@ -6,6 +6,7 @@ use pantile_cc::Begin;
 use pantile_reclaim::Debt;
 
 use crate::engine::core::Core;
+use crate::engine::upkeep::Batch;
 use crate::types::error::{Error, Result};
 
 /// How long closing brings the space down at most, if more is taken than
@@ -58,11 +59,13 @@ impl Core {
         let clock = self.registry.clock();
         let deadline = clock.elapsed() + SPACE_TIME;
         let enter = |how| self.enter_closing(how);
-        while let Ok((Debt::Space | Debt::More, _)) = self.collect_round(enter)
+        while let Ok((debt, _)) = self.collect_round(enter)
+            && (matches!(debt, Debt::Space | Debt::More) || self.has_dropped_tables())
             && clock.elapsed() < deadline
         {
             let Ok((permit, _)) = enter(Begin::ReaderOrLateWriter) else { return };
             self.sample_and_record(&permit);
+            while self.release_dropped(&permit, Batch::LARGE) && clock.elapsed() < deadline {}
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
         }

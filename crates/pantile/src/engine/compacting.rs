@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 
 use pantile_cc::Begin;
+use pantile_media::MediumExt;
 use pantile_reclaim::Compaction;
 
 use crate::engine::core::Core;
+use crate::engine::upkeep::Batch;
 use crate::types::error::Result;
 
 /// Epochs without progress after which compacting gives up. What is left waits
@@ -26,7 +28,8 @@ impl Core {
             let state = (left, self.store.taken_bytes());
             waited = if state == last { waited + 1 } else { 0 };
             last = state;
-            if left.is_done() || progress(&left).is_break() {
+            let is_done = left.is_done() && !self.has_dropped_tables();
+            if is_done || progress(&left).is_break() {
                 return Ok(left);
             }
             if waited > 2 * PATIENCE {
@@ -49,6 +52,7 @@ impl Core {
         self.leave(permit);
         let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
         self.sample_and_record(&permit);
+        while self.release_dropped(&permit, Batch::LARGE) && !self.store.medium().is_failed() {}
         self.leave(permit);
         Ok(left)
     }

@@ -1,6 +1,6 @@
 //! The tables of an open database, by name and by id, and those that were dropped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use foldhash::fast::FixedState;
@@ -261,6 +261,7 @@ impl Tables {
         let free: Vec<TableId> = dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
         let mut gone = Vec::new();
         if !free.is_empty() && release(&free) {
+            let free: BTreeSet<TableId> = free.iter().copied().collect();
             gone.extend(dropped.extract_if(.., |d| free.contains(&d.table)));
         }
         let has_more = dropped.iter().any(is_free);

@@ -14,9 +14,19 @@ use crate::engine::gate::Permit;
 use crate::engine::state_records::StateRecords;
 use crate::types::error::Result;
 
-/// What one commit gives back of dropped tables. The rest waits for later ones.
-const TABLES_AT_A_TIME: usize = 8;
-const BLOCKS_AT_A_TIME: usize = 128;
+/// How much is given back of dropped tables at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch {
+    tables: usize,
+    blocks: usize,
+}
+
+impl Batch {
+    /// By a commit. The rest waits for later ones.
+    const OF_A_COMMIT: Self = Self { tables: 8, blocks: 128 };
+    /// By a thread that nobody waits for, or whose caller waits for all of it.
+    pub const LARGE: Self = Self { tables: 512, blocks: 1 << 13 };
+}
 
 impl Core {
     /// The upkeep that comes with a commit.
@@ -28,7 +38,7 @@ impl Core {
             self.advance_state(permit);
         }
         if self.tables.has_more_to_release() && cleanup::is_tick() {
-            self.release_dropped(permit);
+            self.release_dropped(permit, Batch::OF_A_COMMIT);
         }
         self.alarm.written();
     }
@@ -68,6 +78,9 @@ impl Core {
         if self.state_records.has_sample() {
             self.advance_state(permit);
         }
+        if self.tables.has_more_to_release() && self.release_dropped(permit, Batch::LARGE) {
+            return Due::In(Duration::ZERO);
+        }
         let interval = self.reclaimer.background().unwrap_or(epoch);
         match debt {
             Debt::More => Due::In(Duration::ZERO),
@@ -102,7 +115,7 @@ impl Core {
     /// Moves the durable watermark on, and releases what waited for it.
     pub fn advance_state(&self, permit: &Permit) {
         if self.state_records.advance(&self.store, &self.registry) {
-            self.release_dropped(permit);
+            self.release_dropped(permit, Batch::OF_A_COMMIT);
             self.forget_indexes();
         }
     }
@@ -120,20 +133,26 @@ impl Core {
         }
     }
 
-    /// Gives back some blocks of dropped tables that no transaction can see
-    /// into and whose contents are not needed as evidence (I-10).
-    fn release_dropped(&self, _: &Permit) {
-        self.release_tables();
+    /// Whether dropped tables wait, even if only for running transactions.
+    pub fn has_dropped_tables(&self) -> bool {
+        self.tables.dropped(self.registry.watermark()).is_some()
     }
 
-    /// The same before the database is open. Returns whether there are more.
-    pub fn release_tables(&self) -> bool {
+    /// Gives back some blocks of dropped tables that no transaction can see
+    /// into and whose contents are not needed as evidence (I-10). Returns
+    /// whether there are more.
+    pub fn release_dropped(&self, _: &Permit, batch: Batch) -> bool {
+        self.release_tables(batch)
+    }
+
+    /// The same before the database is open.
+    pub fn release_tables(&self, batch: Batch) -> bool {
         let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
         let now = self.registry.now();
-        self.tables.release_dropped(watermark, durable, now, TABLES_AT_A_TIME, |tables| {
+        self.tables.release_dropped(watermark, durable, now, batch.tables, |tables| {
             tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));
             // A failure latches in the medium and shows at the next commit.
-            self.store.release_tables(tables, BLOCKS_AT_A_TIME, now).unwrap_or(false)
+            self.store.release_tables(tables, batch.blocks, now).unwrap_or(false)
         })
     }
 }
