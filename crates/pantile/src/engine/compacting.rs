@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use pantile_cc::Begin;
-use pantile_media::MediumExt;
 use pantile_reclaim::Compaction;
 
 use crate::engine::core::Core;
@@ -52,7 +51,7 @@ impl Core {
         self.leave(permit);
         let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
         self.sample_and_record(&permit);
-        while self.release_dropped(&permit, Batch::LARGE) && !self.store.medium().is_failed() {}
+        while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);
         Ok(left)
     }

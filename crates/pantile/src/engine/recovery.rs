@@ -102,7 +102,7 @@ impl Rebuilt {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
             let recorded = core.state_records.record_now(&core.store, &core.registry, false);
             recorded.map_err(|e| core.store_error(e))?;
-            while core.release_tables(Batch::LARGE) && !core.store.medium().is_failed() {}
+            while core.release_tables(Batch::LARGE) {}
             core.reclaimer.resume(&core.store);
         }
         core.gate.open();

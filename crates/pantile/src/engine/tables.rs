@@ -8,6 +8,7 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp};
 use pantile_index::NodeArena;
+use pantile_store::StoreError;
 
 use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::{catalog, pieces};
@@ -243,7 +244,7 @@ impl Tables {
     /// Calls `release` for at most `most` dropped tables that no transaction has
     /// been able to see into since before `durable`; it returns whether they are
     /// gone. A transaction that wrote to a table when it was dropped may have
-    /// committed at any time until it ended. Returns whether more could be
+    /// committed at any time until it ended. Returns whether more can be
     /// released.
     pub fn release_dropped(
         &self,
@@ -251,7 +252,7 @@ impl Tables {
         durable: Timestamp,
         now: Timestamp,
         most: usize,
-        release: impl FnOnce(&[TableId]) -> bool,
+        release: impl FnOnce(&[TableId]) -> std::result::Result<bool, StoreError>,
     ) -> bool {
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
         for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark) {
@@ -260,7 +261,8 @@ impl Tables {
         let is_free = |d: &Dropped| d.unused_since.is_some_and(|since| since < durable);
         let free: Vec<TableId> = dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
         let mut gone = Vec::new();
-        if !free.is_empty() && release(&free) {
+        let released = if free.is_empty() { Ok(false) } else { release(&free) };
+        if let Ok(true) = released {
             let free: BTreeSet<TableId> = free.iter().copied().collect();
             gone.extend(dropped.extract_if(.., |d| free.contains(&d.table)));
         }
@@ -269,7 +271,7 @@ impl Tables {
         // The tables' memory is freed without the lock.
         drop(dropped);
         drop(gone);
-        has_more
+        has_more && released.is_ok()
     }
 
     /// Whether dropped tables wait that can be released now.

@@ -140,7 +140,8 @@ impl Core {
 
     /// Gives back some blocks of dropped tables that no transaction can see
     /// into and whose contents are not needed as evidence (I-10). Returns
-    /// whether there are more.
+    /// whether more can go; a failure latches in the medium and shows at the
+    /// next commit.
     pub fn release_dropped(&self, _: &Permit, batch: Batch) -> bool {
         self.release_tables(batch)
     }
@@ -151,8 +152,7 @@ impl Core {
         let now = self.registry.now();
         self.tables.release_dropped(watermark, durable, now, batch.tables, |tables| {
             tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));
-            // A failure latches in the medium and shows at the next commit.
-            self.store.release_tables(tables, batch.blocks, now).unwrap_or(false)
+            self.store.release_tables(tables, batch.blocks, now)
         })
     }
 }
