@@ -94,7 +94,9 @@ impl Store {
         reservation: &mut Reservation,
     ) -> Result<BlockId, MediumError> {
         if let Some(id) = allocator.take(class) {
-            let backed = self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency);
+            let end = self.block(id).0.end_of(id.index);
+            let left = self.leave_chunks(allocator, reservation.urgency);
+            let backed = left.and_then(|()| self.back(allocator, end, reservation.urgency));
             if backed.is_err() {
                 allocator.give(class, id);
             }
@@ -177,6 +179,15 @@ impl Store {
         Ok(allocator.next_chunk - 1)
     }
 
+    /// Finds space for others where whole chunks are the reserve. Free blocks
+    /// are part of it: the chunk that a delete or the collector carves must not
+    /// go to writers.
+    fn leave_chunks(&self, allocator: &mut Allocator, urgency: Urgency) -> Result<(), MediumError> {
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        let in_blocks = allocator.free_bytes() / CHUNK_BYTES;
+        self.back_chunks(allocator, reserve.chunks.saturating_sub(in_blocks))
+    }
+
     /// Finds space behind as many whole chunks that are not carved.
     fn back_chunks(&self, allocator: &mut Allocator, wanted: u64) -> Result<(), MediumError> {
         loop {
@@ -212,14 +223,13 @@ impl Store {
     /// Finds space behind what is taken up to `end`, and behind as many more
     /// bytes as a caller of this urgency leaves to others.
     fn back(&self, allocator: &mut Allocator, end: u64, urgency: Urgency) -> Result<(), MediumError> {
-        let wanted = self.wanted_reserve(allocator);
-        // Where whole chunks are the reserve, free blocks are not part of it.
-        if end <= allocator.end && wanted.chunks > 0 {
+        let reserve = self.wanted_reserve(allocator).left_by(urgency);
+        // Where whole chunks are left to others, they are there.
+        if end <= allocator.end && reserve.chunks > 0 {
             return Ok(());
         }
         let end = end.max(allocator.end);
         self.medium.grow(end)?;
-        let reserve = wanted.left_by(urgency);
         let lacking = reserve.bytes.saturating_sub(self.backed_bytes(allocator, end));
         if lacking > 0 {
             self.medium.grow(self.medium.len() + lacking)?;

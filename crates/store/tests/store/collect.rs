@@ -301,37 +301,34 @@ fn empty_chunks_are_taken_apart_and_used_for_other_sizes() {
     assert_eq!(open(&medium).1, Rows::from([((B.0, 1), vec![3000])]));
 }
 
+/// Appends a row to a table of its own, so that the append takes a block.
+fn take_block(store: &Store, urgency: Urgency, n: u64) -> bool {
+    try_append(store, urgency, 1000 + n, &[(TableId(100 + n as u32), 0)]).is_ok()
+}
+
 #[test]
 fn the_reserve_is_kept_for_the_urgent() {
-    let medium = memory(4);
-    let (store, _) = open(&medium);
-    // A table for each append, so that every append takes a block.
-    let fill = |urgency: Urgency, from: u64| {
-        (from..from + 1000)
-            .take_while(|n| {
-                let row = [1; 40];
-                let new = [NewContent {
-                    table: TableId(100 + *n as u32),
-                    tuple: TupleId(0),
-                    flags: ContentFlags::ROW,
-                    age: Age::First,
-                    timestamp: ts(1000 + n),
-                    transaction_contents: 1,
-                    row: &row,
-                }];
-                let appended = store.append(0, urgency, new.into_iter(), || ts(1000 + n), &mut Vec::new());
-                appended.and_then(|a| a.persist()).is_ok()
-            })
-            .count()
-    };
-    let by_writers = fill(Urgency::Write, 0);
-    assert!(by_writers > 20, "{by_writers} tables");
-    let by_deletes = fill(Urgency::Delete, 1000);
-    assert!(by_deletes > 0, "deletes succeed when writers are refused");
-    assert_eq!(fill(Urgency::Write, 2000), 0);
-    let by_collector = fill(Urgency::Collect, 3000);
-    assert!(by_collector > 0, "the collector succeeds when deletes are refused");
-    assert_eq!(store.space().medium_bytes, 4 * CHUNK, "all of it is in use");
+    // With a reserve of bytes, and with one of whole chunks.
+    for chunks in [4, 12] {
+        let medium = memory(chunks);
+        let (store, _) = open(&medium);
+        let mut n = 0;
+        let mut takes = |urgency| {
+            n += 1;
+            take_block(&store, urgency, n)
+        };
+        let by_writers = (0..).take_while(|_| takes(Urgency::Write)).count();
+        assert!(by_writers > 20, "{by_writers} tables");
+        // None of what the more urgent find serves the less urgent.
+        let by_deletes = (0..).take_while(|_| takes(Urgency::Delete) && !takes(Urgency::Write)).count();
+        assert!(by_deletes > 1, "deletes succeed when writers are refused");
+        assert!(!takes(Urgency::Write) && !takes(Urgency::Delete));
+        let mut collect = || takes(Urgency::Collect) && !takes(Urgency::Delete) && !takes(Urgency::Write);
+        let by_collector = (0..).take_while(|_| collect()).count();
+        assert!(by_collector > 1, "the collector succeeds when deletes are refused");
+        assert!(!takes(Urgency::Collect));
+        assert_eq!(store.space().medium_bytes, chunks * CHUNK, "all of it is in use");
+    }
 }
 
 #[test]
