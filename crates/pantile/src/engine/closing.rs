@@ -13,6 +13,12 @@ use crate::types::error::{Error, Result};
 /// promised.
 const SPACE_TIME: Duration = Duration::from_secs(1);
 
+/// What may be taken beyond the space target before closing frees what is
+/// obsolete, and the rounds that it does so for at most. A process that opens
+/// the database for a few commits never has another time to do it.
+const SPARE: u64 = 512 << 10;
+const ROUNDS: u32 = 8;
+
 impl Core {
     /// Waits for running transactions, at most for `limit`, and writes the
     /// last state record. Only the first of several calls does so.
@@ -59,8 +65,9 @@ impl Core {
         let clock = self.registry.clock();
         let deadline = clock.elapsed() + SPACE_TIME;
         let enter = |how| self.enter_closing(how);
+        let mut rounds = 0;
         while let Ok((debt, _)) = self.collect_round(enter)
-            && (matches!(debt, Debt::Space | Debt::More) || self.has_dropped_tables())
+            && self.is_paid_at_close(debt, rounds)
             && clock.elapsed() < deadline
         {
             let Ok((permit, _)) = enter(Begin::ReaderOrLateWriter) else { return };
@@ -68,7 +75,16 @@ impl Core {
             while self.release_dropped(&permit, Batch::LARGE) && clock.elapsed() < deadline {}
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
+            rounds += 1;
         }
+    }
+
+    fn is_paid_at_close(&self, debt: Debt, rounds: u32) -> bool {
+        let target = self.options.gc.space_target * self.counters.live_bytes() as f64;
+        let is_payable = debt.is_payable() && rounds < ROUNDS;
+        debt.is_of_space()
+            || self.has_dropped_tables()
+            || is_payable && self.store.used_bytes().saturating_sub(SPARE) as f64 > target
     }
 }
 

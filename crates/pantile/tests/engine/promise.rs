@@ -230,6 +230,25 @@ fn closing_keeps_the_promise() {
     assert!(stats.medium_bytes <= 2 * live + 16 * MB, "{} MB for {} MB", stats.medium_bytes / MB, live / MB);
 }
 
+/// A process that opens the database for a few commits, again and again.
+#[test]
+fn short_lives_leave_little() {
+    let mut bed = Bed::new();
+    bed.put(0..1000, 1000);
+    for life in 0..800 {
+        let medium = medium_of(&bed.db);
+        bed.db.close().expect("close");
+        drop(bed.table);
+        let options = Options::new().simulated_time(bed.time.clone()).streams(2);
+        let db = options.on_medium(medium).open("unused").expect("open");
+        let table = db.table("t").expect("there");
+        bed = Bed { db, table, ..bed };
+        bed.put((0..20).map(|n| (life * 7 + n) % 1000), 1);
+    }
+    let stats = bed.db.stats();
+    assert!(stats.medium_bytes < 3 * MB, "{stats:#?}");
+}
+
 #[test]
 fn a_lower_target_is_kept_too() {
     let mut bed = Bed::with(GcOptions { space_target: 1.25, ..GcOptions::default() });
