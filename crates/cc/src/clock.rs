@@ -30,17 +30,50 @@ pub enum ClockSource {
 /// Time that advances only on request, so that a single-threaded run can be
 /// repeated exactly. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct SimulatedTime(Arc<AtomicU64>);
+pub struct SimulatedTime(Arc<Simulated>);
+
+#[derive(Debug, Default)]
+struct Simulated {
+    now: AtomicU64,
+    skew: u64,
+    /// How far the clock of the running core is ahead.
+    ahead: AtomicU64,
+}
 
 impl SimulatedTime {
+    /// Time on cores whose clocks differ by up to `skew`. Each reading of a
+    /// clock then takes a moment, since programs wait until others have caught
+    /// up.
+    pub fn with_skew(skew: Duration) -> Self {
+        Self(Arc::new(Simulated { skew: skew.as_nanos() as u64, ..Simulated::default() }))
+    }
+
+    /// Sets how far the clock of the core is ahead that runs from now on.
+    ///
+    /// # Panics
+    /// If that is more than clocks differ by.
+    pub fn run_ahead(&self, by: Duration) {
+        let by = by.as_nanos() as u64;
+        assert!(by <= self.0.skew, "clocks differ by {} ns at most", self.0.skew);
+        self.0.ahead.store(by, Ordering::SeqCst);
+    }
+
     /// Advances the time.
     pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
+        self.0.now.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
     }
 
     /// The time that has passed.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::SeqCst))
+        Duration::from_nanos(self.0.now.load(Ordering::SeqCst))
+    }
+
+    /// Reads the running core's clock, in ticks; `None` if all show the same.
+    fn read_skewed(&self) -> Option<u64> {
+        (self.0.skew > 0).then(|| {
+            let now = self.0.now.fetch_add(TICK_NS, Ordering::SeqCst) + TICK_NS;
+            (now + self.0.ahead.load(Ordering::SeqCst)) / TICK_NS
+        })
     }
 }
 
@@ -113,9 +146,9 @@ impl Clock {
             origin_tick: after + 1,
             origin_cycles: 0,
             origin_time: time.now(),
-            time: Time::Simulated(time),
             rate: 0,
-            skew: 0,
+            skew: time.0.skew.div_ceil(TICK_NS),
+            time: Time::Simulated(time),
         }
     }
 
@@ -179,6 +212,11 @@ impl Clock {
     }
 
     fn next_shared(&self) -> u64 {
+        if let Time::Simulated(time) = &self.time
+            && let Some(ticks) = time.read_skewed()
+        {
+            return self.origin_tick + ticks - self.origin_time.as_nanos() as u64 / TICK_NS;
+        }
         let now = self.origin_tick + self.elapsed().as_nanos() as u64 / TICK_NS;
         let mut last = self.counter.load(Ordering::Relaxed);
         loop {
