@@ -66,6 +66,8 @@ pub enum Control {
     AboveSuperseded,
     /// Recovery frees blocks without committed contents.
     EmptyBlocks,
+    /// Blocks that a refused commit has opened are freed.
+    RefusedBlocks,
     /// The waits of a cycle are announced one at a time.
     OneVictim,
     /// Large buffers of transactions are freed.
@@ -78,7 +80,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 29] = [
+    pub const ALL: [(Control, &'static str); 30] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -104,6 +106,7 @@ impl Control {
         (Control::ClockAfterBound, "clock-after-bound"),
         (Control::AboveSuperseded, "above-superseded"),
         (Control::EmptyBlocks, "empty-blocks"),
+        (Control::RefusedBlocks, "refused-blocks"),
         (Control::OneVictim, "one-victim"),
         (Control::Buffers, "buffers"),
         (Control::OneOpener, "one-opener"),

@@ -21,6 +21,8 @@ const VALUES: u64 = 5;
 const FLOOD: u64 = 400;
 const FLOOD_KEYS: u64 = 1 << 50;
 const LATE: [Isolation; 2] = [Isolation::Snapshot, Isolation::ReadCommitted];
+/// Blocks that a collector may open when it makes room.
+const OPENED: u64 = 12;
 /// Lengths of values out of line.
 const LONG: [u64; 3] = [66_000, 66_000, 140_000];
 
@@ -94,8 +96,13 @@ impl Mood {
     }
 }
 
-/// A table, and a value of its indexed column.
-pub(crate) type Selection = (String, u64);
+/// The rows of a table that were selected by a value of the indexed column.
+pub(crate) struct Selection {
+    pub table: String,
+    value: u64,
+    /// When the transaction reads.
+    at: u64,
+}
 
 /// What all clients share.
 pub(crate) struct Stage<'s> {
@@ -112,7 +119,7 @@ pub(crate) struct Stage<'s> {
     pub often_late: bool,
     /// What was just read through an index that is to be dropped.
     pub scanned: &'s mut Option<Selection>,
-    /// What was read through an index that has been dropped. The next writer
+    /// What was read through an index that has been dropped. An older writer
     /// tries to change it.
     pub wanted: &'s mut Option<Selection>,
 }
@@ -230,9 +237,9 @@ impl Open {
         };
         let (key, run) = stage.mood.keys(stage.hot, stage.random);
         let writes = matches!(self.kind, TransactionMode::Writer(_));
-        let wanted = stage.wanted.take_if(|_| writes);
-        if let Some((name, value)) = wanted.filter(|(name, _)| stage.versions.has(name)) {
-            return self.put_value(stage, &name, key, value);
+        let is_older = |read: &mut Selection| self.may_precede(read.at);
+        if let Some(read) = stage.wanted.take_if(is_older).filter(|read| stage.versions.has(&read.table)) {
+            return self.put_value(stage, &read.table, key, read.value);
         }
         if writes && stage.floods && stage.random.one_in(100) {
             return self.flood(stage, &names);
@@ -273,6 +280,11 @@ impl Open {
             1..3 => keys.into_iter().try_for_each(|key| self.put(stage, &name, key)),
             _ => names.iter().try_for_each(|name| self.put(stage, name, 0)),
         }
+    }
+
+    /// Whether it writes below a timestamp.
+    fn may_precede(&self, ts: u64) -> bool {
+        self.kind == TransactionMode::Writer(Isolation::Serializable) && self.txn.timestamp().get() < ts
     }
 
     /// The timestamp at which the next call reads.
@@ -348,7 +360,8 @@ impl Open {
         let table = self.table(stage, name)?;
         let Ok(index) = table.index(BY_V) else { return Ok(()) };
         let value = stage.random.below(VALUES);
-        *stage.scanned = stage.random.one_in(3).then(|| (name.to_owned(), value));
+        let selection = Selection { table: name.to_owned(), value, at: self.txn.timestamp().get() };
+        *stage.scanned = stage.random.one_in(3).then_some(selection);
         let rows = self.txn.scan_index(&index, Range::prefix(&[value.into()]))?;
         let found: BTreeMap<u64, Row> = rows.map(|row| decode(&row?)).collect::<Result<_, Error>>()?;
         let mut expected = match self.is_remembered() {
@@ -416,12 +429,17 @@ impl Open {
         }
         let changes: Vec<Change> =
             self.writes.into_iter().map(|((table, key), row)| Change::Put(table, key, row)).collect();
+        let is_large = changes.len() as u64 >= FLOOD / 2;
+        let before = if is_large { open_blocks(stage.db) } else { 0 };
         match self.txn.commit() {
             Ok(ts) => {
                 stage.versions.commit(ts.get(), &changes)?;
                 Ok(Turn::Committed { ts: ts.get(), changes })
             }
             Err(Error::Conflict { .. }) => Ok(Turn::Nothing),
+            Err(Error::StorageFull { .. }) if is_large && open_blocks(stage.db) > before + OPENED => {
+                Err(format!("a refused commit left {} open blocks of {before}", open_blocks(stage.db)))
+            }
             Err(Error::StorageFull { .. }) => Ok(Turn::Refused),
             Err(Error::TableDropped(_)) if self.locked.iter().any(|name| !stage.versions.has(name)) => {
                 Ok(Turn::Nothing)
@@ -429,6 +447,11 @@ impl Open {
             Err(error) => Err(format!("commit: {error}")),
         }
     }
+}
+
+/// Blocks that are not full.
+fn open_blocks(db: &Database) -> u64 {
+    db.space_by_table().iter().map(|of| of.open_blocks).sum()
 }
 
 /// The secondary index of each table, on the second column.

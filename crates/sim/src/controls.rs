@@ -132,6 +132,7 @@ const ANSWERS: &[NegativeControl] = &[
     answer(Control::PiecesOfRows, "values out of line stay when their row goes (I-18)"),
     answer(Control::ClockAfterBound, "late writers commit just above their bound (I-6)"),
     answer(Control::EmptyBlocks, "recovery keeps blocks that hold nothing"),
+    answer(Control::RefusedBlocks, "a commit that found no space keeps the blocks that it opened"),
 ];
 
 impl NegativeControl {

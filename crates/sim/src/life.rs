@@ -18,8 +18,9 @@ use pantile_testkit::{Random, mix};
 const PIECE: usize = 60_000;
 /// Blocks of the catalog that may be empty.
 const OPEN_OF_CATALOG: u64 = 8;
-/// Rounds of upkeep within which all space must have been given back.
-const ROUNDS_OF_SPACE: u32 = 20;
+/// Rounds of upkeep within which all space must have been given back, besides
+/// one for each table.
+const ROUNDS_OF_SPACE: usize = 20;
 
 /// How a life ends, unless the power is cut before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,10 +191,10 @@ impl World<'_> {
         if self.state.is_empty() || self.random.one_in(often) {
             return self.define();
         }
-        if let Some(read) = self.scanned.take().filter(|(name, _)| self.is_indexed(name)) {
+        if let Some(read) = self.scanned.take().filter(|read| self.is_indexed(&read.table)) {
             // What was read through it must stay protected.
             let began = self.medium.events();
-            let change = self.change_index(read.0.clone())?;
+            let change = self.change_index(read.table.clone())?;
             self.note(began, change)?;
             self.wanted = Some(read);
             return Ok(());
@@ -300,6 +301,10 @@ impl World<'_> {
         if tuples != expected {
             return Err(format!("there are {tuples} tuples, and {expected} were written"));
         }
+        let spaces = self.db.space_by_table();
+        if let Some(of) = spaces.iter().find(|of| of.blocks > of.contents) {
+            return Err(format!("blocks in use hold nothing: {of:?}"));
+        }
         self.db.clone().close().map_err(|error| format!("close: {error}"))?;
         let events = self.medium.events();
         let refused = [
@@ -330,7 +335,7 @@ impl World<'_> {
             // There was no space for the change of the definition.
             return Ok(());
         }
-        for _ in 0..ROUNDS_OF_SPACE {
+        for _ in 0..ROUNDS_OF_SPACE + self.plan.tables {
             self.db.compact().map_err(|error| format!("compact: {error}"))?;
             self.time.advance(Duration::from_millis(5));
             self.db.upkeep();
