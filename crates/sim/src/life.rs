@@ -8,6 +8,7 @@ use pantile::stats::CollectorStats;
 use pantile::{
     Collector, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range, TableDef, Type,
 };
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
 use crate::client::{BY_V, Client, KEYS, Mood, Selection, Stage, Turn, decode};
@@ -115,7 +116,8 @@ impl Plan {
     }
 
     fn live(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
-        let limit = self.limit.map(|limit| limit.max(start.len()));
+        // A length that nothing durable needs may have been lost.
+        let limit = self.limit.map(|limit| limit.max(start.len().next_multiple_of(CHUNK_BYTES)));
         let medium = CutMedium::with_limit(start, self.kind, self.broken, limit);
         let time = SimulatedTime::with_skew(self.skew);
         time.advance(Duration::from_nanos(mix(self.seed) >> 20));
