@@ -106,6 +106,16 @@ pub struct Clock {
     skew: u64,
 }
 
+/// How far below the present a snapshot may lie that no writer can precede any
+/// more, besides the skew.
+pub(crate) const MARGIN: u64 = 2;
+
+/// The first tick of a clock. A snapshot that is taken at once lies above
+/// `after`, too.
+fn first_tick(after: u64, skew: u64) -> u64 {
+    after + 1 + skew + MARGIN
+}
+
 impl Clock {
     /// A clock whose ticks are all above `after`. Uses the best source that can
     /// be trusted on this machine.
@@ -124,30 +134,34 @@ impl Clock {
     /// only where it can be trusted.
     pub fn with_source(after: u64, source: ClockSource) -> Self {
         let trusted = trust::cycle_counter().filter(|_| source == ClockSource::CycleCounter);
+        let skew = trust::cycle_counter().map_or(0, |t| t.skew_ticks);
+        let first = first_tick(after, skew);
         Self {
             shared_mode: AtomicBool::new(trusted.is_none()),
-            floor: AtomicU64::new(after + 1),
-            counter: AtomicU64::new(after + 1),
-            origin_tick: after + 1,
+            floor: AtomicU64::new(first),
+            counter: AtomicU64::new(first),
+            origin_tick: first,
             origin_cycles: cycles(),
             origin_time: Duration::ZERO,
             time: Time::System(Instant::now()),
             rate: trusted.map_or(0, |t| t.ticks_per_cycle),
-            skew: trust::cycle_counter().map_or(0, |t| t.skew_ticks),
+            skew,
         }
     }
 
     /// A clock whose ticks are all above `after` and follow a simulated time.
     pub fn simulated(after: u64, time: SimulatedTime) -> Self {
+        let skew = time.0.skew.div_ceil(TICK_NS);
+        let first = first_tick(after, skew);
         Self {
             shared_mode: AtomicBool::new(true),
-            floor: AtomicU64::new(after + 1),
-            counter: AtomicU64::new(after + 1),
-            origin_tick: after + 1,
+            floor: AtomicU64::new(first),
+            counter: AtomicU64::new(first),
+            origin_tick: first,
             origin_cycles: 0,
             origin_time: time.now(),
             rate: 0,
-            skew: time.0.skew.div_ceil(TICK_NS),
+            skew,
             time: Time::Simulated(time),
         }
     }

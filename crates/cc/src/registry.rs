@@ -12,7 +12,7 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, 
 use pantile_base::sync::{Condvar, Instant, Mutex, MutexGuard, hint};
 use smallvec::SmallVec;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, MARGIN};
 use crate::epoch::RunningSet;
 
 /// `active` of a free slot.
@@ -514,7 +514,7 @@ impl Registry {
     /// A transaction that claims a slot from here on reads at this timestamp or
     /// above, or else at one that a running writer holds open.
     fn horizon(&self) -> Timestamp {
-        let before = self.tick().saturating_sub(self.clock.skew() + 2);
+        let before = self.tick().saturating_sub(self.clock.skew() + MARGIN);
         fence(Ordering::SeqCst);
         Timestamp::new(before, 0)
     }
