@@ -46,44 +46,130 @@ pub enum Control {
     /// A slot is written again only when the durable watermark is past the
     /// version in it and past that version's successor (I-10; T1).
     DurableBeforeRecycle,
+    /// Nothing writes to the medium once the database is closed (I-20).
+    Gate,
+    /// A block is opened only when the next state record has room for it
+    /// (I-19).
+    RoomForRecords,
+    /// The cleaner locks deleted tuples, too (I-15).
+    CleanerLocks,
+    /// Transactions that began before an index was dropped maintain it (I-16).
+    DroppedIndexes,
+    /// Values out of line are dropped with their table (I-18).
+    PiecesOfTables,
+    /// Values out of line are deleted with their row (I-18).
+    PiecesOfRows,
+    /// A late writer reads its clock again after it has announced its bound
+    /// (I-6).
+    ClockAfterBound,
+    /// A late writer commits above what it supersedes (I-2).
+    AboveSuperseded,
+    /// Recovery frees blocks without committed contents.
+    EmptyBlocks,
+    /// Blocks that a refused commit has opened are freed.
+    RefusedBlocks,
+    /// The waits of a cycle are announced one at a time.
+    OneVictim,
+    /// Large buffers of transactions are freed.
+    Buffers,
+    /// The data file is locked while the database is open.
+    OneOpener,
+    /// A commit fails if the data file is no longer in its place.
+    Place,
 }
 
 impl Control {
-    /// All of them.
-    pub const ALL: [Control; 16] = [
-        Control::WatermarkAtRelease,
-        Control::LifeInChecksum,
-        Control::TombstonesStay,
-        Control::HeadersAreHints,
-        Control::ClockGoesOn,
-        Control::Pins,
-        Control::Marks,
-        Control::LeafMarks,
-        Control::CopiesDurable,
-        Control::ForgottenDurable,
-        Control::TilesKept,
-        Control::ContentChecksum,
-        Control::LineSeal,
-        Control::StateChecksum,
-        Control::Evidence,
-        Control::DurableBeforeRecycle,
+    /// All of them, with their names on the command line.
+    pub const ALL: [(Control, &'static str); 30] = [
+        (Control::WatermarkAtRelease, "watermark-at-release"),
+        (Control::LifeInChecksum, "life-in-checksum"),
+        (Control::TombstonesStay, "tombstones-stay"),
+        (Control::HeadersAreHints, "headers-are-hints"),
+        (Control::ClockGoesOn, "clock-goes-on"),
+        (Control::Pins, "pins"),
+        (Control::Marks, "marks"),
+        (Control::LeafMarks, "leaf-marks"),
+        (Control::CopiesDurable, "copies-durable"),
+        (Control::ForgottenDurable, "forgotten-durable"),
+        (Control::TilesKept, "tiles-kept"),
+        (Control::ContentChecksum, "content-checksum"),
+        (Control::LineSeal, "line-seal"),
+        (Control::StateChecksum, "state-checksum"),
+        (Control::Evidence, "evidence"),
+        (Control::DurableBeforeRecycle, "durable-before-recycle"),
+        (Control::Gate, "gate"),
+        (Control::RoomForRecords, "room-for-records"),
+        (Control::CleanerLocks, "cleaner-locks"),
+        (Control::DroppedIndexes, "dropped-indexes"),
+        (Control::PiecesOfTables, "pieces-of-tables"),
+        (Control::PiecesOfRows, "pieces-of-rows"),
+        (Control::ClockAfterBound, "clock-after-bound"),
+        (Control::AboveSuperseded, "above-superseded"),
+        (Control::EmptyBlocks, "empty-blocks"),
+        (Control::RefusedBlocks, "refused-blocks"),
+        (Control::OneVictim, "one-victim"),
+        (Control::Buffers, "buffers"),
+        (Control::OneOpener, "one-opener"),
+        (Control::Place, "place"),
     ];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        Self::ALL[self as usize - 1].1
+    }
+}
+
+const _: () = {
+    let mut n = 0;
+    while n < Control::ALL.len() {
+        assert!(Control::ALL[n].0 as usize == n + 1, "in the order of their numbers");
+        n += 1;
+    }
+};
+
+#[cfg(feature = "controls")]
+mod switch {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Control;
+
+    /// Names the safeguard that is switched off from the start of a process,
+    /// for programs of tests and models.
+    const VARIABLE: &str = "PANTILE_CONTROL";
+
+    const NONE: u8 = 0;
+    /// The variable has not been looked at.
+    const UNKNOWN: u8 = u8::MAX;
+
+    static REMOVED: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+    /// Switches a safeguard off in the whole process, or switches all on again.
+    pub fn remove(control: Option<Control>) {
+        REMOVED.store(control.map_or(NONE, |c| c as u8), Ordering::SeqCst);
+    }
+
+    /// Whether this safeguard is switched off.
+    pub fn is_removed(control: Control) -> bool {
+        let removed = match REMOVED.load(Ordering::Relaxed) {
+            UNKNOWN => by_variable(),
+            known => known,
+        };
+        removed == control as u8
+    }
+
+    #[cold]
+    fn by_variable() -> u8 {
+        let named = std::env::var(VARIABLE).ok().map(|name| {
+            let found = Control::ALL.iter().find(|(_, known)| *known == name);
+            found.unwrap_or_else(|| panic!("{VARIABLE}={name}: there is no such control")).0
+        });
+        remove(named);
+        named.map_or(NONE, |control| control as u8)
+    }
 }
 
 #[cfg(feature = "controls")]
-static REMOVED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
-
-/// Switches a safeguard off in the whole process, or switches all on again.
-#[cfg(feature = "controls")]
-pub fn remove(control: Option<Control>) {
-    REMOVED.store(control.map_or(0, |c| c as u8), std::sync::atomic::Ordering::SeqCst);
-}
-
-/// Whether this safeguard is switched off.
-#[cfg(feature = "controls")]
-pub fn is_removed(control: Control) -> bool {
-    REMOVED.load(std::sync::atomic::Ordering::Relaxed) == control as u8
-}
+pub use switch::{is_removed, remove};
 
 /// Whether this safeguard is switched off.
 #[cfg(not(feature = "controls"))]

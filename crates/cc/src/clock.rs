@@ -30,17 +30,50 @@ pub enum ClockSource {
 /// Time that advances only on request, so that a single-threaded run can be
 /// repeated exactly. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct SimulatedTime(Arc<AtomicU64>);
+pub struct SimulatedTime(Arc<Simulated>);
+
+#[derive(Debug, Default)]
+struct Simulated {
+    now: AtomicU64,
+    skew: u64,
+    /// How far the clock of the running core is ahead.
+    ahead: AtomicU64,
+}
 
 impl SimulatedTime {
+    /// Time on cores whose clocks differ by up to `skew`. Each reading of a
+    /// clock then takes a moment, since programs wait until others have caught
+    /// up.
+    pub fn with_skew(skew: Duration) -> Self {
+        Self(Arc::new(Simulated { skew: skew.as_nanos() as u64, ..Simulated::default() }))
+    }
+
+    /// Sets how far the clock of the core is ahead that runs from now on.
+    ///
+    /// # Panics
+    /// If that is more than clocks differ by.
+    pub fn run_ahead(&self, by: Duration) {
+        let by = by.as_nanos() as u64;
+        assert!(by <= self.0.skew, "clocks differ by {} ns at most", self.0.skew);
+        self.0.ahead.store(by, Ordering::SeqCst);
+    }
+
     /// Advances the time.
     pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
+        self.0.now.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
     }
 
     /// The time that has passed.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::SeqCst))
+        Duration::from_nanos(self.0.now.load(Ordering::SeqCst))
+    }
+
+    /// Reads the running core's clock, in ticks; `None` if all show the same.
+    fn read_skewed(&self) -> Option<u64> {
+        (self.0.skew > 0).then(|| {
+            let now = self.0.now.fetch_add(TICK_NS, Ordering::SeqCst) + TICK_NS;
+            (now + self.0.ahead.load(Ordering::SeqCst)) / TICK_NS
+        })
     }
 }
 
@@ -73,6 +106,16 @@ pub struct Clock {
     skew: u64,
 }
 
+/// How far below the present a snapshot may lie that no writer can precede any
+/// more, besides the skew.
+pub(crate) const MARGIN: u64 = 2;
+
+/// The first tick of a clock. A snapshot that is taken at once lies above
+/// `after`, too.
+fn first_tick(after: u64, skew: u64) -> u64 {
+    after + 1 + skew + MARGIN
+}
+
 impl Clock {
     /// A clock whose ticks are all above `after`. Uses the best source that can
     /// be trusted on this machine.
@@ -91,31 +134,35 @@ impl Clock {
     /// only where it can be trusted.
     pub fn with_source(after: u64, source: ClockSource) -> Self {
         let trusted = trust::cycle_counter().filter(|_| source == ClockSource::CycleCounter);
+        let skew = trust::cycle_counter().map_or(0, |t| t.skew_ticks);
+        let first = first_tick(after, skew);
         Self {
             shared_mode: AtomicBool::new(trusted.is_none()),
-            floor: AtomicU64::new(after + 1),
-            counter: AtomicU64::new(after + 1),
-            origin_tick: after + 1,
+            floor: AtomicU64::new(first),
+            counter: AtomicU64::new(first),
+            origin_tick: first,
             origin_cycles: cycles(),
             origin_time: Duration::ZERO,
             time: Time::System(Instant::now()),
             rate: trusted.map_or(0, |t| t.ticks_per_cycle),
-            skew: trust::cycle_counter().map_or(0, |t| t.skew_ticks),
+            skew,
         }
     }
 
     /// A clock whose ticks are all above `after` and follow a simulated time.
     pub fn simulated(after: u64, time: SimulatedTime) -> Self {
+        let skew = time.0.skew.div_ceil(TICK_NS);
+        let first = first_tick(after, skew);
         Self {
             shared_mode: AtomicBool::new(true),
-            floor: AtomicU64::new(after + 1),
-            counter: AtomicU64::new(after + 1),
-            origin_tick: after + 1,
+            floor: AtomicU64::new(first),
+            counter: AtomicU64::new(first),
+            origin_tick: first,
             origin_cycles: 0,
             origin_time: time.now(),
-            time: Time::Simulated(time),
             rate: 0,
-            skew: 0,
+            skew,
+            time: Time::Simulated(time),
         }
     }
 
@@ -179,6 +226,11 @@ impl Clock {
     }
 
     fn next_shared(&self) -> u64 {
+        if let Time::Simulated(time) = &self.time
+            && let Some(ticks) = time.read_skewed()
+        {
+            return self.origin_tick + ticks - self.origin_time.as_nanos() as u64 / TICK_NS;
+        }
         let now = self.origin_tick + self.elapsed().as_nanos() as u64 / TICK_NS;
         let mut last = self.counter.load(Ordering::Relaxed);
         loop {

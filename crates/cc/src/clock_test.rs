@@ -92,3 +92,18 @@ fn a_counter_that_was_set_back_below_the_origin_is_noticed() {
     clock.origin_cycles = u64::MAX / 2;
     assert_eq!(clock.try_tick(), None);
 }
+
+#[test]
+fn simulated_clocks_differ_by_no_more_than_they_say() {
+    let skew = Duration::from_micros(10);
+    let time = SimulatedTime::with_skew(skew);
+    let clock = Clock::simulated(1_000, time.clone());
+    assert_eq!(clock.skew(), Clock::ticks(skew).max(1) + 1);
+    let first = clock.try_tick().expect("a tick");
+    time.run_ahead(skew);
+    let ahead = clock.try_tick().expect("a tick");
+    time.run_ahead(Duration::ZERO);
+    let behind = clock.try_tick().expect("a tick");
+    assert!(first > 1_000 && behind > first && ahead > behind);
+    assert!(ahead - first <= clock.skew() + 1, "{first}, {ahead}");
+}

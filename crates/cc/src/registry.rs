@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use pantile_base::sync::{Condvar, Instant, Mutex, MutexGuard, hint};
 use smallvec::SmallVec;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, MARGIN};
 use crate::epoch::RunningSet;
 
 /// `active` of a free slot.
@@ -267,7 +268,9 @@ impl Registry {
         // A reader that found no bound drew before the store, on a clock that
         // was at most the skew ahead of this one. So the clock is read again,
         // after the store.
-        let above_readers = self.tick() + self.clock.skew() + 1;
+        let above_readers =
+            if is_removed(Control::ClockAfterBound) { 0 } else { self.tick() + self.clock.skew() + 1 };
+        let newest = if is_removed(Control::AboveSuperseded) { Timestamp::ZERO } else { newest };
         let tick = above_readers.max(bound.tick() + 1).max(newest.tick() + 1);
         state.last_tick.store(tick, Ordering::Relaxed);
         Timestamp::new(tick, slot.index())
@@ -511,7 +514,7 @@ impl Registry {
     /// A transaction that claims a slot from here on reads at this timestamp or
     /// above, or else at one that a running writer holds open.
     fn horizon(&self) -> Timestamp {
-        let before = self.tick().saturating_sub(self.clock.skew() + 2);
+        let before = self.tick().saturating_sub(self.clock.skew() + MARGIN);
         fence(Ordering::SeqCst);
         Timestamp::new(before, 0)
     }
@@ -551,7 +554,7 @@ impl Registry {
     /// waits of a cycle exactly one is the last, and only that one is refused.
     fn announce_wait(&self, me: Slot, holder: Slot, unblocked: &mut impl FnMut() -> bool) -> bool {
         let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
-        let _alone = self.announcing.lock();
+        let _alone = (!is_removed(Control::OneVictim)).then(|| self.announcing.lock());
         let mine = &self.slots[me.index()].waits_for;
         mine.store(waits_for, Ordering::SeqCst);
         let refused = !unblocked() && self.closes_cycle(me);

@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::*;
+use crate::clock::SimulatedTime;
 use crate::clock::tests::{manual_clock, set_cycles};
 
 const SKEW: u64 = 10;
@@ -48,4 +49,16 @@ fn a_late_writer_commits_above_what_it_supersedes() {
     let newest = registry.draw_commit(first, Timestamp::ZERO);
     set_cycles(|| 100);
     assert!(registry.draw_commit(second, newest) > newest);
+}
+
+/// What was found on the medium is older than every snapshot, however soon it
+/// is taken and however far clocks differ.
+#[test]
+fn the_first_safe_snapshot_is_above_everything_found() {
+    const HIGHEST: u64 = 100_000;
+    let time = SimulatedTime::with_skew(Duration::from_millis(1));
+    let registry = Registry::new(Clock::simulated(HIGHEST, time));
+    let (_, ts) = registry.begin(Begin::SafeReader).expect("a slot");
+    let newest = Timestamp::new(HIGHEST, TRANSACTION_SLOTS - 1);
+    assert!(ts >= newest, "{ts:?} misses {newest:?}");
 }

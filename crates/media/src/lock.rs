@@ -13,6 +13,7 @@
 //! descriptor, and only the process that took it does so.
 
 use crate::MediumError;
+use pantile_base::control::{Control, is_removed};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -45,6 +46,9 @@ impl Lock {
         };
         match locked {
             Ok(()) => Ok(Self { holder: process::id() }),
+            Err(TryLockError::WouldBlock) if is_removed(Control::OneOpener) => {
+                Ok(Self { holder: process::id() })
+            }
             Err(TryLockError::WouldBlock) => {
                 Err(MediumError::Locked { path: directory.into(), process: holder_of(file) })
             }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use pantile_base::control::{Control, is_removed};
+
 use crate::data_file::DataFile;
 
 /// The name is looked at no more often than this, and by every sync of
@@ -78,8 +80,8 @@ impl Place {
     pub(crate) fn check(&self) -> io::Result<()> {
         self.looked.store(self.began.elapsed().as_millis() as u64, Ordering::Relaxed);
         match self.problem() {
-            Some(problem) => Err(io::Error::other(problem)),
-            None => Ok(()),
+            Some(problem) if !is_removed(Control::Place) => Err(io::Error::other(problem)),
+            _ => Ok(()),
         }
     }
 

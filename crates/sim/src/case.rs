@@ -6,13 +6,14 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
+use std::time::Duration;
 
 use pantile::Collector;
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::GROWTH_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
-use crate::life::{Life, Plan, found};
+use crate::life::{Ending, Life, Plan, found};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 
@@ -106,6 +107,8 @@ pub struct Totals {
     pub lives: u64,
     /// Commits acknowledged.
     pub commits: u64,
+    /// Commits that found no space.
+    pub refused: u64,
     /// Events between which the power could have been cut.
     pub events: u64,
     /// Power cuts. Each is followed by a recovery and a comparison.
@@ -134,6 +137,7 @@ impl Totals {
         self.cases += other.cases;
         self.lives += other.lives;
         self.commits += other.commits;
+        self.refused += other.refused;
         self.events += other.events;
         self.cuts += other.cuts;
         self.cuts_of_recovery += other.cuts_of_recovery;
@@ -211,10 +215,11 @@ impl Case {
     fn plan(self, random: &mut Random, size: Size) -> Plan {
         let Case { kind, collector, broken, .. } = self;
         let seed = random.word();
-        let clients = 1 + random.below(if size == Size::Busy { 4 } else { 5 }) as u8;
+        let clients = if random.one_in(6) { 1 } else { 2 + random.below(4) as u8 };
         let calls = match size {
             Size::Small => 30 + random.below(30),
             Size::Varied => 150 + random.below(500),
+            Size::Wide => 300 + random.below(500),
             Size::Busy => 3_000 + random.below(12_000),
         };
         let mood = match size {
@@ -226,8 +231,27 @@ impl Case {
         let pace = *random.pick(&[4, 40, 250]);
         // Little space makes transactions fail and hurries the collector.
         let is_tight = size == Size::Busy && random.one_in(2);
-        let limit = is_tight.then(|| (10 + random.below(10)) * CHUNK_BYTES);
-        Plan { seed, kind, collector, broken, clients, calls, pace, mood, hot, limit }
+        let limit = is_tight.then(|| (8 + random.below(64)) * GROWTH_BYTES);
+        let tables = if size == Size::Wide { 130 + random.below(100) as usize } else { 3 };
+        let floods = size == Size::Wide || random.one_in(4);
+        let skew = Duration::from_nanos(*random.pick(&[0, 0, 2_000, 200_000]));
+        let ending = *random.pick(&[Ending::Abrupt, Ending::Abrupt, Ending::Closed, Ending::Emptied]);
+        Plan {
+            seed,
+            kind,
+            collector,
+            broken,
+            clients,
+            calls,
+            pace,
+            mood,
+            hot,
+            limit,
+            tables,
+            floods,
+            skew,
+            ending,
+        }
     }
 }
 
@@ -242,9 +266,24 @@ enum Size {
     /// Little enough to cut everywhere.
     Small,
     Varied,
+    /// Many tables, so that a state record outgrows its place.
+    Wide,
     /// The same few rows again and again, which keeps the collector busy.
     Busy,
 }
+
+/// One of them is drawn.
+const SIZES: &[Size] = &[
+    Size::Small,
+    Size::Small,
+    Size::Varied,
+    Size::Varied,
+    Size::Wide,
+    Size::Busy,
+    Size::Busy,
+    Size::Busy,
+    Size::Busy,
+];
 
 struct Run<'r> {
     case: Case,
@@ -256,7 +295,7 @@ struct Run<'r> {
 impl Run<'_> {
     fn run(&mut self) -> Result<(), String> {
         let mut random = Random::new(mix(self.case.seed), 0);
-        let size = *random.pick(&[Size::Small, Size::Varied, Size::Busy, Size::Busy]);
+        let size = *random.pick(SIZES);
         let lives = 1 + random.below(3) as u32;
         self.totals.cases += 1;
         let (mut image, mut state, mut floor) = (Image::default(), State::new(), 0);
@@ -266,6 +305,7 @@ impl Run<'_> {
             let life = plan.live_alone(&image, &state, floor)?;
             self.totals.lives += 1;
             self.totals.commits += life.steps.len() as u64;
+            self.totals.refused += life.refused;
             self.totals.events += life.log.boundaries() as u64;
             self.totals.blocks_reclaimed += life.collected.blocks_reclaimed;
             self.totals.blocks_bypassed += life.collected.blocks_bypassed;
@@ -360,13 +400,14 @@ impl Run<'_> {
                 next
             });
             let image = replay.image(cut.keep, cut.choice);
-            let (is, log) = found(&image, self.case.kind, floor)?;
+            let is_closed = at_rest == Some(cut.boundary);
+            let (is, log) = found(&image, self.case.kind, floor, is_closed)?;
             self.totals.cuts += 1;
             if is != state && next.as_ref() != Some(&is) {
                 return Err(difference(&is, &state, next.as_ref()));
             }
             self.cut_recovery(&image, &log, &is, floor, cut)?;
-            if at_rest == Some(cut.boundary) && self.only.is_none() {
+            if is_closed && self.only.is_none() {
                 self.flip_bits(&image, &is, cut.choice)?;
             }
             left = Some((image, is, floor));
@@ -382,7 +423,7 @@ impl Run<'_> {
             let mut image = image.clone();
             let bit = image.flip(&mut random);
             self.totals.flips += 1;
-            match found(&image, self.case.kind, 0) {
+            match found(&image, self.case.kind, 0, false) {
                 Ok((is, _)) if is == *expected => {}
                 Ok((is, _)) => {
                     return Err(format!("bit {bit} was flipped and {}", difference(&is, expected, None)));
@@ -415,7 +456,7 @@ impl Run<'_> {
         self.at = self.at.map(|at| CutOfCase { again: Some(again), ..at });
         let mut replay = Replay::new(image, log, self.case.kind);
         replay.advance_to(again.boundary.min(log.boundaries() - 1));
-        let (is, _) = found(&replay.image(again.keep, again.choice), self.case.kind, floor)?;
+        let (is, _) = found(&replay.image(again.keep, again.choice), self.case.kind, floor, false)?;
         self.totals.cuts += 1;
         self.totals.cuts_of_recovery += 1;
         if is == *expected { Ok(()) } else { Err(difference(&is, expected, None)) }

@@ -1,10 +1,11 @@
 //! One of several clients whose calls take turns in one thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use pantile::{
-    ConflictPolicy, Database, Error, Isolation, Range, Savepoint, Transaction, TransactionOptions, Value,
+    ConflictPolicy, Database, Error, Isolation, Range, Savepoint, Table, Transaction, TransactionOptions,
+    Value,
 };
 
 use crate::state::{Change, Row, Versions};
@@ -15,7 +16,15 @@ pub(crate) const KEYS: u64 = 24;
 /// The same where many rows are deleted.
 const MANY_KEYS: u64 = 300;
 /// Values of the column with a secondary index are below this.
-const VALUES: u64 = 6;
+const VALUES: u64 = 5;
+/// A large transaction writes this many rows, from this key on.
+const FLOOD: u64 = 400;
+const FLOOD_KEYS: u64 = 1 << 50;
+const LATE: [Isolation; 2] = [Isolation::Snapshot, Isolation::ReadCommitted];
+/// Blocks that a collector may open when it makes room.
+const OPENED: u64 = 12;
+/// Lengths of values out of line.
+const LONG: [u64; 3] = [66_000, 66_000, 140_000];
 
 /// Rows by table and key; `None` if the row was deleted.
 type Writes = BTreeMap<(String, u64), Option<Row>>;
@@ -33,6 +42,10 @@ struct Open {
     left: u64,
     writes: Writes,
     savepoint: Option<(Savepoint, Writes)>,
+    /// Tables that it has used, some of them dropped since.
+    tables: BTreeMap<String, Table>,
+    /// Those in which it has locked rows, or wanted to.
+    locked: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -46,7 +59,12 @@ enum TransactionMode {
 /// What a turn did to the database.
 pub(crate) enum Turn {
     Nothing,
-    Committed { ts: u64, changes: Vec<Change> },
+    /// There was no space for a commit.
+    Refused,
+    Committed {
+        ts: u64,
+        changes: Vec<Change>,
+    },
 }
 
 /// What clients mostly do.
@@ -62,7 +80,7 @@ pub(crate) enum Mood {
 }
 
 impl Mood {
-    fn is_busy(self) -> bool {
+    pub fn is_busy(self) -> bool {
         self != Mood::Varied
     }
 
@@ -78,6 +96,14 @@ impl Mood {
     }
 }
 
+/// The rows of a table that were selected by a value of the indexed column.
+pub(crate) struct Selection {
+    pub table: String,
+    value: u64,
+    /// When the transaction reads.
+    at: u64,
+}
+
 /// What all clients share.
 pub(crate) struct Stage<'s> {
     pub db: &'s Database,
@@ -87,6 +113,15 @@ pub(crate) struct Stage<'s> {
     /// The number of keys that are written most, where the same keys are
     /// written again and again.
     pub hot: u64,
+    /// Some transactions are large.
+    pub floods: bool,
+    /// Many transactions draw their timestamp when they commit.
+    pub often_late: bool,
+    /// What was just read through an index that is to be dropped.
+    pub scanned: &'s mut Option<Selection>,
+    /// What was read through an index that has been dropped. An older writer
+    /// tries to change it.
+    pub wanted: &'s mut Option<Selection>,
 }
 
 impl Client {
@@ -141,7 +176,7 @@ enum Call {
 impl From<Error> for Call {
     fn from(error: Error) -> Self {
         match error {
-            Error::Conflict { .. } | Error::StorageFull { .. } => Call::Refused,
+            Error::Conflict { .. } | Error::StorageFull { .. } | Error::TableDropped(_) => Call::Refused,
             other => Call::Wrong(format!("a call failed: {other}")),
         }
     }
@@ -154,6 +189,7 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         return Ok(None);
     }
     let kind = match stage.random.below(if stage.mood.is_busy() { 48 } else { 20 }) {
+        0..16 if stage.often_late => TransactionMode::Writer(*stage.random.pick(&LATE)),
         20.. | 0..12 => TransactionMode::Writer(Isolation::Serializable),
         12..14 => TransactionMode::Writer(Isolation::Snapshot),
         14..16 => TransactionMode::Writer(Isolation::ReadCommitted),
@@ -181,17 +217,33 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         _ if stage.random.one_in(30) => 30,
         _ => 1 + stage.random.below(if stage.mood.is_busy() { 3 } else { 5 }),
     };
-    Ok(Some(Open { txn, kind, left, writes: Writes::new(), savepoint: None }))
+    Ok(Some(Open {
+        txn,
+        kind,
+        left,
+        writes: Writes::new(),
+        savepoint: None,
+        tables: BTreeMap::new(),
+        locked: BTreeSet::new(),
+    }))
 }
 
 impl Open {
     fn call(&mut self, stage: &mut Stage<'_>) -> Result<(), Call> {
-        let tables = stage.db.tables();
-        let Some(name) = tables.get(stage.random.below(tables.len().max(1) as u64) as usize) else {
+        let mut names = stage.db.tables();
+        names.extend(self.tables.keys().filter(|name| !stage.versions.has(name)).cloned());
+        let Some(name) = names.get(stage.random.below(names.len().max(1) as u64) as usize) else {
             return Ok(());
         };
         let (key, run) = stage.mood.keys(stage.hot, stage.random);
         let writes = matches!(self.kind, TransactionMode::Writer(_));
+        let is_older = |read: &mut Selection| self.may_precede(read.at);
+        if let Some(read) = stage.wanted.take_if(is_older).filter(|read| stage.versions.has(&read.table)) {
+            return self.put_value(stage, &read.table, key, read.value);
+        }
+        if writes && stage.floods && stage.random.one_in(100) {
+            return self.flood(stage, &names);
+        }
         let first = if writes && stage.mood.is_busy() && !stage.random.one_in(4) { 7 } else { 0 };
         match first + stage.random.below(if writes { 16 } else { 6 } - first) {
             0..3 => self.get(stage, name, key),
@@ -202,6 +254,37 @@ impl Open {
             13..15 => (key..key + 2 * run).try_for_each(|key| self.delete(stage, name, key)),
             _ => self.save_or_go_back(stage),
         }
+    }
+
+    /// The table, which may have been dropped since it was used first.
+    fn table(&mut self, stage: &Stage<'_>, name: &str) -> Result<Table, Error> {
+        if let Some(table) = self.tables.get(name) {
+            return Ok(table.clone());
+        }
+        let table = stage.db.table(name)?;
+        self.tables.insert(name.to_owned(), table.clone());
+        Ok(table)
+    }
+
+    fn table_to_lock(&mut self, stage: &Stage<'_>, name: &str) -> Result<Table, Error> {
+        self.locked.insert(name.to_owned());
+        self.table(stage, name)
+    }
+
+    /// Writes or deletes many rows of one table, or a row of every table.
+    fn flood(&mut self, stage: &mut Stage<'_>, names: &[String]) -> Result<(), Call> {
+        let keys = FLOOD_KEYS..FLOOD_KEYS + FLOOD;
+        let name = stage.random.pick(names).clone();
+        match stage.random.below(if names.len() > 3 { 6 } else { 3 }) {
+            0 => keys.into_iter().try_for_each(|key| self.delete(stage, &name, key)),
+            1..3 => keys.into_iter().try_for_each(|key| self.put(stage, &name, key)),
+            _ => names.iter().try_for_each(|name| self.put(stage, name, 0)),
+        }
+    }
+
+    /// Whether it writes below a timestamp.
+    fn may_precede(&self, ts: u64) -> bool {
+        self.kind == TransactionMode::Writer(Isolation::Serializable) && self.txn.timestamp().get() < ts
     }
 
     /// The timestamp at which the next call reads.
@@ -250,16 +333,16 @@ impl Open {
         Call::Wrong(format!("{what} by {txn:?}: found {found:?}, expected {expected:?}"))
     }
 
-    fn get(&self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
-        let table = stage.db.table(name)?;
+    fn get(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = self.table(stage, name)?;
         let found = self.txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;
         let expected = self.expected(stage, name, key);
         let found = found.map(|(_, row)| row);
         if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} {key}"), &found, &expected)) }
     }
 
-    fn scan(&self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
-        let table = stage.db.table(name)?;
+    fn scan(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
+        let table = self.table(stage, name)?;
         let keys = if stage.random.one_in(3) { (0, u64::MAX) } else { (key, key + 5) };
         let (first, last) = ([keys.0.into()], [keys.1.into()]);
         let range = Range::all().from(Bound::Included(&first)).to(Bound::Included(&last));
@@ -273,10 +356,12 @@ impl Open {
         }
     }
 
-    fn scan_index(&self, stage: &mut Stage<'_>, name: &str) -> Result<(), Call> {
-        let table = stage.db.table(name)?;
+    fn scan_index(&mut self, stage: &mut Stage<'_>, name: &str) -> Result<(), Call> {
+        let table = self.table(stage, name)?;
         let Ok(index) = table.index(BY_V) else { return Ok(()) };
         let value = stage.random.below(VALUES);
+        let selection = Selection { table: name.to_owned(), value, at: self.txn.timestamp().get() };
+        *stage.scanned = stage.random.one_in(3).then_some(selection);
         let rows = self.txn.scan_index(&index, Range::prefix(&[value.into()]))?;
         let found: BTreeMap<u64, Row> = rows.map(|row| decode(&row?)).collect::<Result<_, Error>>()?;
         let mut expected = match self.is_remembered() {
@@ -293,28 +378,33 @@ impl Open {
     }
 
     fn lock(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
-        let table = stage.db.table(name)?;
+        let table = self.table_to_lock(stage, name)?;
         self.txn.get_for_update(&table, &[key.into()])?;
         Ok(())
     }
 
     fn put(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
-        let table = stage.db.table(name)?;
+        let value = stage.random.below(VALUES);
+        self.put_value(stage, name, key, value)
+    }
+
+    fn put_value(&mut self, stage: &mut Stage<'_>, name: &str, key: u64, value: u64) -> Result<(), Call> {
+        let table = self.table_to_lock(stage, name)?;
         let len = match stage.random.below(300) {
-            0 if stage.mood != Mood::Deleting => 66_000,
+            0 if stage.mood != Mood::Deleting => *stage.random.pick(&LONG),
             1..60 if stage.mood == Mood::Varied => 4 + stage.random.below(300),
             // Rows of one size class fill their blocks soon.
             _ if stage.mood.is_busy() => 4 + stage.random.below(4),
             _ => 4 + stage.random.below(30),
         };
-        let row = (stage.random.below(VALUES), vec![stage.random.below(250) as u8 + 1; len as usize]);
+        let row = (value, vec![stage.random.below(250) as u8 + 1; len as usize]);
         self.txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
         self.writes.insert((name.to_owned(), key), Some(row));
         Ok(())
     }
 
     fn delete(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
-        let table = stage.db.table(name)?;
+        let table = self.table_to_lock(stage, name)?;
         if self.txn.delete(&table, &[key.into()])? {
             self.writes.insert((name.to_owned(), key), None);
         }
@@ -339,15 +429,29 @@ impl Open {
         }
         let changes: Vec<Change> =
             self.writes.into_iter().map(|((table, key), row)| Change::Put(table, key, row)).collect();
+        let is_large = changes.len() as u64 >= FLOOD / 2;
+        let before = if is_large { open_blocks(stage.db) } else { 0 };
         match self.txn.commit() {
             Ok(ts) => {
                 stage.versions.commit(ts.get(), &changes)?;
                 Ok(Turn::Committed { ts: ts.get(), changes })
             }
-            Err(Error::Conflict { .. } | Error::StorageFull { .. }) => Ok(Turn::Nothing),
+            Err(Error::Conflict { .. }) => Ok(Turn::Nothing),
+            Err(Error::StorageFull { .. }) if is_large && open_blocks(stage.db) > before + OPENED => {
+                Err(format!("a refused commit left {} open blocks of {before}", open_blocks(stage.db)))
+            }
+            Err(Error::StorageFull { .. }) => Ok(Turn::Refused),
+            Err(Error::TableDropped(_)) if self.locked.iter().any(|name| !stage.versions.has(name)) => {
+                Ok(Turn::Nothing)
+            }
             Err(error) => Err(format!("commit: {error}")),
         }
     }
+}
+
+/// Blocks that are not full.
+fn open_blocks(db: &Database) -> u64 {
+    db.space_by_table().iter().map(|of| of.open_blocks).sum()
 }
 
 /// The secondary index of each table, on the second column.

@@ -8,14 +8,30 @@ use pantile::stats::CollectorStats;
 use pantile::{
     Collector, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range, TableDef, Type,
 };
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
-use crate::client::{BY_V, Client, KEYS, Mood, Stage, Turn, decode};
+use crate::client::{BY_V, Client, KEYS, Mood, Selection, Stage, Turn, decode};
 use crate::state::{Change, State, TableState, Versions};
 use pantile_testkit::{Random, mix};
 
-/// Most tables at a time.
-const TABLES: usize = 3;
+/// Bytes of a piece of a value out of line.
+const PIECE: usize = 60_000;
+/// Blocks of the catalog that may be empty.
+const OPEN_OF_CATALOG: u64 = 8;
+/// Rounds of upkeep within which all space must have been given back, besides
+/// one for each table.
+const ROUNDS_OF_SPACE: usize = 20;
+
+/// How a life ends, unless the power is cut before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// With open transactions.
+    Abrupt,
+    Closed,
+    /// All tables are dropped and all space is given back before it is closed.
+    Emptied,
+}
 
 /// The parameters of a life.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +49,13 @@ pub(crate) struct Plan {
     pub hot: u64,
     /// Most bytes of the medium.
     pub limit: Option<u64>,
+    /// Most tables at a time.
+    pub tables: usize,
+    /// Whether some transactions are large.
+    pub floods: bool,
+    /// How far the clocks of two clients may differ.
+    pub skew: Duration,
+    pub ending: Ending,
 }
 
 /// An acknowledged step.
@@ -54,6 +77,8 @@ pub(crate) struct Life {
     /// The highest timestamp acknowledged before this life.
     pub floor: u64,
     pub collected: CollectorStats,
+    /// Commits that found no space.
+    pub refused: u64,
     pub was_closed: bool,
 }
 
@@ -91,21 +116,25 @@ impl Plan {
     }
 
     fn live(&self, start: &Image, state: &State, floor: u64) -> Result<Life, String> {
-        let limit = self.limit.map(|limit| limit.max(start.len()));
+        // A length that nothing durable needs may have been lost.
+        let limit = self.limit.map(|limit| limit.max(start.len().next_multiple_of(CHUNK_BYTES)));
         let medium = CutMedium::with_limit(start, self.kind, self.broken, limit);
-        let time = SimulatedTime::default();
+        let time = SimulatedTime::with_skew(self.skew);
         time.advance(Duration::from_nanos(mix(self.seed) >> 20));
         let options = self.options(Arc::clone(&medium), time.clone());
         let db = options.open("simulated").map_err(|error| format!("open: {error}"))?;
         let mut world = World {
+            plan: self,
             random: Random::new(self.seed, 0),
             versions: Versions::new(state),
             state: state.clone(),
             steps: Vec::new(),
+            refused: 0,
+            scanned: None,
+            wanted: None,
             tables_made: mix(self.seed) % 1_000_000,
-            mood: self.mood,
-            hot: self.hot,
             medium: &medium,
+            time: &time,
             db: &db,
         };
         let mut clients: Vec<Client> = (0..self.clients).map(Client::new).collect();
@@ -115,111 +144,251 @@ impl Plan {
             world.turn(&mut clients)?;
         }
         let collected = db.stats().collector;
-        let World { steps, mut random, .. } = world;
-        let was_closed = random.one_in(4);
+        let was_closed = self.ending != Ending::Abrupt;
         if was_closed {
             // An orderly end, with everything that it writes.
+            world.refuse_to_close(&clients)?;
             clients.iter_mut().for_each(Client::leave);
-            medium.run_as(0);
-            db.close().map_err(|error| format!("close: {error}"))?;
+            world.close()?;
         }
         // What is dropped later is no longer part of this life.
         let log = medium.take_log();
-        Ok(Life { start: start.clone(), log, state: state.clone(), steps, floor, collected, was_closed })
+        let World { steps, refused, .. } = world;
+        Ok(Life {
+            start: start.clone(),
+            log,
+            state: state.clone(),
+            steps,
+            floor,
+            collected,
+            refused,
+            was_closed,
+        })
     }
 }
 
 struct World<'w> {
+    plan: &'w Plan,
     random: Random,
     versions: Versions,
     state: State,
     steps: Vec<Step>,
+    refused: u64,
     tables_made: u64,
-    mood: Mood,
-    hot: u64,
+    scanned: Option<Selection>,
+    wanted: Option<Selection>,
     medium: &'w CutMedium,
+    time: &'w SimulatedTime,
     db: &'w Database,
 }
 
 impl World<'_> {
     fn turn(&mut self, clients: &mut [Client]) -> Result<(), String> {
-        let is_quiet = clients.iter().all(Client::is_idle);
-        let changes = self.state.len() < TABLES || self.random.one_in(24);
-        if is_quiet && changes && (self.state.is_empty() || self.random.one_in(2)) {
+        let is_lacking = self.state.len() < self.plan.tables;
+        let often = match self.plan.mood {
+            _ if is_lacking => 8,
+            Mood::Varied => 24,
+            Mood::Churning | Mood::Deleting => 400,
+        };
+        if self.state.is_empty() || self.random.one_in(often) {
             return self.define();
         }
-        let client = &mut clients[self.random.below(clients.len() as u64) as usize];
-        if client.is_idle() && self.state.is_empty() {
+        if let Some(read) = self.scanned.take().filter(|read| self.is_indexed(&read.table)) {
+            // What was read through it must stay protected.
+            let began = self.medium.events();
+            let change = self.change_index(read.table.clone())?;
+            self.note(began, change)?;
+            self.wanted = Some(read);
             return Ok(());
         }
+        if self.random.one_in(500) {
+            return self.refuse_to_close(clients);
+        }
+        let client = &mut clients[self.random.below(clients.len() as u64) as usize];
         self.medium.run_as(client.core());
+        // The clock of the last core is ahead of all others.
+        let ahead = u32::from(client.core()) + 1;
+        self.time.run_ahead(self.plan.skew * ahead / u32::from(self.plan.clients));
         let began = self.medium.events();
         let mut stage = Stage {
             db: self.db,
             versions: &mut self.versions,
             random: &mut self.random,
-            mood: self.mood,
-            hot: self.hot,
+            mood: self.plan.mood,
+            hot: self.plan.hot,
+            floods: self.plan.floods,
+            often_late: !self.plan.skew.is_zero(),
+            scanned: &mut self.scanned,
+            wanted: &mut self.wanted,
         };
-        if let Turn::Committed { ts, changes } = client.turn(&mut stage)? {
-            crate::state::apply(&mut self.state, &changes);
-            self.steps.push(Step { began, ended: self.medium.events(), ts, changes });
+        match client.turn(&mut stage)? {
+            Turn::Committed { ts, changes } => {
+                crate::state::apply(&mut self.state, &changes);
+                self.steps.push(Step { began, ended: self.medium.events(), ts, changes });
+            }
+            Turn::Refused => self.refused += 1,
+            Turn::Nothing => {}
         }
         Ok(())
     }
 
-    /// Changes a definition while no transaction is running. If there is no
+    /// Changes a definition beside the clients' transactions. If there is no
     /// space, nothing changes.
     fn define(&mut self) -> Result<(), String> {
         let began = self.medium.events();
         let names: Vec<String> = self.state.keys().cloned().collect();
-        let name = |random: &mut Random| random.pick(&names).clone();
-        let done = |result: pantile::Result<()>| match result {
-            Ok(()) => Ok(true),
-            Err(Error::StorageFull { .. }) => Ok(false),
-            Err(error) => Err(format!("a change of a definition failed: {error}")),
-        };
-        let (is_done, change) = match (names.len(), self.random.below(3)) {
-            (0, _) | (..TABLES, 0) => {
-                self.tables_made += 1;
-                let name = format!("t{}", self.tables_made);
-                let def = TableDef::new(&name).column("k", Type::U64).column("v", Type::U64);
-                let def = def.column("data", Type::Bytes(200_000)).primary_key(["k"]);
-                let made = self.db.create_table(def.index(IndexDef::new(BY_V, ["v"])));
-                (done(made.map(drop))?, Change::MakeTable(name))
+        let is_lacking = names.len() < self.plan.tables;
+        let change = match self.random.below(if self.plan.tables > 3 { 12 } else { 3 }) {
+            0 if !is_lacking => {
+                let name = self.random.pick(&names).clone();
+                done(self.db.drop_table(&name))?.then_some(Change::DropTable(name))
             }
-            (TABLES.., 1) => {
-                let name = name(&mut self.random);
-                (done(self.db.drop_table(&name))?, Change::DropTable(name))
-            }
+            _ if names.is_empty() || is_lacking && !self.random.one_in(4) => self.make_table()?,
             _ => {
-                let name = name(&mut self.random);
-                let is_indexed = self.state[&name].is_indexed;
-                let table = self.db.table(&name).map_err(|error| error.to_string())?;
-                let outcome = match is_indexed {
-                    true => self.db.drop_index(&table, BY_V),
-                    false => self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(drop),
-                };
-                (done(outcome)?, Change::SetIndexed(name, !is_indexed))
+                let name = self.random.pick(&names).clone();
+                self.change_index(name)?
             }
         };
-        if !is_done {
-            return Ok(());
-        }
+        self.note(began, change)
+    }
+
+    fn make_table(&mut self) -> Result<Option<Change>, String> {
+        self.tables_made += 1;
+        let name = format!("t{}", self.tables_made);
+        let def = TableDef::new(&name).column("k", Type::U64).column("v", Type::U64);
+        let def = def.column("data", Type::Bytes(200_000)).primary_key(["k"]);
+        let made = self.db.create_table(def.index(IndexDef::new(BY_V, ["v"])));
+        Ok(done(made.map(drop))?.then_some(Change::MakeTable(name)))
+    }
+
+    fn is_indexed(&self, name: &str) -> bool {
+        self.state.get(name).is_some_and(|table| table.is_indexed)
+    }
+
+    fn change_index(&self, name: String) -> Result<Option<Change>, String> {
+        let is_indexed = self.is_indexed(&name);
+        let table = self.db.table(&name).map_err(|error| error.to_string())?;
+        let changed = match is_indexed {
+            true => self.db.drop_index(&table, BY_V),
+            false => self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(drop),
+        };
+        Ok(done(changed)?.then_some(Change::SetIndexed(name, !is_indexed)))
+    }
+
+    fn note(&mut self, began: usize, change: Option<Change>) -> Result<(), String> {
+        let Some(change) = change else { return Ok(()) };
         let changes = vec![change];
         self.versions.commit(0, &changes)?;
         crate::state::apply(&mut self.state, &changes);
         self.steps.push(Step { began, ended: self.medium.events(), ts: 0, changes });
         Ok(())
     }
+
+    /// While a transaction is open, the database is not closed and goes on.
+    fn refuse_to_close(&self, clients: &[Client]) -> Result<(), String> {
+        match clients.iter().all(Client::is_idle) || self.db.clone().close().is_err() {
+            true => Ok(()),
+            false => Err("the database was closed, and a transaction is open".into()),
+        }
+    }
+
+    /// Closes the database, which must count what it holds, give back what it
+    /// does not, and be left alone afterwards.
+    fn close(&mut self) -> Result<(), String> {
+        self.medium.run_as(0);
+        if self.plan.ending == Ending::Emptied {
+            self.empty()?;
+        }
+        let (tuples, expected) = (self.db.stats().tuples, tuples(&self.state));
+        if tuples != expected {
+            return Err(format!("there are {tuples} tuples, and {expected} were written"));
+        }
+        let spaces = self.db.space_by_table();
+        if let Some(of) = spaces.iter().find(|of| of.blocks > of.contents) {
+            return Err(format!("blocks in use hold nothing: {of:?}"));
+        }
+        self.db.clone().close().map_err(|error| format!("close: {error}"))?;
+        let events = self.medium.events();
+        let refused = [
+            self.db.begin().map(drop),
+            self.db.begin_read().map(drop),
+            self.db.drop_table("t").map(drop),
+            self.db.compact().map(drop),
+            self.db.clone().close(),
+        ];
+        self.db.upkeep();
+        if let Some(n) = refused.iter().position(Result::is_ok) {
+            return Err(format!("call {n} on a closed database succeeded"));
+        }
+        match self.medium.events() - events {
+            0 => Ok(()),
+            late => Err(format!("a closed database has touched its medium {late} times")),
+        }
+    }
+
+    /// Drops every table. Their space must then be free.
+    fn empty(&mut self) -> Result<(), String> {
+        for name in self.state.keys().cloned().collect::<Vec<_>>() {
+            let began = self.medium.events();
+            let change = done(self.db.drop_table(&name))?.then_some(Change::DropTable(name));
+            self.note(began, change)?;
+        }
+        if !self.state.is_empty() {
+            // There was no space for the change of the definition.
+            return Ok(());
+        }
+        for _ in 0..ROUNDS_OF_SPACE + self.plan.tables {
+            self.db.compact().map_err(|error| format!("compact: {error}"))?;
+            self.time.advance(Duration::from_millis(5));
+            self.db.upkeep();
+            if self.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(format!("all tables were dropped, and these take space: {:?}", self.db.space_by_table()))
+    }
+
+    /// Whether only the catalog takes space. Other collectors keep what it held
+    /// before, and all of them the tombstones of its rows.
+    fn is_empty(&self) -> bool {
+        let compacts = [Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER].contains(&self.plan.collector);
+        let tables = self.db.space_by_table();
+        tables
+            .iter()
+            .all(|of| of.table == "catalog" && !(compacts && of.blocks > of.contents + OPEN_OF_CATALOG))
+    }
 }
 
-/// Opens what a cut has left. Returns its state, and what opening did to the
-/// medium.
+/// Whether a change of a definition was made: `false` if there was no space.
+fn done(result: pantile::Result<()>) -> Result<bool, String> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Error::StorageFull { .. }) => Ok(false),
+        Err(error) => Err(format!("a change of a definition failed: {error}")),
+    }
+}
+
+/// Rows, pieces of values out of line, and definitions.
+fn tuples(state: &State) -> u64 {
+    let pieces = |(_, data): &(u64, Vec<u8>)| match data.len() {
+        ..65_000 => 0,
+        long => long.div_ceil(PIECE) as u64,
+    };
+    let of = |table: &TableState| 1 + table.rows.values().map(|row| 1 + pieces(row)).sum::<u64>();
+    state.values().map(of).sum()
+}
+
+/// Opens what a cut has left, or a closed database. Returns its state, and
+/// what opening did to the medium.
 ///
 /// # Errors
 /// A description, if it cannot be opened or contradicts itself.
-pub(crate) fn found(image: &Image, kind: CutKind, floor: u64) -> Result<(State, Log), String> {
+pub(crate) fn found(
+    image: &Image,
+    kind: CutKind,
+    floor: u64,
+    is_closed: bool,
+) -> Result<(State, Log), String> {
     let medium = CutMedium::new(image, kind, None);
     let time = SimulatedTime::default();
     let options = Options::new()
@@ -230,11 +399,30 @@ pub(crate) fn found(image: &Image, kind: CutKind, floor: u64) -> Result<(State, 
     let db = options.open("simulated").map_err(|error| format!("the database cannot be opened: {error}"))?;
     let log = medium.take_log();
     let state = read_all(&db).map_err(|error| format!("the database cannot be read: {error}"))??;
+    check_space(&db, &state, is_closed)?;
     let next = db.begin().map_err(|error| error.to_string())?.timestamp().get();
     if next <= floor {
         return Err(format!("the clock went back from {floor} to {next}"));
     }
     Ok((state, log))
+}
+
+/// What a recovered database holds besides its rows, and what it has found.
+fn check_space(db: &Database, state: &State, is_closed: bool) -> Result<(), String> {
+    let (recovery, counted, expected) = (db.recovery(), db.stats().tuples, tuples(state));
+    if is_closed && (!recovery.was_closed || recovery.discarded > 0) {
+        return Err(format!("the database was closed, and {recovery:?}"));
+    }
+    if counted != expected {
+        return Err(format!("there are {counted} tuples, and the rows have {expected}"));
+    }
+    // Each block that is kept holds something that was committed.
+    let blocks: u64 = db.space_by_table().iter().map(|of| of.blocks).sum();
+    let contents = recovery.contents_scanned - recovery.discarded;
+    if !recovery.was_closed && blocks > contents {
+        return Err(format!("{blocks} blocks are in use, for {contents} contents"));
+    }
+    Ok(())
 }
 
 /// All rows, by the primary key and by the index.

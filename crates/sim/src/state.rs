@@ -91,6 +91,11 @@ impl Versions {
         versions
     }
 
+    /// Whether the table exists.
+    pub fn has(&self, table: &str) -> bool {
+        self.tables.contains_key(table)
+    }
+
     /// The row seen by a transaction that reads at `ts`.
     pub fn read(&mut self, table: &str, key: u64, ts: u64) -> Option<Row> {
         let table = self.tables.get_mut(table)?;

@@ -7,6 +7,7 @@
 
 use std::ops::DerefMut;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp};
@@ -165,7 +166,7 @@ impl Store {
             }
         }
         if outcome.is_err() {
-            self.give_back(stream, std::mem::take(&mut reservation.carved));
+            self.give_back(stream, std::mem::take(&mut reservation.carved), now());
         }
         outcome.map_err(StoreError::Medium)
     }
@@ -263,23 +264,30 @@ impl Store {
         self.used_blocks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Undoes a reservation that failed. Blocks that were opened stay with
-    /// their table, to be filled later.
-    fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>) {
-        // The next append relies on their descriptors (I-7). If the fence
-        // fails, the medium has latched and nothing is appended any more.
-        let _ = self.medium.fence();
-        let mut resumable = self.resumable.lock();
-        let mut slots = Vec::new();
+    /// Undoes a reservation that failed. Blocks that hold something stay with
+    /// their table, to be filled later. The others are free for all.
+    fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>, now: Timestamp) {
+        let (mut slots, mut empty) = (Vec::new(), Vec::new());
         for lane in &mut stream.lanes {
             let class = lane.class();
             for spare in lane.spare.drain(..) {
                 match spare {
-                    Spare::Block(id) => resumable.entry(class).or_default().push(id),
+                    Spare::Block(id)
+                        if self.block(id).1.fill() == 0 && !is_removed(Control::RefusedBlocks) =>
+                    {
+                        empty.push(id);
+                    }
+                    Spare::Block(id) => self.resumable.lock().entry(class).or_default().push(id),
                     Spare::Slot(slot) => slots.push(slot),
                 }
             }
         }
+        // The chunks that were carved become durable as well. A failure latches in
+        // the medium, and nothing is appended any more.
+        let _ = match empty.is_empty() {
+            true => self.medium.fence().map_err(StoreError::Medium),
+            false => self.release_unread(empty.into_iter(), now),
+        };
         if let Some(reuse) = &self.options.reuse {
             reuse.give_back(&mut slots.into_iter());
         }

@@ -1,6 +1,7 @@
 //! Room for state records (I-19), and writing them.
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_media::{FullReason, MediumError};
 
@@ -26,7 +27,7 @@ impl Store {
         reservation: &mut Reservation,
     ) -> Result<(), MediumError> {
         let listed = self.listed.load(Ordering::Relaxed) + 1;
-        if listed > IN_PLACE as u64 {
+        if listed > IN_PLACE as u64 && !is_removed(Control::RoomForRecords) {
             for place in 0..2 {
                 self.reserve_for_record(allocator, place, listed, now, reservation)?;
             }

@@ -186,7 +186,7 @@ impl Store {
         }
         let lost_tail = state.relaxed && state.boot != self.options.boot;
         self.settle(scan, &mut all, lost_tail, state.closed)?;
-        if !state.closed {
+        if !state.closed && !is_removed(Control::EmptyBlocks) {
             self.release_empty(chunks)?;
         }
         self.keep_record_blocks(all.record_blocks);

@@ -386,26 +386,41 @@ impl Store {
     ) -> Result<bool, StoreError> {
         tables.iter().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
-        let mut released = Vec::new();
         let ids: BTreeSet<TableId> = tables.iter().copied().collect();
         let mut blocks = self.used().filter(|(_, _, block)| ids.contains(&block.table()));
-        for (chunk, index, block) in blocks.by_ref().take(most) {
-            block.become_(BlockState::Released);
-            block.end_generation();
-            self.zero_descriptor(chunk, index)?;
-            released.push((chunk, chunk.id(index)));
-        }
+        let some: Vec<_> = blocks.by_ref().take(most).map(|(chunk, index, _)| chunk.id(index)).collect();
         let is_last = blocks.next().is_none();
         if let Some(reuse) = &self.options.reuse {
             tables.iter().for_each(|&table| reuse.forget(table));
         }
+        self.release_unread(some.into_iter(), now)?;
+        Ok(is_last)
+    }
+
+    /// Releases and frees blocks into which no transaction can see, and whose
+    /// contents nobody needs as evidence, with one sync.
+    pub(crate) fn release_unread(
+        &self,
+        blocks: impl Iterator<Item = BlockId>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut released = Vec::new();
+        for id in blocks {
+            let (chunk, block) = self.block(id);
+            block.become_(BlockState::Released);
+            block.end_generation();
+            self.zero_descriptor(chunk, id.index)?;
+            released.push((chunk, id));
+        }
+        // Nothing may be written there before the medium has forgotten it
+        // (I-12).
         self.medium.fence()?;
         self.medium.sync_all()?;
         for (chunk, id) in released {
             drop(self.block(id).1.tile.take());
             self.free_block(chunk, id, now);
         }
-        Ok(is_last)
+        Ok(())
     }
 
     /// Closes the partly filled blocks of a table early. Those that are not

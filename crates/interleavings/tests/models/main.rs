@@ -6,6 +6,8 @@ use std::process::ExitCode;
 #[cfg(pantile_shuttle)]
 mod cleanup;
 #[cfg(pantile_shuttle)]
+mod definitions;
+#[cfg(pantile_shuttle)]
 mod index;
 #[cfg(pantile_shuttle)]
 mod reclaim;
@@ -20,7 +22,8 @@ mod transactions;
 
 #[cfg(pantile_shuttle)]
 fn main() -> ExitCode {
-    let transactions = [registry::MODELS, transactions::MODELS, index::MODELS, cleanup::MODELS];
+    let transactions =
+        [registry::MODELS, transactions::MODELS, index::MODELS, cleanup::MODELS, definitions::MODELS];
     let space = [reclaim::MODELS, slots::MODELS];
     pantile_interleavings::main(&[transactions.concat(), space.concat()].concat())
 }

@@ -34,7 +34,16 @@ impl Small {
 
     /// The same with another collector.
     pub fn beside(collector: Collector, block_slots: u32) -> Self {
-        let map = MapOptions { reserve_bytes: 1 << 28, max_bytes: None };
+        Self::on(collector, block_slots, None)
+    }
+
+    /// The same with at most `max_bytes`.
+    pub fn limited(block_slots: u32, max_bytes: u64) -> Self {
+        Self::on(Collector::TB_COLLECT, block_slots, Some(max_bytes))
+    }
+
+    fn on(collector: Collector, block_slots: u32, max_bytes: Option<u64>) -> Self {
+        let map = MapOptions { reserve_bytes: 1 << 28, max_bytes };
         let medium: Arc<dyn Medium> = DramMedium::new(map).expect("memory");
         let db = open(&medium, collector, block_slots);
         let def = TableDef::new("rows").column("key", Type::U64).column("n", Type::U64);
@@ -97,9 +106,16 @@ impl Small {
     /// reopened.
     pub fn check(self, expected: &[(u64, u64)]) {
         assert_eq!(all(&self.db.begin_read().expect("begin"), &self.table).expect("rows"), expected);
-        self.db.close().expect("nothing runs");
-        drop(self.table);
+        self.db.clone().close().expect("nothing runs");
+        self.check_closed(expected);
+    }
+
+    /// Checks that all rows are present after a database that was closed is
+    /// reopened.
+    pub fn check_closed(self, expected: &[(u64, u64)]) {
+        drop((self.db, self.table));
         let db = open(&self.medium, self.collector, self.block_slots);
+        assert!(db.recovery().was_closed);
         let table = db.table("rows").expect("the table");
         assert_eq!(all(&db.begin_read().expect("begin"), &table).expect("rows"), expected, "reopened");
     }

@@ -5,6 +5,7 @@
 //! which a version becomes visible.
 
 use pantile_base::Address;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
@@ -84,7 +85,8 @@ impl Anchor {
     /// Locks the tuple for a moment, even one that is gone for good, if nobody
     /// has locked it and nothing has changed since `self` was loaded.
     pub fn try_lock_for_cleaning(self, cell: &AtomicU64) -> bool {
-        self.is_at_rest() && self.try_own(cell, CLEANER)
+        self.is_at_rest()
+            && (self.is_dead() && is_removed(Control::CleanerLocks) || self.try_own(cell, CLEANER))
     }
 
     /// Ends the cleaner's lock. The tuple is as it was when `self` was loaded.

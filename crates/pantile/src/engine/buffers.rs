@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
@@ -221,7 +222,7 @@ impl SlotBuffers {
         let of_slot = &self.by_slot[slot.index()];
         of_slot.holder.set(None);
         let bytes = buffers.count_grown();
-        let kept = (bytes <= BYTES_KEPT).then_some(buffers);
+        let kept = (bytes <= BYTES_KEPT || is_removed(Control::Buffers)).then_some(buffers);
         if bytes >= BYTES_RETURNED {
             return_free_memory();
         }

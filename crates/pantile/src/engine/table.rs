@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock};
 use pantile_base::{Segments, TableId, Timestamp, TupleId};
@@ -158,6 +159,7 @@ impl IndexInner {
     #[inline]
     pub fn is_of(&self, ts: Timestamp) -> bool {
         ts.get() < self.dropped_at.load(Ordering::Relaxed)
+            && !(is_removed(Control::DroppedIndexes) && self.is_dropped())
     }
 
     pub fn is_dropped(&self) -> bool {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use foldhash::fast::FixedState;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp};
@@ -185,7 +186,8 @@ impl Tables {
         now: impl FnOnce() -> Timestamp,
     ) -> impl Iterator<Item = Arc<TableInner>> {
         self.by_name.write().remove(&table.schema.name);
-        let both = [Some(Arc::clone(table)), self.by_id(pieces::of(table.id))];
+        let pieces = self.by_id(pieces::of(table.id)).filter(|_| !is_removed(Control::PiecesOfTables));
+        let both = [Some(Arc::clone(table)), pieces];
         both.iter().flatten().for_each(|table| table.set_dropped());
         let at = now();
         for table in both.iter().flatten() {

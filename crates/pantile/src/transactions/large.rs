@@ -2,6 +2,7 @@
 //! They commit, roll back, recover and are reclaimed like all rows (the idea is
 //! PostgreSQL's TOAST).
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
 use crate::engine::buffers::Pending;
@@ -47,7 +48,7 @@ impl Transaction {
 
     /// Deletes the values out of line to which a tuple's new row no longer refers.
     pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
-        if !table.schema.can_move_out() {
+        if !table.schema.can_move_out() || is_removed(Control::PiecesOfRows) {
             return Ok(());
         }
         let of = |bytes| Encoded { schema: &table.schema, bytes }.values_out_of_line();

@@ -179,3 +179,27 @@ fn a_circle_of_waiting_transactions_is_broken() {
     let of = |error: &Error| error.to_string().contains("cycle") && error.is_retryable();
     assert!(outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(of));
 }
+
+/// A large transaction that is refused has opened blocks, which take no space
+/// from others.
+#[test]
+fn a_refused_commit_leaves_its_space_to_others() {
+    let options = Options::new().medium(MediumKind::Dram).max_bytes(16 << 20).worker(false);
+    let db = options.open("unused").expect("open");
+    let table = |name: &str| {
+        let def = TableDef::new(name).column("id", Type::U64).column("data", Type::Bytes(3_000));
+        db.create_table(def.primary_key(["id"])).expect("create")
+    };
+    let (large, other) = (table("large"), table("other"));
+    let mut txn = db.begin().expect("begin");
+    for id in 0..250_000u64 {
+        txn.insert(&large, &[id.into(), Value::Bytes(&[7; 60])]).expect("private until the commit");
+    }
+    fails!(txn.commit(), Error::StorageFull { .. }, "left no trace");
+    for id in 0..2_000u64 {
+        let row = [id.into(), Value::Bytes(&[7; 2_900])];
+        db.run(|txn| txn.insert(&other, &row)).expect("6 MB of 16");
+    }
+    let spaces = db.space_by_table();
+    assert!(spaces.iter().all(|of| of.table != "large"), "{spaces:?}");
+}

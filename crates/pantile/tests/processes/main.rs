@@ -5,6 +5,7 @@ mod collector_threads;
 mod counted;
 mod creation;
 mod disk;
+mod full_device;
 mod media;
 mod memory;
 mod moved;

@@ -11,6 +11,7 @@ use pantile_store::{
     Age, BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
     StoreOptions, Survivor, Urgency,
 };
+use pantile_testkit::cut::{CutKind, CutMedium, Image};
 
 const CHUNK: u64 = 2 << 20;
 const A: TableId = TableId(20);
@@ -29,7 +30,7 @@ fn memory(chunks: u64) -> Arc<DramMedium> {
     DramMedium::new(MapOptions { reserve_bytes: 1 << 28, max_bytes: Some(chunks * CHUNK) }).expect("memory")
 }
 
-fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
+fn try_open<M: Medium + 'static>(medium: &Arc<M>) -> Result<(Store, Rows), StoreError> {
     let options =
         StoreOptions { streams: 1, block_slots: SLOTS as u32, boot: 1, relaxed: false, reuse: None };
     let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
@@ -48,7 +49,7 @@ fn try_open(medium: &Arc<DramMedium>) -> Result<(Store, Rows), StoreError> {
     Ok((store, rows.into_inner().expect("rows")))
 }
 
-fn open(medium: &Arc<DramMedium>) -> (Store, Rows) {
+fn open<M: Medium + 'static>(medium: &Arc<M>) -> (Store, Rows) {
     try_open(medium).expect("open")
 }
 
@@ -145,6 +146,21 @@ fn blocks_are_released_only_when_nothing_is_lost() {
     store.free(block, ts(3000));
     assert!(store.block_info(block).is_none(), "its generation has ended");
     assert_eq!(refusal(&store, block, None), Some(Refused::NotFrozen));
+}
+
+/// Whatever the durable watermark says (I-10; T12).
+#[test]
+fn a_block_waits_until_its_copies_are_durable() {
+    let medium = CutMedium::new(&Image::default(), CutKind::File, None);
+    let (store, _) = open(&medium);
+    let (block, addresses) = block_of(&store, A, 1000);
+    assert!(store.freeze(block).expect("freeze"));
+    addresses.iter().for_each(|address| _ = store.supersede(*address, ts(2000)));
+    record(&store, 2000);
+    let copies = medium.sync_point();
+    assert_eq!(refusal(&store, block, Some(copies)), Some(Refused::NotDurable));
+    medium.sync_all().expect("sync");
+    assert_eq!(refusal(&store, block, Some(copies)), None);
 }
 
 #[test]

@@ -46,6 +46,13 @@ impl Image {
         self.len = self.len.max(len);
     }
 
+    /// Makes the medium shorter. What is beyond reads as zero when it has grown
+    /// again.
+    pub(crate) fn cut(&mut self, len: u64) {
+        self.len = self.len.min(len);
+        self.pages.split_off(&(len / PAGE));
+    }
+
     /// Stores bytes that lie in one page. Grows the medium to hold them.
     pub(crate) fn store(&mut self, offset: u64, bytes: &[u8]) {
         self.grow((offset + 1).next_multiple_of(GROWTH_BYTES));

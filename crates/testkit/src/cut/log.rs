@@ -60,6 +60,9 @@ pub(crate) enum Event {
     },
     Sync,
     Grow(u64),
+    /// Durable after a sync, or when something beyond that is written later
+    /// has become durable.
+    Shrink(u64),
 }
 
 /// What was done to a medium.

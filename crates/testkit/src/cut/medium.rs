@@ -231,6 +231,16 @@ unsafe impl Medium for CutMedium {
             || self.log().syncs > point.number()
     }
 
+    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        let before = self.memory.len();
+        // SAFETY: as the caller promises.
+        unsafe { self.memory.shrink(len)? };
+        if self.memory.len() < before {
+            self.log().events.push(Event::Shrink(self.memory.len()));
+        }
+        Ok(())
+    }
+
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         // SAFETY: as the caller promises.
         unsafe { self.memory.discard(offset, len)? };

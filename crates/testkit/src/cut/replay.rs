@@ -69,7 +69,9 @@ pub struct Replay<'l> {
     discards: Vec<(usize, u8)>,
     /// By core, the lines that it has flushed since its last fence.
     flushed: HashMap<u8, Vec<u64>>,
-    /// The length after the last growth, durable or not.
+    /// Shortenings that are not durable, each with the length that it left.
+    shrinks: Vec<(usize, u64)>,
+    /// The length after the last growth or shortening, durable or not.
     grown: u64,
 }
 
@@ -84,6 +86,7 @@ impl<'l> Replay<'l> {
             pending: BTreeMap::new(),
             discards: Vec::new(),
             flushed: HashMap::new(),
+            shrinks: Vec::new(),
             grown: image.len(),
         }
     }
@@ -107,6 +110,10 @@ impl<'l> Replay<'l> {
                 Event::Sync => self.sync(),
                 Event::Discard { core, .. } => self.discards.push((n, core)),
                 Event::Grow(len) => self.grown = self.grown.max(len),
+                Event::Shrink(len) => {
+                    self.grown = len;
+                    self.shrinks.push((n, len));
+                }
             }
         }
     }
@@ -128,6 +135,7 @@ impl<'l> Replay<'l> {
 
     /// Everything becomes durable. In memory it must also have been flushed.
     fn sync(&mut self) {
+        self.settle_shrinks(self.shrinks.len());
         match self.kind {
             CutKind::Memory => {
                 let cores: Vec<u8> = self.flushed.keys().copied().collect();
@@ -164,7 +172,28 @@ impl<'l> Replay<'l> {
 
     fn settle(&mut self, events: impl Iterator<Item = usize>) {
         for n in events {
+            let older = self.shrinks.iter().rposition(|&shrink| self.is_beyond(n, shrink));
+            self.settle_shrinks(older.map_or(0, |last| last + 1));
             apply(&mut self.durable, self.log, n);
+        }
+    }
+
+    /// Whether an event writes to what a shortening had taken away before.
+    fn is_beyond(&self, n: usize, (shrink, len): (usize, u64)) -> bool {
+        n > shrink && matches!(self.log.events[n], Event::Piece { offset, .. } if offset >= len)
+    }
+
+    /// Makes the first `count` shortenings durable.
+    fn settle_shrinks(&mut self, count: usize) {
+        for (n, len) in self.shrinks.drain(..count) {
+            self.durable.cut(len);
+            // Earlier writes there are gone.
+            for pieces in self.pending.range_mut(len / LINE..).map(|(_, pieces)| pieces) {
+                pieces.retain(|&(m, _)| m > n);
+            }
+        }
+        if count > 0 {
+            self.pending.retain(|_, pieces| !pieces.is_empty());
         }
     }
 
@@ -174,6 +203,14 @@ impl<'l> Replay<'l> {
         if keep != Keep::Nothing {
             let mut events: Vec<usize> = self.pending.values().flatten().map(|&(n, _)| n).collect();
             events.extend(self.discards.iter().map(|&(n, _)| n));
+            // The first shortenings may have become durable, and what was written
+            // beyond the others after them has not.
+            let (done, lost) = self.shrinks.split_at(match keep {
+                Keep::All => self.shrinks.len(),
+                _ => (mix(choice) % (self.shrinks.len() as u64 + 1)) as usize,
+            });
+            events.retain(|&n| !lost.iter().any(|&shrink| self.is_beyond(n, shrink)));
+            events.extend(done.iter().map(|&(n, _)| n));
             events.sort_unstable();
             let mut left = Left::new(self.log, &events, keep, choice);
             events.into_iter().for_each(|n| left.keep(&mut image, self.log, n));
@@ -190,6 +227,7 @@ fn apply(image: &mut Image, log: &Log, n: usize) {
     match log.events[n] {
         Event::Piece { offset, from, len, .. } => image.store(offset, log.bytes(from, len)),
         Event::Discard { start, end, .. } => image.clear(start..end),
+        Event::Shrink(len) => image.cut(len),
         _ => {}
     }
 }
@@ -225,7 +263,7 @@ impl Left {
 
     fn keep(&mut self, image: &mut Image, log: &Log, n: usize) {
         match (self.keep, log.events[n]) {
-            (Keep::All, _) => apply(image, log, n),
+            (Keep::All, _) | (_, Event::Shrink(_)) => apply(image, log, n),
             (Keep::Words, Event::Piece { offset, from, len, .. }) => {
                 let bytes = log.bytes(from, len);
                 let mut at = 0;
