@@ -48,6 +48,17 @@ pub enum Begin {
     SafeReader,
 }
 
+/// A transaction that has begun and not ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// Its slot.
+    pub slot: Slot,
+    /// Where it reads.
+    pub reads_at: Timestamp,
+    /// Whether it may read at any later time as well.
+    pub by_statement: bool,
+}
+
 /// The transactions that were committing or copying at some moment, by slot and timestamp.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommitsUnderWay(Vec<(usize, u64)>);
@@ -606,19 +617,17 @@ impl Registry {
         size_of_val(&*self.slots) as u64
     }
 
-    /// The transactions that have begun, by slot and read timestamp.
-    pub fn open(&self) -> impl Iterator<Item = (Slot, Timestamp)> {
+    /// The transactions that have begun.
+    pub fn open(&self) -> impl Iterator<Item = Open> {
         fence(Ordering::SeqCst);
-        let slots = self.slots_used().iter().enumerate();
-        let active = slots.map(|(n, state)| (Slot::from_index(n), state.active.load(Ordering::SeqCst)));
-        active.filter(|(_, active)| *active > ENTERING).map(|(slot, ts)| (slot, Timestamp::from_raw(ts)))
-    }
-
-    /// Where the transaction reads that has been running for longest; `None` if
-    /// none runs.
-    pub fn oldest(&self) -> Option<Timestamp> {
-        let active = self.slots_used().iter().map(|state| state.active.load(Ordering::SeqCst));
-        active.filter(|&active| active > ENTERING).min().map(Timestamp::from_raw)
+        self.slots_used().iter().enumerate().filter_map(|(n, state)| {
+            let active = state.active.load(Ordering::SeqCst);
+            (active > ENTERING).then(|| Open {
+                slot: Slot::from_index(n),
+                reads_at: Timestamp::from_raw(active),
+                by_statement: state.by_statement.load(Ordering::Relaxed),
+            })
+        })
     }
 
     /// The number of running transactions.

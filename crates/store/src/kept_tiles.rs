@@ -135,6 +135,13 @@ impl KeptTiles {
         gone
     }
 
+    /// Calls `each` with the time until which something is kept, and its bytes.
+    pub fn each(&self, mut each: impl FnMut(Timestamp, u64)) {
+        for shard in &self.shards {
+            shard.read().values().for_each(|kept| each(kept.until, kept.links.get().bytes()));
+        }
+    }
+
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }

@@ -46,7 +46,7 @@ pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use free_slot::{FreeSlot, SlotReuse};
 pub use kept_tiles::KeepLinks;
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
-pub use space::{Space, TableBlocks};
+pub use space::{Held, Reader, Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
 pub use stream::{Age, NewContent, Urgency};
 pub use survey::{

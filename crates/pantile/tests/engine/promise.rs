@@ -182,9 +182,10 @@ fn a_reader_that_stays() {
         bed.rest(Duration::from_millis(500));
     }
     let stats = bed.db.stats();
-    let oldest = stats.oldest.expect("the reader");
-    assert!(oldest.age_seconds > 10.0 && oldest.held_bytes > 8 * MB, "{oldest:?}");
-    assert!(oldest.held_bytes < before, "{oldest:?}");
+    let [running] = &bed.db.transactions()[..] else { panic!("one transaction runs") };
+    assert!(running.transaction.age > Duration::from_secs(10) && running.transaction.read_only, "{running:?}");
+    assert!(running.held_bytes > 8 * MB && running.held_bytes < before, "{running:?}");
+    assert_eq!(running.freed_bytes, running.held_bytes);
     let seen = before as i64;
     assert!(bed.beyond(2.0) <= seen, "{} MB for {stats:#?}", stats.medium_bytes / MB);
     assert_eq!(
