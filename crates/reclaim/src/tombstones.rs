@@ -125,7 +125,9 @@ fn drop_tombstones(
 }
 
 fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stage {
-    let watermark = cx.registry.watermark();
+    // Whoever deleted before this has told the store what the tombstone
+    // superseded.
+    let watermark = cx.registry.writers_watermark();
     let mut left = STEP;
     loop {
         if let Some(block) = cx.store.block_at(at.0, at.1)

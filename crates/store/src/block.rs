@@ -382,6 +382,15 @@ impl Chunk {
         (index, inside - index * self.geometry.block_bytes - BLOCK_HEADER_BYTES as u32)
     }
 
+    /// The same for an address that may be from an earlier division of the
+    /// chunk; `None` if it is in no block now.
+    pub fn find(&self, address: Address) -> Option<(u32, u32)> {
+        let inside = ((address.offset() % CHUNK_BYTES) as u32).checked_sub(self.geometry.first())?;
+        let (index, within) = (inside / self.geometry.block_bytes, inside % self.geometry.block_bytes);
+        let within = within.checked_sub(BLOCK_HEADER_BYTES as u32)?;
+        (index < self.geometry.blocks).then_some((index, within))
+    }
+
     /// The block and slot of an address in this chunk.
     #[inline]
     pub fn locate(&self, address: Address) -> (u32, u32) {

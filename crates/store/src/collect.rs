@@ -241,7 +241,7 @@ impl Store {
         &self,
         block: BlockRef,
         copies: Option<SyncPoint>,
-        keep: Option<KeepLinks>,
+        keep: Option<KeepLinks<'_>>,
     ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
         let may_go = |block: &Block| match block.state() {
             BlockState::Frozen => true,
@@ -269,6 +269,9 @@ impl Store {
         found.become_(BlockState::Released);
         let tile = match keep.filter(|_| !is_removed(Control::TilesKept)) {
             Some(keep) => {
+                if keep.joins {
+                    self.join_links(chunk, found, keep.moved);
+                }
                 let (is_kept, tile) = self.kept.take_over(block.id, found, keep);
                 if is_kept {
                     chunk.kept_tiles.fetch_add(1, Ordering::AcqRel);
@@ -325,11 +328,7 @@ impl Store {
     /// caller drops them when no thread is looking at them.
     pub fn take_kept_tiles(&self, watermark: Timestamp) -> Vec<Tile> {
         let gone = self.kept.take_below(watermark);
-        for (id, _) in &gone {
-            if let Some(chunk) = self.chunk(id.chunk) {
-                chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
+        self.keep_fewer(gone.iter().map(|(id, _)| *id));
         gone.into_iter().filter_map(|(_, tile)| tile).collect()
     }
 

@@ -15,8 +15,7 @@ use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock,
-    Unreadable,
+    DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
 use crate::kept_tiles::KeptTiles;
@@ -273,15 +272,9 @@ impl Store {
     /// Whether the chunk is divided so that a content can lie there.
     fn is_place(&self, address: Address) -> bool {
         let Some(chunk) = self.chunk((address.offset() / CHUNK_BYTES) as u32) else { return false };
-        let inside = (address.offset() % CHUNK_BYTES) as u32;
-        let first = chunk.geometry.first();
-        if inside < first || inside >= first + chunk.geometry.blocks * chunk.geometry.block_bytes {
-            return false;
-        }
-        let (index, header) = ((inside - first) / chunk.geometry.block_bytes, BLOCK_HEADER_BYTES as u32);
-        let in_block = (inside - first) % chunk.geometry.block_bytes;
+        let Some((index, within)) = chunk.find(address) else { return false };
         let Shape { stride, slots } = chunk.blocks[index as usize].shape();
-        (header..header + slots * stride).contains(&in_block)
+        within < slots * stride
     }
 
     /// Links a version that has been appended but not published to the version

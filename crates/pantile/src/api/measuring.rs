@@ -68,10 +68,8 @@ impl Database {
         let mut open: Vec<_> =
             core.registry.open().filter(|open| core.buffers.holder(open.slot).is_some()).collect();
         open.sort_by_key(|open| open.reads_at);
-        let readers: Vec<_> = open
-            .iter()
-            .map(|open| Reader { at: open.reads_at, by_statement: open.by_statement })
-            .collect();
+        let readers: Vec<_> =
+            open.iter().map(|open| Reader { at: open.reads_at, by_statement: open.by_statement }).collect();
         let held = core.store.held(&readers);
         let running = open.iter().zip(held).map(|(open, held)| RunningTransaction {
             transaction: core.describe(open, now),

@@ -61,7 +61,7 @@ impl Core {
         while let Ok((Debt::Space | Debt::More, _)) = self.collect_round(enter)
             && clock.elapsed() < deadline
         {
-            let Ok((permit, _)) = enter(Begin::ReaderOrLateWriter) else { return };
+            let Ok((permit, _)) = enter(Begin::LateWriter) else { return };
             self.sample_and_record(&permit);
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);

@@ -38,7 +38,7 @@ impl Core {
     }
 
     fn compact_some(&self, since: pantile_base::Timestamp) -> Result<Compaction> {
-        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        let (permit, _) = self.enter(Begin::LateWriter)?;
         self.registry.set_copying(permit.slot());
         self.clean_all(permit.slot());
         let mut left = Compaction::default();
@@ -47,7 +47,7 @@ impl Core {
             Ok(())
         });
         self.leave(permit);
-        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        let (permit, _) = self.enter(Begin::LateWriter)?;
         self.sample_and_record(&permit);
         self.leave(permit);
         Ok(left)

@@ -23,6 +23,23 @@ const IDLE_EPOCHS: u64 = 25;
 /// Parts of a sweep that are done in one turn.
 const SWEEP_PARTS: u32 = 1024;
 
+impl Janitor {
+    /// Removes the links that walks pass and no thread is on its way to.
+    fn remove_passed(&mut self, cx: &Context<'_>) {
+        self.passed.retain_mut(|(grace, passed)| {
+            let is_over = grace.is_over(cx.registry);
+            if is_over {
+                cx.store.remove_passed(passed);
+            }
+            !is_over
+        });
+        let passed = cx.store.take_passed();
+        if !passed.is_empty() {
+            self.passed.push((cx.registry.grace(), passed));
+        }
+    }
+}
+
 impl TbCollect {
     /// Does a bounded part of the work, if any is due and no other thread is
     /// doing it.
@@ -54,6 +71,7 @@ impl TbCollect {
             if !kept.is_empty() {
                 janitor.tiles.push((cx.registry.grace(), kept));
             }
+            janitor.remove_passed(cx);
             if let Some(running) = cx.registry.running_set() {
                 let running = running.epochs(self.epochs);
                 self.drop_tiles(cx, janitor, &running);
