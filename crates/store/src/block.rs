@@ -81,6 +81,11 @@ pub struct BlockRef {
 }
 
 impl BlockRef {
+    /// The number of its chunk.
+    pub fn chunk(self) -> u32 {
+        self.id.chunk
+    }
+
     /// A number that spreads blocks over a few places. It is the same in every
     /// generation.
     pub fn spread(self) -> usize {

@@ -92,6 +92,29 @@ pub enum Refused {
     NotReusable,
 }
 
+impl Block {
+    /// What is known about it.
+    pub(crate) fn info(&self) -> BlockInfo {
+        let ts = Timestamp::from_raw;
+        BlockInfo {
+            state: self.state(),
+            table: self.table(),
+            bytes: self.bytes(),
+            stride: self.stride(),
+            slots: self.slots(),
+            fill: self.fill(),
+            obsolete: self.map.count(),
+            min_ts: ts(self.min_ts()),
+            last_begin: ts(self.last_begin()),
+            last_append: ts(self.last_append()),
+            max_ts: ts(self.max_ts()),
+            seen_until: ts(self.max_ts().max(self.left_at())),
+            is_of_tombstones: self.shape().is_of_tombstones(),
+            evidence: ts(self.evidence()),
+        }
+    }
+}
+
 impl Store {
     /// The block, or `None` if the requested generation has ended.
     pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
@@ -120,24 +143,7 @@ impl Store {
 
     /// What is known about a block; `None` if its generation has ended.
     pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
-        let (_, found) = self.alive(block)?;
-        let ts = Timestamp::from_raw;
-        Some(BlockInfo {
-            state: found.state(),
-            table: found.table(),
-            bytes: found.bytes(),
-            stride: found.stride(),
-            slots: found.slots(),
-            fill: found.fill(),
-            obsolete: found.map.count(),
-            min_ts: ts(found.min_ts()),
-            last_begin: ts(found.last_begin()),
-            last_append: ts(found.last_append()),
-            max_ts: ts(found.max_ts()),
-            seen_until: ts(found.max_ts().max(found.left_at())),
-            is_of_tombstones: found.shape().is_of_tombstones(),
-            evidence: ts(found.evidence()),
-        })
+        self.alive(block).map(|(_, found)| found.info())
     }
 
     /// Decides that a block will be emptied, and writes that to the medium, so

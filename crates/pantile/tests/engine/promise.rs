@@ -15,6 +15,8 @@ const ROWS: u64 = 100_000;
 /// Simulated time that one write takes.
 const WRITE_TIME: Duration = Duration::from_micros(2);
 const TWO_SECONDS: Duration = Duration::from_secs(2);
+/// Time for everything that is done when nothing happens.
+const ALL: Duration = Duration::from_secs(10);
 
 struct Bed {
     db: Database,
@@ -270,16 +272,15 @@ fn a_reader_beside_a_queue() {
 #[test]
 fn the_worker_has_an_end() {
     let mut bed = updated(1000);
-    bed.rest(TWO_SECONDS);
-    bed.rest(TWO_SECONDS);
+    bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     let reader = bed.db.begin_read().expect("begin");
     bed.put(scattered(9), 1000);
-    bed.rest(TWO_SECONDS * 2);
+    bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     drop(reader);
     assert!(bed.db.upkeep().is_some());
-    bed.rest(TWO_SECONDS * 2);
+    bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     bed.assert_kept("after all");
 }
