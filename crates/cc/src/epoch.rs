@@ -63,6 +63,11 @@ impl RunningSet {
         inside || self.open_from < end || self.horizon < end
     }
 
+    /// Whether a transaction reads below `ts` now.
+    pub fn is_any_below(&self, ts: Timestamp) -> bool {
+        self.points.first().is_some_and(|&first| first < ts)
+    }
+
     /// The number of distinct timestamps at which transactions read now.
     pub fn readers(&self) -> usize {
         self.points.len()

@@ -18,4 +18,4 @@ pub use clock::{Clock, ClockSource, SimulatedTime};
 pub use epoch::{Epoch, EpochManager, RunningEpochs, RunningSet, Sight};
 pub use marks::ReadMarks;
 pub use pin::{Grace, Pin};
-pub use registry::{Begin, CommitsUnderWay, Full, Registry, Slot};
+pub use registry::{Begin, CommitsUnderWay, Full, Open, Registry, Slot};

@@ -40,13 +40,26 @@ const SCANS: usize = 2;
 pub enum Begin {
     /// Writes at the timestamp at which it reads: serializable read-write.
     WriterAtBegin,
+    /// Reads at its timestamp and writes nothing.
+    Reader,
     /// Reads at its timestamp. If it writes, it writes at a timestamp drawn at
     /// commit.
-    ReaderOrLateWriter,
+    LateWriter,
     /// Reads at a new timestamp in each statement. Writes as a late writer.
     ByStatement,
     /// Reads at the newest safe snapshot.
     SafeReader,
+}
+
+/// A transaction that has begun and not ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// Its slot.
+    pub slot: Slot,
+    /// Where it reads.
+    pub reads_at: Timestamp,
+    /// Whether it may read at any later time as well.
+    pub by_statement: bool,
 }
 
 /// The transactions that were committing or copying at some moment, by slot and timestamp.
@@ -69,6 +82,8 @@ pub(crate) struct SlotState {
     last_tick: AtomicU64,
     /// The transaction may read at any timestamp from `active` on.
     by_statement: AtomicBool,
+    /// The transaction writes nothing.
+    reads_only: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
     pub(crate) pin: AtomicU64,
     /// IDLE, COMMITTING or COPYING.
@@ -88,6 +103,7 @@ pub struct Registry {
     /// The most slots ever used at once: scans stop here (T19).
     used: AtomicUsize,
     watermark: AtomicU64,
+    writers: AtomicU64,
     /// The highest safe snapshot so far. Safe snapshots never fall.
     safe: AtomicU64,
     refreshed: AtomicU64,
@@ -147,6 +163,7 @@ impl Registry {
                 pending: AtomicU64::new(u64::MAX),
                 last_tick: AtomicU64::new(0),
                 by_statement: AtomicBool::new(false),
+                reads_only: AtomicBool::new(false),
                 pin: AtomicU64::new(0),
                 appending: AtomicU32::new(IDLE),
                 waits_for: AtomicU64::new(NOBODY),
@@ -160,6 +177,7 @@ impl Registry {
             slots,
             used: AtomicUsize::new(0),
             watermark: AtomicU64::new(2),
+            writers: AtomicU64::new(2),
             safe: AtomicU64::new(0),
             refreshed: AtomicU64::new(0),
             announcing: Mutex::new(()),
@@ -185,8 +203,12 @@ impl Registry {
         let state = &self.slots[slot.index()];
         let ts = match how {
             Begin::SafeReader => Timestamp::from_raw(self.safe_watermark(slot).get() - 1),
-            Begin::WriterAtBegin | Begin::ReaderOrLateWriter | Begin::ByStatement => self.draw(slot),
+            Begin::WriterAtBegin | Begin::Reader | Begin::LateWriter | Begin::ByStatement => self.draw(slot),
         };
+        let reads_only = matches!(how, Begin::Reader | Begin::SafeReader);
+        if reads_only != state.reads_only.load(Ordering::Relaxed) {
+            state.reads_only.store(reads_only, Ordering::Relaxed);
+        }
         if (how == Begin::ByStatement) != state.by_statement.load(Ordering::Relaxed) {
             state.by_statement.store(how == Begin::ByStatement, Ordering::Relaxed);
         }
@@ -372,7 +394,15 @@ impl Registry {
         Timestamp::from_raw(self.watermark.load(Ordering::Acquire))
     }
 
-    /// Recomputes the watermark if it was last computed at least `age` ago.
+    /// Every running or future transaction that may write reads at this
+    /// timestamp or above, as last computed with the watermark. Those that only
+    /// read do not hold it up.
+    #[inline]
+    pub fn writers_watermark(&self) -> Timestamp {
+        Timestamp::from_raw(self.writers.load(Ordering::Acquire))
+    }
+
+    /// Recomputes both watermarks if they were last computed at least `age` ago.
     pub fn refresh_watermark(&self, age: Duration) -> Timestamp {
         let now = self.tick();
         let last = self.refreshed.load(Ordering::Relaxed);
@@ -391,6 +421,13 @@ impl Registry {
             watermark = watermark.min(lowest);
         }
         self.watermark.fetch_max(watermark, Ordering::AcqRel);
+        let writes_from = |state: &SlotState, active| match state.reads_only.load(Ordering::Relaxed) {
+            true => u64::MAX,
+            false => active,
+        };
+        if let Some(writers) = self.lowest(None, writes_from) {
+            self.writers.fetch_max(writers, Ordering::AcqRel);
+        }
         self.watermark()
     }
 
@@ -609,19 +646,17 @@ impl Registry {
         size_of_val(&*self.slots) as u64
     }
 
-    /// The transactions that have begun, by slot and read timestamp.
-    pub fn open(&self) -> impl Iterator<Item = (Slot, Timestamp)> {
+    /// The transactions that have begun.
+    pub fn open(&self) -> impl Iterator<Item = Open> {
         fence(Ordering::SeqCst);
-        let slots = self.slots_used().iter().enumerate();
-        let active = slots.map(|(n, state)| (Slot::from_index(n), state.active.load(Ordering::SeqCst)));
-        active.filter(|(_, active)| *active > ENTERING).map(|(slot, ts)| (slot, Timestamp::from_raw(ts)))
-    }
-
-    /// Where the transaction reads that has been running for longest; `None` if
-    /// none runs.
-    pub fn oldest(&self) -> Option<Timestamp> {
-        let active = self.slots_used().iter().map(|state| state.active.load(Ordering::SeqCst));
-        active.filter(|&active| active > ENTERING).min().map(Timestamp::from_raw)
+        self.slots_used().iter().enumerate().filter_map(|(n, state)| {
+            let active = state.active.load(Ordering::SeqCst);
+            (active > ENTERING).then(|| Open {
+                slot: Slot::from_index(n),
+                reads_at: Timestamp::from_raw(active),
+                by_statement: state.by_statement.load(Ordering::Relaxed),
+            })
+        })
     }
 
     /// The number of running transactions.

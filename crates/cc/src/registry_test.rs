@@ -15,8 +15,8 @@ const SKEW: u64 = 10;
 fn a_late_writer_commits_above_readers_whose_clocks_are_ahead() {
     for passed in 0..=3 * SKEW {
         let registry = Rc::new(Registry::new(manual_clock(SKEW)));
-        let (writer, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
-        let reader = registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0;
+        let (writer, _) = registry.begin(Begin::LateWriter).expect("a slot");
+        let reader = registry.begin(Begin::LateWriter).expect("a slot").0;
         let (readings, reads) = (Cell::new(0), Rc::new(RefCell::new(Vec::new())));
         let (inner, seen) = (Rc::clone(&registry), Rc::clone(&reads));
         set_cycles(move || match readings.replace(readings.get() + 1) {

@@ -73,9 +73,8 @@ fn who_begins_after_an_acknowledgement_is_later() {
 #[test]
 fn slots_run_out_and_are_reused() {
     let registry = registry(ClockSource::SharedCounter);
-    let slots: Vec<_> = (0..TRANSACTION_SLOTS)
-        .map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0)
-        .collect();
+    let slots: Vec<_> =
+        (0..TRANSACTION_SLOTS).map(|_| registry.begin(Begin::LateWriter).expect("a slot").0).collect();
     assert_eq!(slots.iter().map(|slot| slot.index()).collect::<BTreeSet<_>>().len(), TRANSACTION_SLOTS);
     registry.begin(Begin::SafeReader).expect_err("all slots are in use");
     assert_eq!(registry.running(), TRANSACTION_SLOTS);
@@ -103,7 +102,7 @@ fn threads_that_come_and_go_leave_nothing() {
 fn a_watermark_stays_below_every_running_transaction() {
     for source in SOURCES {
         let registry = registry(source);
-        let (old, began) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+        let (old, began) = registry.begin(Begin::LateWriter).expect("a slot");
         for _ in 0..steps(3000) {
             assert!(registry.refresh_watermark(Duration::ZERO) <= began, "{source:?}");
         }
@@ -142,7 +141,7 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
                 assert!(ts.get() + 1 >= registry.watermark().get(), "the versions that it reads stay");
                 let (own, write) = registry.begin(Begin::WriterAtBegin).expect("a slot");
                 assert!(ts < write && registry.pending(own) == write);
-                let (late, _) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+                let (late, _) = registry.begin(Begin::LateWriter).expect("a slot");
                 assert!(ts < registry.draw_commit(late, Timestamp::ZERO), "a late writer commits above it");
                 for slot in [slot, own, late] {
                     registry.release(slot);
@@ -181,7 +180,7 @@ fn a_clock_that_runs_backwards_is_left_for_good() {
 #[test]
 fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
     let registry = registry(ClockSource::SharedCounter);
-    let [a, b] = [0, 1].map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0);
+    let [a, b] = [0, 1].map(|_| registry.begin(Begin::LateWriter).expect("a slot").0);
     let soon = Duration::from_millis(20);
     assert_eq!(registry.wait(a, b, soon, || true), Some(true));
     assert_eq!(registry.wait(a, b, soon, || false), Some(false));
@@ -212,7 +211,7 @@ fn a_circle_has_one_victim() {
         let registry = registry(ClockSource::SharedCounter);
         for _ in 0..steps(2000) {
             let slots: Vec<_> =
-                (0..members).map(|_| registry.begin(Begin::ReaderOrLateWriter).expect("a slot").0).collect();
+                (0..members).map(|_| registry.begin(Begin::LateWriter).expect("a slot").0).collect();
             let ended: Vec<_> = slots.iter().map(|_| AtomicBool::new(false)).collect();
             let together = Barrier::new(members);
             let run = |n: usize| {
@@ -298,7 +297,7 @@ fn marks_never_fall() {
 fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
     for source in SOURCES {
         let registry = registry(source);
-        let (writer, begin) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
+        let (writer, begin) = registry.begin(Begin::LateWriter).expect("a slot");
         let before = registry.running_set().expect("no transaction commits");
         assert!(before.may_see(begin, Timestamp::MAX) && before.min() <= begin, "{source:?}");
         registry.set_committing(writer);

@@ -13,7 +13,8 @@ pub struct GcOptions {
     /// Bytes of the medium that may be taken for each live byte, besides
     /// 16 MB. From 1 to 1,000. With [`Pacing::Adaptive`] the collector keeps to it:
     /// what a burst of updates takes beyond is given back within two seconds,
-    /// unless a running transaction needs it.
+    /// unless a running transaction needs it. While little is updated, the 16 MB
+    /// shrink to 1 MB and what is kept ready.
     ///
     /// Less space costs more writes. Under updates all over the data each byte
     /// written causes 0.26 bytes of copies at 2 (the default), 0.72 at 1.5, and

@@ -26,6 +26,9 @@ const MOST: usize = 1 << 18;
 /// Tombstones are worth a sweep if they take this share of the space that they
 /// may hide.
 const WORTHWHILE: u64 = 16;
+/// Superseded bytes that an eager sweep looks at for the sake of one tombstone,
+/// which may keep a block.
+const LITTLE: u64 = 16 << 20;
 /// Contents examined in one step.
 const STEP: usize = 256;
 
@@ -58,15 +61,10 @@ enum Stage {
 impl Sweep {
     /// Does a bounded part of a sweep, if a sweep is under way or worth
     /// beginning. Calls `dropped` with each tombstone that is no longer needed.
-    pub fn advance(
-        &mut self,
-        cx: &Context<'_>,
-        space_is_short: bool,
-        mut dropped: impl FnMut(TableId, Address),
-    ) {
+    pub fn advance(&mut self, cx: &Context<'_>, is_eager: bool, mut dropped: impl FnMut(TableId, Address)) {
         let was_under_way = self.is_under_way();
         self.stage = match std::mem::take(&mut self.stage) {
-            Stage::None if !self.is_worthwhile(cx, space_is_short) => Stage::None,
+            Stage::None if !self.is_worthwhile(cx, is_eager) => Stage::None,
             Stage::None => {
                 self.dropped = 0;
                 Stage::Gather { waiting: Waiting::default(), at: BlockPosition::default() }
@@ -94,8 +92,8 @@ impl Sweep {
 
     /// Whether a sweep is likely to drop tombstones that take much of the space
     /// that they may hide.
-    pub fn is_worthwhile(&self, cx: &Context<'_>, space_is_short: bool) -> bool {
-        is_worthwhile(cx, space_is_short) && self.fruitless != Some(there(cx))
+    pub fn is_worthwhile(&self, cx: &Context<'_>, is_eager: bool) -> bool {
+        is_worthwhile(cx, is_eager) && self.fruitless != Some(there(cx))
     }
 }
 
@@ -104,11 +102,11 @@ fn there(cx: &Context<'_>) -> (u64, u64) {
     (cx.tuples.waiting_tombstones(), cx.store.used_bytes())
 }
 
-fn is_worthwhile(cx: &Context<'_>, space_is_short: bool) -> bool {
+fn is_worthwhile(cx: &Context<'_>, is_eager: bool) -> bool {
     let waiting = cx.tuples.waiting_tombstones();
-    let least = if space_is_short { LEAST / 8 } else { LEAST };
     let superseded = cx.store.used_bytes().saturating_sub(cx.tuples.live_bytes());
-    waiting >= least && waiting * HEADER_BYTES as u64 * WORTHWHILE >= superseded
+    let are_many = waiting >= LEAST && waiting * HEADER_BYTES as u64 * WORTHWHILE >= superseded;
+    are_many || is_eager && waiting > 0 && superseded <= LITTLE
 }
 
 fn drop_tombstones(
@@ -125,7 +123,9 @@ fn drop_tombstones(
 }
 
 fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stage {
-    let watermark = cx.registry.watermark();
+    // Whoever deleted before this has told the store what the tombstone
+    // superseded.
+    let watermark = cx.registry.writers_watermark();
     let mut left = STEP;
     loop {
         if let Some(block) = cx.store.block_at(at.0, at.1)

@@ -136,8 +136,12 @@ impl OneShot {
         let (mut released, mut again, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
         for (block, sight) in blocks {
             let Some(info) = cx.store.block_info(block) else { continue };
-            let keep = (sight == Sight::Bypassed)
-                .then_some(KeepLinks { until: info.seen_until, instead: Some(LinkIndex::of) });
+            let keep = (sight == Sight::Bypassed).then_some(KeepLinks {
+                until: info.seen_until,
+                instead: Some(LinkIndex::of),
+                joins: false,
+                moved: &[],
+            });
             match cx.store.release(block, None, keep)? {
                 Ok(tile) => {
                     tiles.extend(tile);

@@ -10,6 +10,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::SyncPoint;
 
 use crate::block::{BlockId, Chunk};
+use crate::format::CHUNK_HEADER_BYTES;
 use crate::geometry::{Class, Geometry};
 
 #[derive(Debug, Default)]
@@ -50,6 +51,11 @@ impl Allocator {
         Some(block)
     }
 
+    /// Whether a block of a class is free.
+    pub fn has(&self, class: Class) -> bool {
+        !self.free[class.number()].is_empty()
+    }
+
     pub fn give(&mut self, class: Class, block: BlockId) {
         let is_new = self.free[class.number()].insert(block);
         assert!(is_new, "a block is freed twice");
@@ -73,6 +79,13 @@ impl Allocator {
     /// Number of free blocks of a chunk.
     pub fn free_in(&self, chunk: &Chunk) -> u32 {
         self.free_by_chunk.get(&chunk.number).copied().unwrap_or(0)
+    }
+
+    /// Where the last block of a chunk ends that is not free.
+    pub fn end_in(&self, chunk: &Chunk) -> u64 {
+        let free = &self.free[chunk.geometry.class().number()];
+        let last = (0..chunk.geometry.blocks).rev().find(|&index| !free.contains(&chunk.id(index)));
+        last.map_or(chunk.offset() + CHUNK_HEADER_BYTES as u64, |index| chunk.end_of(index))
     }
 
     /// Number of free blocks of all chunks.

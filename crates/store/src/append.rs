@@ -13,7 +13,8 @@ use pantile_base::sync::{Mutex, MutexGuard};
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::{MediumError, SyncPoint};
 
-use crate::block::{Block, BlockId, BlockState};
+use crate::block::{Block, BlockId, BlockRef, BlockState};
+use crate::collect::BlockInfo;
 use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
@@ -206,15 +207,56 @@ impl Store {
 
     /// Gives the blocks of lanes that have been idle for this many calls to any
     /// lane of their class, so that the blocks become full and can be
-    /// collected.
-    pub fn give_up_idle(&self, rounds: u32) {
+    /// collected. Returns whether there were any.
+    pub fn give_up_idle(&self, rounds: u32) -> bool {
+        let mut is_any = false;
         for stream in self.streams.iter().chain(&self.survivor_streams) {
             let Some(mut stream) = stream.try_lock() else { continue };
             let mut resumable = self.resumable.lock();
             for (class, block) in stream.take_idle(rounds) {
                 resumable.entry(class).or_default().push(block);
+                is_any = true;
             }
         }
+        is_any
+    }
+
+    /// Closes partly filled blocks that no lane appends to, where `is_spent`
+    /// says so: otherwise they would wait to be filled for as long as nothing is
+    /// appended. Returns them. They can be emptied like full ones.
+    pub fn close_spent(&self, is_spent: impl Fn(BlockRef, &BlockInfo) -> bool) -> Vec<BlockRef> {
+        let mut resumable = self.resumable.lock();
+        let mut spent = Vec::new();
+        for ids in resumable.values_mut() {
+            ids.retain(|id| {
+                let (chunk, block) = self.block(*id);
+                let named = chunk.block_ref(id.index);
+                let is_spent = block.fill() > 0 && is_spent(named, &block.info());
+                if is_spent {
+                    self.close_early(*id);
+                    spent.push(named);
+                }
+                !is_spent
+            });
+        }
+        resumable.retain(|_, ids| !ids.is_empty());
+        spent
+    }
+
+    /// Whether a lane has a partly filled block for which `of` holds.
+    pub fn has_lane(&self, of: impl Fn(&BlockInfo) -> bool) -> bool {
+        let mut streams = self.streams.iter().chain(&self.survivor_streams);
+        streams.any(|stream| {
+            let open = stream.lock().partly_filled();
+            open.iter().any(|(id, fill)| *fill > 0 && of(&self.block(*id).1.info()))
+        })
+    }
+
+    /// Whether [`Store::close_spent`] would close a block.
+    pub fn has_spent(&self, is_spent: impl Fn(&BlockInfo) -> bool) -> bool {
+        let resumable = self.resumable.lock();
+        let mut blocks = resumable.values().flatten().map(|id| self.block(*id).1);
+        blocks.any(|block| block.fill() > 0 && is_spent(&block.info()))
     }
 
     /// A partly filled block of an idle lane, or from before the database was

@@ -81,6 +81,11 @@ pub struct BlockRef {
 }
 
 impl BlockRef {
+    /// The number of its chunk.
+    pub fn chunk(self) -> u32 {
+        self.id.chunk
+    }
+
     /// A number that spreads blocks over a few places. It is the same in every
     /// generation.
     pub fn spread(self) -> usize {
@@ -380,6 +385,15 @@ impl Chunk {
         let inside = (address.offset() % CHUNK_BYTES) as u32 - self.geometry.first();
         let index = inside / self.geometry.block_bytes;
         (index, inside - index * self.geometry.block_bytes - BLOCK_HEADER_BYTES as u32)
+    }
+
+    /// The same for an address that may be from an earlier division of the
+    /// chunk; `None` if it is in no block now.
+    pub fn find(&self, address: Address) -> Option<(u32, u32)> {
+        let inside = ((address.offset() % CHUNK_BYTES) as u32).checked_sub(self.geometry.first())?;
+        let (index, within) = (inside / self.geometry.block_bytes, inside % self.geometry.block_bytes);
+        let within = within.checked_sub(BLOCK_HEADER_BYTES as u32)?;
+        (index < self.geometry.blocks).then_some((index, within))
     }
 
     /// The block and slot of an address in this chunk.

@@ -73,6 +73,9 @@ impl Store {
     ) -> Result<BlockId, MediumError> {
         let bytes = allocator.bytes_of(class_key(table, stride));
         let suited = Class::for_next(stride, self.options.block_slots, bytes);
+        // A second chunk would double what a small database takes.
+        let is_small = allocator.carved == 1 && Class::SMALLEST.holds(stride);
+        let suited = if is_small && allocator.has(Class::SMALLEST) { Class::SMALLEST } else { suited };
         let refused = match self.take_of_class(allocator, suited, reservation) {
             Err(error) if error.is_full() => error,
             other => return other,
@@ -353,7 +356,7 @@ impl Store {
             return Ok(());
         }
         self.discard_chunk(&mut allocator, number)?;
-        Ok(self.shorten(&mut allocator)?)
+        Ok(self.shorten(&mut allocator, false)?)
     }
 
     /// Hands the space behind a chunk back to the system. Even if the system
@@ -366,8 +369,10 @@ impl Store {
         }
     }
 
-    /// Makes the medium shorter if its last chunks are not carved.
-    pub(crate) fn shorten(&self, allocator: &mut Allocator) -> Result<(), MediumError> {
+    /// Makes the medium shorter if its last chunks are not carved, and with
+    /// `tail` by the free blocks at the end of the last one that is. Those may
+    /// soon be taken again.
+    pub(crate) fn shorten(&self, allocator: &mut Allocator, tail: bool) -> Result<(), MediumError> {
         let is_unused = |allocator: &Allocator, number| {
             allocator.free_chunks.contains(&number) || allocator.discarded.contains(&number)
         };
@@ -375,7 +380,10 @@ impl Store {
         while next > 1 && is_unused(allocator, next - 1) {
             next -= 1;
         }
-        let end = allocator.end.min(u64::from(next) * CHUNK_BYTES);
+        let mut end = allocator.end.min(u64::from(next) * CHUNK_BYTES);
+        if let Some(chunk) = self.chunk(next.max(1) - 1).filter(|_| tail) {
+            end = end.min(allocator.end_in(chunk));
+        }
         // The last chunk may have no block in use, and is carved all the same.
         let end = end.max(start_of(next.max(1) - 1) + CHUNK_HEADER_BYTES as u64);
         let Reserve { bytes, chunks } = self.wanted_reserve(allocator);
@@ -385,7 +393,7 @@ impl Store {
         // it.
         let left = self.medium.len().div_ceil(CHUNK_BYTES) as u32;
         allocator.shorten(next.max(left).min(allocator.next_chunk));
-        allocator.end = allocator.end.min(self.medium.len());
+        allocator.end = if tail { end } else { allocator.end }.min(self.medium.len());
         Ok(())
     }
 
@@ -413,7 +421,8 @@ impl Store {
         allocator.empty.iter().filter(|&&(number, _)| is_empty(number)).count()
     }
 
-    /// Hands free chunks back to the system, at most this many.
+    /// Hands free chunks back to the system, at most this many, and if there is
+    /// any to hand back what is free at the end of the last chunk in use.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
@@ -424,7 +433,7 @@ impl Store {
             let Some(number) = allocator.free_chunks.pop_last() else { break };
             self.discard_chunk(&mut allocator, number)?;
         }
-        Ok(self.shorten(&mut allocator)?)
+        Ok(self.shorten(&mut allocator, most > 0)?)
     }
 
     /// Bytes of the medium that are taken, and how many of them are kept ready:
@@ -448,6 +457,13 @@ impl Store {
     pub fn has_spare_chunks(&self, all: bool) -> bool {
         let allocator = self.allocator.lock();
         self.still_empty(&allocator) > allocator.spare_empty(all)
+    }
+
+    /// Whether blocks are free at the end of the last chunk.
+    pub fn has_free_tail(&self) -> bool {
+        let allocator = self.allocator.lock();
+        let last = self.chunk(allocator.next_chunk.max(1) - 1);
+        last.is_some_and(|chunk| allocator.end_in(chunk) < allocator.end)
     }
 
     /// The bytes of a chunk's blocks.

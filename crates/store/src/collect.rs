@@ -92,6 +92,29 @@ pub enum Refused {
     NotReusable,
 }
 
+impl Block {
+    /// What is known about it.
+    pub(crate) fn info(&self) -> BlockInfo {
+        let ts = Timestamp::from_raw;
+        BlockInfo {
+            state: self.state(),
+            table: self.table(),
+            bytes: self.bytes(),
+            stride: self.stride(),
+            slots: self.slots(),
+            fill: self.fill(),
+            obsolete: self.map.count(),
+            min_ts: ts(self.min_ts()),
+            last_begin: ts(self.last_begin()),
+            last_append: ts(self.last_append()),
+            max_ts: ts(self.max_ts()),
+            seen_until: ts(self.max_ts().max(self.left_at())),
+            is_of_tombstones: self.shape().is_of_tombstones(),
+            evidence: ts(self.evidence()),
+        }
+    }
+}
+
 impl Store {
     /// The block, or `None` if the requested generation has ended.
     pub(crate) fn alive(&self, block: BlockRef) -> Option<(&Chunk, &Block)> {
@@ -120,24 +143,7 @@ impl Store {
 
     /// What is known about a block; `None` if its generation has ended.
     pub fn block_info(&self, block: BlockRef) -> Option<BlockInfo> {
-        let (_, found) = self.alive(block)?;
-        let ts = Timestamp::from_raw;
-        Some(BlockInfo {
-            state: found.state(),
-            table: found.table(),
-            bytes: found.bytes(),
-            stride: found.stride(),
-            slots: found.slots(),
-            fill: found.fill(),
-            obsolete: found.map.count(),
-            min_ts: ts(found.min_ts()),
-            last_begin: ts(found.last_begin()),
-            last_append: ts(found.last_append()),
-            max_ts: ts(found.max_ts()),
-            seen_until: ts(found.max_ts().max(found.left_at())),
-            is_of_tombstones: found.shape().is_of_tombstones(),
-            evidence: ts(found.evidence()),
-        })
+        self.alive(block).map(|(_, found)| found.info())
     }
 
     /// Decides that a block will be emptied, and writes that to the medium, so
@@ -241,7 +247,7 @@ impl Store {
         &self,
         block: BlockRef,
         copies: Option<SyncPoint>,
-        keep: Option<KeepLinks>,
+        keep: Option<KeepLinks<'_>>,
     ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
         let may_go = |block: &Block| match block.state() {
             BlockState::Frozen => true,
@@ -269,6 +275,9 @@ impl Store {
         found.become_(BlockState::Released);
         let tile = match keep.filter(|_| !is_removed(Control::TilesKept)) {
             Some(keep) => {
+                if keep.joins {
+                    self.join_links(chunk, found, keep.moved);
+                }
                 let (is_kept, tile) = self.kept.take_over(block.id, found, keep);
                 if is_kept {
                     chunk.kept_tiles.fetch_add(1, Ordering::AcqRel);
@@ -325,11 +334,7 @@ impl Store {
     /// caller drops them when no thread is looking at them.
     pub fn take_kept_tiles(&self, watermark: Timestamp) -> Vec<Tile> {
         let gone = self.kept.take_below(watermark);
-        for (id, _) in &gone {
-            if let Some(chunk) = self.chunk(id.chunk) {
-                chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
+        self.keep_fewer(gone.iter().map(|(id, _)| *id));
         gone.into_iter().filter_map(|(_, tile)| tile).collect()
     }
 

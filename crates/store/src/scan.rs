@@ -116,7 +116,7 @@ pub(crate) struct Expectation {
 
 impl Expectation {
     pub fn new(state: &StateRecord) -> Self {
-        let named = |p: &PartlyFilled| (BlockId { chunk: p.chunk, index: p.index }, *p);
+        let named = |p: &PartlyFilled| (p.id(), *p);
         Self {
             // No block was opened after a record that was the last one.
             taken_at: if state.closed { u64::MAX } else { state.taken_at },
@@ -560,7 +560,7 @@ impl Store {
             self.add_chunk(chunk);
         }
         self.reserve_records(&mut allocator)?;
-        Ok(self.shorten(&mut allocator)?)
+        Ok(self.shorten(&mut allocator, false)?)
     }
 }
 

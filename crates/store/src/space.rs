@@ -60,6 +60,50 @@ pub struct TableBlocks {
     pub obsolete_bytes: u64,
 }
 
+/// Where a transaction reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reader {
+    /// At this timestamp,
+    pub at: Timestamp,
+    /// and perhaps at any later one.
+    pub by_statement: bool,
+}
+
+/// What one reader keeps from being reclaimed, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Held {
+    /// Slots of superseded versions, in blocks that it sees into.
+    pub bytes: u64,
+    /// The part of `bytes` in blocks that no other reader sees into.
+    pub bytes_alone: u64,
+    /// DRAM of links over blocks that are gone, which it may walk along.
+    pub dram: u64,
+    /// The part of `dram` that no other reader may walk along.
+    pub dram_alone: u64,
+}
+
+impl Held {
+    fn note(&mut self, bytes: u64, alone: bool) {
+        self.bytes += bytes;
+        self.bytes_alone += if alone { bytes } else { 0 };
+    }
+
+    fn note_dram(&mut self, bytes: u64, alone: bool) {
+        self.dram += bytes;
+        self.dram_alone += if alone { bytes } else { 0 };
+    }
+}
+
+/// Calls `note` with the number of each reader that `holds` something, and
+/// whether it is the only one.
+fn note_held(readers: &[Reader], holds: impl Fn(&Reader) -> bool, mut note: impl FnMut(usize, bool)) {
+    let mut holders = readers.iter().enumerate().filter(|(_, reader)| holds(reader)).map(|(n, _)| n);
+    let Some(first) = holders.next() else { return };
+    let mut rest = holders.peekable();
+    note(first, rest.peek().is_none());
+    rest.for_each(|n| note(n, false));
+}
+
 impl Store {
     /// Adds up the space of each table. Looks at every block.
     pub fn space_by_table(&self) -> BTreeMap<TableId, TableBlocks> {
@@ -78,21 +122,24 @@ impl Store {
         tables
     }
 
-    /// Bytes of superseded contents in blocks that a transaction at `ts` keeps
-    /// from being reclaimed, because versions in them were visible then. Looks
-    /// at every block.
-    pub fn held_bytes(&self, ts: Timestamp) -> u64 {
+    /// What each reader keeps from being reclaimed, in the order of `readers`.
+    /// Looks at every block, and at no version: a block counts for a reader if
+    /// versions were visible in it where the reader reads.
+    pub fn held(&self, readers: &[Reader]) -> Vec<Held> {
+        let mut held = vec![Held::default(); readers.len()];
         let _chunks = self.chunks_lock.read();
-        let held = self.used().filter(|(_, _, block)| {
-            block.min_ts() <= ts.get() && ts.get() <= block.max_ts().max(block.left_at())
+        for (_, _, block) in self.used().filter(|(_, _, block)| block.map.count() > 0) {
+            let bytes = u64::from(block.map.count()) * u64::from(block.stride());
+            let (from, until) = (block.min_ts(), block.max_ts().max(block.left_at()));
+            let sees = |reader: &Reader| {
+                reader.at.get() <= until && (reader.by_statement || from <= reader.at.get())
+            };
+            note_held(readers, sees, |n, alone| held[n].note(bytes, alone));
+        }
+        self.kept.each(|until, bytes| {
+            note_held(readers, |reader| reader.at <= until, |n, alone| held[n].note_dram(bytes, alone));
         });
-        held.map(|(_, _, block)| u64::from(block.map.count()) * u64::from(block.stride())).sum()
-    }
-
-    /// DRAM of the links that long transactions may walk over blocks that are
-    /// gone.
-    pub fn kept_tile_bytes(&self) -> u64 {
-        self.kept.bytes()
+        held
     }
 
     /// Adds up the space by use. Looks at every block.

@@ -62,6 +62,12 @@ pub(crate) struct PartlyFilled {
     pub opened_at: u64,
 }
 
+impl PartlyFilled {
+    pub fn id(&self) -> BlockId {
+        BlockId { chunk: self.chunk, index: self.index }
+    }
+}
+
 /// The record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StateRecord {

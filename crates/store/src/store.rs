@@ -14,9 +14,9 @@ use crate::allocator::Allocator;
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
+use crate::event::{BlockEvent, emit};
 use crate::format::{
-    BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock,
-    Unreadable,
+    DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
 use crate::kept_tiles::KeptTiles;
@@ -273,15 +273,9 @@ impl Store {
     /// Whether the chunk is divided so that a content can lie there.
     fn is_place(&self, address: Address) -> bool {
         let Some(chunk) = self.chunk((address.offset() / CHUNK_BYTES) as u32) else { return false };
-        let inside = (address.offset() % CHUNK_BYTES) as u32;
-        let first = chunk.geometry.first();
-        if inside < first || inside >= first + chunk.geometry.blocks * chunk.geometry.block_bytes {
-            return false;
-        }
-        let (index, header) = ((inside - first) / chunk.geometry.block_bytes, BLOCK_HEADER_BYTES as u32);
-        let in_block = (inside - first) % chunk.geometry.block_bytes;
+        let Some((index, within)) = chunk.find(address) else { return false };
         let Shape { stride, slots } = chunk.blocks[index as usize].shape();
-        (header..header + slots * stride).contains(&in_block)
+        within < slots * stride
     }
 
     /// Links a version that has been appended but not published to the version
@@ -423,16 +417,19 @@ impl Store {
         Ok(())
     }
 
-    /// Closes the partly filled blocks of a table early. Those that are not
-    /// released at once stay listed in state records (I-9).
+    /// Closes a partly filled block early. It stays listed in state records
+    /// until it is free (I-9): the caller holds the lock under which a sample
+    /// would have found it.
+    pub(crate) fn close_early(&self, id: BlockId) {
+        let (chunk, block) = self.block(id);
+        block.close_early();
+        emit(BlockEvent::Sealed, chunk.block_ref(id.index), block.table());
+        self.closed_early.lock().insert(id);
+    }
+
+    /// Closes the partly filled blocks of a table early.
     fn stop_appending(&self, table: TableId) {
-        let close = |ids: Vec<BlockId>| {
-            let mut closed_early = self.closed_early.lock();
-            for id in ids {
-                self.block(id).1.close_early();
-                closed_early.insert(id);
-            }
-        };
+        let close = |ids: Vec<BlockId>| ids.into_iter().for_each(|id| self.close_early(id));
         for stream in self.streams.iter().chain(&self.survivor_streams) {
             let mut stream = stream.lock();
             close(stream.forget(table));
@@ -489,6 +486,12 @@ impl Store {
         let mut state = self.state.lock();
         self.assert_open();
         self.closed.store(closed, Ordering::SeqCst);
+        let mut partly_filled = sample.partly_filled;
+        if closed {
+            // What is released and not free yet stays listed until the medium has
+            // forgotten it. The sync below sees to that.
+            partly_filled.retain(|listed| self.block(listed.id()).1.state().is_used());
+        }
         let next = StateRecord {
             sequence: state.sequence + 1,
             watermark: sample.taken_at.get(),
@@ -499,7 +502,7 @@ impl Store {
             emulated: self.medium.facts().emulated,
             carved: sample.carved,
             used: if closed { self.count_used() } else { 0 },
-            partly_filled: sample.partly_filled,
+            partly_filled,
             undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
         self.medium.sync_all()?;

@@ -83,6 +83,16 @@ impl Header {
 pub struct Tile(Box<[Header]>);
 
 impl Tile {
+    /// Number of slots.
+    pub(crate) fn slots(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Removes a version's link that no walk needs; returns whether it had one.
+    pub(crate) fn clear(&self, slot: u32) -> bool {
+        self.0.get(slot as usize).is_some_and(|header| header.address.swap(NONE, Ordering::AcqRel) != NONE)
+    }
+
     /// The links, each with the slot of the version that it starts from.
     pub fn links(&self) -> impl Iterator<Item = (u32, Link)> {
         (0u32..).zip(&self.0).filter_map(|(slot, header)| Some((slot, header.link()?)))
@@ -174,6 +184,11 @@ impl TileCell {
     #[inline]
     pub fn link(&self, slot: u32) -> Option<Link> {
         self.get()?.get(slot as usize)?.link()
+    }
+
+    /// The links, each with the slot of the version that it starts from.
+    pub fn links(&self) -> impl Iterator<Item = (u32, Link)> {
+        (0u32..).zip(self.get().unwrap_or_default()).filter_map(|(slot, header)| Some((slot, header.link()?)))
     }
 
     fn header(&self, slot: u32) -> Option<&Header> {

@@ -60,8 +60,7 @@ fn registry() -> Arc<Registry> {
     Arc::new(Registry::new(Clock::with_source(1_000, ClockSource::SharedCounter)))
 }
 
-const KINDS: [Begin; 4] =
-    [Begin::WriterAtBegin, Begin::ReaderOrLateWriter, Begin::ByStatement, Begin::SafeReader];
+const KINDS: [Begin; 4] = [Begin::WriterAtBegin, Begin::LateWriter, Begin::ByStatement, Begin::SafeReader];
 
 /// I-4: no transaction that runs reads below `watermark - 1`.
 ///
@@ -134,8 +133,8 @@ fn begin_against_running_set() {
             let (registry, begun) = (Arc::clone(&registry), begun.clone());
             thread::spawn(move || {
                 registry.release(writer);
-                let (_, ts) = registry.begin(Begin::ReaderOrLateWriter).expect("a slot");
-                begun.add((Begin::ReaderOrLateWriter, ts));
+                let (_, ts) = registry.begin(Begin::LateWriter).expect("a slot");
+                begun.add((Begin::LateWriter, ts));
             })
         };
         (0..3).for_each(|_| registry.running_set().into_iter().for_each(|set| sets.add(set)));
@@ -170,7 +169,7 @@ fn safe_snapshots_against_writers() {
     let registry = registry();
     let snapshots = Notes::new();
     explore(|| {
-        let writers = [Begin::WriterAtBegin, Begin::ReaderOrLateWriter].map(|kind| {
+        let writers = [Begin::WriterAtBegin, Begin::LateWriter].map(|kind| {
             let (registry, snapshots) = (Arc::clone(&registry), snapshots.clone());
             thread::spawn(move || {
                 let (slot, begun) = registry.begin(kind).expect("a slot");

@@ -1,13 +1,12 @@
 //! What a database has done, and what it takes.
 
-use pantile_base::{TableId, Timestamp};
-use pantile_cc::Clock;
+use pantile_base::TableId;
 use pantile_media::MediumExt;
-use pantile_store::TableBlocks;
+use pantile_store::{Reader, TableBlocks};
 
 use crate::api::database::Database;
 use crate::engine::pieces;
-use crate::types::stats::{Chains, Oldest, Stats, TableSpace};
+use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
@@ -21,11 +20,9 @@ impl Database {
         let buffer_bytes = core.buffers.bytes() + core.stale.bytes() + space.block_bytes;
         let fixed_bytes = core.marks.bytes() + core.registry.bytes() + core.counters.bytes();
         let collector = core.reclaimer.stats(&core.store);
-        let (running, oldest) =
-            core.rounds.apart(|| (core.registry.running() as u64, core.registry.oldest()));
+        let running = core.rounds.apart(|| core.registry.running() as u64);
         let mut stats = Stats {
             running,
-            oldest: oldest.map(|ts| self.oldest(ts)),
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
             medium: core.store.medium().stats(),
@@ -51,14 +48,39 @@ impl Database {
         stats
     }
 
-    fn oldest(&self, ts: Timestamp) -> Oldest {
+    /// The running transactions, the oldest first, and how much old data each
+    /// of them keeps. The call visits every block and no row.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let report = db.begin_read()?;
+    /// let running = db.transactions();
+    /// assert_eq!(running[0].timestamp, report.timestamp());
+    /// let [first, ..] = &running[..] else { unreachable!() };
+    /// println!("{} keeps {} bytes", first.transaction, first.held_bytes);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn transactions(&self) -> Vec<RunningTransaction> {
         let core = &self.core;
-        let age = Clock::duration(core.registry.now().tick().saturating_sub(ts.tick()));
-        Oldest {
-            age_seconds: age.as_secs_f64(),
-            held_bytes: core.store.held_bytes(ts),
-            held_dram_bytes: core.store.kept_tile_bytes(),
-        }
+        let now = core.registry.now();
+        // What the database does by itself has no holder.
+        let mut open: Vec<_> =
+            core.registry.open().filter(|open| core.buffers.holder(open.slot).is_some()).collect();
+        open.sort_by_key(|open| open.reads_at);
+        let readers: Vec<_> =
+            open.iter().map(|open| Reader { at: open.reads_at, by_statement: open.by_statement }).collect();
+        let held = core.store.held(&readers);
+        let running = open.iter().zip(held).map(|(open, held)| RunningTransaction {
+            transaction: core.describe(open, now),
+            timestamp: open.reads_at,
+            held_bytes: held.bytes,
+            freed_bytes: held.bytes_alone,
+            held_dram_bytes: held.dram,
+            freed_dram_bytes: held.dram_alone,
+            buffer_bytes: core.buffers.bytes_of(open.slot),
+        });
+        running.collect()
     }
 
     /// What each table takes on the medium. The hidden tables of values out of

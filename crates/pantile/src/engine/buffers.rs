@@ -236,6 +236,11 @@ impl SlotBuffers {
         self.by_slot[slot.index()].bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// What the buffers of a slot take, in bytes.
+    pub fn bytes_of(&self, slot: Slot) -> u64 {
+        self.by_slot[slot.index()].bytes.load(Ordering::Relaxed)
+    }
+
     /// What all of them take, in bytes.
     pub fn bytes(&self) -> u64 {
         let buffers = self.by_slot.iter().map(|of_slot| of_slot.bytes.load(Ordering::Relaxed));

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
-use crate::engine::stale::{SHARDS, StaleEntry, Task};
+use crate::engine::stale::{DueBefore, SHARDS, StaleEntry, Task};
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::types::key::Key;
 use crate::types::row::Encoded;
@@ -40,7 +40,8 @@ const ROUND_TASKS: usize = 1 << 16;
 /// What became of an entry.
 enum Outcome {
     Done,
-    /// The tuple id is free once all transactions that run now have ended.
+    /// The tuple id is free once all transactions have ended that run now and
+    /// may write.
     Buried,
     /// A transaction has locked the tuple.
     Busy,
@@ -59,13 +60,12 @@ impl Core {
     /// then from the others. It does more where more waits, so that no queue
     /// grows for ever and no call takes long.
     pub fn clean(&self, slot: Slot) {
-        let watermark = self.registry.refresh_watermark(WATERMARK_AGE);
-        let soon = self.soon(watermark);
-        self.clean_shard(slot.index(), slot, soon, watermark);
+        let due = self.due_after(WATERMARK_AGE);
+        self.clean_shard(slot.index(), slot, due);
         CALLS.set(CALLS.get().wrapping_add(1));
         if CALLS.get().is_multiple_of(OFTEN) {
             for shard in 0..SHARDS {
-                self.clean_shard(shard, slot, soon, watermark);
+                self.clean_shard(shard, slot, due);
             }
         }
     }
@@ -73,28 +73,29 @@ impl Core {
     /// Cleans what is due in all shards, up to a limit. Returns whether more
     /// waits that can be cleaned soon.
     pub fn clean_all(&self, slot: Slot) -> bool {
-        let watermark = self.registry.refresh_watermark(Duration::ZERO);
-        let soon = self.soon(watermark);
+        let due = self.due_after(Duration::ZERO);
         for shard in 0..SHARDS {
             for _ in 0..ROUND_TASKS {
-                let Some((task, _)) = self.stale.try_pop(shard, soon, watermark) else { break };
+                let Some((task, _)) = self.stale.try_pop(shard, due) else { break };
                 self.perform(slot, task);
             }
         }
-        self.stale.is_any_fresh(watermark)
+        self.stale.is_any_due(due)
     }
 
-    fn soon(&self, watermark: Timestamp) -> Timestamp {
+    /// What is due, by watermarks of this age at most.
+    fn due_after(&self, age: Duration) -> DueBefore {
+        let late = self.registry.refresh_watermark(age);
         let delay = Clock::ticks(self.options.gc.epoch) * EPOCHS;
         let soon = Timestamp::new(self.registry.now().tick().saturating_sub(delay), 0);
-        soon.max(watermark)
+        DueBefore { fresh: soon.max(late), late, ids: self.registry.writers_watermark() }
     }
 
-    fn clean_shard(&self, shard: usize, slot: Slot, soon: Timestamp, watermark: Timestamp) {
+    fn clean_shard(&self, shard: usize, slot: Slot, due: DueBefore) {
         let mut most = LEAST_TASKS;
         let mut done = 0;
         while done < most {
-            let Some((task, waiting)) = self.stale.try_pop(shard, soon, watermark) else { return };
+            let Some((task, waiting)) = self.stale.try_pop(shard, due) else { return };
             most = (waiting / 64).clamp(LEAST_TASKS, MOST_TASKS);
             self.perform(slot, task);
             done += 1;
@@ -109,7 +110,7 @@ impl Core {
                 match self.try_clean(slot, &table, &entry) {
                     Outcome::Done => {}
                     Outcome::Buried => self.stale.bury(slot, now(), entry.table, entry.tuple),
-                    Outcome::Needed => self.stale.push_late(slot, now(), Task::Entry(entry)),
+                    Outcome::Needed => self.stale.push_late(slot, now(), entry),
                     Outcome::Busy => self.stale.push(slot, now(), entry),
                 }
             }
@@ -137,6 +138,9 @@ impl Core {
         }
         let needed = self.version_needing(table, entry, anchor, &running);
         if needed.is_none() && self.remove_entry(table, entry) {
+            if !anchor.newest().is_none() {
+                self.store.forget_chain(anchor.newest(), running.min());
+            }
             Anchor::bury(cell, anchor.newest());
             self.counters.buried(slot, anchor.newest());
             return Outcome::Buried;

@@ -70,7 +70,7 @@ impl Core {
             && self.is_paid_at_close(debt, rounds)
             && clock.elapsed() < deadline
         {
-            let Ok((permit, _)) = enter(Begin::ReaderOrLateWriter) else { return };
+            let Ok((permit, _)) = enter(Begin::LateWriter) else { return };
             self.sample_and_record(&permit);
             while self.release_dropped(&permit, Batch::LARGE) && clock.elapsed() < deadline {}
             self.leave(permit);

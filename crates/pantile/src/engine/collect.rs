@@ -62,14 +62,14 @@ impl Core {
     /// One round of the collector that defers nothing. Returns false if no
     /// slot is free for it or the database is closed.
     pub fn collect_hard(&self) -> bool {
-        let Ok((permit, _)) = self.enter(Begin::ReaderOrLateWriter) else { return false };
+        let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
         // What the collector copies must be durable before a state record
         // speaks of it. A state record waits for slots that are copying.
         self.registry.set_copying(permit.slot());
         self.registry.refresh_watermark(Duration::ZERO);
         self.with_collector(&permit, |collector, context| collector.make_room(context));
         self.leave(permit);
-        let Ok((permit, _)) = self.enter(Begin::ReaderOrLateWriter) else { return false };
+        let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
         self.advance_state(&permit);
         self.leave(permit);
         true

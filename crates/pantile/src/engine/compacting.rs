@@ -40,7 +40,7 @@ impl Core {
     }
 
     fn compact_some(&self, since: pantile_base::Timestamp) -> Result<Compaction> {
-        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        let (permit, _) = self.enter(Begin::LateWriter)?;
         self.registry.set_copying(permit.slot());
         self.clean_all(permit.slot());
         let mut left = Compaction::default();
@@ -49,7 +49,7 @@ impl Core {
             Ok(())
         });
         self.leave(permit);
-        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        let (permit, _) = self.enter(Begin::LateWriter)?;
         self.sample_and_record(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);

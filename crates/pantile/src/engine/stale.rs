@@ -38,11 +38,22 @@ impl StaleEntry {
     }
 }
 
-/// Something to do once no transaction can have seen what was before a time.
+/// Something that is due.
 pub(crate) enum Task {
     Entry(StaleEntry),
-    /// Only transactions that run now can still refer to the tuple id.
+    /// Nothing refers to the tuple id any more that could do harm.
     Tuple(TableId, TupleId),
+}
+
+/// What is due: the times before which each kind was put into its queue.
+#[derive(Clone, Copy)]
+pub(crate) struct DueBefore {
+    /// Entries that have not been tried.
+    pub fresh: Timestamp,
+    /// Entries that a transaction needed: none can have seen what was before.
+    pub late: Timestamp,
+    /// Tuple ids: no transaction that may write was running then.
+    pub ids: Timestamp,
 }
 
 /// Tasks by slot, so that committing threads seldom meet. Any thread works
@@ -60,31 +71,46 @@ struct Tasks {
     /// down for as long as one long transaction runs.
     fresh: VecDeque<(Timestamp, StaleEntry)>,
     /// Done once the watermark has passed their time.
-    late: VecDeque<(Timestamp, Task)>,
+    late: VecDeque<(Timestamp, StaleEntry)>,
+    /// Ids of deleted tuples. A transaction that was running when the last entry
+    /// went may have found the id before. If it only reads, whatever uses the id
+    /// next is too new for it. So only those count that may write.
+    ids: VecDeque<(Timestamp, TableId, TupleId)>,
 }
 
 impl Tasks {
     fn len(&self) -> usize {
-        self.fresh.len() + self.late.len()
+        self.fresh.len() + self.late.len() + self.ids.len()
     }
 
     fn bytes(&self) -> u64 {
-        let late = self.late.iter().filter_map(|(_, task)| match task {
-            Task::Entry(entry) => Some(entry),
-            Task::Tuple(..) => None,
-        });
-        let keys = late.chain(self.fresh.iter().map(|(_, entry)| entry)).map(StaleEntry::key_bytes);
-        let fresh = self.fresh.capacity() * size_of::<(Timestamp, StaleEntry)>();
-        let late = self.late.capacity() * size_of::<(Timestamp, Task)>();
-        keys.sum::<u64>() + (fresh + late) as u64
+        let entries = self.late.iter().chain(&self.fresh);
+        let keys = entries.map(|(_, entry)| entry.key_bytes()).sum::<u64>();
+        let capacity = self.fresh.capacity() + self.late.capacity();
+        let ids = self.ids.capacity() * size_of::<(Timestamp, TableId, TupleId)>();
+        keys + (capacity * size_of::<(Timestamp, StaleEntry)>() + ids) as u64
     }
 
-    fn pop(&mut self, soon: Timestamp, watermark: Timestamp) -> Option<Task> {
-        if self.late.front().is_some_and(|(at, _)| *at < watermark) {
-            return pop_and_shrink(&mut self.late).map(|(_, task)| task);
+    fn pop(&mut self, due: DueBefore) -> Option<Task> {
+        let is_due = |queue: &VecDeque<(Timestamp, StaleEntry)>, before| {
+            queue.front().is_some_and(|(at, _)| *at < before)
+        };
+        if self.ids.front().is_some_and(|(at, ..)| *at < due.ids) {
+            return pop_and_shrink(&mut self.ids).map(|(_, table, tuple)| Task::Tuple(table, tuple));
         }
-        let is_due = self.fresh.front().is_some_and(|(at, _)| *at < soon);
-        is_due.then(|| pop_and_shrink(&mut self.fresh).map(|(_, entry)| Task::Entry(entry)))?
+        let queue = match is_due(&self.late, due.late) {
+            true => &mut self.late,
+            false if is_due(&self.fresh, due.fresh) => &mut self.fresh,
+            false => return None,
+        };
+        pop_and_shrink(queue).map(|(_, entry)| Task::Entry(entry))
+    }
+
+    /// Whether anything is due, now or soon.
+    fn is_any_due(&self, due: DueBefore) -> bool {
+        !self.fresh.is_empty()
+            || self.late.front().is_some_and(|(at, _)| *at < due.late)
+            || self.ids.front().is_some_and(|(at, ..)| *at < due.ids)
     }
 }
 
@@ -114,31 +140,29 @@ impl StaleQueue {
         }
     }
 
-    /// The tuple id can be used again once all transactions that run now have ended.
+    /// The tuple id can be used again once all transactions have ended that run
+    /// now and may write.
     pub fn bury(&self, slot: Slot, at: Timestamp, table: TableId, tuple: TupleId) {
-        self.push_late(slot, at, Task::Tuple(table, tuple));
+        self.shard(slot.index()).lock().ids.push_back((at, table, tuple));
     }
 
     #[inline]
-    pub fn push_late(&self, slot: Slot, at: Timestamp, task: Task) {
-        self.shard(slot.index()).lock().late.push_back((at, task));
+    pub fn push_late(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
+        self.shard(slot.index()).lock().late.push_back((at, entry));
     }
 
     /// The next task of a shard that is due, and how many waited with it.
     /// `None` also while another thread has the shard.
     #[inline]
-    pub fn try_pop(&self, shard: usize, soon: Timestamp, watermark: Timestamp) -> Option<(Task, usize)> {
+    pub fn try_pop(&self, shard: usize, due: DueBefore) -> Option<(Task, usize)> {
         let mut tasks = self.shard(shard).try_lock()?;
         let waiting = tasks.len();
-        tasks.pop(soon, watermark).map(|task| (task, waiting))
+        tasks.pop(due).map(|task| (task, waiting))
     }
 
     /// Whether tasks wait that do not wait for a transaction to end.
-    pub fn is_any_fresh(&self, watermark: Timestamp) -> bool {
-        let is_fresh = |tasks: &Tasks| {
-            !tasks.fresh.is_empty() || tasks.late.front().is_some_and(|(at, _)| *at < watermark)
-        };
-        self.shards.iter().any(|shard| is_fresh(&shard.lock()))
+    pub fn is_any_due(&self, due: DueBefore) -> bool {
+        self.shards.iter().any(|shard| shard.lock().is_any_due(due))
     }
 
     pub fn len(&self) -> usize {

@@ -1,9 +1,9 @@
-//! What closing says of the transactions that have not ended.
+//! What is said of the transactions that have not ended.
 
 use std::time::Duration;
 
 use pantile_base::Timestamp;
-use pantile_cc::{Clock, Slot};
+use pantile_cc::{Clock, Open};
 
 use crate::engine::core::Core;
 use crate::engine::holders::Holder;
@@ -13,15 +13,16 @@ impl Core {
     /// The error of closing, with the transactions that are open.
     pub fn still_open(&self, waited: Duration) -> Error {
         let now = self.registry.now();
-        let mut open: Vec<_> = self.registry.open().map(|(slot, ts)| self.describe(slot, ts, now)).collect();
+        let mut open: Vec<_> = self.registry.open().map(|open| self.describe(&open, now)).collect();
         open.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
         Error::StillOpen { waited, open }
     }
 
-    fn describe(&self, slot: Slot, ts: Timestamp, now: Timestamp) -> OpenTransaction {
-        let holder = self.buffers.holder(slot);
+    /// A transaction as it shows in messages and lists.
+    pub fn describe(&self, open: &Open, now: Timestamp) -> OpenTransaction {
+        let holder = self.buffers.holder(open.slot);
         OpenTransaction {
-            age: Clock::duration(now.tick().saturating_sub(ts.tick())),
+            age: Clock::duration(now.tick().saturating_sub(open.reads_at.tick())),
             isolation: holder.map(|holder| holder.isolation),
             read_only: holder.is_some_and(|holder| holder.read_only),
             thread: holder.and_then(Holder::thread_name),

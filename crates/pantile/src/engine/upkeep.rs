@@ -56,7 +56,7 @@ impl Core {
             }
             let cleaned = self.collect_round(|how| self.enter(how));
             let Ok((debt, stale)) = cleaned else { return Due::AfterAWrite };
-            let Ok((permit, _)) = self.enter(Begin::ReaderOrLateWriter) else { return Due::AfterAWrite };
+            let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return Due::AfterAWrite };
             let due = self.settle(&permit, debt, stale);
             self.leave(permit);
             due
@@ -95,7 +95,7 @@ impl Core {
     /// owed, and whether more index entries can be cleaned soon.
     pub fn collect_round(&self, enter: impl Fn(Begin) -> Result<Entered>) -> Result<(Debt, bool)> {
         // It publishes nothing, so it does not hold back safe snapshots.
-        let (permit, _) = enter(Begin::ReaderOrLateWriter)?;
+        let (permit, _) = enter(Begin::LateWriter)?;
         // What the collector copies must be durable before a state record
         // speaks of it. A state record waits for slots that are copying.
         self.registry.set_copying(permit.slot());

@@ -35,7 +35,7 @@ impl Drop for Visitor<'_> {
 
 impl Core {
     pub fn visitor(&self) -> Result<Visitor<'_>> {
-        let (permit, _) = self.enter(Begin::ReaderOrLateWriter)?;
+        let (permit, _) = self.enter(Begin::LateWriter)?;
         Ok(Visitor { core: self, slot: permit.slot(), permit: Some(permit) })
     }
 }

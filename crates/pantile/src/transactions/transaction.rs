@@ -96,11 +96,10 @@ impl Transaction {
         }
         let how = match options {
             TransactionOptions { safe_snapshot: true, .. } => Begin::SafeReader,
-            TransactionOptions { isolation: Isolation::Serializable, read_only: false, .. } => {
-                Begin::WriterAtBegin
-            }
             TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
-            _ => Begin::ReaderOrLateWriter,
+            TransactionOptions { read_only: true, .. } => Begin::Reader,
+            TransactionOptions { isolation: Isolation::Serializable, .. } => Begin::WriterAtBegin,
+            TransactionOptions { isolation: Isolation::Snapshot, .. } => Begin::LateWriter,
         };
         let (permit, ts) = core.enter_apart(how)?;
         let slot = permit.slot();

@@ -277,8 +277,8 @@ pub enum Error {
     },
 }
 
-/// A transaction that keeps a database from being closed; see
-/// [`Error::StillOpen`].
+/// A transaction that has not ended; see [`Error::StillOpen`] and
+/// [`RunningTransaction`](crate::stats::RunningTransaction).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OpenTransaction {

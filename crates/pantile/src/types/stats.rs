@@ -1,7 +1,10 @@
 //! Counters, gauges and measurements.
 
+use pantile_base::Timestamp;
 use pantile_media::MediumStats;
 use pantile_reclaim::CollectorStats;
+
+use crate::types::error::OpenTransaction;
 
 /// What a database has done since it was opened, and what it takes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,10 +15,9 @@ pub struct Stats {
     pub commits: u64,
     /// Transactions rolled back, for any reason.
     pub aborts: u64,
-    /// Transactions running now.
+    /// Transactions running now. [`Database::transactions`](crate::Database::transactions)
+    /// lists them, and what each keeps.
     pub running: u64,
-    /// The one of them that has been running for longest, and what it keeps.
-    pub oldest: Option<Oldest>,
     /// Contents written by commits.
     pub contents_written: u64,
     /// Their bytes, headers included. Write amplification is relative to them.
@@ -55,19 +57,31 @@ pub struct Stats {
     pub collector: CollectorStats,
 }
 
-/// The transaction that has been running for longest. Most of what it keeps can
-/// be reclaimed once it has ended.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+/// A running transaction and what it keeps from being reclaimed; see
+/// [`Database::transactions`](crate::Database::transactions).
+///
+/// The figures come from what is known of whole blocks. They are upper bounds:
+/// a block counts with everything superseded in it as soon as the transaction
+/// may see one version there.
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Oldest {
-    /// How long ago the state was current that it reads, in seconds.
-    pub age_seconds: f64,
+pub struct RunningTransaction {
+    /// Its kind, its age, and the thread that began it.
+    pub transaction: OpenTransaction,
+    /// Where it reads. A read-committed transaction reads here and at any later time.
+    pub timestamp: Timestamp,
     /// Superseded bytes on the medium, in blocks that it may be reading.
     pub held_bytes: u64,
-    /// DRAM of links to versions that only transactions as old as this one walk
-    /// over.
+    /// The part of `held_bytes` that no other transaction holds: what its end
+    /// would free, at most.
+    pub freed_bytes: u64,
+    /// DRAM of links over old versions that it walks along.
     pub held_dram_bytes: u64,
+    /// The part of `held_dram_bytes` that its end would free.
+    pub freed_dram_bytes: u64,
+    /// DRAM of its own writes that are not committed. Its end frees all but
+    /// 512 KB of them.
+    pub buffer_bytes: u64,
 }
 
 /// The space of a table on the medium.

@@ -3,6 +3,7 @@
 //! One program, so that it is linked once. Tests that need a process of their
 //! own, or that start processes, are in `tests/processes`.
 
+mod at_rest;
 mod check;
 mod closing;
 mod collector;

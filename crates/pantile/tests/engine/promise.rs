@@ -15,6 +15,8 @@ const ROWS: u64 = 100_000;
 /// Simulated time that one write takes.
 const WRITE_TIME: Duration = Duration::from_micros(2);
 const TWO_SECONDS: Duration = Duration::from_secs(2);
+/// Time for everything that is done when nothing happens.
+const ALL: Duration = Duration::from_secs(10);
 
 struct Bed {
     db: Database,
@@ -182,9 +184,13 @@ fn a_reader_that_stays() {
         bed.rest(Duration::from_millis(500));
     }
     let stats = bed.db.stats();
-    let oldest = stats.oldest.expect("the reader");
-    assert!(oldest.age_seconds > 10.0 && oldest.held_bytes > 8 * MB, "{oldest:?}");
-    assert!(oldest.held_bytes < before, "{oldest:?}");
+    let [running] = &bed.db.transactions()[..] else { panic!("one transaction runs") };
+    assert!(
+        running.transaction.age > Duration::from_secs(10) && running.transaction.read_only,
+        "{running:?}"
+    );
+    assert!(running.held_bytes > 8 * MB && running.held_bytes < before, "{running:?}");
+    assert_eq!(running.freed_bytes, running.held_bytes);
     let seen = before as i64;
     assert!(bed.beyond(2.0) <= seen, "{} MB for {stats:#?}", stats.medium_bytes / MB);
     assert_eq!(
@@ -199,21 +205,82 @@ fn a_reader_that_stays() {
     assert_eq!(stats.collector.kept_tiles, 0, "{stats:#?}");
 }
 
+/// What a long reader costs follows what it sees and the number of rows,
+/// however long it runs and whatever is done meanwhile.
+fn beside_a_reader(what: &str, work: impl Fn(&mut Bed, u64)) {
+    let mut bed = Bed::new();
+    bed.put(0..ROWS, 1000);
+    bed.rest(TWO_SECONDS);
+    let seen = bed.db.stats().live_bytes;
+    let reader = bed.db.begin_read().expect("begin");
+    let mut dram = 0;
+    for round in 0..40 {
+        work(&mut bed, round);
+        bed.rest(Duration::from_millis(500));
+        let stats = bed.db.stats();
+        assert!(bed.beyond(2.0) <= seen as i64, "{what}, round {round}: {stats:#?}");
+        // A link takes 16 bytes in a tile, and at most four times as much in one
+        // that is partly needed.
+        assert!(stats.tile_bytes < ROWS * 64, "{what}, round {round}: {stats:#?}");
+        if round == 9 {
+            dram = stats.dram_bytes;
+        }
+        assert!(dram == 0 || stats.dram_bytes < dram + 2 * MB, "{what}, {dram} bytes before: {stats:#?}");
+    }
+    for id in (0..ROWS).step_by(97) {
+        let row = reader.get(&bed.table, &[id.into()]).expect("read").expect("a row");
+        assert_eq!(row.get::<&[u8]>(1).expect("data")[0] as u64, 1 + id / 1000, "row {id}, {what}");
+    }
+    let count = reader.scan(&bed.table, pantile::Range::all()).expect("scan").count();
+    assert_eq!(count as u64, ROWS, "{what}");
+    drop(reader);
+    bed.rest(TWO_SECONDS);
+    bed.assert_kept(what);
+    let stats = bed.db.stats();
+    assert_eq!(stats.collector.kept_tiles, 0, "{what}: {stats:#?}");
+}
+
+#[test]
+fn a_reader_beside_updates_of_all_rows() {
+    beside_a_reader("all rows", |bed, round| bed.put(scattered(round), 1000));
+}
+
+#[test]
+fn a_reader_beside_skewed_updates() {
+    beside_a_reader("some rows", |bed, round| {
+        for round in round * 6..round * 6 + 6 {
+            bed.put(scattered(round).filter(|id| id % 10 == 0 || id % 211 == round % 211), 100);
+        }
+    });
+}
+
+/// Ids and tombstones of rows that came and went while the reader ran are not
+/// kept for it.
+#[test]
+fn a_reader_beside_a_queue() {
+    beside_a_reader("a queue", |bed, round| {
+        for first in (0..20_000).step_by(1000).map(|n| ROWS + round * 20_000 + n) {
+            bed.put(first..first + 1000, 1000);
+            bed.put(first..first + 1000, 1000);
+            bed.delete(first..first + 1000, 10);
+        }
+    });
+}
+
 /// The worker sleeps once everything is done, whether or not a transaction
 /// runs that holds something up.
 #[test]
 fn the_worker_has_an_end() {
     let mut bed = updated(1000);
-    bed.rest(TWO_SECONDS);
-    bed.rest(TWO_SECONDS);
+    bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     let reader = bed.db.begin_read().expect("begin");
     bed.put(scattered(9), 1000);
-    bed.rest(TWO_SECONDS * 2);
+    bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     drop(reader);
     assert!(bed.db.upkeep().is_some());
-    bed.rest(TWO_SECONDS * 2);
+    bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     bed.assert_kept("after all");
 }

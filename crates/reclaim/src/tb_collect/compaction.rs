@@ -21,7 +21,7 @@ use pantile_cc::{RunningEpochs, Sight};
 use pantile_store::BlockState;
 
 use super::TbCollect;
-use super::survey::{Candidate, Survey};
+use super::survey::{Candidate, ChunkUse, Survey};
 use crate::blocks::after;
 use crate::{Compaction, Context};
 
@@ -39,6 +39,8 @@ const LEAST_COPIES: u64 = 16 << 20;
 const COPIES_SHARE: u64 = 8;
 /// Share of a chunk that may have to be copied to empty the chunk.
 const MOST_OF_CHUNK: f64 = 0.75;
+/// Bytes that emptying chunks must bring.
+const LEAST_WON: u64 = CHUNK_BYTES / 4 * 3;
 /// Share of a chunk that is alive where compacting leaves the chunk as it is.
 const DENSE: f64 = 15.0 / 16.0;
 
@@ -114,10 +116,12 @@ impl TbCollect {
         wanted: u64,
     ) -> bool {
         let most = (CHUNK_BYTES as f64 * MOST_OF_CHUNK) as u64;
-        let idle = survey.chunks.iter().filter(|(_, used)| !used.is_busy && used.alive <= most);
+        // The first one stays in any case.
+        let is_idle = |number: u32, used: &ChunkUse| number > 0 && !used.is_busy && used.alive <= most;
+        let idle = survey.chunks.iter().filter(|&(&number, used)| is_idle(number, used));
         let mut chunks: Vec<_> = idle.map(|(&number, used)| (used.alive, number)).collect();
         chunks.sort_unstable();
-        // Emptying one chunk fills others in part.
+        // Emptying chunks fills others in part.
         let (mut won, mut chosen) = (0, HashSet::<_, FixedState>::default());
         for (alive, number) in chunks {
             if won >= wanted {
@@ -126,11 +130,19 @@ impl TbCollect {
             won += CHUNK_BYTES - alive;
             chosen.insert(number);
         }
-        if won < CHUNK_BYTES {
+        let (taken, _) = cx.store.taken_bytes();
+        if won < LEAST_WON || !survey.vain.may_try(self.pacer.superseded(), taken) {
             return false;
         }
-        let blocks = candidates.iter().filter(|c| chosen.contains(&c.chunk));
-        blocks.filter(|c| self.choose_block(cx, survey, running, c)).count() > 0
+        let closed = self.close_spent(cx, |block, _| chosen.contains(&block.chunk()));
+        let closed = closed.into_iter().filter_map(|block| {
+            cx.store.block_info(block).map(|info| Candidate::new(block, &info, Timestamp::ZERO))
+        });
+        let sealed = candidates.iter().filter(|c| chosen.contains(&c.chunk)).copied();
+        let blocks = sealed.chain(closed.collect::<Vec<_>>());
+        let is_any = blocks.filter(|c| self.choose_block(cx, survey, running, c)).count() > 0;
+        survey.vain.tried(is_any);
+        is_any
     }
 
     fn choose_block(

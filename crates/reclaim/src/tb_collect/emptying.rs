@@ -129,8 +129,10 @@ impl TbCollect {
             }
             if cx.tuples.relocate(table, survivor.content.tuple(), survivor.address, to) {
                 cx.store.leave(survivor.address, self.after_now(cx));
-                emptying.moved += 1;
+                emptying.moved.push(survivor.address);
             } else {
+                // No walk begins at the copy.
+                cx.store.skip_link(to, None);
                 self.note_superseded(cx.store, cx.slot.index(), to, self.after_now(cx));
                 emptying.left_behind = true;
             }
@@ -199,8 +201,19 @@ impl TbCollect {
         sight: Sight,
     ) -> Result<Result<(), Refused>, StoreError> {
         let Some(info) = cx.store.block_info(leaving.block) else { return Ok(Err(Refused::NotFrozen)) };
-        let keep = (sight == Sight::Bypassed)
-            .then_some(KeepLinks { until: info.seen_until, instead: self.kept_instead });
+        let moved = leaving.moved.len() as u32;
+        // Links are joined where a reader from before the block is sure to run
+        // (I-13).
+        let joins = || {
+            let is_published = self.kept_instead.is_some();
+            !is_published && cx.registry.running_set().is_some_and(|set| set.is_any_below(info.min_ts))
+        };
+        let keep = (sight == Sight::Bypassed).then(|| KeepLinks {
+            until: info.seen_until,
+            instead: self.kept_instead,
+            joins: joins(),
+            moved: &leaving.moved,
+        });
         match cx.store.release(leaving.block, leaving.copies, keep)? {
             Err(refused) => return Ok(Err(refused)),
             Ok(tile) if keep.is_some() => self.retired_tiles.lock().extend(tile),
@@ -210,9 +223,9 @@ impl TbCollect {
         add(&self.counters.blocks_reclaimed, 1);
         add(&self.counters.blocks_bypassed, u64::from(sight == Sight::Bypassed));
         let threshold = self.threshold(info.slots);
-        add(&self.counters.blocks_compacted, u64::from(info.slots - leaving.moved < threshold));
-        add(&self.counters.versions_reclaimed, u64::from(info.slots - leaving.moved));
-        add(&self.counters.survivors_relocated, u64::from(leaving.moved));
+        add(&self.counters.blocks_compacted, u64::from(info.slots - moved < threshold));
+        add(&self.counters.versions_reclaimed, u64::from(info.slots - moved));
+        add(&self.counters.survivors_relocated, u64::from(moved));
         Ok(Ok(()))
     }
 

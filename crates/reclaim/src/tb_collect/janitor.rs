@@ -4,7 +4,7 @@
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_cc::RunningEpochs;
-use pantile_store::{BlockState, StoreError};
+use pantile_store::{BlockInfo, BlockRef, BlockState, StoreError};
 
 use super::TbCollect;
 use super::state::Janitor;
@@ -17,11 +17,28 @@ const TILES: usize = 64;
 
 /// A lane is idle if nothing has been appended to it for this many checks,
 /// which are this many epochs apart: some seconds.
-const IDLE_ROUNDS: u32 = 4;
+const IDLE_ROUNDS: u32 = 2;
 const IDLE_EPOCHS: u64 = 25;
 
 /// Parts of a sweep that are done in one turn.
 const SWEEP_PARTS: u32 = 1024;
+
+impl Janitor {
+    /// Removes the links that walks pass and no thread is on its way to.
+    fn remove_passed(&mut self, cx: &Context<'_>) {
+        self.passed.retain_mut(|(grace, passed)| {
+            let is_over = grace.is_over(cx.registry);
+            if is_over {
+                cx.store.remove_passed(passed);
+            }
+            !is_over
+        });
+        let passed = cx.store.take_passed();
+        if !passed.is_empty() {
+            self.passed.push((cx.registry.grace(), passed));
+        }
+    }
+}
 
 impl TbCollect {
     /// Does a bounded part of the work, if any is due and no other thread is
@@ -45,7 +62,10 @@ impl TbCollect {
         self.timed(cx, now, || {
             if epoch.0 >= janitor.idle_looked_for.0 + IDLE_EPOCHS {
                 janitor.idle_looked_for = epoch;
-                cx.store.give_up_idle(IDLE_ROUNDS);
+                if cx.store.give_up_idle(IDLE_ROUNDS) {
+                    janitor.survey.fruitless = None;
+                }
+                self.close_spent(cx, |_, info| self.is_spent(info));
             }
             self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
             self.survey(cx, &mut janitor.survey, now);
@@ -54,6 +74,7 @@ impl TbCollect {
             if !kept.is_empty() {
                 janitor.tiles.push((cx.registry.grace(), kept));
             }
+            janitor.remove_passed(cx);
             if let Some(running) = cx.registry.running_set() {
                 let running = running.epochs(self.epochs);
                 self.drop_tiles(cx, janitor, &running);
@@ -69,9 +90,39 @@ impl TbCollect {
         })
     }
 
+    /// Whether few tombstones are worth a sweep.
+    pub(super) fn sweeps_eagerly(&self) -> bool {
+        self.pacer.is_short() || self.pacer.is_resting()
+    }
+
+    /// Whether so much of what was written to a block is obsolete that the block
+    /// is worth emptying although it is not full.
+    pub(super) fn is_spent(&self, info: &BlockInfo) -> bool {
+        info.obsolete >= self.threshold(info.fill)
+    }
+
+    /// Closes partly filled blocks, and queues those that would have been if
+    /// they had been full.
+    /// Returns the others.
+    pub(super) fn close_spent(
+        &self,
+        cx: &Context<'_>,
+        is_spent: impl Fn(BlockRef, &BlockInfo) -> bool,
+    ) -> Vec<BlockRef> {
+        let mut closed = cx.store.close_spent(is_spent);
+        closed.retain(|&block| {
+            let queued = cx.store.block_info(block).filter(|info| self.is_spent(info));
+            if let Some(info) = queued {
+                self.enqueue(cx.store, block.spread(), block, info.max_ts);
+            }
+            queued.is_none()
+        });
+        closed
+    }
+
     fn sweep_tombstones(&self, cx: &Context<'_>, sweep: &mut Sweep) {
         for _ in 0..SWEEP_PARTS {
-            sweep.advance(cx, self.pacer.is_short(), |_, address| {
+            sweep.advance(cx, self.sweeps_eagerly(), |_, address| {
                 self.note_superseded(cx.store, cx.slot.index(), address, cx.registry.now());
                 add(&self.counters.tombstones_dropped, 1);
             });

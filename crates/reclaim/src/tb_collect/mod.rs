@@ -148,19 +148,31 @@ impl Reclaimer for TbCollect {
         let (mut is_emptying, mut is_pending) = (false, false);
         for shard in &self.shards {
             let queues = shard.lock();
-            is_emptying |= queues.is_emptying() || queues.local.bytes > 0 && self.pacer.excess() > 0;
+            let capacity = if self.pacer.excess() > 0 { 0 } else { self.pacer.capacity(self.shards.len()) };
+            is_emptying |= queues.is_emptying() || queues.local.bytes > capacity;
             is_pending |= queues.pending.len() > queues.pending_open;
         }
         let is_over = self.pacer.excess() + self.pacer.chunk_excess() > 0;
         let is_choosing = is_over && !survey.is_fruitless(self.pacer.superseded());
-        let is_returning = janitor.chunks.is_returning() || cx.store.has_spare_chunks(is_over);
+        let is_returning = janitor.chunks.is_returning()
+            || cx.store.has_spare_chunks(is_over)
+            || self.pacer.chunk_excess() > 0 && cx.store.has_free_tail();
         let is_sweeping =
-            janitor.sweep.is_under_way() || janitor.sweep.is_worthwhile(cx, self.pacer.is_short());
-        let is_tidying = janitor.last_full > 0 || !janitor.tiles.is_empty() || cx.store.kept_tiles() > 0;
-        let is_freeing = is_emptying || is_pending || is_choosing || is_returning || is_sweeping;
+            janitor.sweep.is_under_way() || janitor.sweep.is_worthwhile(cx, self.sweeps_eagerly());
+        let is_tidying = janitor.last_full > 0
+            || !janitor.tiles.is_empty()
+            || !janitor.passed.is_empty()
+            || cx.store.kept_tiles() > 0;
+        // Lanes that nothing is appended to are given up.
+        let is_closing = self.pacer.is_calming()
+            || !self.pacer.is_resting() && cx.tuples.waiting_tombstones() > 0
+            || cx.store.has_spent(|info| self.is_spent(info))
+            || cx.store.has_lane(|info| is_over || self.is_spent(info));
+        let is_freeing =
+            is_emptying || is_pending || is_choosing || is_returning || is_sweeping || is_closing;
         if is_freeing || is_tidying {
-            match (is_free, is_over) {
-                (false, _) if self.is_stuck(cx) => Debt::Held,
+            match (is_free, self.pacer.is_beyond()) {
+                (false, _) if !is_closing && self.is_stuck(cx) => Debt::Held,
                 (_, true) if is_freeing => Debt::Space,
                 _ => Debt::Payable,
             }
@@ -175,6 +187,7 @@ impl Reclaimer for TbCollect {
         let mut left = {
             let mut janitor = self.janitor.lock();
             let _pin = cx.registry.pin(cx.slot);
+            self.close_spent(cx, |_, info| info.last_append < since);
             self.choose_for_compaction(cx, &mut janitor.survey, since)
         };
         self.work_off_all(cx, Effort { urgent: true, ..Effort::ROUND })?;

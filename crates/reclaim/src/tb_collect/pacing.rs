@@ -31,6 +31,10 @@ const SHORT: f64 = 0.1;
 const SHORT_SHARE: u64 = 16;
 /// Bytes beyond the target that may be taken.
 const SLACK: u64 = 16 << 20;
+/// The same, besides what is kept ready, while so little is updated that what is
+/// won stays won for this time.
+const SLACK_AT_REST: u64 = 1 << 20;
+const REST: Duration = Duration::from_secs(8);
 /// How long an emptied block waits until it is free: for a state record, an
 /// epoch, and a sync.
 const DELAY: Duration = Duration::from_millis(500);
@@ -47,6 +51,12 @@ pub(super) struct Pacer {
     excess: AtomicU64,
     /// Bytes that have to go back to the system.
     chunk_excess: AtomicU64,
+    /// Whether little is updated.
+    is_resting: AtomicBool,
+    /// Whether more is taken than promised.
+    is_beyond: AtomicBool,
+    /// Whether something will have to go once less is updated.
+    is_calming: AtomicBool,
     /// Bytes superseded so far.
     superseded: AtomicU64,
     /// Bytes to copy for 256 superseded ones.
@@ -90,6 +100,21 @@ impl Pacer {
     /// Bytes that have to go back to the system, in whole chunks.
     pub fn chunk_excess(&self) -> u64 {
         self.chunk_excess.load(Ordering::Relaxed)
+    }
+
+    /// Whether little is updated.
+    pub fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Relaxed)
+    }
+
+    /// Whether more is taken than promised.
+    pub fn is_beyond(&self) -> bool {
+        self.is_beyond.load(Ordering::Relaxed)
+    }
+
+    /// Whether there will be something to do if no more is updated.
+    pub fn is_calming(&self) -> bool {
+        self.is_calming.load(Ordering::Relaxed)
     }
 
     /// Notes superseded bytes.
@@ -146,8 +171,17 @@ impl Pacer {
 
     /// What is taken beyond the target, in blocks and in chunks.
     fn beyond_target(&self, target: f64, store: &Store, live_bytes: u64, now: Timestamp) -> (u64, u64) {
-        let allowed = (live_bytes as f64 * target) as u64 + SLACK;
+        let allowed = (live_bytes as f64 * target) as u64;
         let (taken, ready) = store.taken_bytes();
+        let kept_up = self.update_rate(now) * REST.as_secs_f64();
+        self.is_resting.store(kept_up < SLACK_AT_REST as f64, Ordering::Relaxed);
+        let at_rest = allowed + (SLACK_AT_REST + ready).min(SLACK);
+        let loose = taken.saturating_sub(at_rest);
+        let is_at_rest = kept_up < loose as f64;
+        self.is_calming.store(loose > 0 && !is_at_rest, Ordering::Relaxed);
+        let is_beyond = store.used_bytes().max(taken) > allowed + SLACK;
+        self.is_beyond.store(is_beyond, Ordering::Relaxed);
+        let allowed = if is_at_rest { at_rest } else { allowed + SLACK };
         // At least what the target leaves to the dead stays in place for the
         // other half of it, however fast updates come.
         let most = (live_bytes as f64 * (target - 1.0) / 2.0) as u64;

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use pantile_base::Timestamp;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard};
+use pantile_base::{Address, Timestamp};
 use pantile_cc::{Epoch, Grace, Sight};
 use pantile_media::SyncPoint;
 use pantile_store::{BlockEvent, BlockInfo, BlockRef, emit};
@@ -93,7 +93,8 @@ pub(super) struct Emptying {
     /// Whether this pass has left survivors behind.
     pub left_behind: bool,
     pub copies: Option<SyncPoint>,
-    pub moved: u32,
+    /// The versions that have been moved out of it.
+    pub moved: Vec<Address>,
 }
 
 impl Emptying {
@@ -105,7 +106,7 @@ impl Emptying {
 
 impl From<BlockRef> for Emptying {
     fn from(block: BlockRef) -> Self {
-        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: 0 }
+        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: Vec::new() }
     }
 }
 
@@ -113,7 +114,8 @@ impl From<BlockRef> for Emptying {
 pub(super) struct Leaving {
     pub block: BlockRef,
     pub copies: Option<SyncPoint>,
-    pub moved: u32,
+    /// The versions that have been moved out of it.
+    pub moved: Vec<Address>,
 }
 
 /// An empty block that no transaction can see into, and the threads that may be

@@ -4,7 +4,7 @@ use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::AtomicBool;
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
-use pantile_store::{BlockEvent, BlockRef, KeepInstead, Store, Superseded, Tile, emit};
+use pantile_store::{BlockEvent, BlockRef, KeepInstead, PassedLink, Store, Superseded, Tile, emit};
 
 use super::pacing::Pacer;
 use super::queues::Shard;
@@ -90,7 +90,7 @@ impl TbCollect {
         done
     }
 
-    fn enqueue(&self, store: &Store, of: usize, block: BlockRef, at: Timestamp) {
+    pub(super) fn enqueue(&self, store: &Store, of: usize, block: BlockRef, at: Timestamp) {
         self.shard(of).push(block, at);
         if let Some(info) = store.block_info(block) {
             emit(BlockEvent::Pending, block, info.table);
@@ -124,6 +124,8 @@ pub(super) struct Janitor {
     pub last_full: usize,
     /// Tiles taken from their blocks; threads may be looking at them.
     pub tiles: Vec<(Grace, Vec<Tile>)>,
+    /// Kept links that walks pass; threads may be on their way to them.
+    pub passed: Vec<(Grace, Vec<PassedLink>)>,
     pub chunks: EmptyChunks,
     pub sweep: Sweep,
     pub survey: Survey,

@@ -24,7 +24,7 @@ pub(super) struct Candidate {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ChunkUse {
     pub alive: u64,
-    /// A stream appends to it, or it is being emptied.
+    /// A block of it is being emptied.
     pub is_busy: bool,
 }
 
@@ -39,8 +39,38 @@ pub(super) struct Survey {
     pub chosen: HashSet<BlockRef, FixedState>,
     /// What had been superseded when the last look found nothing to do.
     pub fruitless: Option<u64>,
+    /// Chunks that were emptied to no avail.
+    pub vain: Vain,
     /// Whether it left out blocks that running transactions see into.
     pub is_held: bool,
+}
+
+/// How often chunks have been emptied since it last brought anything: what is
+/// left may fit nowhere else.
+#[derive(Debug, Default)]
+pub(super) struct Vain {
+    superseded: u64,
+    taken: u64,
+    tries: u32,
+}
+
+impl Vain {
+    /// Tries after which nothing will come of another, unless something has
+    /// been superseded. The space of the last one may still be on its way.
+    const MOST: u32 = 3;
+
+    /// Whether it may be tried again with so much superseded and taken.
+    pub fn may_try(&mut self, superseded: u64, taken: u64) -> bool {
+        if superseded != self.superseded || taken < self.taken {
+            *self = Self { superseded, taken, tries: 0 };
+        }
+        self.tries < Self::MOST
+    }
+
+    /// Notes a try, if there were blocks to empty.
+    pub fn tried(&mut self, is_any: bool) {
+        self.tries += u32::from(is_any);
+    }
 }
 
 impl Survey {
@@ -86,10 +116,11 @@ impl Survey {
         let used = self.chunks.entry(chunk).or_default();
         let candidate = Candidate { chunk, ..Candidate::new(block, info, now) };
         used.alive += candidate.alive;
-        if info.state == BlockState::Sealed && !self.chosen.contains(&block) {
-            self.candidates.push(candidate);
-        } else {
-            used.is_busy = true;
+        match info.state {
+            BlockState::Sealed if !self.chosen.contains(&block) => self.candidates.push(candidate),
+            // It is closed when its chunk is emptied, unless it is being filled.
+            BlockState::Open => {}
+            _ => used.is_busy = true,
         }
     }
 }

@@ -239,7 +239,7 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         }
     }
     for listed in &state.partly_filled {
-        let found = block(BlockId { chunk: listed.chunk, index: listed.index });
+        let found = block(listed.id());
         if let Some(found) = found.filter(|b| b.opened_at == listed.opened_at && b.slots < listed.fill) {
             let what = format!("the state record has {} of {} slots filled", listed.fill, found.slots);
             let place = MediumLocation {

@@ -363,7 +363,11 @@ fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
         record(&store, at + 2);
         assert!(store.freeze(block).expect("freeze"));
         let released = store
-            .release(block, None, Some(KeepLinks { until: ts(at + 1), instead: None }))
+            .release(
+                block,
+                None,
+                Some(KeepLinks { until: ts(at + 1), instead: None, joins: false, moved: &[] }),
+            )
             .expect("no failure");
         assert!(matches!(released, Ok(None)), "the tile is kept");
         store.medium().fence().expect("fence");
@@ -377,4 +381,61 @@ fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
     }
     assert_eq!(store.take_kept_tiles(ts(1 << 40)).len() as u64, kept);
     assert_eq!(store.kept_tiles(), 0);
+}
+
+/// The version of each tuple that a walk from the newest one comes to at the
+/// end.
+fn walked(store: &Store, newest: &[Address]) -> Vec<Option<Address>> {
+    let last = |address: &Address| {
+        std::iter::successors(store.link(*address), |link| store.older(*link)).last().map(|link| link.address)
+    };
+    newest.iter().map(last).collect()
+}
+
+/// Beside a reader of the first versions, what is kept does not grow with the
+/// number of versions that came and went.
+#[test]
+fn joined_links_follow_the_number_of_rows() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (_, first) = block_of(&store, A, 1000);
+    let seen: Vec<_> = first.iter().copied().map(Some).collect();
+    let mut last = first.clone();
+    for n in 1..60u64 {
+        let at = 1000 * (n + 1);
+        let (block, newest) = block_of(&store, A, at);
+        newest.iter().zip(&last).for_each(|(new, old)| store.set_link(*new, *old, ts(at - 1000)));
+        last.iter().for_each(|old| _ = store.supersede(*old, ts(at)));
+        if n > 1 {
+            let old = block_at(&store, last[0]);
+            record(&store, at + 1);
+            assert!(store.freeze(old).expect("freeze"));
+            let keep = KeepLinks { until: ts(at), instead: None, joins: true, moved: &[] };
+            assert!(store.release(old, None, Some(keep)).expect("no failure").is_ok());
+            store.medium().fence().expect("fence");
+            store.free(old, ts(at + 2));
+        }
+        assert_eq!(walked(&store, &newest), seen, "before the passed links are removed");
+        store.remove_passed(&store.take_passed());
+        assert_eq!(walked(&store, &newest), seen);
+        assert!(store.kept_tiles() <= 1, "{} tiles after {n} versions", store.kept_tiles());
+        assert_eq!(store.block_info(block).expect("alive").obsolete, 0);
+        last = newest;
+    }
+    // A version that has moved begins no walk where it was.
+    let (block, at) = (block_at(&store, last[0]), 100_000);
+    let (_, copies) = block_of(&store, A, at);
+    copies.iter().zip(&last).for_each(|(to, from)| store.copy_link(*to, store.link(*from).expect("a link")));
+    last.iter().for_each(|old| store.leave(*old, ts(at)));
+    record(&store, at + 1);
+    assert!(store.freeze(block).expect("freeze"));
+    let keep = KeepLinks { until: ts(at), instead: None, joins: true, moved: &last };
+    assert!(store.release(block, None, Some(keep)).expect("no failure").is_ok());
+    assert!(store.take_passed().is_empty(), "the copies still lead there");
+    assert_eq!(walked(&store, &copies), seen);
+    assert_eq!(store.kept_tiles(), 1);
+    // Nobody needs the chains of tuples that are gone.
+    copies.iter().for_each(|newest| store.forget_chain(*newest, ts(1)));
+    store.remove_passed(&store.take_passed());
+    assert_eq!((walked(&store, &copies), store.kept_tiles()), (vec![None; SLOTS as usize], 0));
 }

@@ -1,0 +1,112 @@
+//! Joining links over versions that are gone.
+//!
+//! Beside a long transaction, a tuple gets one version after another that
+//! nobody sees, and the blocks of these versions are released one after the
+//! other. A link from one such version to the next leads nowhere but to that
+//! one's own link. When a block is released, each of its links is therefore
+//! replaced by the first one beyond that leads to a version in a block. The
+//! links between are *passed*: no walk that begins later comes to them, since
+//! each version has one successor. They are removed when no thread can be on
+//! its way to them. So what is kept follows the number of rows.
+
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::{Address, Timestamp};
+
+use crate::block::{Block, BlockId, Chunk};
+use crate::kept_tiles::PassedLink;
+use crate::store::Store;
+use crate::tile::Link;
+use pantile_base::limits::CHUNK_BYTES;
+
+impl Store {
+    /// Joins the links of a block that is being released. Those of versions that
+    /// have `moved` begin no walk: the copies have them.
+    pub(crate) fn join_links(&self, chunk: &Chunk, block: &Block, moved: &[Address]) {
+        self.kept.set_joins();
+        for address in moved {
+            block.tile.replace_link(chunk.locate(*address).1, None);
+        }
+        for (slot, link) in block.tile.links() {
+            let beyond = self.beyond(link);
+            if beyond != Some(link) {
+                block.tile.replace_link(slot, beyond);
+            }
+        }
+    }
+
+    /// The first link from here on that leads to a version in a block. Passes
+    /// those before it.
+    fn beyond(&self, mut link: Link) -> Option<Link> {
+        while let Some((block, passed)) = self.released(link)? {
+            let next = self.kept.link(passed.id, block, passed.generation, passed.within);
+            self.kept.pass(passed);
+            link = next?;
+        }
+        Some(link)
+    }
+
+    /// Where a link is kept that begins at the version that `link` leads to;
+    /// `Some(None)` if the version is in its block, `None` if it is nowhere.
+    fn released(&self, link: Link) -> Option<Option<(&Block, PassedLink)>> {
+        let chunk = self.chunk((link.address.offset() / CHUNK_BYTES) as u32)?;
+        let (index, within) = chunk.find(link.address)?;
+        let block = &chunk.blocks[index as usize];
+        let passed = PassedLink { id: chunk.id(index), generation: link.generation, within };
+        Some((block.generation() != link.generation).then_some((block, passed)))
+    }
+
+    /// Removes the links of a tuple that no index leads to any more: nobody sees
+    /// a version of it. `newest` is its newest version. The caller has pinned
+    /// its transaction slot and looked afterwards, so that it knows a time at
+    /// which a transaction runs: `oldest`. It keeps other threads from changing
+    /// the chain.
+    ///
+    /// Collectors that follow chains find the versions themselves, so this does
+    /// nothing where links are not joined.
+    pub fn forget_chain(&self, newest: Address, oldest: Timestamp) {
+        if !self.kept.joins() {
+            return;
+        }
+        let mut end = self.content_header(newest).timestamp();
+        let mut next = self.link(newest);
+        let (_, _, block, slot) = self.locate(newest);
+        block.tile.replace_link(slot, None);
+        // Older links may lead to what is no longer there.
+        while let Some(link) = next.filter(|_| oldest < end) {
+            end = link.begin_ts;
+            next = match self.released(link) {
+                None => None,
+                Some(Some((block, passed))) => {
+                    self.kept.pass(passed);
+                    self.kept.link(passed.id, block, passed.generation, passed.within)
+                }
+                Some(None) => {
+                    let (_, _, block, slot) = self.locate(link.address);
+                    let found = block.tile.link(slot);
+                    block.tile.replace_link(slot, None);
+                    found
+                }
+            };
+        }
+    }
+
+    /// The links that were passed since the last call. When no thread that was
+    /// pinned now is so any more, the caller removes them.
+    pub fn take_passed(&self) -> Vec<PassedLink> {
+        self.kept.take_passed()
+    }
+
+    /// Removes links that no walk comes to and no thread is on its way to.
+    pub fn remove_passed(&self, passed: &[PassedLink]) {
+        self.keep_fewer(self.kept.remove(passed).into_iter());
+    }
+
+    /// Notes that something less is kept of each of these blocks.
+    pub(crate) fn keep_fewer(&self, blocks: impl Iterator<Item = BlockId>) {
+        for id in blocks {
+            if let Some(chunk) = self.chunk(id.chunk) {
+                chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
