@@ -63,6 +63,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),
         Verb::Paper(args) => paper::run(&args, &STOP),
         Verb::Space(Space::Price(args)) => space::price(&args, &STOP),
+        Verb::Space(Space::Patterns(args)) => space::patterns(&args, &STOP),
+        Verb::Space(Space::Written(args)) => space::written(&args),
         Verb::Crashtest(args) => crashtest::run(&args, &STOP),
         Verb::CrashtestWork(args) => crashtest::work(&args),
         Verb::CrashtestVerify(args) => crashtest::verify(&args),

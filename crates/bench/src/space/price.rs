@@ -7,11 +7,10 @@
 use std::time::Duration;
 
 use pantile::{
-    ConflictPolicy, Database, GcOptions, MediumKind, Options, Pacing, SimulatedTime, Stats, Table, TableDef,
-    Type, Value,
+    ConflictPolicy, Database, GcOptions, Options, Pacing, SimulatedTime, Stats, Table, TableDef, Type, Value,
 };
-use pantile_testkit::Random;
-use serde::Serialize;
+use pantile_testkit::{Random, exact_memory};
+use serde::{Serialize, Serializer};
 
 use super::optimum::Optimum;
 use super::updates::{Draws, Updates};
@@ -73,18 +72,18 @@ pub struct Taken {
 #[derive(Clone, Debug, Serialize)]
 pub struct Price {
     /// How updates are distributed.
-    pub updates: String,
+    #[serde(serialize_with = "name")]
+    pub updates: Updates,
     /// The pacing of the collector: `adaptive`, or the paper's, `fixed`.
     pub pacing: &'static str,
     /// The space target; none with the paper's policy, which has none.
     pub target: Option<f64>,
     /// Bytes of the newest versions of all rows, headers included.
     pub live_bytes: u64,
-    /// Bytes of blocks in use, for each live byte.
-    pub used: Taken,
-    /// Bytes of the medium, for each live byte: the blocks in use, and what is
-    /// free or held in reserve.
+    /// Bytes of the medium for each live byte.
     pub medium: Taken,
+    /// The part of it in blocks in use; the rest is free or held in reserve.
+    pub used: Taken,
     /// Bytes of the medium beyond what the target promises, at most; below zero
     /// if the promise was kept at every sample.
     pub beyond_promise: Option<i64>,
@@ -92,20 +91,32 @@ pub struct Price {
     pub updated_bytes: u64,
     /// All bytes written to the medium meanwhile.
     pub written_bytes: u64,
-    /// Versions copied out of blocks that were freed meanwhile.
-    pub copied: u64,
+    /// The part of them in copies out of blocks that were freed meanwhile.
+    pub copied_bytes: u64,
     /// Blocks freed meanwhile.
     pub blocks: u64,
     /// Bytes written for each byte updated.
     pub amplification: f64,
-    /// The least for the mean space of blocks in use.
-    pub optimum: f64,
     /// The least for the mean space of the medium.
-    pub optimum_medium: f64,
-    /// `amplification` in units of `optimum`.
-    pub ratio: f64,
-    /// `amplification` in units of `optimum_medium`.
-    pub ratio_medium: f64,
+    pub optimum: f64,
+    /// The least for the mean space of the blocks in use.
+    pub optimum_used: f64,
+}
+
+impl Price {
+    /// What was written in units of the optimum.
+    pub fn ratio(&self) -> f64 {
+        self.amplification / self.optimum
+    }
+
+    /// The same if what is free and in reserve were not counted as space.
+    pub fn ratio_used(&self) -> f64 {
+        self.amplification / self.optimum_used
+    }
+}
+
+fn name<S: Serializer>(updates: &Updates, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(&updates.name())
 }
 
 impl Settings {
@@ -169,26 +180,22 @@ impl Settings {
         let collector = after.collector.since(&before.collector);
         let used = taken(samples, |stats| stats.medium_bytes - stats.free_bytes);
         let medium = taken(samples, |stats| stats.medium_bytes);
-        let amplification = written_bytes as f64 / updated_bytes as f64;
         let optimum = self.optimum(updates);
-        let least = |taken: Taken| optimum.amplification(taken.mean);
         Price {
-            updates: updates.name(),
+            updates,
             pacing: gc.pacing.name(),
             target: has_target(gc).then_some(gc.space_target),
             live_bytes: after.live_bytes,
-            used,
             medium,
+            used,
             beyond_promise: has_target(gc).then(|| beyond_promise(samples, gc.space_target)),
             updated_bytes,
             written_bytes,
-            copied: collector.survivors_relocated,
+            copied_bytes: collector.survivors_relocated * after.live_bytes / after.tuples.max(1),
             blocks: collector.blocks_reclaimed,
-            amplification,
-            optimum: least(used),
-            optimum_medium: least(medium),
-            ratio: amplification / least(used),
-            ratio_medium: amplification / least(medium),
+            amplification: written_bytes as f64 / updated_bytes as f64,
+            optimum: optimum.amplification(medium.mean),
+            optimum_used: optimum.amplification(used.mean),
         }
     }
 }
@@ -238,7 +245,7 @@ impl Run {
             (SimulatedTime::default(), Duration::from_secs_f64(bytes as f64 / rate as f64))
         });
         let options =
-            Options::new().medium(MediumKind::Dram).gc(gc).streams(1).conflict(ConflictPolicy::Abort);
+            Options::new().on_medium(exact_memory()).gc(gc).streams(1).conflict(ConflictPolicy::Abort);
         let options = match &time {
             Some((time, _)) => options.simulated_time(time.clone()),
             None => options,

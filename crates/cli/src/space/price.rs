@@ -8,6 +8,7 @@ use pantile::{GcOptions, Pacing};
 use pantile_bench::load::Context;
 use pantile_bench::space::price::{Price, Settings};
 use pantile_bench::space::updates::Updates;
+use pantile_paper::{space::figure, svg};
 use serde_json::json;
 
 use crate::exit::Failure;
@@ -17,9 +18,9 @@ use crate::table::Table;
 use crate::values::{gc_pacing, gc_target, number};
 
 /// Examples that `--help` shows.
-pub const EXAMPLES: &str = "Columns: s, mean, p95 and max of the bytes of blocks in use per live byte; medium, the mean of all bytes of
-the medium per live byte; A, bytes written per byte updated; optimum, the least for the same mean; ratio, A in
-units of it, for the blocks in use and for the medium.
+pub const EXAMPLES: &str = "Columns: s, bytes of the medium per live byte: mean, p95 and max; used, the mean of the part in blocks in use;
+A, bytes written per byte updated; copies, the part of them that moves survivors; optimum, the least A for the
+mean s; ratio, A in units of it; of used, the same if only blocks in use counted as space.
 
 Examples:
   pantile space price
@@ -56,6 +57,9 @@ pub struct PriceArgs {
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 42)]
     seed: u64,
+    /// Draw A over s, beside the optimum, to this file (SVG).
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Write the record to this file; - for stdout.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -116,11 +120,15 @@ pub fn price(args: &PriceArgs, stop: &AtomicBool) -> Result<(), Failure> {
             prices.push(price);
         }
     }
+    if let Some(path) = &args.svg {
+        let drawing = svg::alone(&figure(&settings, &prices));
+        std::fs::write(path, drawing).map_err(|error| output::cannot_write(path, &error))?;
+    }
     output.write(&table(&prices), &json!({ "settings": settings, "prices": prices }))
 }
 
 fn table(prices: &[Price]) -> String {
-    let head = ["updates", "target", "s", "p95", "max", "medium", "A", "optimum", "ratio", "of medium"];
+    let head = ["updates", "target", "s", "p95", "max", "used", "A", "copies", "optimum", "ratio", "of used"];
     let mut table = Table::new(1, &head);
     prices.iter().for_each(|price| table.push(line(price)));
     table.render()
@@ -128,15 +136,16 @@ fn table(prices: &[Price]) -> String {
 
 fn line(price: &Price) -> Vec<String> {
     let figures = [
-        price.used.mean,
-        price.used.p95,
-        price.used.max,
         price.medium.mean,
+        price.medium.p95,
+        price.medium.max,
+        price.used.mean,
         price.amplification,
+        price.copied_bytes as f64 / price.updated_bytes as f64,
         price.optimum,
-        price.ratio,
-        price.ratio_medium,
+        price.ratio(),
+        price.ratio_used(),
     ];
     let target = price.target.map_or("fixed".into(), |target| target.to_string());
-    [price.updates.clone(), target].into_iter().chain(figures.map(|figure| format!("{figure:.2}"))).collect()
+    [price.updates.name(), target].into_iter().chain(figures.map(|figure| format!("{figure:.2}"))).collect()
 }
