@@ -20,6 +20,7 @@ pub mod runner;
 mod sample;
 pub mod scaling;
 pub mod settings;
+pub mod space;
 pub mod tpcc;
 pub mod workload;
 pub mod ycsb;

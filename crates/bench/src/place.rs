@@ -34,6 +34,15 @@ impl DatabaseDir {
     pub fn temporary(in_memory: bool) -> Result<Self> {
         let memory = Path::new("/dev/shm");
         let parent = if in_memory && memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        Self::temporary_in(Some(&parent))
+    }
+
+    /// A new directory in `parent`, or among the system's temporary files.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be created.
+    pub fn temporary_in(parent: Option<&Path>) -> Result<Self> {
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
         let dir = TempDir::with_prefix_in("pantile-bench-", &parent)
             .map_err(|e| Error::io(format!("create a directory in {}", parent.display()), e))?;
         Ok(Self { path: dir.path().to_owned(), temporary: Some(dir) })

@@ -70,6 +70,13 @@ pub enum Verb {
     /// directory. Needs nothing else; docs/experiments.md describes the method.
     #[command(after_help = crate::paper::EXAMPLES)]
     Paper(crate::paper::PaperArgs),
+    /// Measure the space that data takes, and what less of it costs.
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  pantile space price --targets 1.5,2"
+    )]
+    Space(crate::space::Space),
     /// Kill a process that uses a database, reopen the database and verify that nothing is lost.
     ///
     /// Starts a process that runs transactions and changes tables and indexes. Kills it at random

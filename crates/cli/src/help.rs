@@ -25,6 +25,7 @@ const GROUPS: [Group; 2] = [
         &[
             ("bench", "pantile bench tpcc --warehouses 1 --seconds 10 --medium dram"),
             ("paper", "pantile paper --quick"),
+            ("space", "pantile space price --targets 1.5,2"),
             ("crashtest", "pantile crashtest --rounds 20"),
         ],
     ),

@@ -15,6 +15,7 @@ mod paper;
 mod progress;
 mod salvage;
 mod simulate;
+mod space;
 mod table;
 mod values;
 
@@ -26,6 +27,7 @@ use clap::FromArgMatches;
 
 use args::{Bench, Cli, Verb};
 use exit::{Exit, Failure};
+use space::Space;
 
 /// Raised by Ctrl-C: runs end cleanly.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -60,6 +62,9 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),
         Verb::Paper(args) => paper::run(&args, &STOP),
+        Verb::Space(Space::Price(args)) => space::price(&args, &STOP),
+        Verb::Space(Space::Patterns(args)) => space::patterns(&args, &STOP),
+        Verb::Space(Space::Written(args)) => space::written(&args),
         Verb::Crashtest(args) => crashtest::run(&args, &STOP),
         Verb::CrashtestWork(args) => crashtest::work(&args),
         Verb::CrashtestVerify(args) => crashtest::verify(&args),

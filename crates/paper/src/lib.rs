@@ -18,6 +18,7 @@ pub mod plan;
 pub mod report;
 pub mod results;
 pub mod size;
+pub mod space;
 pub mod spec;
 pub mod store;
 pub mod svg;

@@ -181,6 +181,15 @@ pub fn eager(options: Options, seed: u64) -> Options {
     options.collector(collector).gc(gc).block_slots(slots).streams(1 + random.index(3)).worker(false)
 }
 
+/// Memory that never takes more than it was told to, for figures that are the
+/// same every time.
+///
+/// # Panics
+/// If no addresses can be reserved.
+pub fn exact_memory() -> Arc<dyn Medium> {
+    DramMedium::small(MapOptions::default()).expect("addresses")
+}
+
 /// A copy of a medium as it is now: what a process that is killed leaves in
 /// memory. Nobody may be writing.
 ///

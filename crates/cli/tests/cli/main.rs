@@ -3,3 +3,4 @@
 mod command;
 mod crashtest;
 mod paper;
+mod space;

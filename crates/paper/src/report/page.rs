@@ -17,7 +17,7 @@ pub fn to_html(report: &Report) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Pantile: published results on this machine" }
-                style { (PreEscaped(CSS)) }
+                style { (PreEscaped(CSS)) (PreEscaped(svg::style::CSS)) }
             }
             body {
                 (svg::patterns())

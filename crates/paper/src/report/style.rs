@@ -41,11 +41,8 @@ section.claim { border-top: 2px solid var(--ink); padding-top: 1rem; margin-top:
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: .8rem 0; }
 dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; max-width: 46rem; }
 figure { margin: 1.4rem 0; } figcaption { font-weight: 600; margin-bottom: .3rem; }
-svg { display: block; width: 100%; max-width: 47.5rem; height: auto; font: 12.5px system-ui, Arial, sans-serif; }
+svg { display: block; width: 100%; max-width: 47.5rem; height: auto; }
 svg.patterns { position: absolute; width: 0; height: 0; }
-svg text { fill: #222; } svg text.axis { font-size: 13px; }
-svg .tick { stroke: #e1e1e1; stroke-width: 1; } svg .base { stroke: #555; stroke-width: 1.2; }
-svg .range { fill: none; stroke: #222; stroke-width: 1.1; }
 details { margin: .5rem 0; } summary { cursor: pointer; color: #005a8c; }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }

@@ -9,7 +9,7 @@ mod scale;
 mod shapes;
 pub mod style;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 use crate::figure::{Figure, Origin, Point, Series, Shape};
 use legend::Legend;
@@ -39,12 +39,11 @@ const WIDEST: f64 = 54.0;
 /// The figure as a drawing.
 pub fn draw(figure: &Figure) -> Markup {
     let legend = Legend::of(figure, WIDTH - LEFT - RIGHT);
-    let height = TOP + PLOT + BELOW + legend.height();
     let values = || figure.series.iter().flat_map(|series| &series.points).flat_map(extent);
     let ticks = scale::ticks(values().fold(0.0, f64::min), values().fold(0.0, f64::max));
     let (low, high) = (ticks[0], ticks[ticks.len() - 1]);
     let y = Scale::even((low, high), (TOP + PLOT, TOP));
-    let view = format!("0 0 {} {}", n(WIDTH), n(height));
+    let view = format!("0 0 {} {}", n(WIDTH), n(height(figure)));
     html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(view) role="img" aria-label=(figure.title) {
             g.grid {
@@ -67,6 +66,22 @@ pub fn draw(figure: &Figure) -> Markup {
             (legend.draw(LEFT, TOP + PLOT + BELOW))
         }
     }
+}
+
+/// The figure as a file of its own.
+pub fn alone(figure: &Figure) -> String {
+    let drawing = html! {
+        svg xmlns="http://www.w3.org/2000/svg" width=(n(WIDTH)) height=(n(height(figure))) {
+            style { (PreEscaped(style::CSS)) }
+            rect width="100%" height="100%" fill="#ffffff" {}
+            (draw(figure))
+        }
+    };
+    drawing.into_string() + "\n"
+}
+
+fn height(figure: &Figure) -> f64 {
+    TOP + PLOT + BELOW + Legend::of(figure, WIDTH - LEFT - RIGHT).height()
 }
 
 fn extent(point: &Point) -> [f64; 2] {
@@ -172,7 +187,7 @@ fn lines(figure: &Figure, doubling: bool, with_markers: bool, y: Scale) -> Marku
         false => Scale::even((first, last), room),
     };
     html! {
-        @for position in labelled(&positions, x) {
+        @for position in labels(&positions, x) {
             text x=(n(x.place(position))) y=(n(TOP + PLOT + 17.0)) text-anchor="middle" { (scale::label(position)) }
         }
         @for series in &figure.series {
@@ -210,6 +225,15 @@ fn path(points: &[Point], x: Scale, y: Scale) -> String {
     let place = |point: &Point| format!("{} {}", n(x.place(point.x)), n(y.place(point.y)));
     let places: Vec<_> = points.iter().map(place).collect();
     if places.is_empty() { String::new() } else { format!("M{}", places.join(" L")) }
+}
+
+/// The positions to label: all that have points if they are few, else round
+/// ones.
+fn labels(positions: &[f64], x: Scale) -> Vec<f64> {
+    match positions {
+        [first, .., last] if positions.len() > FEW => labelled(&scale::round_between(*first, *last), x),
+        _ => labelled(positions, x),
+    }
 }
 
 /// The positions whose labels do not overlap.

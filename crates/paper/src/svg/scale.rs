@@ -40,6 +40,14 @@ pub fn ticks(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|n| n as f64 * step).collect()
 }
 
+/// Round numbers between two others, five or more of them, both ends included
+/// if they are round.
+pub fn round_between(low: f64, high: f64) -> Vec<f64> {
+    let step = round_step((high - low).max(1e-9) / 8.0);
+    let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+    (first..=last).map(|n| n as f64 * step).collect()
+}
+
 /// The next of 1, 2, 2.5, 5 and 10 times a power of ten.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
@@ -86,6 +94,12 @@ mod tests {
             let ticks = ticks(0.0, high);
             assert!(*ticks.last().unwrap() >= high && (3..=8).contains(&ticks.len()), "{ticks:?}");
         }
+    }
+
+    #[test]
+    fn round_numbers_stay_within_their_ends() {
+        assert_eq!(round_between(1.13, 3.08), [1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0]);
+        assert_eq!(round_between(0.0, 40.0), [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0]);
     }
 
     #[test]

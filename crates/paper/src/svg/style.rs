@@ -4,6 +4,14 @@
 //! the colour-blind can distinguish. Markers, dashes and hatching distinguish
 //! series of one colour, and all series in black and white.
 
+/// The style sheet of drawings.
+pub const CSS: &str = "
+svg { font: 12.5px system-ui, Arial, sans-serif; }
+svg text { fill: #222; } svg text.axis { font-size: 13px; }
+svg .tick { stroke: #e1e1e1; stroke-width: 1; } svg .base { stroke: #555; stroke-width: 1.2; }
+svg .range { fill: none; stroke: #222; stroke-width: 1.1; }
+";
+
 /// The look of a series.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Style {
@@ -76,7 +84,7 @@ const fn style(colour: &'static str, marker: Marker, dash: &'static str, hatch: 
     Style { colour, marker, dash, hatch }
 }
 
-/// The look of the collector of this name.
+/// The look of the collector of this name, or of updates so distributed.
 pub fn of(name: &str) -> Style {
     match name {
         "tb-collect" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
@@ -92,6 +100,10 @@ pub fn of(name: &str) -> Style {
         "deuteronomy" => style(YELLOW, Marker::Up, "none", Hatch::Plain),
         "ermia" => style(YELLOW, Marker::Square, "7 3", Hatch::Crossed),
         "hyper" => style(GREEN, Marker::Down, "7 3", Hatch::Level),
+        "uniform" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
+        "80/20" => style(VERMILLION, Marker::Diamond, "none", Hatch::Plain),
+        "zipf 0.9" => style(GREEN, Marker::Up, "none", Hatch::Plain),
+        "tpc-c" => style(ORANGE, Marker::Square, "none", Hatch::Plain),
         _ => style(BLACK, Marker::Circle, "none", Hatch::Plain),
     }
 }

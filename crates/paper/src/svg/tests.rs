@@ -63,6 +63,23 @@ fn a_model_is_told_from_what_was_measured() {
 }
 
 #[test]
+fn many_positions_have_round_labels() {
+    let points = (0..40).map(|n| Point::exact(1.13 + 0.05 * f64::from(n), 1.0)).collect();
+    let text = drawn(&figure(
+        Shape::Lines { doubling: false, markers: true },
+        vec![Series::measured("zen", points)],
+    ));
+    assert!(text.contains(">1.5</text>") && !text.contains(">1.13</text>"), "{text}");
+}
+
+#[test]
+fn a_file_of_its_own_has_its_style() {
+    let text = alone(&figure(Shape::Lines { doubling: false, markers: true }, vec![series("zen", 4)]));
+    roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert!(text.contains("svg .tick {"), "{text}");
+}
+
+#[test]
 fn a_figure_without_points_can_be_drawn() {
     drawn(&figure(Shape::Bars(Vec::new()), Vec::new()));
     drawn(&figure(Shape::Lines { doubling: true, markers: true }, Vec::new()));

@@ -1,0 +1,13 @@
+//! The space that data takes, and what less of it costs.
+//!
+//! [`price`] updates rows until the space is steady and measures the bytes
+//! written for each byte updated, beside the [`optimum`] for that space.
+//! [`patterns`] are ways to use a database, and the files that they leave;
+//! [`written`] is what loading and committing write.
+
+pub mod files;
+pub mod optimum;
+pub mod patterns;
+pub mod price;
+pub mod updates;
+pub mod written;
