@@ -123,7 +123,7 @@ fn drop_tombstones(
 }
 
 fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stage {
-    // Whoever deleted before this has told the store what the tombstone
+    // Deletions before this have told the store what the tombstone
     // superseded.
     let watermark = cx.registry.writers_watermark();
     let mut left = STEP;
