@@ -123,8 +123,8 @@ fn drop_tombstones(
 }
 
 fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stage {
-    // Whoever deleted before this has told the store what the tombstone
-    // superseded.
+    // A transaction that deleted before this has told the store what its
+    // tombstones superseded.
     let watermark = cx.registry.writers_watermark();
     let mut left = STEP;
     loop {
