@@ -70,6 +70,33 @@ fn who_begins_after_an_acknowledgement_is_later() {
     }
 }
 
+/// A transaction that only reads keeps what it sees, and does not keep tuple ids
+/// from being used again.
+#[test]
+fn readers_hold_up_one_watermark_and_writers_both() {
+    let registry = registry(ClockSource::SharedCounter);
+    let refreshed = || {
+        registry.refresh_watermark(Duration::ZERO);
+        (registry.watermark(), registry.writers_watermark())
+    };
+    for (how, holds_up_both) in [
+        (Begin::Reader, false),
+        (Begin::SafeReader, false),
+        (Begin::LateWriter, true),
+        (Begin::ByStatement, true),
+        (Begin::WriterAtBegin, true),
+    ] {
+        let (slot, ts) = registry.begin(how).expect("a slot");
+        (0..100).for_each(|_| _ = registry.now());
+        let (watermark, writers) = refreshed();
+        assert!(watermark.get() <= ts.get() + 1, "{how:?}: {watermark:?} {ts:?}");
+        assert_eq!(writers <= ts, holds_up_both, "{how:?}: {writers:?} {ts:?}");
+        registry.release(slot);
+        (0..100).for_each(|_| _ = registry.now());
+        assert!(refreshed().1 > ts, "{how:?} has ended");
+    }
+}
+
 #[test]
 fn slots_run_out_and_are_reused() {
     let registry = registry(ClockSource::SharedCounter);

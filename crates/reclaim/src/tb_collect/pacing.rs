@@ -35,6 +35,8 @@ const SLACK: u64 = 16 << 20;
 /// won stays won for this time.
 const SLACK_AT_REST: u64 = 1 << 20;
 const REST: Duration = Duration::from_secs(8);
+/// Bytes superseded in that time below which next to nothing is updated.
+const RESTING: f64 = 1024.0;
 /// How long an emptied block waits until it is free: for a state record, an
 /// epoch, and a sync.
 const DELAY: Duration = Duration::from_millis(500);
@@ -51,7 +53,7 @@ pub(super) struct Pacer {
     excess: AtomicU64,
     /// Bytes that have to go back to the system.
     chunk_excess: AtomicU64,
-    /// Whether little is updated.
+    /// Whether next to nothing is updated.
     is_resting: AtomicBool,
     /// Whether more is taken than promised.
     is_beyond: AtomicBool,
@@ -102,7 +104,7 @@ impl Pacer {
         self.chunk_excess.load(Ordering::Relaxed)
     }
 
-    /// Whether little is updated.
+    /// Whether next to nothing is updated.
     pub fn is_resting(&self) -> bool {
         self.is_resting.load(Ordering::Relaxed)
     }
@@ -174,7 +176,7 @@ impl Pacer {
         let allowed = (live_bytes as f64 * target) as u64;
         let (taken, ready) = store.taken_bytes();
         let kept_up = self.update_rate(now) * REST.as_secs_f64();
-        self.is_resting.store(kept_up < SLACK_AT_REST as f64, Ordering::Relaxed);
+        self.is_resting.store(kept_up < RESTING, Ordering::Relaxed);
         let at_rest = allowed + (SLACK_AT_REST + ready).min(SLACK);
         let loose = taken.saturating_sub(at_rest);
         let is_at_rest = kept_up < loose as f64;

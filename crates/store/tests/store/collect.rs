@@ -358,7 +358,7 @@ fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
         let at = 1000 * (n + 1);
         let (block, addresses) = block_of(&store, A, at);
         let older = Address::from_offset(addresses[1].offset());
-        store.set_link(addresses[0], older, ts(at));
+        addresses.iter().for_each(|address| store.set_link(*address, older, ts(at)));
         addresses.iter().for_each(|address| _ = store.supersede(*address, ts(at + 1)));
         record(&store, at + 2);
         assert!(store.freeze(block).expect("freeze"));
