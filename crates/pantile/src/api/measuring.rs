@@ -28,6 +28,7 @@ impl Database {
             oldest: oldest.map(|ts| self.oldest(ts)),
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
+            copied_bytes: space.copied_bytes,
             medium: core.store.medium().stats(),
             medium_bytes: space.medium_bytes,
             obsolete_bytes: space.obsolete_bytes,
