@@ -34,6 +34,7 @@ impl Table {
 
     /// Adds a line of as many cells as the head has.
     pub fn push(&mut self, line: Vec<String>) {
+        assert_eq!(line.len(), self.lines[0].len(), "cells of a line");
         self.lines.push(line);
     }
 

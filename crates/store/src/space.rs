@@ -20,6 +20,8 @@ pub struct Space {
     pub block_bytes: u64,
     /// Contents appended since opening, content headers included.
     pub payload_bytes: u64,
+    /// Copies of survivors made since opening, content headers included.
+    pub copied_bytes: u64,
     /// Number of contents appended since opening.
     pub contents_appended: u64,
     /// Number of blocks that streams append to.
@@ -151,7 +153,11 @@ impl Store {
             space.contents_appended += stream.contents;
             space.block_bytes += stream.bytes();
         }
-        space.block_bytes += self.survivor_streams.iter().map(|stream| stream.lock().bytes()).sum::<u64>();
+        for stream in &self.survivor_streams {
+            let stream = stream.lock();
+            space.copied_bytes += stream.payload_bytes;
+            space.block_bytes += stream.bytes();
+        }
         let _chunks = self.chunks_lock.read();
         let end = self.allocator.lock().end;
         for chunk in self.all_chunks() {

@@ -7,7 +7,10 @@
 
 pub mod files;
 pub mod optimum;
+mod orders;
 pub mod patterns;
 pub mod price;
+mod rows;
 pub mod updates;
+mod updating;
 pub mod written;

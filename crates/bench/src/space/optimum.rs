@@ -9,7 +9,8 @@
 /// Rows that are updated alike.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Class {
-    /// Their share of the live bytes.
+    /// Their share of the live bytes; none for versions that die together, which
+    /// cost no copies.
     pub bytes: f64,
     /// Their share of the bytes updated.
     pub updates: f64,
@@ -59,7 +60,8 @@ impl Optimum {
 
     /// Bytes taken for each live byte if blocks are emptied at this price.
     fn space_at(&self, price: f64) -> f64 {
-        self.classes.iter().map(|class| class.bytes * space_of(class.age_at(price))).sum()
+        let live = self.classes.iter().filter(|class| class.bytes > 0.0);
+        live.map(|class| class.bytes * space_of(class.age_at(price))).sum()
     }
 
     fn cost_at(&self, price: f64) -> f64 {
@@ -72,7 +74,7 @@ impl Class {
     /// The age, in mean lifetimes, at which one more byte of space would save
     /// `price` bytes of copies: `exp(x) - 1 - x = rate / price`.
     fn age_at(self, price: f64) -> f64 {
-        age_of(self.updates / self.bytes / price)
+        if self.bytes > 0.0 { age_of(self.updates / self.bytes / price) } else { f64::INFINITY }
     }
 }
 
@@ -133,6 +135,13 @@ mod tests {
         // Half of the rows take 1.5 bytes per byte if the others take 1.
         let half_idle = two_classes(0.5, 1.0).amplification(1.25);
         assert!((half_idle - 1.72).abs() < 0.01, "{half_idle}");
+    }
+
+    #[test]
+    fn versions_that_die_together_cost_no_copies() {
+        let classes = vec![Class { bytes: 1.0, updates: 1.0 }, Class { bytes: 0.0, updates: 1.0 }];
+        let half = Optimum::new(classes).amplification(1.5);
+        assert!((half - f64::midpoint(1.72, 1.0)).abs() < 0.01, "{half}");
     }
 
     /// No other division of the space between two classes costs less.

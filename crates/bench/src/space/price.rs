@@ -4,32 +4,53 @@
 //! By default time is simulated and updates come at a fixed rate, so that the
 //! same settings give the same figures on every machine.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pantile::{
-    ConflictPolicy, Database, GcOptions, Options, Pacing, SimulatedTime, Stats, Table, TableDef, Type, Value,
-};
-use pantile_testkit::{Random, exact_memory};
+use pantile::{ConflictPolicy, GcOptions, Options, Pacing, SimulatedTime, Stats};
+use pantile_testkit::exact_memory;
 use serde::{Serialize, Serializer};
 
 use super::optimum::Optimum;
-use super::updates::{Draws, Updates};
+use super::orders::Orders;
+use super::rows::Rows;
+use super::updates::Updates;
+use super::updating::Updating;
 use crate::error::{Error, Result};
 use crate::load::Context;
 
-/// Bytes of a row beside its key.
-const ROW_BYTES: u16 = 112;
-/// Bytes of a content with its header, roughly.
-const CONTENT_BYTES: u64 = 144;
-/// Rows inserted by one transaction.
-const BATCH: u64 = 1000;
 /// Samples of the space in the measured window.
 const SAMPLES: u64 = 400;
+
+/// What is updated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Load {
+    /// Rows of one table.
+    Rows(Updates),
+    /// TPC-C's tables, by its transactions.
+    TpcC,
+}
+
+impl Load {
+    /// Those that the laboratory measures.
+    pub fn all() -> Vec<Load> {
+        Updates::ALL.into_iter().map(Load::Rows).chain([Load::TpcC]).collect()
+    }
+
+    /// The name in tables and on the command line.
+    pub fn name(self) -> String {
+        match self {
+            Load::Rows(updates) => updates.name(),
+            Load::TpcC => "tpc-c".into(),
+        }
+    }
+}
 
 /// The settings of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// Bytes of the rows, headers included, roughly.
+    /// Bytes of the rows, headers included, roughly. TPC-C has a warehouse,
+    /// however much that is.
     pub live_bytes: u64,
     /// Rows that a transaction updates.
     pub rows_each: u32,
@@ -71,9 +92,9 @@ pub struct Taken {
 /// What a target costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Price {
-    /// How updates are distributed.
+    /// What was updated.
     #[serde(serialize_with = "name")]
-    pub updates: Updates,
+    pub load: Load,
     /// The pacing of the collector: `adaptive`, or the paper's, `fixed`.
     pub pacing: &'static str,
     /// The space target; none with the paper's policy, which has none.
@@ -91,7 +112,8 @@ pub struct Price {
     pub updated_bytes: u64,
     /// All bytes written to the medium meanwhile.
     pub written_bytes: u64,
-    /// The part of them in copies out of blocks that were freed meanwhile.
+    /// The part of them in copies of live versions. The rest beyond the updated
+    /// bytes is the padding of slots, block headers, and state records.
     pub copied_bytes: u64,
     /// Blocks freed meanwhile.
     pub blocks: u64,
@@ -101,6 +123,9 @@ pub struct Price {
     pub optimum: f64,
     /// The least for the mean space of the blocks in use.
     pub optimum_used: f64,
+    /// The least for any space.
+    #[serde(skip)]
+    pub least: Optimum,
 }
 
 impl Price {
@@ -115,8 +140,8 @@ impl Price {
     }
 }
 
-fn name<S: Serializer>(updates: &Updates, to: S) -> std::result::Result<S::Ok, S::Error> {
-    to.serialize_str(&updates.name())
+fn name<S: Serializer>(load: &Load, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(&load.name())
 }
 
 impl Settings {
@@ -125,8 +150,8 @@ impl Settings {
     /// # Errors
     /// [`Error::Setting`].
     pub fn validate(&self) -> Result<()> {
-        if self.rows() < 1000 {
-            return Err(Error::Setting("a million live bytes are the least that can be measured".into()));
+        if self.live_bytes < 1 << 20 {
+            return Err(Error::Setting("a megabyte of live rows is the least that can be measured".into()));
         }
         if self.bytes_per_second == Some(0) {
             return Err(Error::Setting("updates come at a rate of at least a byte per second".into()));
@@ -134,69 +159,109 @@ impl Settings {
         Ok(())
     }
 
-    /// Rows in the table.
-    pub fn rows(&self) -> u64 {
-        self.live_bytes / CONTENT_BYTES
-    }
-
-    /// The optimum for these updates.
-    pub fn optimum(&self, updates: Updates) -> Optimum {
-        updates.optimum(self.rows(), self.rows_each)
-    }
-
-    /// Steps of a measurement, as its observer counts them.
-    fn transactions(&self, share: f64) -> u64 {
-        (self.live_bytes as f64 * share / (CONTENT_BYTES * u64::from(self.rows_each)) as f64) as u64
-    }
-
-    /// Measures what these updates cost with these options.
+    /// Measures what this load costs with these options.
     ///
     /// # Errors
     /// Those of the engine; [`Error::Interrupted`].
-    pub fn measure(&self, updates: Updates, gc: GcOptions, context: &Context<'_>) -> Result<Price> {
+    pub fn measure(&self, load: Load, gc: GcOptions, context: &Context<'_>) -> Result<Price> {
         self.validate()?;
-        let (warmup, window) = (self.transactions(self.warmup), self.transactions(self.window));
-        let mut run = Run::new(self, updates, gc)?;
-        let what = match has_target(gc) {
-            true => format!("{}, target {}", updates.name(), gc.space_target),
-            false => format!("{}, fixed", updates.name()),
+        let time = self.bytes_per_second.map(|_| SimulatedTime::default());
+        let options =
+            Options::new().on_medium(exact_memory()).gc(gc).streams(1).conflict(ConflictPolicy::Abort);
+        let options = match &time {
+            Some(time) => options.simulated_time(time.clone()),
+            None => options,
         };
+        let db = options.open("unused")?;
+        let updating: Box<dyn Updating> = match load {
+            Load::Rows(updates) => {
+                Box::new(Rows::load(db, self.live_bytes, (self.rows_each, self.seed), updates)?)
+            }
+            Load::TpcC => Box::new(Orders::load(db, self.seed)?),
+        };
+        let what = match has_target(gc) {
+            true => format!("{}, target {}", load.name(), gc.space_target),
+            false => format!("{}, fixed", load.name()),
+        };
+        let mut run = Run::new(updating, self, time);
+        let (warmup, window) = (run.transactions(self.warmup), run.transactions(self.window));
         context.observer.begin(&what, warmup + window);
-        let measured = run.warm_up(warmup, context).and_then(|()| run.measure(window, context));
+        let measured = run.updates(warmup, context).and_then(|()| run.window(window, context));
         context.observer.end();
-        let (before, samples) = measured?;
-        Ok(self.price(updates, gc, (&before, &run.db.stats()), &samples))
+        Ok(price(load, gc, &measured?, run.updating.optimum()))
+    }
+}
+
+fn price(load: Load, gc: GcOptions, samples: &[Stats], least: Optimum) -> Price {
+    let (before, after) = (&samples[0], &samples[samples.len() - 1]);
+    let updated_bytes = after.payload_bytes - before.payload_bytes;
+    let written_bytes = after.medium.bytes_written - before.medium.bytes_written;
+    let collector = after.collector.since(&before.collector);
+    let used = taken(samples, |stats| stats.medium_bytes - stats.free_bytes);
+    let medium = taken(samples, |stats| stats.medium_bytes);
+    Price {
+        load,
+        pacing: gc.pacing.name(),
+        target: has_target(gc).then_some(gc.space_target),
+        live_bytes: after.live_bytes,
+        medium,
+        used,
+        beyond_promise: has_target(gc).then(|| beyond_promise(samples, gc.space_target)),
+        updated_bytes,
+        written_bytes,
+        copied_bytes: after.copied_bytes - before.copied_bytes,
+        blocks: collector.blocks_reclaimed,
+        amplification: written_bytes as f64 / updated_bytes as f64,
+        optimum: least.amplification(medium.mean),
+        optimum_used: least.amplification(used.mean),
+        least,
+    }
+}
+
+/// A measurement at work.
+struct Run {
+    updating: Box<dyn Updating>,
+    /// The time, and how long a transaction takes, where time is simulated.
+    time: Option<(SimulatedTime, Duration)>,
+}
+
+impl Run {
+    fn new(updating: Box<dyn Updating>, settings: &Settings, time: Option<SimulatedTime>) -> Self {
+        let rate = settings.bytes_per_second.unwrap_or(1) as f64;
+        let transaction = Duration::from_secs_f64(updating.transaction_bytes() as f64 / rate);
+        Self { updating, time: time.map(|time| (time, transaction)) }
     }
 
-    fn price(
-        &self,
-        updates: Updates,
-        gc: GcOptions,
-        (before, after): (&Stats, &Stats),
-        samples: &[Stats],
-    ) -> Price {
-        let updated_bytes = after.payload_bytes - before.payload_bytes;
-        let written_bytes = after.medium.bytes_written - before.medium.bytes_written;
-        let collector = after.collector.since(&before.collector);
-        let used = taken(samples, |stats| stats.medium_bytes - stats.free_bytes);
-        let medium = taken(samples, |stats| stats.medium_bytes);
-        let optimum = self.optimum(updates);
-        Price {
-            updates,
-            pacing: gc.pacing.name(),
-            target: has_target(gc).then_some(gc.space_target),
-            live_bytes: after.live_bytes,
-            medium,
-            used,
-            beyond_promise: has_target(gc).then(|| beyond_promise(samples, gc.space_target)),
-            updated_bytes,
-            written_bytes,
-            copied_bytes: collector.survivors_relocated * after.live_bytes / after.tuples.max(1),
-            blocks: collector.blocks_reclaimed,
-            amplification: written_bytes as f64 / updated_bytes as f64,
-            optimum: optimum.amplification(medium.mean),
-            optimum_used: optimum.amplification(used.mean),
+    /// Transactions that write as many bytes as are live, times `share`.
+    fn transactions(&self, share: f64) -> u64 {
+        let live = self.updating.db().stats().live_bytes;
+        (live as f64 * share / self.updating.transaction_bytes() as f64) as u64 + 1
+    }
+
+    /// Updates rows, and returns samples from the beginning to the end.
+    fn window(&mut self, transactions: u64, context: &Context<'_>) -> Result<Vec<Stats>> {
+        self.updating.begin_window();
+        let mut samples = vec![self.updating.db().stats()];
+        let each = transactions.div_ceil(SAMPLES);
+        for _ in 0..transactions / each {
+            self.updates(each, context)?;
+            samples.push(self.updating.db().stats());
         }
+        Ok(samples)
+    }
+
+    fn updates(&mut self, transactions: u64, context: &Context<'_>) -> Result<()> {
+        for _ in 0..transactions {
+            if context.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted { during: "updating" });
+            }
+            self.updating.update()?;
+            if let Some((time, transaction)) = &self.time {
+                time.advance(*transaction);
+            }
+            context.observer.advance(1);
+        }
+        Ok(())
     }
 }
 
@@ -224,91 +289,4 @@ fn beyond_promise(samples: &[Stats], target: f64) -> i64 {
     let beyond =
         |stats: &Stats| stats.medium_bytes as i64 - (stats.live_bytes as f64 * target) as i64 - SLACK;
     samples.iter().map(beyond).max().unwrap_or_default()
-}
-
-/// A database that is being updated.
-struct Run {
-    db: Database,
-    table: Table,
-    /// The time, and how long a transaction takes, where time is simulated.
-    time: Option<(SimulatedTime, Duration)>,
-    draws: Draws,
-    random: Random,
-    rows_each: u32,
-    data: [u8; ROW_BYTES as usize],
-}
-
-impl Run {
-    fn new(settings: &Settings, updates: Updates, gc: GcOptions) -> Result<Self> {
-        let time = settings.bytes_per_second.map(|rate| {
-            let bytes = u64::from(settings.rows_each) * CONTENT_BYTES;
-            (SimulatedTime::default(), Duration::from_secs_f64(bytes as f64 / rate as f64))
-        });
-        let options =
-            Options::new().on_medium(exact_memory()).gc(gc).streams(1).conflict(ConflictPolicy::Abort);
-        let options = match &time {
-            Some((time, _)) => options.simulated_time(time.clone()),
-            None => options,
-        };
-        let db = options.open("unused")?;
-        let def = TableDef::new("rows").column("id", Type::U64).column("data", Type::FixedBytes(ROW_BYTES));
-        let table = db.create_table(def.primary_key(["id"]))?;
-        let (draws, random) = (updates.draws(settings.rows()), Random::new(settings.seed, 0));
-        let data = [0; ROW_BYTES as usize];
-        let mut run = Self { db, table, time, draws, random, rows_each: settings.rows_each, data };
-        run.load(settings.rows())?;
-        Ok(run)
-    }
-
-    fn load(&mut self, rows: u64) -> Result<()> {
-        for first in (0..rows).step_by(BATCH as usize) {
-            let ids: Vec<u64> = (first..(first + BATCH).min(rows)).collect();
-            self.put(&ids)?;
-        }
-        Ok(())
-    }
-
-    fn put(&mut self, ids: &[u64]) -> Result<()> {
-        self.random.fill_letters(&mut self.data);
-        self.db.run(|txn| {
-            ids.iter().try_for_each(|&id| {
-                txn.upsert(&self.table, &[id.into(), Value::Bytes(&self.data)]).map(|_| ())
-            })
-        })?;
-        if let Some((time, transaction)) = &self.time {
-            time.advance(*transaction * ids.len() as u32 / self.rows_each);
-        }
-        Ok(())
-    }
-
-    fn update(&mut self) -> Result<()> {
-        let ids: Vec<u64> = (0..self.rows_each).map(|_| self.draws.draw(&mut self.random)).collect();
-        self.put(&ids)
-    }
-
-    fn warm_up(&mut self, transactions: u64, context: &Context<'_>) -> Result<()> {
-        self.updates(transactions, context)
-    }
-
-    /// Returns the state before, and the samples.
-    fn measure(&mut self, transactions: u64, context: &Context<'_>) -> Result<(Stats, Vec<Stats>)> {
-        let before = self.db.stats();
-        let samples = SAMPLES.min(transactions.max(1));
-        let each = (0..samples).map(|_| {
-            self.updates(transactions.div_ceil(samples), context)?;
-            Ok(self.db.stats())
-        });
-        Ok((before, each.collect::<Result<_>>()?))
-    }
-
-    fn updates(&mut self, transactions: u64, context: &Context<'_>) -> Result<()> {
-        for _ in 0..transactions {
-            if context.stop.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Error::Interrupted { during: "updating" });
-            }
-            self.update()?;
-            context.observer.advance(1);
-        }
-        Ok(())
-    }
 }

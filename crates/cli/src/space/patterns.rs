@@ -92,8 +92,10 @@ pub fn patterns(args: &PatternsArgs, stop: &AtomicBool) -> Result<(), Failure> {
 }
 
 fn table(rests: &[Rest]) -> String {
-    let head =
-        ["pattern", "live", "end", "later", "closed", "length", "later/live", "bar", "", "dram", "own"];
+    let head = [
+        "pattern", "live", "end", "later", "closed", "length", "bar", "", "x live", "dead", "unfilled",
+        "free", "dram", "own",
+    ];
     let mut table = Table::new(1, &head);
     for rest in rests {
         let (later, live) = (rest.later.allocated, rest.live_bytes);

@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use pantile::{GcOptions, Pacing};
 use pantile_bench::load::Context;
-use pantile_bench::space::price::{Price, Settings};
-use pantile_bench::space::updates::Updates;
+use pantile_bench::space::price::{Load, Price, Settings};
 use pantile_paper::{space::figure, svg};
 use serde_json::json;
 
@@ -30,16 +29,17 @@ Examples:
 /// Settings of `space price`.
 #[derive(Args, Debug)]
 pub struct PriceArgs {
-    /// Distributions of the updates, separated by commas: uniform, 80/20, zipf (0.9) [default: all].
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = updates)]
-    updates: Vec<Updates>,
+    /// Distributions of the updates, separated by commas: uniform, 80/20, zipf (0.9),
+    /// tpc-c (its transactions on one warehouse) [default: all].
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = load)]
+    updates: Vec<Load>,
     /// Space targets, separated by commas.
     #[arg(long, value_name = "RATIO", value_delimiter = ',', default_value = "1.25,1.5,2,3", value_parser = gc_target)]
     targets: Vec<f64>,
     /// The collector's pacing: adaptive keeps to the targets; fixed is the published policy, which has none.
     #[arg(long, value_name = "PACING", value_delimiter = ',', default_value = "adaptive,fixed", value_parser = gc_pacing)]
     pacing: Vec<Pacing>,
-    /// Megabytes of live rows.
+    /// Megabytes of live rows; not of tpc-c.
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     live: u64,
     /// Rows that a transaction updates.
@@ -68,10 +68,10 @@ pub struct PriceArgs {
     quiet: bool,
 }
 
-fn updates(name: &str) -> Result<Updates, String> {
-    let is_meant = |updates: &Updates| updates.name().split(' ').next() == name.split(' ').next();
-    Updates::ALL.into_iter().find(is_meant).ok_or_else(|| {
-        let names: Vec<_> = Updates::ALL.iter().map(|updates| updates.name()).collect();
+fn load(name: &str) -> Result<Load, String> {
+    let is_meant = |load: &Load| load.name().split(' ').next() == name.split(' ').next();
+    Load::all().into_iter().find(is_meant).ok_or_else(|| {
+        let names: Vec<_> = Load::all().into_iter().map(Load::name).collect();
         format!("there are no such updates; there are {}", names.join(", "))
     })
 }
@@ -88,8 +88,8 @@ impl PriceArgs {
         }
     }
 
-    fn updates(&self) -> Vec<Updates> {
-        if self.updates.is_empty() { Updates::ALL.to_vec() } else { self.updates.clone() }
+    fn loads(&self) -> Vec<Load> {
+        if self.updates.is_empty() { Load::all() } else { self.updates.clone() }
     }
 
     /// What each distribution is measured with.
@@ -111,9 +111,9 @@ pub fn price(args: &PriceArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let bars = Bars::new(args.quiet);
     let context = Context { threads: 1, stop, observer: &bars };
     let mut prices = Vec::new();
-    for updates in args.updates() {
+    for load in args.loads() {
         for gc in args.policies() {
-            let price = settings.measure(updates, gc, &context)?;
+            let price = settings.measure(load, gc, &context)?;
             if !args.quiet {
                 output::note(&line(&price).join("  "));
             }
@@ -121,7 +121,7 @@ pub fn price(args: &PriceArgs, stop: &AtomicBool) -> Result<(), Failure> {
         }
     }
     if let Some(path) = &args.svg {
-        let drawing = svg::alone(&figure(&settings, &prices));
+        let drawing = svg::alone(&figure(&prices));
         std::fs::write(path, drawing).map_err(|error| output::cannot_write(path, &error))?;
     }
     output.write(&table(&prices), &json!({ "settings": settings, "prices": prices }))
@@ -147,5 +147,5 @@ fn line(price: &Price) -> Vec<String> {
         price.ratio_used(),
     ];
     let target = price.target.map_or("fixed".into(), |target| target.to_string());
-    [price.updates.name(), target].into_iter().chain(figures.map(|figure| format!("{figure:.2}"))).collect()
+    [price.load.name(), target].into_iter().chain(figures.map(|figure| format!("{figure:.2}"))).collect()
 }

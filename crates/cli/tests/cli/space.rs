@@ -23,7 +23,7 @@ fn a_price_is_measured_beside_the_optimum_and_drawn() {
     assert_eq!(targets, [Some(2.0), None], "the published policy has no target");
     for price in prices {
         let figure = |name: &str| price[name].as_f64().unwrap();
-        assert_eq!(price["updates"], "80/20");
+        assert_eq!(price["load"], "80/20");
         assert!(figure("optimum") > 1.0 && figure("amplification") > 1.0, "{price}");
         let (medium, used) = (&price["medium"], &price["used"]);
         assert!(

@@ -25,6 +25,7 @@ impl Database {
             running,
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
+            copied_bytes: space.copied_bytes,
             medium: core.store.medium().stats(),
             medium_bytes: space.medium_bytes,
             obsolete_bytes: space.obsolete_bytes,

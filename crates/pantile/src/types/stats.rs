@@ -22,6 +22,8 @@ pub struct Stats {
     pub contents_written: u64,
     /// Their bytes, headers included. Write amplification is relative to them.
     pub payload_bytes: u64,
+    /// Bytes of live versions that the collector has copied, headers included.
+    pub copied_bytes: u64,
     /// What the medium has done.
     pub medium: MediumStats,
     /// Bytes taken on the medium.
