@@ -86,6 +86,7 @@ const fn of_versions(control: Control, what: &'static str) -> NegativeControl {
 }
 
 /// For what only a busy collector shows.
+#[cfg(feature = "controls")]
 const fn of_busy(control: NegativeControl) -> NegativeControl {
     NegativeControl { is_busy: true, ..control }
 }
@@ -102,7 +103,6 @@ const PROMISES: &[NegativeControl] = &[
     promise("fence-of-memory", "fences do nothing", Broken::Fence, MEMORY),
     promise("sync-of-file", "syncs do nothing", Broken::Sync, FILE),
     promise("sync-of-commits", "syncs of commits do nothing", Broken::Fence, FILE),
-    of_busy(promise("sync-point", "data is called durable before it is (T12)", Broken::SyncPoint, FILE)),
     promise("flush-of-contents", "contents are not flushed", Broken::FlushOfContents, MEMORY),
     promise(
         "flush-of-descriptors",
