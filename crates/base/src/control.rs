@@ -48,8 +48,8 @@ pub enum Control {
     DurableBeforeRecycle,
     /// Nothing writes to the medium once the database is closed (I-20).
     Gate,
-    /// A block is opened only when the next state record has room for it
-    /// (I-19).
+    /// A block is opened only when the next state record has room for it, and
+    /// every record is written (I-19).
     RoomForRecords,
     /// The cleaner locks deleted tuples, too (I-15).
     CleanerLocks,

@@ -94,6 +94,7 @@ fn campaign(args: &SimulateArgs, settings: &Settings) -> Campaign {
         until,
         threads: threads(settings),
         broken: None,
+        is_busy: false,
     }
 }
 

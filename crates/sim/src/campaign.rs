@@ -36,6 +36,8 @@ pub struct Campaign {
     pub threads: usize,
     /// A promise that the media break.
     pub broken: Option<Broken>,
+    /// Only lives that keep the collector busy with a few rows.
+    pub is_busy: bool,
 }
 
 /// The result of a campaign.
@@ -67,6 +69,7 @@ impl Campaign {
             kind: self.kinds[(number % kinds) as usize],
             collector: self.collectors[(number / kinds) as usize % self.collectors.len()],
             broken: self.broken,
+            is_busy: self.is_busy,
         }
     }
 

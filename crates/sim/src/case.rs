@@ -96,6 +96,8 @@ pub struct Case {
     pub collector: Collector,
     /// A promise that the medium breaks.
     pub broken: Option<Broken>,
+    /// Only lives that keep the collector busy with a few rows.
+    pub is_busy: bool,
 }
 
 /// How much was done.
@@ -233,7 +235,7 @@ impl Case {
         let is_tight = size == Size::Busy && random.one_in(2);
         let limit = is_tight.then(|| (8 + random.below(64)) * GROWTH_BYTES);
         let tables = if size == Size::Wide { 130 + random.below(100) as usize } else { 3 };
-        let floods = size == Size::Wide || random.one_in(4);
+        let floods = size == Size::Wide || !self.is_busy && random.one_in(4);
         let skew = Duration::from_nanos(*random.pick(&[0, 0, 2_000, 200_000]));
         let ending = *random.pick(&[Ending::Abrupt, Ending::Abrupt, Ending::Closed, Ending::Emptied]);
         Plan {
@@ -295,7 +297,7 @@ struct Run<'r> {
 impl Run<'_> {
     fn run(&mut self) -> Result<(), String> {
         let mut random = Random::new(mix(self.case.seed), 0);
-        let size = *random.pick(SIZES);
+        let size = if self.case.is_busy { Size::Busy } else { *random.pick(SIZES) };
         let lives = 1 + random.below(3) as u32;
         self.totals.cases += 1;
         let (mut image, mut state, mut floor) = (Image::default(), State::new(), 0);

@@ -35,6 +35,8 @@ pub struct NegativeControl {
     pub kinds: &'static [CutKind],
     /// The collectors with which it must be noticed.
     pub collectors: &'static [Collector],
+    /// Whether only a busy collector shows it.
+    pub is_busy: bool,
 }
 
 /// How it was noticed.
@@ -54,7 +56,14 @@ const fn promise(
     broken: Broken,
     kinds: &'static [CutKind],
 ) -> NegativeControl {
-    NegativeControl { name, what, removed: Removed::Promise(broken), kinds, collectors: OF_BLOCKS }
+    NegativeControl {
+        name,
+        what,
+        removed: Removed::Promise(broken),
+        kinds,
+        collectors: OF_BLOCKS,
+        is_busy: false,
+    }
 }
 
 #[cfg(feature = "controls")]
@@ -65,6 +74,7 @@ const fn answer(control: Control, what: &'static str) -> NegativeControl {
         removed: Removed::Answer(control),
         kinds: &CutKind::ALL,
         collectors: OF_BLOCKS,
+        is_busy: false,
     }
 }
 
@@ -73,6 +83,12 @@ const fn answer(control: Control, what: &'static str) -> NegativeControl {
 #[cfg(feature = "controls")]
 const fn of_versions(control: Control, what: &'static str) -> NegativeControl {
     NegativeControl { collectors: OF_VERSIONS, ..answer(control, what) }
+}
+
+/// For what only a busy collector shows.
+#[cfg(feature = "controls")]
+const fn of_busy(control: NegativeControl) -> NegativeControl {
+    NegativeControl { is_busy: true, ..control }
 }
 
 const OF_BLOCKS: &[Collector] = &[Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER];
@@ -87,7 +103,6 @@ const PROMISES: &[NegativeControl] = &[
     promise("fence-of-memory", "fences do nothing", Broken::Fence, MEMORY),
     promise("sync-of-file", "syncs do nothing", Broken::Sync, FILE),
     promise("sync-of-commits", "syncs of commits do nothing", Broken::Fence, FILE),
-    promise("sync-point", "data is called durable before it is (T12)", Broken::SyncPoint, FILE),
     promise("flush-of-contents", "contents are not flushed", Broken::FlushOfContents, MEMORY),
     promise(
         "flush-of-descriptors",
@@ -112,10 +127,10 @@ const ANSWERS: &[NegativeControl] = &[
     answer(Control::ClockGoesOn, "timestamps restart after opening (T5)"),
     answer(Control::Marks, "reads of rows are forgotten (T7)"),
     answer(Control::LeafMarks, "reads of ranges and of absent keys are forgotten (T8)"),
-    answer(
+    of_busy(answer(
         Control::ForgottenDurable,
         "blocks are written again before their previous generation is durably forgotten (I-12; T12)",
-    ),
+    )),
     answer(Control::TilesKept, "tiles are freed while a reader follows their links (I-13; T13)"),
     answer(Control::ContentChecksum, "checksums of contents are not verified (T16)"),
     answer(Control::LineSeal, "seals of descriptors are not verified (T16)"),
@@ -126,7 +141,7 @@ const ANSWERS: &[NegativeControl] = &[
         "slots are written again before their last content is durably decided (I-10; T1)",
     ),
     answer(Control::Gate, "calls go on when the database is closed (I-20)"),
-    answer(Control::RoomForRecords, "blocks are opened that no state record has room for (I-19)"),
+    answer(Control::RoomForRecords, "state records that have no room are not written (I-19)"),
     answer(Control::DroppedIndexes, "nobody maintains a dropped index (I-16)"),
     answer(Control::PiecesOfTables, "values out of line stay when their table is dropped (I-18)"),
     answer(Control::PiecesOfRows, "values out of line stay when their row goes (I-18)"),
@@ -162,6 +177,7 @@ impl NegativeControl {
             until: Until::Time(limit),
             threads,
             broken,
+            is_busy: self.is_busy,
         };
         let outcome = campaign.run(stop, |_| {});
         #[cfg(feature = "controls")]

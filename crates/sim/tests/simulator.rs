@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 fn campaign(seed: u64, until: Until, broken: Option<Broken>) -> Campaign {
     let (kinds, collectors) = (CutKind::ALL.to_vec(), pantile_rivals::all().to_vec());
-    Campaign { seed, kinds, collectors, until, threads: 2, broken }
+    Campaign { seed, kinds, collectors, until, threads: 2, broken, is_busy: false }
 }
 
 #[test]
