@@ -63,6 +63,18 @@ impl RunningSet {
         inside || self.open_from < end || self.horizon < end
     }
 
+    /// Which transactions can see a version of a block whose versions were
+    /// visible from `min` to `max` at most.
+    pub fn sight(&self, min: Timestamp, max: Timestamp) -> Sight {
+        if max < self.min() {
+            Sight::Obsolete
+        } else if !self.may_see(min, Timestamp::from_raw(max.get() + 1)) {
+            Sight::Bypassed
+        } else {
+            Sight::InUse
+        }
+    }
+
     /// The number of distinct timestamps at which transactions read now.
     pub fn readers(&self) -> usize {
         self.points.len()

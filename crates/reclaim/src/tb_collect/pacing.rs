@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_cc::Clock;
@@ -31,9 +32,17 @@ const SHORT: f64 = 0.1;
 const SHORT_SHARE: u64 = 16;
 /// Bytes beyond the target that may be taken.
 const SLACK: u64 = 16 << 20;
-/// How long an emptied block waits until it is free: for a state record, an
-/// epoch, and a sync.
-const DELAY: Duration = Duration::from_millis(500);
+/// How long an emptied block waits until it is free, before it was measured:
+/// for a state record, transactions that began before, and a sync.
+const DELAY: Duration = Duration::from_millis(250);
+/// Looks, and state records, in the time in which the space that the target
+/// leaves to the dead fills up. What waits for them takes space, too.
+const LOOKS: u64 = 48;
+const RECORDS: u64 = 24;
+/// The least number of bytes between two looks or two records.
+const LEAST_BYTES: u64 = 512 << 10;
+/// The longest time between two looks while something is updated: an epoch.
+const LONGEST_LOOK: Duration = Duration::from_millis(40);
 /// How often the rate of updates is measured.
 const RATE_TIME: Duration = Duration::from_millis(250);
 
@@ -49,6 +58,13 @@ pub(super) struct Pacer {
     chunk_excess: AtomicU64,
     /// Bytes superseded so far.
     superseded: AtomicU64,
+    /// How long emptied blocks have lately waited until they were free, in
+    /// microseconds.
+    delay: AtomicU64,
+    /// The next look is due when this many bytes have been superseded.
+    look_at: AtomicU64,
+    /// Bytes between two state records; 0 if any number will do.
+    record_bytes: AtomicU64,
     /// Bytes to copy for 256 superseded ones.
     price: AtomicU64,
     last: Mutex<Last>,
@@ -97,6 +113,12 @@ impl Pacer {
         self.superseded.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Whether so much has been superseded since the last look that the
+    /// next should not wait for the end of the epoch.
+    pub fn is_look_due(&self) -> bool {
+        self.superseded() >= self.look_at.load(Ordering::Relaxed)
+    }
+
     /// Bytes superseded so far.
     pub fn superseded(&self) -> u64 {
         self.superseded.load(Ordering::Relaxed)
@@ -111,6 +133,22 @@ impl Pacer {
     /// is the dead share of the blocks that are being emptied.
     pub fn copies_for(&self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.price.load(Ordering::Relaxed)) >> 8
+    }
+
+    /// Notes how long an emptied block has waited until it was free. The
+    /// longest time counts, and is forgotten slowly.
+    pub fn note_delay(&self, since: Timestamp, now: Timestamp) {
+        let delay = Clock::duration(now.tick().saturating_sub(since.tick())).as_micros() as u64;
+        let last = self.delay.load(Ordering::Relaxed);
+        self.delay.store(delay.max(last - last / 64), Ordering::Relaxed);
+    }
+
+    /// Bytes that may be appended between two state records.
+    pub fn record_bytes(&self) -> u64 {
+        match self.record_bytes.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            bytes => bytes,
+        }
     }
 
     /// Takes a look at the store.
@@ -148,12 +186,31 @@ impl Pacer {
     fn beyond_target(&self, target: f64, store: &Store, live_bytes: u64, now: Timestamp) -> (u64, u64) {
         let allowed = (live_bytes as f64 * target) as u64 + SLACK;
         let (taken, ready) = store.taken_bytes();
-        // At least what the target leaves to the dead stays in place for the
-        // other half of it, however fast updates come.
-        let most = (live_bytes as f64 * (target - 1.0) / 2.0) as u64;
-        let soon = ((self.update_rate(now) * DELAY.as_secs_f64()) as u64).min(most);
-        let blocks = (store.used_bytes() + ready + soon).saturating_sub(allowed);
-        (blocks, taken.saturating_sub(allowed))
+        // A chunk is carved whole.
+        let blocks = store.used_bytes() + ready + CHUNK_BYTES;
+        let dead = allowed.saturating_sub(ready + live_bytes);
+        let rate = self.update_rate(now);
+        // At least half of what the target leaves to the dead stays to them,
+        // however fast updates come.
+        let soon = self.taken_soon(rate, dead).min(dead / 2);
+        let excess = (blocks + soon).saturating_sub(allowed);
+        let record_bytes = if excess > 0 { (dead / RECORDS).max(LEAST_BYTES) } else { 0 };
+        self.record_bytes.store(record_bytes, Ordering::Relaxed);
+        self.look_at.store(self.superseded() + (dead / LOOKS).max(LEAST_BYTES), Ordering::Relaxed);
+        (excess, taken.saturating_sub(allowed))
+    }
+
+    /// Bytes that will be appended, copies included, until the blocks that the
+    /// next look chooses are free.
+    fn taken_soon(&self, rate: f64, dead: u64) -> u64 {
+        let delay = match self.delay.load(Ordering::Relaxed) {
+            0 => DELAY,
+            delay => Duration::from_micros(delay),
+        };
+        let waiting = (rate * delay.as_secs_f64()) as u64;
+        let looking = ((rate * LONGEST_LOOK.as_secs_f64()) as u64).min(dead / LOOKS);
+        let updates = waiting + looking;
+        updates + self.copies_for(updates)
     }
 
     /// Bytes superseded per second, lately.
