@@ -218,8 +218,10 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
+        let at = now();
         let contents = survivors.iter().map(|(table, Survivor { content, .. })| {
-            NewContent::copy_of(*table, content, content.flags().relocated())
+            let life = self.life_after(content.timestamp(), at);
+            NewContent::copy_of(*table, content, content.flags().relocated(), life)
         });
         self.append_survivors(hint, contents, now, addresses)
     }
