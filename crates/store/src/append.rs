@@ -117,7 +117,7 @@ impl Store {
         // all of this.
         let at = now();
         let stream = guard.deref_mut();
-        self.reserve(stream, hint, contents.clone(), &now, &mut reservation)?;
+        self.reserve(stream, hint, contents.clone(), (at, &now), &mut reservation)?;
         let (mut count, mut payload) = (0, 0);
         for (n, content) in contents.enumerate() {
             payload += (content.row.len() + HEADER_BYTES) as u64;
@@ -151,12 +151,13 @@ impl Store {
         stream: &mut Stream,
         hint: usize,
         contents: impl Iterator<Item = NewContent<'c>>,
-        now: &impl Fn() -> Timestamp,
+        (at, now): (Timestamp, &impl Fn() -> Timestamp),
         reservation: &mut Reservation,
     ) -> Result<(), StoreError> {
         stream.plan.clear();
         for content in contents {
-            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES), content.life);
+            let life = self.life_of(&content, at);
+            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES), life);
             stream.lanes[lane].wanted += 1;
             stream.plan.push(lane as u32);
         }

@@ -218,10 +218,8 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
-        let at = now();
         let contents = survivors.iter().map(|(table, Survivor { content, .. })| {
-            let life = self.life_after(content.timestamp(), at);
-            NewContent::copy_of(*table, content, content.flags().relocated(), life)
+            NewContent::copy_of(*table, content, content.flags().relocated())
         });
         self.append_survivors(hint, contents, now, addresses)
     }

@@ -48,7 +48,7 @@ pub use kept_tiles::KeepLinks;
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
-pub use stream::{Life, NewContent, Urgency};
+pub use stream::{NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,

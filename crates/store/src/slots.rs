@@ -25,7 +25,7 @@ use crate::content::{Header, encode};
 use crate::error::StoreError;
 use crate::free_slot::FreeSlot;
 use crate::store::Store;
-use crate::stream::{Company, Life, NewContent, Urgency};
+use crate::stream::{Company, NewContent, Urgency};
 use crate::tile::Link;
 
 impl Store {
@@ -105,7 +105,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let contents = versions.map(|(table, address)| {
             let content = self.content(address);
-            NewContent::copy_of(table, &content, content.flags().superseded(), Life::Short)
+            NewContent::copy_of(table, &content, content.flags().superseded())
         });
         let reservation = Reservation::new(Urgency::Write, Company::Alone);
         let (appended, _) =

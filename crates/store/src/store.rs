@@ -23,7 +23,7 @@ use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
 use crate::state_record::{PartlyFilled, StateRecord};
-use crate::stream::{Life, Stream, class_key};
+use crate::stream::{Life, NewContent, Stream, class_key};
 use crate::tile::Link;
 
 /// How to open a store.
@@ -457,11 +457,11 @@ impl Store {
         self.typical_life.store(ticks, Ordering::Relaxed);
     }
 
-    /// What is expected at `at` of a version, if that or the version before it
-    /// began at `began`.
+    /// What is expected at `at` of a content's life.
     #[inline]
-    pub fn life_after(&self, began: Timestamp, at: Timestamp) -> Life {
-        Life::after(at.tick().saturating_sub(began.tick()), self.typical_life.load(Ordering::Relaxed))
+    pub(crate) fn life_of(&self, content: &NewContent<'_>, at: Timestamp) -> Life {
+        let Some(since) = content.since else { return Life::Unknown };
+        Life::after(at.tick().saturating_sub(since.tick()), self.typical_life.load(Ordering::Relaxed))
     }
 
     /// Bytes of the blocks that are in use.

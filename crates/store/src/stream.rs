@@ -21,8 +21,10 @@ pub struct NewContent<'a> {
     pub tuple: TupleId,
     /// What it is.
     pub flags: ContentFlags,
-    /// How long it is expected to live.
-    pub life: Life,
+    /// Since when the version before it was there, or, if it is a copy, since
+    /// when it is itself. It is expected to live as long again. `None` if it is
+    /// the first version of its tuple, of which nothing is known.
+    pub since: Option<Timestamp>,
     /// The transaction that writes or wrote it.
     pub timestamp: Timestamp,
     /// How many contents that transaction writes or wrote.
@@ -34,12 +36,12 @@ pub struct NewContent<'a> {
 impl<'a> NewContent<'a> {
     /// A copy of a content of this table.
     #[inline]
-    pub(crate) fn copy_of(table: TableId, content: &Content<'a>, flags: ContentFlags, life: Life) -> Self {
+    pub(crate) fn copy_of(table: TableId, content: &Content<'a>, flags: ContentFlags) -> Self {
         Self {
             table,
             tuple: content.tuple(),
             flags,
-            life,
+            since: Some(content.timestamp()),
             timestamp: content.timestamp(),
             transaction_contents: content.transaction_contents(),
             row: content.row(),
@@ -50,12 +52,9 @@ impl<'a> NewContent<'a> {
 /// Versions that are likely to die together go to blocks of their own (T23).
 /// Otherwise a row that is written twice, like an order line that is delivered,
 /// would keep its old and its new version in one block forever.
-///
-/// A later version is expected to live as long as the version before it did, and
-/// a survivor as long again as it has lived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Life {
+pub(crate) enum Life {
     /// Less than an eighth of a typical life, or nobody knows what is typical.
     Short,
     /// Less than a typical life.

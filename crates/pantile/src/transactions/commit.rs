@@ -5,7 +5,7 @@ use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_reclaim::{LongerChain, OldVersion};
 use pantile_store::{
-    Appended, ContentFlags, HEADER_BYTES, Life, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
+    Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
 };
 
 use crate::engine::anchor::Anchor;
@@ -117,10 +117,7 @@ impl Transaction {
                 table: tables[write.table as usize].table.id,
                 tuple: write.tuple,
                 flags,
-                life: match write.has_chain() {
-                    true => core.store.life_after(write.base_ts, commit_ts),
-                    false => Life::Unknown,
-                },
+                since: write.has_chain().then_some(write.base_ts),
                 timestamp: commit_ts,
                 transaction_contents: appends.len() as u64,
                 row,

@@ -187,7 +187,11 @@ impl TbCollect {
         }
         if !released.is_empty() {
             let forgotten = cx.store.medium().sync_point();
-            queues.released.extend(released.into_iter().map(|(block, since)| Released { block, forgotten, since }));
+            queues.released.extend(released.into_iter().map(|(block, since)| Released {
+                block,
+                forgotten,
+                since,
+            }));
         }
         Ok(())
     }

@@ -58,7 +58,9 @@ impl TbCollect {
             return Ok(());
         }
         let Some(mut queues) = shard.try_lock() else { return Ok(()) };
-        self.timed(cx, now, || self.turn(cx, &mut queues, now, effort).map(|due| shard.set_next(due, &queues)))
+        self.timed(cx, now, || {
+            self.turn(cx, &mut queues, now, effort).map(|due| shard.set_next(due, &queues))
+        })
     }
 
     /// Does a shard's work in short parts, until nothing is left that can be

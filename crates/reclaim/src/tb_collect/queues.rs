@@ -31,7 +31,6 @@ impl Shard {
         self.due.load(Ordering::Relaxed) <= now.get() || self.durable.load(Ordering::Relaxed) < durable.get()
     }
 
-
     pub fn push(&self, block: BlockRef, at: Timestamp) {
         self.incoming.lock().push((block, at));
         self.set_due(Timestamp::ZERO);

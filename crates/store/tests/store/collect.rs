@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{
-    Life, BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
+    BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
     StoreOptions, Survivor, Urgency,
 };
 
@@ -66,7 +66,7 @@ fn try_append(
         table,
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
-        life: Life::Unknown,
+        since: None,
         timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row: b"some row",
@@ -314,7 +314,7 @@ fn the_reserve_is_kept_for_the_urgent() {
                     table: TableId(100 + *n as u32),
                     tuple: TupleId(0),
                     flags: ContentFlags::ROW,
-                    life: Life::Unknown,
+                    since: None,
                     timestamp: ts(1000 + n),
                     transaction_contents: 1,
                     row: &row,
