@@ -223,7 +223,7 @@ impl Store {
     }
 
     /// A partly filled block of an idle lane, or from before the database was
-    /// opened. Its versions may be of another age, which costs one block.
+    /// opened. Its versions may live longer or less long, which costs one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
         self.resumable.lock().get_mut(&lane.class())?.pop()
     }

@@ -280,3 +280,55 @@ impl Lane {
         self.open.as_ref().map_or(0, |b| b.slots - b.next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: TableId = TableId(7);
+    const LIVES: [Life; 4] = [Life::Short, Life::Middle, Life::Long, Life::Unknown];
+
+    fn lanes(stream: &mut Stream) -> [usize; 4] {
+        LIVES.map(|life| stream.lane(T, 128, life))
+    }
+
+    #[test]
+    fn lives_are_judged_by_the_typical_one() {
+        let life = |ticks| Life::after(ticks, 800);
+        assert_eq!([99, 100, 799, 800].map(life), [Life::Short, Life::Middle, Life::Middle, Life::Long]);
+        assert_eq!(Life::after(u64::MAX / 16, u64::MAX), Life::Short, "nothing is known yet");
+    }
+
+    #[test]
+    fn only_large_tables_divide_their_later_versions() {
+        let mut stream = Stream::default();
+        let [short, middle, long, first] = lanes(&mut stream);
+        assert_eq!([middle, long], [short; 2]);
+        assert_ne!(first, short);
+        stream.divide(short);
+        assert_eq!(lanes(&mut stream), [short, short, short, first], "it is small");
+        stream.lanes[short].is_large = true;
+        stream.divide(short);
+        let [again, middle, long, unknown] = lanes(&mut stream);
+        assert_eq!((again, unknown), (short, first));
+        assert!(middle != long && ![short, first].contains(&middle) && ![short, first].contains(&long));
+        // First versions decide nothing.
+        stream.lanes[first].is_large = false;
+        stream.divide(first);
+        assert_eq!(lanes(&mut stream), [short, middle, long, first]);
+        stream.lanes[long].is_large = false;
+        stream.divide(long);
+        assert_eq!(lanes(&mut stream), [long, long, long, first], "it has become small");
+    }
+
+    #[test]
+    fn a_forgotten_table_leaves_the_lanes_of_others() {
+        let mut stream = Stream::default();
+        lanes(&mut stream);
+        let other = stream.lane(TableId(8), 64, Life::Long);
+        assert!(stream.forget(T).is_empty());
+        let left = stream.lane(TableId(8), 64, Life::Long);
+        assert_eq!((stream.lanes.len(), stream.lanes[left].table), (1, TableId(8)));
+        assert_ne!(left, other);
+    }
+}
