@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_cc::Clock;
@@ -40,9 +41,6 @@ const LOOKS: u64 = 48;
 const RECORDS: u64 = 24;
 /// The least number of bytes between two looks or two records.
 const LEAST_BYTES: u64 = 512 << 10;
-/// Free blocks count as taken up to this share of what the target leaves to the
-/// dead. Beyond it chunks are emptied.
-const MOST_FREE: u64 = 8;
 /// The longest life that is thought typical, in seconds.
 const MOST_LIFE: f64 = 1e6;
 /// The longest time between two looks while something is updated: an epoch.
@@ -67,8 +65,6 @@ pub(super) struct Pacer {
     delay: AtomicU64,
     /// The next look is due when this many bytes have been superseded.
     look_at: AtomicU64,
-    /// Bytes of free blocks that have not been used lately.
-    never_used: AtomicU64,
     /// Bytes between two state records; 0 if any number will do.
     record_bytes: AtomicU64,
     /// Bytes to copy for 256 superseded ones.
@@ -193,8 +189,8 @@ impl Pacer {
         let allowed = (live_bytes as f64 * target) as u64 + SLACK;
         let (taken, ready) = store.taken_bytes();
         let dead = allowed.saturating_sub(ready + live_bytes);
-        let used = store.used_bytes() + ready;
-        let blocks = used + self.never_used(taken.saturating_sub(used)).min(dead / MOST_FREE);
+        // A chunk is carved whole.
+        let blocks = store.used_bytes() + ready + CHUNK_BYTES;
         let rate = self.update_rate(now);
         if rate >= 1.0 {
             // In that time as many bytes are superseded as are alive.
@@ -209,15 +205,6 @@ impl Pacer {
         self.record_bytes.store(record_bytes, Ordering::Relaxed);
         self.look_at.store(self.superseded() + (dead / LOOKS).max(LEAST_BYTES), Ordering::Relaxed);
         (excess, taken.saturating_sub(allowed))
-    }
-
-    /// The bytes of free blocks that have not been used for some time, although
-    /// the space is taken: no chunk is of them alone.
-    fn never_used(&self, free: u64) -> u64 {
-        let last = self.never_used.load(Ordering::Relaxed);
-        let never_used = free.min(last + free.saturating_sub(last) / LOOKS);
-        self.never_used.store(never_used, Ordering::Relaxed);
-        never_used
     }
 
     /// Bytes that will be appended, copies included, until the blocks that the
