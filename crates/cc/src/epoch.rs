@@ -68,6 +68,18 @@ impl RunningSet {
         self.points.first().is_some_and(|&first| first < ts)
     }
 
+    /// Which transactions can see a version of a block whose versions were
+    /// visible from `min` to `max` at most.
+    pub fn sight(&self, min: Timestamp, max: Timestamp) -> Sight {
+        if max < self.min() {
+            Sight::Obsolete
+        } else if !self.may_see(min, Timestamp::from_raw(max.get() + 1)) {
+            Sight::Bypassed
+        } else {
+            Sight::InUse
+        }
+    }
+
     /// The number of distinct timestamps at which transactions read now.
     pub fn readers(&self) -> usize {
         self.points.len()

@@ -201,6 +201,12 @@ pub trait Reclaimer: Send + Sync {
     /// [`StoreError::Medium`]: the medium has failed.
     fn superseded(&self, context: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError>;
 
+    /// Bytes that may be appended between two state records, because what has
+    /// been emptied is free only after the next. `u64::MAX` for any number.
+    fn bytes_between_records(&self) -> u64 {
+        u64::MAX
+    }
+
     /// How often [`Reclaimer::run_background`] should be called while
     /// something is owed; `None` if the collector does all of its work after
     /// commits.

@@ -12,7 +12,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_rivals::FreeSlots;
 use pantile_store::{
-    Age, BlockRef, ContentFlags, NewContent, Scan, ScanSummary, SlotReuse, Store, StoreError, StoreOptions,
+    BlockRef, ContentFlags, NewContent, Scan, ScanSummary, SlotReuse, Store, StoreError, StoreOptions,
     Urgency,
 };
 
@@ -83,7 +83,7 @@ fn append(store: &Store, at: u64, rows: &[(TableId, u64)]) -> Vec<Address> {
         table,
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
-        age: Age::Later,
+        since: Some(Timestamp::ZERO),
         timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row,
@@ -391,7 +391,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
             table,
             tuple: TupleId(tuple),
             flags: ContentFlags::ROW,
-            age: Age::First,
+            since: None,
             timestamp: ts(1500),
             transaction_contents: 1,
             row: &large,
@@ -408,7 +408,7 @@ fn slots_that_were_taken_and_not_written_are_not_lost() {
             table,
             tuple: TupleId(50 + n),
             flags: ContentFlags::ROW,
-            age: Age::Later,
+            since: Some(Timestamp::ZERO),
             timestamp: ts(3000),
             transaction_contents: 3,
             row,
@@ -479,7 +479,7 @@ fn copies_do_not_take_the_reserve() {
         table: B,
         tuple: TupleId(1),
         flags: ContentFlags::ROW,
-        age: Age::First,
+        since: None,
         timestamp: ts(2000),
         transaction_contents: 1,
         row: &[1; 500],

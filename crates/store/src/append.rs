@@ -1,6 +1,6 @@
 //! Appending: how contents reach the medium.
 //!
-//! A stream holds one open block per table and size class. A thread takes any
+//! A stream holds one open block per lane. A thread takes any
 //! free stream for the duration of its append. So nothing grows with the number
 //! of threads that ever ran (T19), and the contents of concurrent commits lie
 //! densely.
@@ -23,8 +23,12 @@ use crate::geometry::stride_for;
 use crate::shape::Shape;
 use crate::store::Store;
 use crate::stream::{
-    Company, Lane, NO_BEGINS, NewContent, OpenBlock, PLAN_KEPT, STAGING_KEPT, Spare, Stream, Urgency,
+    Company, Lane, Life, NO_BEGINS, NewContent, OpenBlock, PLAN_KEPT, STAGING_KEPT, Spare, Stream, Urgency,
 };
+
+/// Blocks that a table has, at least, for each that is open, before its later
+/// versions are divided by their lives.
+const CLOSED_FOR_OPEN: usize = 16;
 
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]
@@ -115,7 +119,7 @@ impl Store {
         // all of this.
         let at = now();
         let stream = guard.deref_mut();
-        self.reserve(stream, hint, contents.clone(), &now, &mut reservation)?;
+        self.reserve(stream, hint, contents.clone(), (at, &now), &mut reservation)?;
         let (mut count, mut payload) = (0, 0);
         for (n, content) in contents.enumerate() {
             payload += (content.row.len() + HEADER_BYTES) as u64;
@@ -149,12 +153,13 @@ impl Store {
         stream: &mut Stream,
         hint: usize,
         contents: impl Iterator<Item = NewContent<'c>>,
-        now: &impl Fn() -> Timestamp,
+        (at, now): (Timestamp, &impl Fn() -> Timestamp),
         reservation: &mut Reservation,
     ) -> Result<(), StoreError> {
         stream.plan.clear();
         for content in contents {
-            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES), content.age);
+            let life = self.life_of(&content, at);
+            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES), life);
             stream.lanes[lane].wanted += 1;
             stream.plan.push(lane as u32);
         }
@@ -164,6 +169,7 @@ impl Store {
             let wanted = std::mem::take(&mut lane.wanted);
             if outcome.is_ok() && wanted > lane.room() {
                 outcome = self.find_room(lane, hint, wanted, now, reservation);
+                stream.divide(stream.plan[n] as usize);
             }
         }
         if outcome.is_err() {
@@ -260,14 +266,14 @@ impl Store {
     }
 
     /// A partly filled block of an idle lane, or from before the database was
-    /// opened. Its versions may be of another age, which costs one block.
+    /// opened. Its versions may live longer or less long, which costs one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
         self.resumable.lock().get_mut(&lane.class())?.pop()
     }
 
     fn open_block(
         &self,
-        lane: &Lane,
+        lane: &mut Lane,
         now: Timestamp,
         reservation: &mut Reservation,
     ) -> Result<BlockId, MediumError> {
@@ -281,7 +287,9 @@ impl Store {
                 self.listed.fetch_sub(1, Ordering::Relaxed);
             }
             let id = taken?;
-            allocator.add_to(lane.class(), u64::from(self.block(id).0.geometry.block_bytes));
+            let block_bytes = u64::from(self.block(id).0.geometry.block_bytes);
+            allocator.add_to(lane.class(), block_bytes);
+            lane.is_large = allocator.bytes_of(lane.class()) >= self.blocks_for_lanes() * block_bytes;
             id
         };
         let (chunk, block) = self.block(id);
@@ -295,6 +303,13 @@ impl Store {
         self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
         emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
         Ok(id)
+    }
+
+    /// The number of blocks from which on a table has a lane for each life: open
+    /// blocks should stay a small part.
+    fn blocks_for_lanes(&self) -> u64 {
+        let streams = self.streams.len() + self.survivor_streams.len();
+        (streams * Life::LATER.len() * CLOSED_FOR_OPEN) as u64
     }
 
     /// Opens a block in DRAM.

@@ -49,7 +49,7 @@ pub use kept_tiles::{KeepLinks, PassedLink};
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Held, Reader, Space, TableBlocks};
 pub use store::{StateSample, Store, StoreOptions};
-pub use stream::{Age, NewContent, Urgency};
+pub use stream::{NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,

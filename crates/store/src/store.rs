@@ -23,7 +23,7 @@ use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
 use crate::state_record::{PartlyFilled, StateRecord};
-use crate::stream::{Stream, class_key};
+use crate::stream::{Life, NewContent, Stream, class_key};
 use crate::tile::Link;
 
 /// How to open a store.
@@ -76,6 +76,8 @@ pub struct Store {
     durable: AtomicU64,
     /// Whether the record that says closed has been written, or is about to be.
     closed: AtomicBool,
+    /// The life of a typical version, in ticks; `u64::MAX` if that is not known.
+    typical_life: AtomicU64,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use, and their number.
@@ -154,6 +156,7 @@ impl Store {
             record_blocks: Mutex::new(record_blocks),
             state: Mutex::new(state),
             closed: AtomicBool::new(false),
+            typical_life: AtomicU64::new(u64::MAX),
             appended: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
             used_blocks: AtomicU64::new(0),
@@ -459,6 +462,19 @@ impl Store {
         self.appended.store(0, Ordering::Relaxed);
         let carved = self.allocator.lock().carved as u64;
         StateSample { taken_at, carved, partly_filled: partly_filled.collect() }
+    }
+
+    /// Says how long a typical version lives, in ticks: what is expected of others
+    /// is relative to that.
+    pub fn set_typical_life(&self, ticks: u64) {
+        self.typical_life.store(ticks, Ordering::Relaxed);
+    }
+
+    /// What is expected at `at` of a content's life.
+    #[inline]
+    pub(crate) fn life_of(&self, content: &NewContent<'_>, at: Timestamp) -> Life {
+        let Some(since) = content.since else { return Life::Unknown };
+        Life::after(at.tick().saturating_sub(since.tick()), self.typical_life.load(Ordering::Relaxed))
     }
 
     /// Bytes of the blocks that are in use.

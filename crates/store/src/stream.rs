@@ -1,6 +1,7 @@
 //! Streams: what is being appended, and the open blocks that it goes to.
 //!
-//! A stream holds one open block per table and size class.
+//! A stream holds one open block per lane: for first versions of a table and
+//! size class, and for later ones, which large tables divide by their lives.
 
 use std::collections::HashMap;
 
@@ -20,8 +21,10 @@ pub struct NewContent<'a> {
     pub tuple: TupleId,
     /// What it is.
     pub flags: ContentFlags,
-    /// Whether it is the tuple's first version or a later one.
-    pub age: Age,
+    /// Since when the version before it was there, or, if it is a copy, since
+    /// when it is itself. It is expected to live as long again. `None` if it is
+    /// the first version of its tuple, of which nothing is known.
+    pub since: Option<Timestamp>,
     /// The transaction that writes or wrote it.
     pub timestamp: Timestamp,
     /// How many contents that transaction writes or wrote.
@@ -38,7 +41,7 @@ impl<'a> NewContent<'a> {
             table,
             tuple: content.tuple(),
             flags,
-            age: Age::Later,
+            since: Some(content.timestamp()),
             timestamp: content.timestamp(),
             transaction_contents: content.transaction_contents(),
             row: content.row(),
@@ -49,12 +52,35 @@ impl<'a> NewContent<'a> {
 /// Versions that are likely to die together go to blocks of their own (T23).
 /// Otherwise a row that is written twice, like an order line that is delivered,
 /// would keep its old and its new version in one block forever.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Age {
-    /// The first version of a tuple.
-    First,
-    /// A version that has superseded another.
-    Later,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Life {
+    /// Less than an eighth of a typical life, or nobody knows what is typical.
+    Short,
+    /// Less than a typical life.
+    Middle,
+    /// Longer.
+    Long,
+    /// It is the first version of a tuple: nothing is known.
+    Unknown,
+}
+
+impl Life {
+    const COUNT: usize = 4;
+    /// Those of later versions. Small tables have one lane for all of them.
+    pub(crate) const LATER: [Self; 3] = [Self::Short, Self::Middle, Self::Long];
+
+    /// What is expected of a version after this many ticks.
+    #[inline]
+    pub(crate) fn after(ticks: u64, typical: u64) -> Self {
+        if ticks >= typical {
+            Self::Long
+        } else if ticks >= typical / 8 {
+            Self::Middle
+        } else {
+            Self::Short
+        }
+    }
 }
 
 /// The kind of caller that appends. It matters when little space is left (T14).
@@ -71,7 +97,7 @@ pub enum Urgency {
 /// The blocks that one stream appends to.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    by_key: HashMap<(u64, Age), usize, FixedState>,
+    by_class: HashMap<u64, Lanes, FixedState>,
     pub lanes: Vec<Lane>,
     /// The lane of each content of the append in progress.
     pub plan: Vec<u32>,
@@ -79,12 +105,17 @@ pub(crate) struct Stream {
     pub contents: u64,
 }
 
-/// A lane: the contents of one table and size class.
+/// The lanes of a table and size class, by the lives of versions.
+type Lanes = [Option<u32>; Life::COUNT];
+
+/// A lane: the contents of one table and size class that are expected to live
+/// about as long as each other.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub table: TableId,
     pub stride: u32,
-    pub age: Age,
+    /// Whether the blocks of the class are many enough for a lane for each life.
+    pub is_large: bool,
     pub open: Option<OpenBlock>,
     /// What the append in progress fills after `open`, in reverse order.
     pub spare: Vec<Spare>,
@@ -95,8 +126,8 @@ pub(crate) struct Lane {
     pub staging: Vec<u8>,
 }
 
-/// Bytes of a lane's entry in the map of lanes.
-const LANE_ENTRY: usize = size_of::<((u64, Age), usize)>() + 1;
+/// Bytes of an entry in the map of lanes.
+const LANES_ENTRY: usize = size_of::<(u64, Lanes)>() + 1;
 
 /// What a lane continues with when its open block is full.
 #[derive(Clone, Copy, Debug)]
@@ -146,26 +177,33 @@ impl Stream {
     pub fn bytes(&self) -> u64 {
         let lane = |lane: &Lane| lane.staging.capacity() + lane.spare.capacity() * size_of::<Spare>();
         let plan = self.plan.capacity() * size_of::<u32>();
-        let lanes = self.lanes.capacity() * size_of::<Lane>() + self.by_key.capacity() * LANE_ENTRY;
+        let lanes = self.lanes.capacity() * size_of::<Lane>() + self.by_class.capacity() * LANES_ENTRY;
         (plan + lanes + self.lanes.iter().map(lane).sum::<usize>()) as u64
     }
 
     #[inline]
-    pub fn lane(&mut self, table: TableId, stride: u32, age: Age) -> usize {
-        let lanes = &mut self.lanes;
-        *self.by_key.entry((class_key(table, stride), age)).or_insert_with(|| {
-            lanes.push(Lane {
-                table,
-                stride,
-                age,
-                open: None,
-                spare: Vec::new(),
-                wanted: 0,
-                idle: 0,
-                staging: Vec::new(),
-            });
-            lanes.len() - 1
-        })
+    pub fn lane(&mut self, table: TableId, stride: u32, life: Life) -> usize {
+        let lanes = self.by_class.entry(class_key(table, stride)).or_default();
+        match lanes[life as usize] {
+            Some(lane) => lane as usize,
+            None => add_lane(&mut self.lanes, lanes, (table, stride, life)),
+        }
+    }
+
+    /// Gives each life a lane of its own if a lane's class has become large, and
+    /// one lane to all later versions if it is small again.
+    #[cold]
+    pub fn divide(&mut self, lane: usize) {
+        let Lane { is_large, .. } = self.lanes[lane];
+        let Some(lanes) = self.by_class.get_mut(&self.lanes[lane].class()) else { return };
+        let of_later = Life::LATER.map(|life| lanes[life as usize]);
+        let shared = of_later.iter().filter(|of| **of == Some(lane as u32)).count();
+        if is_large && shared > 1 {
+            // The others get theirs when they are needed.
+            Life::LATER[1..].iter().for_each(|&life| lanes[life as usize] = None);
+        } else if !is_large && (1..3).contains(&shared) {
+            Life::LATER.iter().for_each(|&life| lanes[life as usize] = Some(lane as u32));
+        }
     }
 
     pub fn partly_filled(&self) -> Vec<(BlockId, u32)> {
@@ -188,27 +226,109 @@ impl Stream {
 
     /// Stops appending to a table's blocks. Returns those that were open.
     pub fn forget(&mut self, table: TableId) -> Vec<BlockId> {
-        let lanes = std::mem::take(&mut self.lanes);
-        self.by_key.clear();
+        let mut places = Vec::with_capacity(self.lanes.len());
         let mut open = Vec::new();
-        for lane in lanes {
+        for lane in std::mem::take(&mut self.lanes) {
             if lane.table == table {
                 open.extend(lane.open.map(|block| block.id));
-                continue;
+                places.push(None);
+            } else {
+                places.push(Some(self.lanes.len() as u32));
+                self.lanes.push(lane);
             }
-            self.by_key.insert((lane.class(), lane.age), self.lanes.len());
-            self.lanes.push(lane);
         }
+        self.by_class.retain(|_, lanes| {
+            lanes.iter_mut().for_each(|lane| *lane = lane.and_then(|lane| places[lane as usize]));
+            lanes.iter().any(Option::is_some)
+        });
         open
     }
 }
 
+/// Finds or makes the lane for a life that has none.
+#[cold]
+fn add_lane(all: &mut Vec<Lane>, lanes: &mut Lanes, (table, stride, life): (TableId, u32, Life)) -> usize {
+    let later = Life::LATER.iter().find_map(|&life| lanes[life as usize]);
+    let shared = later.filter(|&lane| life != Life::Unknown && !all[lane as usize].is_large);
+    let lane = shared.unwrap_or_else(|| {
+        all.push(Lane::new(table, stride, later.is_some()));
+        all.len() as u32 - 1
+    });
+    lanes[life as usize] = Some(lane);
+    lane as usize
+}
+
 impl Lane {
+    fn new(table: TableId, stride: u32, is_large: bool) -> Self {
+        Self {
+            table,
+            stride,
+            is_large,
+            open: None,
+            spare: Vec::new(),
+            wanted: 0,
+            idle: 0,
+            staging: Vec::new(),
+        }
+    }
+
     pub fn class(&self) -> u64 {
         class_key(self.table, self.stride)
     }
 
     pub fn room(&self) -> u32 {
         self.open.as_ref().map_or(0, |b| b.slots - b.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: TableId = TableId(7);
+    const LIVES: [Life; 4] = [Life::Short, Life::Middle, Life::Long, Life::Unknown];
+
+    fn lanes(stream: &mut Stream) -> [usize; 4] {
+        LIVES.map(|life| stream.lane(T, 128, life))
+    }
+
+    #[test]
+    fn lives_are_judged_by_the_typical_one() {
+        let life = |ticks| Life::after(ticks, 800);
+        assert_eq!([99, 100, 799, 800].map(life), [Life::Short, Life::Middle, Life::Middle, Life::Long]);
+        assert_eq!(Life::after(u64::MAX / 16, u64::MAX), Life::Short, "nothing is known yet");
+    }
+
+    #[test]
+    fn only_large_tables_divide_their_later_versions() {
+        let mut stream = Stream::default();
+        let [short, middle, long, first] = lanes(&mut stream);
+        assert_eq!([middle, long], [short; 2]);
+        assert_ne!(first, short);
+        stream.divide(short);
+        assert_eq!(lanes(&mut stream), [short, short, short, first], "it is small");
+        stream.lanes[short].is_large = true;
+        stream.divide(short);
+        let [again, middle, long, unknown] = lanes(&mut stream);
+        assert_eq!((again, unknown), (short, first));
+        assert!(middle != long && ![short, first].contains(&middle) && ![short, first].contains(&long));
+        // First versions decide nothing.
+        stream.lanes[first].is_large = false;
+        stream.divide(first);
+        assert_eq!(lanes(&mut stream), [short, middle, long, first]);
+        stream.lanes[long].is_large = false;
+        stream.divide(long);
+        assert_eq!(lanes(&mut stream), [long, long, long, first], "it has become small");
+    }
+
+    #[test]
+    fn a_forgotten_table_leaves_the_lanes_of_others() {
+        let mut stream = Stream::default();
+        lanes(&mut stream);
+        let other = stream.lane(TableId(8), 64, Life::Long);
+        assert!(stream.forget(T).is_empty());
+        let left = stream.lane(TableId(8), 64, Life::Long);
+        assert_eq!((stream.lanes.len(), stream.lanes[left].table), (1, TableId(8)));
+        assert_ne!(left, other);
     }
 }

@@ -8,7 +8,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{Address, TableId, TupleId, return_free_memory};
+use pantile_base::{Address, TableId, Timestamp, TupleId, return_free_memory};
 use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
@@ -35,6 +35,8 @@ pub(crate) struct Write {
     pub tuple: TupleId,
     /// The newest committed version.
     pub base: Address,
+    /// Its `begin_ts`; zero if there is none.
+    pub base_ts: Timestamp,
     pub pending: Pending,
     /// The transaction inserted its primary entry and has taken it back.
     pub gone: bool,

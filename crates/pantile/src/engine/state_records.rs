@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_cc::{CommitsUnderWay, Registry};
 use pantile_reclaim::Debt;
 use pantile_store::{StateSample, Store, StoreError};
@@ -21,7 +22,11 @@ const HASTY_EPOCHS: u32 = 4;
 /// A state record takes two steps: a sample is taken, and it is written once
 /// every transaction that was committing then has ended.
 #[derive(Default)]
-pub(crate) struct StateRecords(Mutex<Upkeep>);
+pub(crate) struct StateRecords {
+    upkeep: Mutex<Upkeep>,
+    /// Whether a sample waits to be written.
+    has_sample: AtomicBool,
+}
 
 #[derive(Default)]
 struct Upkeep {
@@ -34,27 +39,27 @@ struct Upkeep {
 impl StateRecords {
     /// Whether enough has been appended for a new record. The collector can
     /// free nothing that is younger than the last record.
-    pub fn is_due_by_bytes(store: &Store) -> bool {
+    pub fn is_due_by_bytes(store: &Store, wanted: u64) -> bool {
         let bytes = (store.used_bytes() / STATE_SHARE).clamp(LEAST_STATE_BYTES, MOST_STATE_BYTES);
-        store.appended_since_sample() >= bytes
+        store.appended_since_sample() >= bytes.min(wanted)
     }
 
     /// Whether a sample waits to be written or the last one is old.
     pub fn is_due_by_time(&self, epoch: Duration, now: Duration, debt: Debt) -> bool {
         let epochs = if debt.is_of_space() { HASTY_EPOCHS } else { STATE_EPOCHS };
         let is_due = |upkeep: &Upkeep| upkeep.sample.is_some() || now >= upkeep.last + epoch * epochs;
-        self.0.try_lock().is_some_and(|upkeep| is_due(&upkeep))
+        self.upkeep.try_lock().is_some_and(|upkeep| is_due(&upkeep))
     }
 
     /// Whether a sample waits to be written.
     pub fn has_sample(&self) -> bool {
-        self.0.try_lock().is_none_or(|upkeep| upkeep.sample.is_some())
+        self.has_sample.load(Ordering::Relaxed)
     }
 
     /// Takes the next step. Returns whether it wrote a record, which moves the
     /// durable watermark on.
     pub fn advance(&self, store: &Store, registry: &Registry) -> bool {
-        let Some(mut upkeep) = self.0.try_lock() else { return false };
+        let Some(mut upkeep) = self.upkeep.try_lock() else { return false };
         if let Some((sample, commits)) = upkeep.sample.take() {
             // The record does not wait for a long transaction: what that has
             // yet to write is evidence to be counted, like everything later.
@@ -63,6 +68,7 @@ impl StateRecords {
                 upkeep.sample = Some((sample, commits));
                 return false;
             };
+            self.has_sample.store(false, Ordering::Relaxed);
             // A failure latches in the medium and shows at the next commit.
             let _ = store.record_state(sample, false, &undecided);
             return true;
@@ -70,14 +76,16 @@ impl StateRecords {
         upkeep.last = registry.clock().elapsed();
         let sample = store.sample(sample_time(registry));
         upkeep.sample = Some((sample, registry.commits_under_way()));
+        self.has_sample.store(true, Ordering::Relaxed);
         false
     }
 
     /// Writes a record now. No transaction may be running.
     pub fn record_now(&self, store: &Store, registry: &Registry, closed: bool) -> Result<(), StoreError> {
-        let mut upkeep = self.0.lock();
+        let mut upkeep = self.upkeep.lock();
         let sample = store.sample(sample_time(registry));
         upkeep.sample = None;
+        self.has_sample.store(false, Ordering::Relaxed);
         store.record_state(sample, closed, &[])
     }
 }

@@ -33,7 +33,8 @@ impl Core {
     pub fn maintain(&self, permit: &Permit) {
         self.clean(permit.slot());
         let is_round = self.collect_step(permit);
-        let is_due = StateRecords::is_due_by_bytes(&self.store);
+        let is_due = self.state_records.has_sample()
+            || StateRecords::is_due_by_bytes(&self.store, self.reclaimer.bytes_between_records());
         if is_due || (is_round || cleanup::is_tick()) && self.is_state_due(Debt::Nothing) {
             self.advance_state(permit);
         }

@@ -5,7 +5,7 @@ use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_reclaim::{LongerChain, OldVersion};
 use pantile_store::{
-    Age, Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
+    Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
 };
 
 use crate::engine::anchor::Anchor;
@@ -100,8 +100,7 @@ impl Transaction {
 
     /// The newest timestamp of the versions that the commit supersedes.
     fn newest_base(&self) -> Timestamp {
-        let bases = self.buffers.writes.iter().filter(|write| !write.base.is_none());
-        bases.map(|write| self.core.store.content(write.base).timestamp()).max().unwrap_or(Timestamp::ZERO)
+        self.buffers.writes.iter().map(|write| write.base_ts).max().unwrap_or(Timestamp::ZERO)
     }
 
     /// Writes one content for each tuple that has changed.
@@ -118,7 +117,7 @@ impl Transaction {
                 table: tables[write.table as usize].table.id,
                 tuple: write.tuple,
                 flags,
-                age: if write.base.is_none() || write.is_new { Age::First } else { Age::Later },
+                since: write.has_chain().then_some(write.base_ts),
                 timestamp: commit_ts,
                 transaction_contents: appends.len() as u64,
                 row,

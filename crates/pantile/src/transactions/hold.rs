@@ -57,7 +57,8 @@ impl Transaction {
         let insert_ts = self.new_key_ts(table);
         match table.primary.insert(key.words(), tuple.0, insert_ts) {
             Insert::Inserted => {
-                let held = self.add_write(table, tuple, buried);
+                let base_ts = self.begin_of(buried);
+                let held = self.add_write(table, tuple, buried, base_ts);
                 // The id may have been used before, and an entry of that time may
                 // still be there. The mark of a reader that followed it is on
                 // the tuple and not in the gap (T8). A reader that comes from
@@ -149,12 +150,13 @@ impl Transaction {
             }
             match anchor.owner() {
                 Owner::Nobody if anchor.try_lock(cell, self.slot) => {
-                    if let Err(why) = self.validate(table, tuple, anchor.newest()) {
+                    let begin_ts = self.begin_of(anchor.newest());
+                    if let Err(why) = self.validate(table, tuple, begin_ts) {
                         Anchor::publish(cell, anchor.newest());
                         self.core.registry.wake(self.slot);
                         return Err(table.conflict(why));
                     }
-                    return Ok(Some(self.add_write(table, tuple, anchor.newest())));
+                    return Ok(Some(self.add_write(table, tuple, anchor.newest(), begin_ts)));
                 }
                 Owner::Transaction(holder) => {
                     let bound = self.core.registry.pending(holder);
@@ -174,12 +176,12 @@ impl Transaction {
 
     /// Timestamp ordering: no later transaction has written or read the tuple.
     /// At snapshot level: none has committed it since the snapshot.
-    fn validate(&self, table: &TableInner, tuple: TupleId, newest: Address) -> Result<(), Conflict> {
+    fn validate(&self, table: &TableInner, tuple: TupleId, newest: Timestamp) -> Result<(), Conflict> {
         if self.isolation == Isolation::ReadCommitted {
             return Ok(());
         }
         let serializable = self.isolation == Isolation::Serializable;
-        if !newest.is_none() && self.core.store.content(newest).timestamp() > self.ts {
+        if newest > self.ts {
             return Err(if serializable { Conflict::WrittenByLater } else { Conflict::ChangedSinceSnapshot });
         }
         if serializable && self.core.marks.highest(table.id, tuple) > self.ts {
@@ -188,13 +190,19 @@ impl Transaction {
         Ok(())
     }
 
-    fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address) -> Held {
+    /// The `begin_ts` of a version; zero if there is none.
+    fn begin_of(&self, version: Address) -> Timestamp {
+        if version.is_none() { Timestamp::ZERO } else { self.core.store.content(version).timestamp() }
+    }
+
+    fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address, base_ts: Timestamp) -> Held {
         let used = self.use_table(table);
         let write = self.buffers.writes.len() as u32;
         self.buffers.writes.push(Write {
             table: used,
             tuple,
             base,
+            base_ts,
             is_new: false,
             pending: Pending::Nothing,
             gone: false,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use pantile::{Medium, Timestamp};
 use pantile_base::{TableId, TupleId};
-use pantile_store::{Age, ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
+use pantile_store::{ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Keep};
 use pantile_testkit::{Random, from_env};
 
@@ -47,7 +47,7 @@ fn append(store: &Store, n: u64) {
         table: TableId(*table),
         tuple: TupleId(n),
         flags: ContentFlags::ROW,
-        age: Age::First,
+        since: None,
         timestamp: ts,
         transaction_contents: rows.len() as u64,
         row,

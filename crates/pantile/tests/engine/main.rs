@@ -22,6 +22,7 @@ mod history;
 mod isolation;
 mod long_values;
 mod model;
+mod price;
 mod promise;
 mod reopen;
 mod row_sizes;

@@ -8,7 +8,7 @@
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
-use pantile_cc::{RunningEpochs, Sight};
+use pantile_cc::{RunningSet, Sight};
 use pantile_store::{BlockEvent, BlockInfo, KeepLinks, Refused, StoreError, Survivor, emit};
 
 use super::TbCollect;
@@ -50,8 +50,8 @@ impl TbCollect {
                 queues.held_up.push_back(emptying);
             } else {
                 emit(BlockEvent::Relocated, emptying.block, info.table);
-                let Emptying { block, copies, moved, .. } = emptying;
-                queues.leaving.push_back(Leaving { block, copies, moved });
+                let Emptying { block, copies, moved, since, .. } = emptying;
+                queues.leaving.push_back(Leaving { block, copies, moved, since });
             }
             blocks -= 1;
         }
@@ -152,13 +152,13 @@ impl TbCollect {
         &self,
         cx: &Context<'_>,
         queues: &mut Queues,
-        running: &RunningEpochs,
+        running: &RunningSet,
         looks: usize,
     ) {
         for _ in 0..queues.leaving.len().min(looks) {
             let Some(leaving) = queues.leaving.pop_front() else { return };
             let Some(info) = cx.store.block_info(leaving.block) else { continue };
-            let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(info.seen_until));
+            let sight = running.sight(info.min_ts, info.seen_until);
             if sight == Sight::Obsolete || sight == Sight::Bypassed && self.options.bypass {
                 queues.parting.push_back(Parting { leaving, grace: cx.registry.grace(), sight });
             } else {
@@ -180,7 +180,7 @@ impl TbCollect {
             && let Some(Parting { leaving, sight, .. }) = queues.parting.pop_front()
         {
             match self.release(cx, &leaving, sight)? {
-                Ok(()) => released.push(leaving.block),
+                Ok(()) => released.push((leaving.block, leaving.since)),
                 // It belongs to a dropped table, and no longer to this queue.
                 Err(Refused::NotFrozen) => {}
                 // Tried again in the next epoch.
@@ -189,7 +189,11 @@ impl TbCollect {
         }
         if !released.is_empty() {
             let forgotten = cx.store.medium().sync_point();
-            queues.released.extend(released.into_iter().map(|block| Released { block, forgotten }));
+            queues.released.extend(released.into_iter().map(|(block, since)| Released {
+                block,
+                forgotten,
+                since,
+            }));
         }
         Ok(())
     }
@@ -237,6 +241,7 @@ impl TbCollect {
         while queues.released.front().is_some_and(is_forgotten) {
             if let Some(released) = queues.released.pop_front() {
                 cx.store.free(released.block, now);
+                self.pacer.note_delay(released.since, now);
             }
         }
     }

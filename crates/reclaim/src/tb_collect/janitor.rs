@@ -50,6 +50,10 @@ impl TbCollect {
         let now = cx.registry.now();
         let epoch = self.epochs.of(now);
         if epoch <= janitor.done && !urgent {
+            if !janitor.survey.is_partial() && self.pacer.is_look_due() {
+                self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
+                self.survey(cx, &mut janitor.survey, now);
+            }
             self.timed(cx, now, || {
                 self.sweep_tombstones(cx, &mut janitor.sweep);
                 if janitor.survey.is_partial() {

@@ -54,11 +54,13 @@ impl TbCollect {
     /// it.
     fn work(&self, cx: &Context<'_>, shard: &Shard, effort: Effort) -> Result<(), StoreError> {
         let now = cx.registry.now();
-        if !shard.is_due(now) {
+        if !shard.is_due(now, cx.store.durable_watermark()) {
             return Ok(());
         }
         let Some(mut queues) = shard.try_lock() else { return Ok(()) };
-        self.timed(cx, now, || self.turn(cx, &mut queues, now, effort).map(|due| shard.set_due(due)))
+        self.timed(cx, now, || {
+            self.turn(cx, &mut queues, now, effort).map(|due| shard.set_next(due, &queues))
+        })
     }
 
     /// Does a shard's work in short parts, until nothing is left that can be
@@ -68,7 +70,8 @@ impl TbCollect {
             let mut queues = shard.lock();
             let before = (queues.frozen.len(), queues.parting.len());
             let now = cx.registry.now();
-            shard.set_due(self.timed(cx, now, || self.turn(cx, &mut queues, now, effort))?);
+            let due = self.timed(cx, now, || self.turn(cx, &mut queues, now, effort))?;
+            shard.set_next(due, &queues);
             let left = (queues.frozen.len(), queues.parting.len());
             if left == (0, 0) || left == before && !queues.frozen.front().is_some_and(Emptying::is_begun) {
                 return Ok(false);
@@ -118,10 +121,17 @@ impl Reclaimer for TbCollect {
         }
         OWED.set(0);
         self.pacer.owe(owed);
+        if self.pacer.is_look_due() {
+            self.tidy(cx, false)?;
+        }
         let copies = self.pacer.copies_for(owed).clamp(Effort::COMMIT.copies, MOST_COPIES);
         let effort = Effort { copies, ..Effort::COMMIT };
         let first = cx.slot.index();
         (0..self.shards.len()).try_for_each(|n| self.work(cx, self.shard(first + n), effort))
+    }
+
+    fn bytes_between_records(&self) -> u64 {
+        self.pacer.record_bytes()
     }
 
     fn background(&self) -> Option<Duration> {
@@ -209,17 +219,19 @@ impl Reclaimer for TbCollect {
         }
         for shard in &self.shards {
             let mut queues = shard.lock();
-            shard.set_due(self.turn(cx, &mut queues, now, Effort::URGENT)?);
+            let due = self.turn(cx, &mut queues, now, Effort::URGENT)?;
+            shard.set_next(due, &queues);
         }
         self.tidy(cx, true)
     }
 
     fn resume(&self, store: &Store) {
+        let now = store.durable_watermark();
         for (of, block) in all_blocks(store).enumerate() {
             let Some(info) = store.block_info(block) else { continue };
             let mut queues = self.shard(of).lock();
             if info.state == BlockState::Sealed && store.frozen_on_medium(block) {
-                queues.frozen.push_back(block.into());
+                queues.frozen.push_back(Emptying::new(block, now));
             } else if info.obsolete >= self.threshold(info.slots) {
                 queues.pending.push_back((block, info.max_ts));
             }

@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_cc::Clock;
@@ -37,9 +38,19 @@ const SLACK_AT_REST: u64 = 1 << 20;
 const REST: Duration = Duration::from_secs(8);
 /// Bytes superseded in that time below which next to nothing is updated.
 const RESTING: f64 = 1024.0;
-/// How long an emptied block waits until it is free: for a state record, an
-/// epoch, and a sync.
-const DELAY: Duration = Duration::from_millis(500);
+/// How long an emptied block waits until it is free, before it was measured:
+/// for a state record, transactions that began before, and a sync.
+const DELAY: Duration = Duration::from_millis(250);
+/// Looks, and state records, in the time in which the space that the target
+/// leaves to the dead fills up. What waits for them takes space, too.
+const LOOKS: u64 = 48;
+const RECORDS: u64 = 24;
+/// The least number of bytes between two looks or two records.
+const LEAST_BYTES: u64 = 512 << 10;
+/// The longest life that is thought typical, in seconds.
+const MOST_LIFE: f64 = 1e6;
+/// The longest time between two looks while something is updated: an epoch.
+const LONGEST_LOOK: Duration = Duration::from_millis(40);
 /// How often the rate of updates is measured.
 const RATE_TIME: Duration = Duration::from_millis(250);
 
@@ -61,6 +72,13 @@ pub(super) struct Pacer {
     is_calming: AtomicBool,
     /// Bytes superseded so far.
     superseded: AtomicU64,
+    /// How long emptied blocks have lately waited until they were free, in
+    /// microseconds.
+    delay: AtomicU64,
+    /// The next look is due when this many bytes have been superseded.
+    look_at: AtomicU64,
+    /// Bytes between two state records; 0 if any number will do.
+    record_bytes: AtomicU64,
     /// Bytes to copy for 256 superseded ones.
     price: AtomicU64,
     last: Mutex<Last>,
@@ -124,6 +142,12 @@ impl Pacer {
         self.superseded.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Whether so much has been superseded since the last look that the
+    /// next should not wait for the end of the epoch.
+    pub fn is_look_due(&self) -> bool {
+        self.superseded() >= self.look_at.load(Ordering::Relaxed)
+    }
+
     /// Bytes superseded so far.
     pub fn superseded(&self) -> u64 {
         self.superseded.load(Ordering::Relaxed)
@@ -138,6 +162,22 @@ impl Pacer {
     /// is the dead share of the blocks that are being emptied.
     pub fn copies_for(&self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.price.load(Ordering::Relaxed)) >> 8
+    }
+
+    /// Notes how long an emptied block has waited until it was free. The
+    /// longest time counts, and is forgotten slowly.
+    pub fn note_delay(&self, since: Timestamp, now: Timestamp) {
+        let delay = Clock::duration(now.tick().saturating_sub(since.tick())).as_micros() as u64;
+        let last = self.delay.load(Ordering::Relaxed);
+        self.delay.store(delay.max(last - last / 64), Ordering::Relaxed);
+    }
+
+    /// Bytes that may be appended between two state records.
+    pub fn record_bytes(&self) -> u64 {
+        match self.record_bytes.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            bytes => bytes,
+        }
     }
 
     /// Takes a look at the store.
@@ -175,21 +215,51 @@ impl Pacer {
     fn beyond_target(&self, target: f64, store: &Store, live_bytes: u64, now: Timestamp) -> (u64, u64) {
         let allowed = (live_bytes as f64 * target) as u64;
         let (taken, ready) = store.taken_bytes();
-        let kept_up = self.update_rate(now) * REST.as_secs_f64();
-        self.is_resting.store(kept_up < RESTING, Ordering::Relaxed);
-        let at_rest = allowed + (SLACK_AT_REST + ready).min(SLACK);
-        let loose = taken.saturating_sub(at_rest);
+        let rate = self.update_rate(now);
+        if rate >= 1.0 {
+            // In that time as many bytes are superseded as are alive.
+            let life = Duration::from_secs_f64((live_bytes as f64 / rate).min(MOST_LIFE));
+            store.set_typical_life(Clock::ticks(life));
+        }
+        let slack = self.slack(allowed, (taken, ready), store.used_bytes(), rate);
+        let allowed = allowed + slack;
+        let dead = allowed.saturating_sub(ready + live_bytes);
+        // A chunk is carved whole.
+        let carved = if slack < SLACK { 0 } else { CHUNK_BYTES };
+        let blocks = store.used_bytes() + ready + carved;
+        // At least half of what the target leaves to the dead stays to them,
+        // however fast updates come.
+        let soon = self.taken_soon(rate, dead).min(dead / 2);
+        let excess = (blocks + soon).saturating_sub(allowed);
+        let record_bytes = if excess > 0 { (dead / RECORDS).max(LEAST_BYTES) } else { 0 };
+        self.record_bytes.store(record_bytes, Ordering::Relaxed);
+        self.look_at.store(self.superseded() + (dead / LOOKS).max(LEAST_BYTES), Ordering::Relaxed);
+        (excess, taken.saturating_sub(allowed))
+    }
+
+    /// The bytes beyond the target that may be taken now: few at rest.
+    fn slack(&self, allowed: u64, (taken, ready): (u64, u64), used: u64, rate: f64) -> u64 {
+        let kept_up = rate * REST.as_secs_f64();
+        let at_rest = (SLACK_AT_REST + ready).min(SLACK);
+        let loose = taken.saturating_sub(allowed + at_rest);
         let is_at_rest = kept_up < loose as f64;
+        self.is_resting.store(kept_up < RESTING, Ordering::Relaxed);
         self.is_calming.store(loose > 0 && !is_at_rest, Ordering::Relaxed);
-        let is_beyond = store.used_bytes().max(taken) > allowed + SLACK;
-        self.is_beyond.store(is_beyond, Ordering::Relaxed);
-        let allowed = if is_at_rest { at_rest } else { allowed + SLACK };
-        // At least what the target leaves to the dead stays in place for the
-        // other half of it, however fast updates come.
-        let most = (live_bytes as f64 * (target - 1.0) / 2.0) as u64;
-        let soon = ((self.update_rate(now) * DELAY.as_secs_f64()) as u64).min(most);
-        let blocks = (store.used_bytes() + ready + soon).saturating_sub(allowed);
-        (blocks, taken.saturating_sub(allowed))
+        self.is_beyond.store(used.max(taken) > allowed + SLACK, Ordering::Relaxed);
+        if is_at_rest { at_rest } else { SLACK }
+    }
+
+    /// Bytes that will be appended, copies included, until the blocks that the
+    /// next look chooses are free.
+    fn taken_soon(&self, rate: f64, dead: u64) -> u64 {
+        let delay = match self.delay.load(Ordering::Relaxed) {
+            0 => DELAY,
+            delay => Duration::from_micros(delay),
+        };
+        let waiting = (rate * delay.as_secs_f64()) as u64;
+        let looking = ((rate * LONGEST_LOOK.as_secs_f64()) as u64).min(dead / LOOKS);
+        let updates = waiting + looking;
+        updates + self.copies_for(updates)
     }
 
     /// Bytes superseded per second, lately.

@@ -16,6 +16,8 @@ use crate::CollectorStats;
 #[derive(Default)]
 pub(super) struct Shard {
     due: AtomicU64,
+    /// The durable watermark up to which its blocks have been examined.
+    durable: AtomicU64,
     /// Blocks on their way to `gc_pending_queue`. Its lock is never held for
     /// long, so commits do not wait for a thread that works on the queues.
     incoming: Mutex<Vec<(BlockRef, Timestamp)>>,
@@ -23,9 +25,10 @@ pub(super) struct Shard {
 }
 
 impl Shard {
+    /// A state record makes work, too: empty blocks wait for it.
     #[inline]
-    pub fn is_due(&self, now: Timestamp) -> bool {
-        self.due.load(Ordering::Relaxed) <= now.get()
+    pub fn is_due(&self, now: Timestamp, durable: Timestamp) -> bool {
+        self.due.load(Ordering::Relaxed) <= now.get() || self.durable.load(Ordering::Relaxed) < durable.get()
     }
 
     pub fn push(&self, block: BlockRef, at: Timestamp) {
@@ -50,6 +53,12 @@ impl Shard {
 
     pub fn set_due(&self, at: Timestamp) {
         self.due.store(at.get(), Ordering::Relaxed);
+    }
+
+    /// Notes when the next turn is due, after one at these queues.
+    pub fn set_next(&self, at: Timestamp, queues: &Queues) {
+        self.set_due(at);
+        self.durable.store(queues.durable.get(), Ordering::Relaxed);
     }
 }
 
@@ -95,18 +104,26 @@ pub(super) struct Emptying {
     pub copies: Option<SyncPoint>,
     /// The versions that have been moved out of it.
     pub moved: Vec<Address>,
+    /// When it was decided to empty the block.
+    pub since: Timestamp,
 }
 
 impl Emptying {
+    pub fn new(block: BlockRef, since: Timestamp) -> Self {
+        Self {
+            block,
+            slot: None,
+            is_frozen: false,
+            left_behind: false,
+            copies: None,
+            moved: Vec::new(),
+            since,
+        }
+    }
+
     /// Whether some of it has been moved.
     pub fn is_begun(&self) -> bool {
         self.slot.is_some()
-    }
-}
-
-impl From<BlockRef> for Emptying {
-    fn from(block: BlockRef) -> Self {
-        Self { block, slot: None, is_frozen: false, left_behind: false, copies: None, moved: Vec::new() }
     }
 }
 
@@ -116,6 +133,7 @@ pub(super) struct Leaving {
     pub copies: Option<SyncPoint>,
     /// The versions that have been moved out of it.
     pub moved: Vec<Address>,
+    pub since: Timestamp,
 }
 
 /// An empty block that no transaction can see into, and the threads that may be
@@ -130,6 +148,7 @@ pub(super) struct Parting {
 pub(super) struct Released {
     pub block: BlockRef,
     pub forgotten: SyncPoint,
+    pub since: Timestamp,
 }
 
 /// The queues.
@@ -153,6 +172,8 @@ pub(super) struct Queues {
     pub released: VecDeque<Released>,
     /// When blocks were last examined.
     pub judged: Epoch,
+    /// The durable watermark then.
+    pub durable: Timestamp,
     /// How many of the pending blocks are not full.
     pub pending_open: usize,
 }

@@ -6,7 +6,7 @@ use pantile_cc::{Epoch, RunningEpochs, Sight};
 use pantile_store::{BlockInfo, BlockState, StoreError};
 
 use super::TbCollect;
-use super::queues::Queues;
+use super::queues::{Emptying, Queues};
 use crate::Context;
 use crate::options::Pacing;
 
@@ -49,11 +49,16 @@ impl TbCollect {
         // looks at them.
         let _pin = cx.registry.pin(cx.slot);
         self.free_released(cx, queues, now);
-        let epoch = self.epochs.of(now);
+        let (epoch, durable) = (self.epochs.of(now), cx.store.durable_watermark());
+        let is_new = epoch > queues.judged || durable > queues.durable || urgent;
         let is_full = queues.local.full + queues.long_tx.full > 0;
-        if (epoch > queues.judged || is_full || urgent)
+        if (is_new || is_full)
             && let Some(running) = cx.registry.running_set()
         {
+            if is_new {
+                queues.durable = durable;
+                self.let_leave(cx, queues, &running, looks);
+            }
             let running = running.epochs(self.epochs);
             if epoch > queues.judged || urgent {
                 queues.judged = epoch;
@@ -61,10 +66,9 @@ impl TbCollect {
                 queues.frozen.extend(held_up);
                 self.judge_pending(cx, queues, &running, looks);
                 self.judge_long_tx(cx, queues, &running, looks);
-                self.let_leave(cx, queues, &running, looks);
             }
-            self.freeze_full(cx, queues, &running, Sight::Obsolete, effort);
-            self.freeze_full(cx, queues, &running, Sight::Bypassed, effort);
+            self.freeze_full(cx, queues, &running, (Sight::Obsolete, now), effort);
+            self.freeze_full(cx, queues, &running, (Sight::Bypassed, now), effort);
         }
         self.release_parting(cx, queues, effort.releases)?;
         self.empty_frozen(cx, queues, effort)?;
@@ -121,7 +125,7 @@ impl TbCollect {
         cx: &Context<'_>,
         queues: &mut Queues,
         running: &RunningEpochs,
-        sight: Sight,
+        (sight, now): (Sight, Timestamp),
         effort: Effort,
     ) {
         let is_over = self.options.pacing == Pacing::Adaptive && self.pacer.excess() > 0;
@@ -138,7 +142,7 @@ impl TbCollect {
             // Survivors must not be needed as evidence (T1), and a long reader
             // of survivors must not keep the block beside its copies.
             if info.last_append <= durable && self.can_be_left(running, &info) {
-                queues.frozen.push_back(block.into());
+                queues.frozen.push_back(Emptying::new(block, now));
             } else {
                 queues.of(sight).push(block, info.bytes);
             }

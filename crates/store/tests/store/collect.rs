@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{
-    Age, BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
+    BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
     StoreOptions, Survivor, Urgency,
 };
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image};
@@ -67,7 +67,7 @@ fn try_append(
         table,
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
-        age: Age::First,
+        since: None,
         timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row: b"some row",

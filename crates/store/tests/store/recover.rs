@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
-use pantile_store::{
-    Age, ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
-};
+use pantile_store::{ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency};
 
 const CHUNK: u64 = 2 << 20;
 /// Where the first chunk begins.
@@ -80,7 +78,7 @@ fn append_at(
         table,
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
-        age: Age::First,
+        since: None,
         timestamp: ts,
         transaction_contents: contents.len() as u64,
         row,
@@ -335,7 +333,7 @@ fn nobody_relies_on_a_block_that_is_not_durable() {
     let ts = Timestamp::from_raw(1000);
     let (tuple, row) = (TupleId(1), &b"opens the block"[..]);
     let new =
-        [NewContent { table: A, tuple, flags, age: Age::First, timestamp: ts, transaction_contents: 1, row }];
+        [NewContent { table: A, tuple, flags, since: None, timestamp: ts, transaction_contents: 1, row }];
     let mut addresses = Vec::new();
     let opening = store.append(0, Urgency::Write, new.into_iter(), || ts, &mut addresses).expect("append");
     std::thread::scope(|scope| {
