@@ -158,7 +158,7 @@ impl Reclaimer for TbCollect {
         let (mut is_emptying, mut is_pending) = (false, false);
         for shard in &self.shards {
             let queues = shard.lock();
-            let capacity = if self.pacer.excess() > 0 { 0 } else { self.pacer.capacity(self.shards.len()) };
+            let capacity = if self.pacer.is_over() { 0 } else { self.pacer.capacity(self.shards.len()) };
             is_emptying |= queues.is_emptying() || queues.local.bytes > capacity;
             is_pending |= queues.pending.len() > queues.pending_open;
         }

@@ -122,6 +122,12 @@ impl Pacer {
         self.chunk_excess.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing may wait in the queues for more of it to die. At rest
+    /// nothing more dies.
+    pub fn is_over(&self) -> bool {
+        self.excess() > 0 || self.is_resting() && self.chunk_excess() > 0
+    }
+
     /// Whether next to nothing is updated.
     pub fn is_resting(&self) -> bool {
         self.is_resting.load(Ordering::Relaxed)

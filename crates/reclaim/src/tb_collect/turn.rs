@@ -128,7 +128,7 @@ impl TbCollect {
         (sight, now): (Sight, Timestamp),
         effort: Effort,
     ) {
-        let is_over = self.options.pacing == Pacing::Adaptive && self.pacer.excess() > 0;
+        let is_over = self.options.pacing == Pacing::Adaptive && self.pacer.is_over();
         let may_wait = !effort.urgent && !is_over;
         let capacity = if may_wait { self.pacer.capacity(self.shards.len()) } else { 0 };
         let durable = cx.store.durable_watermark();
