@@ -21,11 +21,12 @@ use crate::stream::{Urgency, class_key};
 
 /// Bytes held in reserve behind the last block.
 const RESERVE_BYTES: u64 = 256 << 10;
-/// From this size on, whole chunks are held in reserve, which serve blocks of
-/// any size: a share of all chunks, within these bounds.
-const LARGE_BYTES: u64 = 8 << 20;
+/// Whole chunks are held in reserve, which serve blocks of any size: one for so
+/// many bytes of blocks, up to a few, and beyond that a share of all chunks.
+const BYTES_PER_CHUNK: u64 = 8 << 20;
+const FEW_CHUNKS: u64 = 3;
 const RESERVE_SHARE: u64 = 128;
-const RESERVE_CHUNKS: (u64, u64) = (3, 8);
+const MOST_CHUNKS: u64 = 8;
 
 /// What writers leave to others.
 #[derive(Clone, Copy)]
@@ -251,10 +252,9 @@ impl Store {
 
     fn wanted_reserve(&self, allocator: &Allocator) -> Reserve {
         let most = self.medium.facts().limit / 8;
-        let (least, largest) = RESERVE_CHUNKS;
-        let share = allocator.carved as u64 / RESERVE_SHARE;
-        let is_large = allocator.block_bytes >= LARGE_BYTES;
-        let chunks = if is_large { share.clamp(least, largest).min(most / CHUNK_BYTES) } else { 0 };
+        let few = (allocator.block_bytes / BYTES_PER_CHUNK).min(FEW_CHUNKS);
+        let share = (allocator.carved as u64 / RESERVE_SHARE).min(MOST_CHUNKS);
+        let chunks = few.max(share).min(most / CHUNK_BYTES);
         Reserve { bytes: RESERVE_BYTES.min(most), chunks }
     }
 
