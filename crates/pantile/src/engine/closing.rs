@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use pantile_cc::Begin;
-use pantile_reclaim::Debt;
 
 use crate::engine::core::Core;
 use crate::engine::upkeep::Batch;
@@ -13,11 +12,11 @@ use crate::types::error::{Error, Result};
 /// promised.
 const SPACE_TIME: Duration = Duration::from_secs(1);
 
-/// What may be taken beyond the space target before closing frees what is
-/// obsolete, and the rounds that it does so for at most. A process that opens
-/// the database for a few commits never has another time to do it.
-const SPARE: u64 = 512 << 10;
-const ROUNDS: u32 = 8;
+/// A database that takes at most this, and so much more than the space target,
+/// is compacted when it is closed. A process that opens it for a few commits
+/// has no other time to do it.
+const SMALL: u64 = 32 << 20;
+const SPARE: u64 = 1 << 20;
 
 impl Core {
     /// Waits for running transactions, at most for `limit`, and writes the
@@ -41,7 +40,8 @@ impl Core {
     }
 
     fn record_last(&self) -> Result<()> {
-        self.bring_space_down();
+        // A failure shows when the record is written.
+        let _ = self.bring_space_down();
         let recorded = self.state_records.record_now(&self.store, &self.registry, true);
         recorded.map_err(|e| self.store_error(e))
     }
@@ -61,30 +61,36 @@ impl Core {
         true
     }
 
-    fn bring_space_down(&self) {
+    /// Brings the space down to what is promised, and that of a small database
+    /// to little more than the target.
+    fn bring_space_down(&self) -> Result<()> {
         let clock = self.registry.clock();
         let deadline = clock.elapsed() + SPACE_TIME;
         let enter = |how| self.enter_closing(how);
-        let mut rounds = 0;
-        while let Ok((debt, _)) = self.collect_round(enter)
-            && self.is_paid_at_close(debt, rounds)
+        while (self.collect_round(enter)?.0.is_of_space() || self.has_dropped_tables())
             && clock.elapsed() < deadline
         {
-            let Ok((permit, _)) = enter(Begin::LateWriter) else { return };
+            let (permit, _) = enter(Begin::LateWriter)?;
             self.sample_and_record(&permit);
             while self.release_dropped(&permit, Batch::LARGE) && clock.elapsed() < deadline {}
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
-            rounds += 1;
         }
+        let since = self.registry.now();
+        self.store.give_up_idle(0);
+        while self.is_small_and_loose()
+            && !self.compact_some(since, enter)?.is_done()
+            && clock.elapsed() < deadline
+        {
+            clock.sleep(self.options.gc.epoch / 4);
+        }
+        Ok(())
     }
 
-    fn is_paid_at_close(&self, debt: Debt, rounds: u32) -> bool {
+    fn is_small_and_loose(&self) -> bool {
+        let (taken, ready) = self.store.taken_bytes();
         let target = self.options.gc.space_target * self.counters.live_bytes() as f64;
-        let is_payable = debt.is_payable() && rounds < ROUNDS;
-        debt.is_of_space()
-            || self.has_dropped_tables()
-            || is_payable && self.store.used_bytes().saturating_sub(SPARE) as f64 > target
+        taken <= SMALL && taken.saturating_sub(ready + SPARE) as f64 > target
     }
 }
 

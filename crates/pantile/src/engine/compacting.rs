@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use pantile_base::Timestamp;
 use pantile_cc::Begin;
 use pantile_reclaim::Compaction;
 
 use crate::engine::core::Core;
-use crate::engine::upkeep::Batch;
+use crate::engine::upkeep::{Batch, Entered};
 use crate::types::error::Result;
 
 /// Epochs without progress after which compacting gives up. What is left waits
@@ -23,7 +24,7 @@ impl Core {
         self.store.give_up_idle(0);
         let (mut last, mut waited) = ((Compaction::default(), (0, 0)), 0);
         loop {
-            let mut left = self.compact_some(since)?;
+            let mut left = self.compact_some(since, |how| self.enter(how))?;
             let state = (left, self.store.taken_bytes());
             waited = if state == last { waited + 1 } else { 0 };
             last = state;
@@ -39,8 +40,12 @@ impl Core {
         }
     }
 
-    fn compact_some(&self, since: pantile_base::Timestamp) -> Result<Compaction> {
-        let (permit, _) = self.enter(Begin::LateWriter)?;
+    pub fn compact_some(
+        &self,
+        since: Timestamp,
+        enter: impl Fn(Begin) -> Result<Entered>,
+    ) -> Result<Compaction> {
+        let (permit, _) = enter(Begin::LateWriter)?;
         self.registry.set_copying(permit.slot());
         self.clean_all(permit.slot());
         let mut left = Compaction::default();
@@ -49,7 +54,7 @@ impl Core {
             Ok(())
         });
         self.leave(permit);
-        let (permit, _) = self.enter(Begin::LateWriter)?;
+        let (permit, _) = enter(Begin::LateWriter)?;
         self.sample_and_record(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);

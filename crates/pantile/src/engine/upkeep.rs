@@ -158,4 +158,4 @@ impl Core {
     }
 }
 
-type Entered = (Permit, pantile_base::Timestamp);
+pub(crate) type Entered = (Permit, pantile_base::Timestamp);
