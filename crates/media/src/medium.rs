@@ -328,7 +328,9 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// To a crash a discard is a write of zeros that has been flushed: any part of
     /// the old bytes may be lost at once, and until it is durable any part
     /// may return. So the caller must no longer need the old bytes, and what
-    /// makes them dispensable must be durable before.
+    /// makes them dispensable must be durable before. What any thread writes
+    /// after [`restore`](Medium::restore) is younger than the zeros, which never
+    /// replace it.
     ///
     /// Where the system cannot take the storage back, the medium keeps it and
     /// fills the range with zeros. In a file on a RAM disk, reading a

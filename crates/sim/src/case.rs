@@ -314,25 +314,30 @@ impl Run<'_> {
             self.totals.versions_reclaimed += life.collected.versions_reclaimed;
             self.totals.survivors_relocated += life.collected.survivors_relocated;
             self.totals.tombstones_dropped += life.collected.tombstones_dropped;
-            let last = life.log.boundaries() as u64;
+            let last = life.log.boundaries() - 1;
             // The cut that the next life starts from.
-            let ending = last / 2 + random.below(last - last / 2);
-            let ending = self.choose(ending as usize, &mut random);
-            let mut cuts = match self.only {
-                None if size == Size::Small => self.everywhere(&life, &mut random),
-                None => self.sampled(&life, &mut random),
-                Some(only) if only.life == number => {
-                    return self.cut_life(number, life, vec![only.cut]).map(drop);
-                }
-                Some(_) => Vec::new(),
+            let ending = match life.was_closed {
+                true => last,
+                false => last / 2 + random.below((last - last / 2) as u64 + 1) as usize,
             };
-            if life.was_closed && self.only.is_none() {
-                cuts.push(self.choose(last as usize - 1, &mut random));
+            let ending = self.choose(ending, &mut random);
+            // Chosen even if they are not tried: the next life must be the same.
+            let mut cuts = match size {
+                Size::Small => self.everywhere(&life, &mut random),
+                _ => self.sampled(&life, &mut random),
+            };
+            match self.only {
+                Some(only) if only.life == number => {
+                    return self.cut_life(number, life, vec![only.cut], only.cut).map(drop);
+                }
+                Some(_) => cuts.clear(),
+                None => {}
             }
             cuts.sort_unstable_by_key(|cut| cut.boundary);
             let at = cuts.partition_point(|cut| cut.boundary <= ending.boundary);
             cuts.insert(at, ending);
-            (image, state, floor) = self.cut_life(number, life, cuts)?.ok_or("no cut was tried")?;
+            let left = self.cut_life(number, life, cuts, ending)?;
+            (image, state, floor) = left.ok_or("the last cut was not tried")?;
         }
         Ok(())
     }
@@ -374,12 +379,13 @@ impl Run<'_> {
     }
 
     /// Cuts a life at the given boundaries, in order. Returns what remains
-    /// after the last.
+    /// after `ending`, one of the cuts.
     fn cut_life(
         &mut self,
         number: u32,
         life: Life,
         cuts: Vec<Cut>,
+        ending: Cut,
     ) -> Result<Option<(Image, State, u64)>, String> {
         let mut replay = Replay::new(&life.start, &life.log, self.case.kind);
         let (mut state, mut floor) = (life.state.clone(), life.floor);
@@ -412,7 +418,9 @@ impl Run<'_> {
             if is_closed && self.only.is_none() {
                 self.flip_bits(&image, &is, cut.choice)?;
             }
-            left = Some((image, is, floor));
+            if cut == ending {
+                left = Some((image, is, floor));
+            }
         }
         Ok(left)
     }
@@ -451,7 +459,7 @@ impl Run<'_> {
         let boundary = random.below(log.boundaries() as u64) as usize;
         let drawn = self.choose(boundary, &mut random);
         let again = match self.only {
-            Some(only) => only.again,
+            Some(only) => only.again.filter(|_| self.at.is_some_and(|at| at.life == only.life)),
             None => is_due.then_some(drawn),
         };
         let Some(again) = again else { return Ok(()) };

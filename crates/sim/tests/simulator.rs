@@ -6,8 +6,11 @@
 
 use std::time::Duration;
 
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_media::Medium;
+use pantile_media::unshared::Unshared;
 use pantile_sim::{Campaign, Case, CutOfCase, NegativeControl, Totals, Until};
-use pantile_testkit::cut::{Broken, CutKind};
+use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Keep};
 use pantile_testkit::from_env;
 
 /// No control takes nearly as long, not even on a slow and busy machine.
@@ -64,6 +67,59 @@ fn one_cut_is_shown_again_by_what_the_failure_says() {
     assert_eq!((again.cut, again.what), (Some(cut), failure.what));
     let sound = Case { broken: None, ..failure.case };
     assert!(sound.run(Some(read), &mut Totals::default()).is_ok(), "the medium keeps its promises");
+}
+
+#[test]
+fn a_cut_of_a_later_life_is_shown_again() {
+    let fails = |seed| {
+        let (broken, collector) = (Some(Broken::FlushOfZeros), pantile::Collector::TB_COLLECT);
+        let kind = CutKind::Memory;
+        let case = Case { seed, kind, collector, broken, is_busy: false };
+        let failure = case.run(None, &mut Totals::default()).err()?;
+        failure.cut.filter(|cut| cut.life > 0).map(|cut| (failure, cut))
+    };
+    let (failure, cut) = (1..200).find_map(fails).expect("a later life shows it");
+    let again = failure.case.run(Some(cut), &mut Totals::default()).expect_err("the same cut fails again");
+    assert_eq!((again.cut, again.what), (Some(cut), failure.what));
+}
+
+/// The storage of a range is given back and taken again. What another core has
+/// made durable there since is not lost when the zeros become durable.
+#[test]
+fn zeros_of_a_discard_do_not_overtake_what_was_written_later() {
+    for (giver, taker) in [(0, 1), (0, 0)] {
+        let medium = CutMedium::new(&Image::default(), CutKind::Memory, None);
+        let write = |core: u8, byte: u8, lines: u64| {
+            medium.run_as(core);
+            medium.put(CHUNK_BYTES, &vec![byte; lines as usize * 64]).expect("there is room");
+            medium.flush(CHUNK_BYTES, lines * 64);
+        };
+        medium.grow(2 * CHUNK_BYTES).expect("there is room");
+        write(giver, 1, 3);
+        medium.fence().expect("a medium that works");
+        medium.give_back(CHUNK_BYTES, CHUNK_BYTES).expect("a medium that works");
+        medium.take_back(CHUNK_BYTES, CHUNK_BYTES).expect("a medium that works");
+        write(taker, 2, 1);
+        medium.fence().expect("a medium that works");
+        let taken = medium.events();
+        medium.run_as(giver);
+        medium.fence().expect("a medium that works");
+        let given = medium.events();
+        let found = |events: usize, keep: Keep, choice: u64| {
+            let found = CutMedium::new(&medium.cut(events, keep, choice), CutKind::Memory, None);
+            let mut bytes = [0; 3 * 64];
+            found.get(CHUNK_BYTES, &mut bytes).expect("it is as long");
+            bytes
+        };
+        for choice in 0..32 {
+            for &keep in Keep::of(CutKind::Memory) {
+                assert!(found(taken, keep, choice)[..64].iter().all(|&b| b == 2), "{keep:?} {choice}");
+                let bytes = found(given, keep, choice);
+                assert!(bytes[..64].iter().all(|&b| b == 2), "{keep:?} {choice}");
+                assert!(bytes[64..].iter().all(|&b| b == 0), "{keep:?} {choice}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What recovery could find if the power had been cut.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::image::{Image, PAGE};
 use super::log::{CutKind, Event, LINE, Log};
@@ -55,6 +55,36 @@ impl Keep {
     }
 }
 
+/// A discard that is not durable as a whole. It counts as zeros that its core
+/// has flushed.
+#[derive(Debug)]
+struct Discarded {
+    event: usize,
+    core: u8,
+    /// Lines that have been written since and are durable as of then. A line
+    /// does not go back in time, so the zeros no longer reach them.
+    overtaken: BTreeSet<u64>,
+}
+
+impl Discarded {
+    /// Whether its zeros lie below what an event has written to a line.
+    fn is_below(&self, log: &Log, event: usize, line: u64) -> bool {
+        let Event::Discard { start, end, .. } = log.events[self.event] else { return false };
+        self.event < event && (start / LINE..end / LINE).contains(&line) && !self.overtaken.contains(&line)
+    }
+
+    /// Zeroes what nothing has overtaken.
+    fn apply(&self, image: &mut Image, log: &Log) {
+        let Event::Discard { start, end, .. } = log.events[self.event] else { return };
+        let mut from = start;
+        for line in &self.overtaken {
+            image.clear(from..line * LINE);
+            from = (line + 1) * LINE;
+        }
+        image.clear(from..end);
+    }
+}
+
 /// Replays a log, and knows at each boundary what is durable.
 #[derive(Debug)]
 pub struct Replay<'l> {
@@ -65,8 +95,8 @@ pub struct Replay<'l> {
     /// By line, in the order of events: pieces that are not durable, each with
     /// the cores that have flushed it (one bit per core).
     pending: BTreeMap<u64, Vec<(usize, u64)>>,
-    /// Discards that are not durable, each with its core.
-    discards: Vec<(usize, u8)>,
+    /// Discards that are not durable.
+    discards: Vec<Discarded>,
     /// By core, the lines that it has flushed since its last fence.
     flushed: HashMap<u8, Vec<u64>>,
     /// Shortenings that are not durable, each with the length that it left.
@@ -108,7 +138,9 @@ impl<'l> Replay<'l> {
                 }
                 Event::Fence { core } => self.fence(core),
                 Event::Sync => self.sync(),
-                Event::Discard { core, .. } => self.discards.push((n, core)),
+                Event::Discard { core, .. } => {
+                    self.discards.push(Discarded { event: n, core, overtaken: BTreeSet::new() });
+                }
                 Event::Grow(len) => self.grown = self.grown.max(len),
                 Event::Shrink(len) => {
                     self.grown = len;
@@ -128,7 +160,7 @@ impl<'l> Replay<'l> {
                 self.pending.insert(line, pending);
             }
         }
-        let (durable, pending) = std::mem::take(&mut self.discards).into_iter().partition(|d| d.1 == core);
+        let (durable, pending) = std::mem::take(&mut self.discards).into_iter().partition(|d| d.core == core);
         self.discards = pending;
         self.settle_discards(durable);
     }
@@ -146,7 +178,7 @@ impl<'l> Replay<'l> {
             CutKind::File => {
                 let mut pieces: Vec<usize> =
                     std::mem::take(&mut self.pending).into_values().flatten().map(|(n, _)| n).collect();
-                pieces.extend(std::mem::take(&mut self.discards).into_iter().map(|(n, _)| n));
+                pieces.extend(std::mem::take(&mut self.discards).into_iter().map(|discard| discard.event));
                 pieces.sort_unstable();
                 self.settle(pieces.into_iter());
                 self.durable.grow(self.grown);
@@ -154,8 +186,9 @@ impl<'l> Replay<'l> {
         }
     }
 
-    fn settle_discards(&mut self, discards: Vec<(usize, u8)>) {
-        for (n, _) in discards {
+    fn settle_discards(&mut self, discards: Vec<Discarded>) {
+        for discard in discards {
+            let n = discard.event;
             let Event::Discard { start, end, .. } = self.log.events[n] else { continue };
             // Earlier writes there are gone, whatever they were.
             let lines: Vec<u64> = self.pending.range(start / LINE..end / LINE).map(|(l, _)| *l).collect();
@@ -166,7 +199,7 @@ impl<'l> Replay<'l> {
                     self.pending.remove(&line);
                 }
             }
-            self.settle(std::iter::once(n));
+            discard.apply(&mut self.durable, self.log);
         }
     }
 
@@ -174,7 +207,21 @@ impl<'l> Replay<'l> {
         for n in events {
             let older = self.shrinks.iter().rposition(|&shrink| self.is_beyond(n, shrink));
             self.settle_shrinks(older.map_or(0, |last| last + 1));
+            self.overtake(n);
             apply(&mut self.durable, self.log, n);
+        }
+    }
+
+    /// The line that an event has written is durable: so are the zeros that the
+    /// line held before.
+    fn overtake(&mut self, n: usize) {
+        let Event::Piece { offset, .. } = self.log.events[n] else { return };
+        let line = offset / LINE;
+        for discard in &mut self.discards {
+            if discard.is_below(self.log, n, line) {
+                self.durable.clear(line * LINE..(line + 1) * LINE);
+                discard.overtaken.insert(line);
+            }
         }
     }
 
@@ -202,7 +249,7 @@ impl<'l> Replay<'l> {
         let mut image = self.durable.clone();
         if keep != Keep::Nothing {
             let mut events: Vec<usize> = self.pending.values().flatten().map(|&(n, _)| n).collect();
-            events.extend(self.discards.iter().map(|&(n, _)| n));
+            events.extend(self.discards.iter().map(|discard| discard.event));
             // The first shortenings may have become durable, and what was written
             // beyond the others after them has not.
             let (done, lost) = self.shrinks.split_at(match keep {
@@ -213,7 +260,12 @@ impl<'l> Replay<'l> {
             events.extend(done.iter().map(|&(n, _)| n));
             events.sort_unstable();
             let mut left = Left::new(self.log, &events, keep, choice);
-            events.into_iter().for_each(|n| left.keep(&mut image, self.log, n));
+            for n in events {
+                match self.discards.iter().find(|discard| discard.event == n) {
+                    Some(discard) => left.keep_discard(&mut image, self.log, discard),
+                    None => left.keep(&mut image, self.log, n),
+                }
+            }
         }
         // Growth that nothing durable relies on may be lost as well.
         if choice.is_multiple_of(2) {
@@ -283,17 +335,22 @@ impl Left {
                     apply(image, log, n);
                 }
             }
-            (_, Event::Discard { start, end, .. }) => {
-                for page in image.pages_in(&(start..end)) {
-                    let units = (page * PAGE..(page + 1) * PAGE).step_by(self.unit() as usize);
-                    for unit in units {
-                        if mix(self.choice ^ mix(unit ^ ((n as u64) << 40))).is_multiple_of(2) {
-                            image.clear(unit..unit + self.unit());
-                        }
-                    }
+            _ => {}
+        }
+    }
+
+    fn keep_discard(&self, image: &mut Image, log: &Log, discard: &Discarded) {
+        let Event::Discard { start, end, .. } = log.events[discard.event] else { return };
+        if self.keep == Keep::All {
+            return discard.apply(image, log);
+        }
+        for page in image.pages_in(&(start..end)) {
+            let units = (page * PAGE..(page + 1) * PAGE).step_by(self.unit() as usize);
+            for unit in units.filter(|unit| !discard.overtaken.contains(&(unit / LINE))) {
+                if mix(self.choice ^ mix(unit ^ ((discard.event as u64) << 40))).is_multiple_of(2) {
+                    image.clear(unit..unit + self.unit());
                 }
             }
-            _ => {}
         }
     }
 }
