@@ -1,8 +1,10 @@
 //! Compares a database with what was acknowledged.
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
-use pantile::{Database, Range, Result};
+use pantile::{Database, Range, Result, TableSpace};
 
 use crate::history::{Extra, History, Is};
 use crate::rows::{Rows, row_words};
@@ -10,6 +12,10 @@ use crate::workload::{EXTRA_INDEX, Tables, extra_seq};
 
 /// The most problems of one kind that are reported one by one.
 const TOLD: usize = 5;
+
+/// How often the space is looked at until two looks agree, and the time between.
+const LOOKS: u32 = 10_000;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Compares the database with the history, and records in the history what else
 /// exists: a killed process may have committed what it could not acknowledge.
@@ -120,10 +126,24 @@ fn differences(place: &str, found: &[Vec<String>], expected: &Rows) -> Vec<Strin
     problems
 }
 
+/// The collector may be moving rows: one may be looked for in its new block too
+/// early and in its old one too late. Two looks that agree are whole.
+fn settled_space(db: &Database) -> Vec<TableSpace> {
+    let mut last = db.space_by_table();
+    for _ in 0..LOOKS {
+        let space = std::mem::replace(&mut last, db.space_by_table());
+        if space == last {
+            break;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    last
+}
+
 /// Whether the accounting of space has room for the rows that exist.
 fn space_problems(db: &Database) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    let spaces = db.space_by_table();
+    let spaces = settled_space(db);
     for name in db.tables() {
         let txn = db.begin_read()?;
         let rows = txn.scan(&db.table(&name)?, Range::all())?.count() as u64;

@@ -87,7 +87,7 @@ pub struct RunningTransaction {
 }
 
 /// The space of a table on the medium.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TableSpace {
