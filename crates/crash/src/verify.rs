@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use pantile::{Database, Range, Result, TableSpace};
+use pantile::stats::TableSpace;
+use pantile::{Database, Range, Result};
 
 use crate::history::{Extra, History, Is};
 use crate::rows::{Rows, row_words};
