@@ -17,6 +17,8 @@ const SPACE_TIME: Duration = Duration::from_secs(1);
 /// has no other time to do it.
 const SMALL: u64 = 32 << 20;
 const SPARE: u64 = 1 << 20;
+/// Rounds of that. Not every layout can come down to the target.
+const ROUNDS: u32 = 16;
 
 impl Core {
     /// Waits for running transactions, at most for `limit`, and writes the
@@ -78,10 +80,10 @@ impl Core {
         }
         let since = self.registry.now();
         self.store.give_up_idle(0);
-        while self.is_small_and_loose()
-            && !self.compact_some(since, enter)?.is_done()
-            && clock.elapsed() < deadline
-        {
+        for _ in 0..ROUNDS {
+            if !self.is_small_and_loose() || self.compact_some(since, enter)?.is_done() {
+                break;
+            }
             clock.sleep(self.options.gc.epoch / 4);
         }
         Ok(())
