@@ -1,11 +1,10 @@
 //! Compares a database with what was acknowledged.
 
 use std::collections::BTreeSet;
-use std::thread;
-use std::time::Duration;
 
 use pantile::stats::TableSpace;
 use pantile::{Database, Range, Result};
+use pantile_testkit::await_that;
 
 use crate::history::{Extra, History, Is};
 use crate::rows::{Rows, row_words};
@@ -13,10 +12,6 @@ use crate::workload::{EXTRA_INDEX, Tables, extra_seq};
 
 /// The most problems of one kind that are reported one by one.
 const TOLD: usize = 5;
-
-/// How often the space is looked at until two looks agree, and the time between.
-const LOOKS: u32 = 10_000;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Compares the database with the history, and records in the history what else
 /// exists: a killed process may have committed what it could not acknowledge.
@@ -131,13 +126,10 @@ fn differences(place: &str, found: &[Vec<String>], expected: &Rows) -> Vec<Strin
 /// early and in its old one too late. Two looks that agree are whole.
 fn settled_space(db: &Database) -> Vec<TableSpace> {
     let mut last = db.space_by_table();
-    for _ in 0..LOOKS {
-        let space = std::mem::replace(&mut last, db.space_by_table());
-        if space == last {
-            break;
-        }
-        thread::sleep(BETWEEN_LOOKS);
-    }
+    await_that("space settles", || {
+        let before = std::mem::replace(&mut last, db.space_by_table());
+        before == last
+    });
     last
 }
 
