@@ -14,3 +14,11 @@ mod rows;
 pub mod updates;
 mod updating;
 pub mod written;
+
+/// Bytes that may be taken beside what the target says.
+const SLACK: u64 = 16 << 20;
+
+/// The bytes that a target promises for these live ones.
+fn promised(live: u64, target: f64) -> u64 {
+    (live as f64 * target) as u64 + SLACK
+}

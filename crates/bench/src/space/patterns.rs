@@ -18,9 +18,8 @@ use crate::place::DatabaseDir;
 /// The promise is one of two seconds after a burst.
 const REST: Duration = Duration::from_secs(2);
 const MB: u64 = 1 << 20;
-/// The default space target, and what may be taken beside it.
+/// The default space target.
 const TARGET: u64 = 2;
-const SLACK: u64 = 16 * MB;
 
 /// The settings of all patterns.
 #[derive(Clone, Debug, Serialize)]
@@ -190,9 +189,9 @@ impl Work<'_> {
     }
 }
 
-/// What the space target promises.
+/// What the default target promises.
 fn promised(live: u64) -> u64 {
-    TARGET * live + SLACK
+    super::promised(live, TARGET as f64)
 }
 
 fn new_database(work: &mut Work<'_>) -> Result<()> {

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::optimum::Optimum;
 use super::orders::Orders;
+use super::promised;
 use super::rows::Rows;
 use super::updates::Updates;
 use super::updating::Updating;
@@ -282,11 +283,7 @@ fn taken(samples: &[Stats], bytes: impl Fn(&Stats) -> u64) -> Taken {
     }
 }
 
-/// Bytes that may be taken beside what the target says.
-const SLACK: i64 = 16 << 20;
-
 fn beyond_promise(samples: &[Stats], target: f64) -> i64 {
-    let beyond =
-        |stats: &Stats| stats.medium_bytes as i64 - (stats.live_bytes as f64 * target) as i64 - SLACK;
+    let beyond = |stats: &Stats| stats.medium_bytes as i64 - promised(stats.live_bytes, target) as i64;
     samples.iter().map(beyond).max().unwrap_or_default()
 }
