@@ -50,15 +50,15 @@ impl TbCollect {
         let now = cx.registry.now();
         let epoch = self.epochs.of(now);
         if epoch <= janitor.done && !urgent {
-            if !janitor.survey.is_partial() && self.pacer.is_look_due() {
-                self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
-                self.survey(cx, &mut janitor.survey, now);
-            }
             self.timed(cx, now, || {
-                self.sweep_tombstones(cx, &mut janitor.sweep);
-                if janitor.survey.is_partial() {
+                let is_due = !janitor.survey.is_partial() && self.pacer.is_look_due();
+                if is_due {
+                    self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
+                }
+                if is_due || janitor.survey.is_partial() {
                     self.survey(cx, &mut janitor.survey, now);
                 }
+                self.sweep_tombstones(cx, &mut janitor.sweep);
             });
             return Ok(());
         }
@@ -106,8 +106,7 @@ impl TbCollect {
     }
 
     /// Closes partly filled blocks, and queues those that would have been if
-    /// they had been full.
-    /// Returns the others.
+    /// they had been full. Returns the others.
     pub(super) fn close_spent(
         &self,
         cx: &Context<'_>,
