@@ -377,14 +377,13 @@ impl Store {
     /// record whose watermark covers all their transactions must be durable (T1).
     pub fn release_tables(
         &self,
-        tables: &[TableId],
+        tables: &BTreeSet<TableId>,
         most: usize,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         tables.iter().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
-        let ids: BTreeSet<TableId> = tables.iter().copied().collect();
-        let mut blocks = self.used().filter(|(_, _, block)| ids.contains(&block.table()));
+        let mut blocks = self.used().filter(|(_, _, block)| tables.contains(&block.table()));
         let some: Vec<_> = blocks.by_ref().take(most).map(|(chunk, index, _)| chunk.id(index)).collect();
         let is_last = blocks.next().is_none();
         if let Some(reuse) = &self.options.reuse {

@@ -82,6 +82,10 @@ impl Header {
 #[derive(Debug)]
 pub struct Tile(Box<[Header]>);
 
+fn links_of(headers: &[Header]) -> impl Iterator<Item = (u32, Link)> {
+    (0u32..).zip(headers).filter_map(|(slot, header)| Some((slot, header.link()?)))
+}
+
 impl Tile {
     /// Number of slots.
     pub(crate) fn slots(&self) -> usize {
@@ -95,7 +99,7 @@ impl Tile {
 
     /// The links, each with the slot of the version that it starts from.
     pub fn links(&self) -> impl Iterator<Item = (u32, Link)> {
-        (0u32..).zip(&self.0).filter_map(|(slot, header)| Some((slot, header.link()?)))
+        links_of(&self.0)
     }
 }
 
@@ -188,7 +192,7 @@ impl TileCell {
 
     /// The links, each with the slot of the version that it starts from.
     pub fn links(&self) -> impl Iterator<Item = (u32, Link)> {
-        (0u32..).zip(self.get().unwrap_or_default()).filter_map(|(slot, header)| Some((slot, header.link()?)))
+        links_of(self.get().unwrap_or_default())
     }
 
     fn header(&self, slot: u32) -> Option<&Header> {

@@ -254,18 +254,18 @@ impl Tables {
         durable: Timestamp,
         now: Timestamp,
         most: usize,
-        release: impl FnOnce(&[TableId]) -> std::result::Result<bool, StoreError>,
+        release: impl FnOnce(&BTreeSet<TableId>) -> std::result::Result<bool, StoreError>,
     ) -> bool {
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
         for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark) {
             d.unused_since = Some(now);
         }
         let is_free = |d: &Dropped| d.unused_since.is_some_and(|since| since < durable);
-        let free: Vec<TableId> = dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
+        let free: BTreeSet<TableId> =
+            dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
         let mut gone = Vec::new();
         let released = if free.is_empty() { Ok(false) } else { release(&free) };
         if let Ok(true) = released {
-            let free: BTreeSet<TableId> = free.iter().copied().collect();
             gone.extend(dropped.extract_if(.., |d| free.contains(&d.table)));
         }
         let has_more = dropped.iter().any(is_free);

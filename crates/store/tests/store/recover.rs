@@ -192,7 +192,7 @@ fn released_blocks_begin_a_new_life() {
     }
     // The record lists the block with 50 slots filled.
     record(&store, 2000);
-    assert!(store.release_tables(&[A], usize::MAX, Timestamp::from_raw(2500)).expect("release"));
+    assert!(store.release_tables(&[A].into(), usize::MAX, Timestamp::from_raw(2500)).expect("release"));
     append(&store, 3000, &[(B, 1, b"of the second one")]);
     assert_eq!(store.space().open_blocks, 1);
     drop(store);
