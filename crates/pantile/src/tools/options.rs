@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pantile_base::sync::thread;
+use crate::types::options::cores;
 
 /// What a check is doing.
 ///
@@ -99,6 +99,6 @@ impl CheckOptions {
     }
 
     pub(crate) fn thread_count(&self) -> usize {
-        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).clamp(1, 1024)
+        self.threads.unwrap_or_else(cores).clamp(1, 1024)
     }
 }

@@ -160,6 +160,11 @@ impl fmt::Debug for Options {
     }
 }
 
+/// The number of cores. The system takes a while to tell it.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Options {
     /// The defaults: a file, durable commits, and up to a second of waiting on
     /// conflicts.
@@ -389,10 +394,9 @@ impl Options {
         self.retry_for.unwrap_or(RETRY_FOR)
     }
 
-    /// The same with the number of cores filled in where none was chosen. The
-    /// system takes a while to tell it.
+    /// The same with the number of cores filled in where none was chosen.
     pub(crate) fn for_this_machine(mut self) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         self.streams.get_or_insert(cores);
         self.recovery_threads.get_or_insert(cores);
         self
