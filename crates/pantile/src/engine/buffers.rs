@@ -127,11 +127,11 @@ impl Buffers {
     /// The bytes that they take, if a buffer has grown since the last call.
     #[inline]
     pub fn grown(&mut self) -> Option<u64> {
-        (self.capacities() != self.counted).then(|| self.count_grown())
+        (self.capacities() != self.counted).then(|| self.count())
     }
 
     #[cold]
-    fn count(&mut self) {
+    fn count(&mut self) -> u64 {
         self.counted = self.capacities();
         let entries = self.undo.iter().filter_map(|undo| match undo {
             Undo::Entry(entry) => Some(entry),
@@ -144,6 +144,11 @@ impl Buffers {
         let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
         let rows = bytes_of(&self.rows);
         self.bytes = keys + (size_of::<Self>() + map + lists + commit + rows) as u64;
+        self.total()
+    }
+
+    fn total(&self) -> u64 {
+        self.bytes + bytes_of(&self.scratch) as u64
     }
 
     #[inline]
@@ -169,10 +174,7 @@ impl Buffers {
 
     /// The bytes that they take.
     fn count_grown(&mut self) -> u64 {
-        if self.capacities() != self.counted {
-            self.count();
-        }
-        self.bytes + bytes_of(&self.scratch) as u64
+        self.grown().unwrap_or_else(|| self.total())
     }
 }
 

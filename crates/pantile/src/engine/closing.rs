@@ -78,13 +78,18 @@ impl Core {
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
         }
+        if self.is_small_and_loose() { self.compact_small() } else { Ok(()) }
+    }
+
+    fn compact_small(&self) -> Result<()> {
         let since = self.registry.now();
         self.store.give_up_idle(0);
         for _ in 0..ROUNDS {
-            if !self.is_small_and_loose() || self.compact_some(since, enter)?.is_done() {
+            let left = self.compact_some(since, |how| self.enter_closing(how))?;
+            if left.is_done() || !self.is_small_and_loose() {
                 break;
             }
-            clock.sleep(self.options.gc.epoch / 4);
+            self.registry.clock().sleep(self.options.gc.epoch / 4);
         }
         Ok(())
     }
