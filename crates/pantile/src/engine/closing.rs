@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pantile_cc::Begin;
+use pantile_reclaim::Pacing;
 
 use crate::engine::core::Core;
 use crate::engine::upkeep::Batch;
@@ -78,7 +79,9 @@ impl Core {
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
         }
-        if self.is_small_and_loose() { self.compact_small() } else { Ok(()) }
+        // The published policy has no target.
+        let has_target = self.options.gc.pacing == Pacing::Adaptive;
+        if has_target && self.is_small_and_loose() { self.compact_small() } else { Ok(()) }
     }
 
     fn compact_small(&self) -> Result<()> {

@@ -316,6 +316,23 @@ fn short_lives_leave_little() {
     assert!(stats.medium_bytes < 3 * MB, "{stats:#?}");
 }
 
+/// With the published policy, which has no target, closing moves nothing.
+#[test]
+fn closing_keeps_to_the_published_policy() {
+    let scanned = |gc| {
+        let mut bed = Bed::with(gc);
+        bed.put(0..40_000, 1000);
+        bed.put((0..40_000).step_by(2), 1000);
+        let medium = medium_of(&bed.db);
+        bed.db.close().expect("close");
+        drop(bed.table);
+        let db = Options::new().on_medium(medium).open("unused").expect("open");
+        db.recovery().contents_scanned
+    };
+    assert!(scanned(GcOptions { space_target: 1.1, ..GcOptions::default() }) < 45_000);
+    assert!(scanned(GcOptions { space_target: 1.1, ..GcOptions::published() }) >= 60_000);
+}
+
 #[test]
 fn a_lower_target_is_kept_too() {
     let mut bed = Bed::with(GcOptions { space_target: 1.25, ..GcOptions::default() });
