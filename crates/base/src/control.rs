@@ -76,11 +76,22 @@ pub enum Control {
     OneOpener,
     /// A commit fails if the data file is no longer in its place.
     Place,
+    /// A serializable writer looks at the read marks of what it has written
+    /// before it publishes (I-21).
+    MarksAtCommit,
+    /// It announces that look, and readers wait for what it decides (I-21).
+    Deciding,
+    /// A writer that moves leaves its marks again, at the later timestamp (I-22).
+    MarksMove,
+    /// A writer that moves looks again at the rows that it has read (I-22).
+    RowsReadAgain,
+    /// A writer that moves looks again at the ranges that it has read (I-22).
+    RangesReadAgain,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 30] = [
+    pub const ALL: [(Control, &'static str); 35] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -111,6 +122,11 @@ impl Control {
         (Control::Buffers, "buffers"),
         (Control::OneOpener, "one-opener"),
         (Control::Place, "place"),
+        (Control::MarksAtCommit, "marks-at-commit"),
+        (Control::Deciding, "deciding"),
+        (Control::MarksMove, "marks-move"),
+        (Control::RowsReadAgain, "rows-read-again"),
+        (Control::RangesReadAgain, "ranges-read-again"),
     ];
 
     /// The name on the command line.

@@ -24,10 +24,16 @@ const NOBODY: u64 = 0;
 
 /// `appending` of a transaction that does not append.
 const IDLE: u32 = 0;
-/// `appending` of one that may be past its last check of the table definitions.
-const COMMITTING: u32 = 1;
 /// `appending` of one that copies versions and publishes nothing.
-const COPYING: u32 = 2;
+const COPYING: u32 = 1;
+/// `appending` of one that may be past its last check of the table definitions.
+const COMMITTING: u32 = 2;
+/// `appending` of one that commits and may be past its last look at the read
+/// marks of what it has written.
+const DECIDING: u32 = 3;
+/// `appending` of one that moves to a later timestamp, which it is about to
+/// announce.
+const MOVING: u32 = 4;
 
 /// How many times all slots are scanned to find the running transactions. A
 /// safe reader may claim a slot behind the scan and take its timestamp from a
@@ -86,7 +92,7 @@ pub(crate) struct SlotState {
     reads_only: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
     pub(crate) pin: AtomicU64,
-    /// IDLE, COMMITTING or COPYING.
+    /// IDLE, COPYING, COMMITTING, DECIDING or MOVING.
     appending: AtomicU32,
     /// `active` of the transaction that this one waits for.
     waits_for: AtomicU64,
@@ -279,10 +285,10 @@ impl Registry {
         Timestamp::new(self.tick() + self.clock.skew() + 1, 0)
     }
 
-    /// Draws the timestamp at which a late writer commits, above `newest`, the
-    /// newest of the versions that it supersedes. The writer must hold all its
-    /// locks. The timestamp is above that of every reader that finds a lock and
-    /// no bound, or a bound above itself (I-6).
+    /// Draws the timestamp at which a late writer commits, or a serializable one
+    /// that moves, above `newest`, the newest of the versions that it supersedes.
+    /// The writer must hold all its locks. The timestamp is above that of every
+    /// reader that finds a lock and no bound, or a bound above itself (I-6).
     pub fn draw_commit(&self, slot: Slot, newest: Timestamp) -> Timestamp {
         let state = &self.slots[slot.index()];
         let bound = self.draw(slot);
@@ -304,6 +310,29 @@ impl Registry {
         self.slots[slot.index()].appending.store(COMMITTING, Ordering::SeqCst);
     }
 
+    /// Announces that the transaction is about to look at the read marks of what
+    /// it has written, for the last time. What [`Registry::set_committing`] says
+    /// holds as well.
+    pub fn set_deciding(&self, slot: Slot) {
+        let announced = if is_removed(Control::Deciding) { COMMITTING } else { DECIDING };
+        self.slots[slot.index()].appending.store(announced, Ordering::SeqCst);
+    }
+
+    /// Announces that a transaction that was deciding is about to draw another
+    /// timestamp, by [`Registry::draw_commit`].
+    pub fn set_moving(&self, slot: Slot) {
+        self.slots[slot.index()].appending.store(MOVING, Ordering::SeqCst);
+    }
+
+    /// Whether a reader above the slot's bound, whose mark lies on a tuple that
+    /// the slot's transaction has locked, can go past the lock. The transaction
+    /// will find the mark and move above it (I-21).
+    #[inline]
+    pub fn will_look_at_marks(&self, slot: Slot) -> bool {
+        let state = &self.slots[slot.index()];
+        state.appending.load(Ordering::SeqCst) < DECIDING && !self.writes_late(slot)
+    }
+
     /// Announces that the slot's transaction is about to copy versions that
     /// others have committed. It must publish none of its own. Like commits,
     /// copies belong to what is under way.
@@ -314,7 +343,7 @@ impl Registry {
     /// Whether the slot's transaction may be past its last check of the table
     /// definitions.
     pub fn is_committing(&self, slot: Slot) -> bool {
-        self.slots[slot.index()].appending.load(Ordering::SeqCst) == COMMITTING
+        self.slots[slot.index()].appending.load(Ordering::SeqCst) >= COMMITTING
     }
 
     /// Ends the transaction, after its last publication.
@@ -349,7 +378,7 @@ impl Registry {
     }
 
     /// Whether the slot's transaction writes at a timestamp that it draws at
-    /// commit, rather than at the one at which it reads.
+    /// commit, or has moved, rather than at the one at which it reads.
     #[inline]
     pub fn writes_late(&self, slot: Slot) -> bool {
         let state = &self.slots[slot.index()];
@@ -442,8 +471,8 @@ impl Registry {
     }
 
     /// The transactions at or below `ts` that may yet commit. All of them write
-    /// at the timestamp at which they began, because late writers draw a
-    /// timestamp above the present. `ts` must be in the past. All other
+    /// at the timestamp at which they began, or at one that they will draw above
+    /// the present, as late writers do. `ts` must be in the past. All other
     /// transactions at or below `ts` have ended, once those that were
     /// committing at `ts` or later have. Returns `None` if a transaction is
     /// just beginning.
@@ -534,10 +563,13 @@ impl Registry {
             if state.by_statement.load(Ordering::Relaxed) {
                 set.open_from = set.open_from.min(active);
             }
-            match state.pending.load(Ordering::SeqCst) {
+            let pending = state.pending.load(Ordering::SeqCst);
+            let appending = state.appending.load(Ordering::SeqCst);
+            match pending {
                 // It may have drawn the bound that it is about to announce, and a safe
                 // reader that begins later would read just below that bound.
-                u64::MAX if state.appending.load(Ordering::SeqCst) == COMMITTING => return None,
+                u64::MAX if appending >= COMMITTING => return None,
+                pending if pending == active.get() && appending == MOVING => return None,
                 u64::MAX => {}
                 pending => {
                     open = open.min(Timestamp::from_raw(pending));

@@ -58,6 +58,14 @@ impl Edge {
         self.key.clear();
         self.key.extend_from_slice(key);
     }
+
+    fn get(&self) -> Bound<&[u64]> {
+        match self.kind {
+            EdgeKind::Unbounded => Bound::Unbounded,
+            EdgeKind::Included => Bound::Included(&self.key),
+            EdgeKind::Excluded => Bound::Excluded(&self.key),
+        }
+    }
 }
 
 impl Scan {
@@ -75,6 +83,21 @@ impl Scan {
         self.upper.set(upper);
         self.direction = direction;
         self.finished = self.is_empty_range();
+    }
+
+    /// The lower bound of what remains to be read.
+    pub fn lower(&self) -> Bound<&[u64]> {
+        self.lower.get()
+    }
+
+    /// The upper bound of what remains to be read.
+    pub fn upper(&self) -> Bound<&[u64]> {
+        self.upper.get()
+    }
+
+    /// Its direction.
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// Whether the whole range has been read.

@@ -1,5 +1,6 @@
 //! One of several clients whose calls take turns in one thread.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -8,7 +9,7 @@ use pantile::{
     Value,
 };
 
-use crate::state::{Change, Row, Versions};
+use crate::state::{Change, Look, Row, Versions};
 use pantile_testkit::Random;
 
 /// Keys are below this.
@@ -42,6 +43,8 @@ struct Open {
     left: u64,
     writes: Writes,
     savepoint: Option<(Savepoint, Writes)>,
+    /// What it has read, and would read again if it moved.
+    looks: RefCell<Vec<Look>>,
     /// Tables that it has used, some of them dropped since.
     tables: BTreeMap<String, Table>,
     /// Those in which it has locked rows, or wanted to.
@@ -151,11 +154,12 @@ impl Client {
         }
         open.left -= 1;
         match open.call(stage) {
-            Err(Call::Refused) if stage.random.one_in(2) => {
+            Err(Call::Conflict(how)) if !open.is_writer() => Err(format!("a reader met a conflict: {how}")),
+            Err(Call::Refused | Call::Conflict(_)) if stage.random.one_in(2) => {
                 self.open.take().expect("the transaction is open").txn.rollback();
                 Ok(Turn::Nothing)
             }
-            Ok(()) | Err(Call::Refused) => Ok(Turn::Nothing),
+            Ok(()) | Err(Call::Refused | Call::Conflict(_)) => Ok(Turn::Nothing),
             Err(Call::Wrong(how)) => Err(how),
         }
     }
@@ -168,15 +172,18 @@ impl Client {
 
 /// Why a call did not do what it should.
 enum Call {
-    /// Legitimately: another transaction conflicted, or there was no space.
+    /// Legitimately: there was no space, or no table.
     Refused,
+    /// Another transaction stood in the way, which it may only of writers.
+    Conflict(String),
     Wrong(String),
 }
 
 impl From<Error> for Call {
     fn from(error: Error) -> Self {
         match error {
-            Error::Conflict { .. } | Error::StorageFull { .. } | Error::TableDropped(_) => Call::Refused,
+            Error::Conflict { .. } => Call::Conflict(error.to_string()),
+            Error::StorageFull { .. } | Error::TableDropped(_) => Call::Refused,
             other => Call::Wrong(format!("a call failed: {other}")),
         }
     }
@@ -223,6 +230,7 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         left,
         writes: Writes::new(),
         savepoint: None,
+        looks: RefCell::default(),
         tables: BTreeMap::new(),
         locked: BTreeSet::new(),
     }))
@@ -236,7 +244,7 @@ impl Open {
             return Ok(());
         };
         let (key, run) = stage.mood.keys(stage.hot, stage.random);
-        let writes = matches!(self.kind, TransactionMode::Writer(_));
+        let writes = self.is_writer();
         let is_older = |read: &mut Selection| self.may_precede(read.at);
         if let Some(read) = stage.wanted.take_if(is_older).filter(|read| stage.versions.has(&read.table)) {
             return self.put_value(stage, &read.table, key, read.value);
@@ -282,7 +290,11 @@ impl Open {
         }
     }
 
-    /// Whether it writes below a timestamp.
+    fn is_writer(&self) -> bool {
+        matches!(self.kind, TransactionMode::Writer(_))
+    }
+
+    /// Whether it writes below a timestamp, unless it moves.
     fn may_precede(&self, ts: u64) -> bool {
         self.kind == TransactionMode::Writer(Isolation::Serializable) && self.txn.timestamp().get() < ts
     }
@@ -304,17 +316,21 @@ impl Open {
         if let Some(own) = self.writes.get(&(table.to_owned(), key)) {
             return own.clone();
         }
-        match self.is_remembered() {
-            true => stage.versions.read(table, key, self.ts()),
-            false => stage.versions.peek(table, key, self.ts()),
+        self.look(stage, Look::Key(table.to_owned(), key));
+        stage.versions.peek(table, key, self.ts())
+    }
+
+    /// Records what a read restricts.
+    fn look(&self, stage: &mut Stage<'_>, look: Look) {
+        if self.is_remembered() {
+            stage.versions.record(&look, self.ts());
+            self.looks.borrow_mut().push(look);
         }
     }
 
     fn expected_range(&self, stage: &mut Stage<'_>, table: &str, keys: (u64, u64)) -> BTreeMap<u64, Row> {
-        let mut rows = match self.is_remembered() {
-            true => stage.versions.scan(table, keys, self.ts()),
-            false => stage.versions.peek_range(table, keys, self.ts()),
-        };
+        self.look(stage, Look::Range(table.to_owned(), keys));
+        let mut rows = stage.versions.peek_range(table, keys, self.ts());
         self.add_own(table, keys, &mut rows);
         rows
     }
@@ -364,10 +380,8 @@ impl Open {
         *stage.scanned = stage.random.one_in(3).then_some(selection);
         let rows = self.txn.scan_index(&index, Range::prefix(&[value.into()]))?;
         let found: BTreeMap<u64, Row> = rows.map(|row| decode(&row?)).collect::<Result<_, Error>>()?;
-        let mut expected = match self.is_remembered() {
-            true => stage.versions.select(name, value, self.ts()),
-            false => stage.versions.peek_range(name, (0, u64::MAX), self.ts()),
-        };
+        self.look(stage, Look::Value(name.to_owned(), value));
+        let mut expected = stage.versions.peek_range(name, (0, u64::MAX), self.ts());
         self.add_own(name, (0, u64::MAX), &mut expected);
         expected.retain(|_, row| row.0 == value);
         if found == expected {
@@ -430,9 +444,13 @@ impl Open {
         let changes: Vec<Change> =
             self.writes.into_iter().map(|((table, key), row)| Change::Put(table, key, row)).collect();
         let is_large = changes.len() as u64 >= FLOOD / 2;
+        let began = self.txn.timestamp().get();
         let before = if is_large { open_blocks(stage.db) } else { 0 };
         match self.txn.commit() {
             Ok(ts) => {
+                if self.kind == TransactionMode::Writer(Isolation::Serializable) && ts.get() > began {
+                    stage.versions.read_again(&self.looks.borrow(), began, ts.get())?;
+                }
                 stage.versions.commit(ts.get(), &changes)?;
                 Ok(Turn::Committed { ts: ts.get(), changes })
             }

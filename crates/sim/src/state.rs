@@ -60,6 +60,24 @@ pub(crate) fn apply(state: &mut State, changes: &[Change]) {
     }
 }
 
+/// What a statement reads.
+#[derive(Clone, Debug)]
+pub(crate) enum Look {
+    Key(String, u64),
+    /// An inclusive range of keys.
+    Range(String, (u64, u64)),
+    /// The rows with this value in the indexed column.
+    Value(String, u64),
+}
+
+impl Look {
+    fn table(&self) -> &str {
+        match self {
+            Look::Key(table, _) | Look::Range(table, _) | Look::Value(table, _) => table,
+        }
+    }
+}
+
 /// All versions of all rows, and which timestamps have read what: the oracle of
 /// isolation.
 #[derive(Default)]
@@ -96,36 +114,42 @@ impl Versions {
         self.tables.contains_key(table)
     }
 
-    /// The row seen by a transaction that reads at `ts`.
-    pub fn read(&mut self, table: &str, key: u64, ts: u64) -> Option<Row> {
-        let table = self.tables.get_mut(table)?;
-        let read = table.read.entry(key).or_default();
-        *read = ts.max(*read);
-        table.at(key, ts)
+    /// Records a read at `ts`, so that nobody may change what it saw.
+    pub fn record(&mut self, look: &Look, ts: u64) {
+        let Some(table) = self.tables.get_mut(look.table()) else { return };
+        match look {
+            Look::Key(_, key) => {
+                let read = table.read.entry(*key).or_default();
+                *read = ts.max(*read);
+            }
+            Look::Range(_, (first, last)) => table.scanned.push((*first, *last, ts)),
+            Look::Value(_, value) => table.selected.push((*value, ts)),
+        }
     }
 
-    /// As [`Versions::read`], without recording the read.
+    /// A transaction moves its reads from one timestamp to another.
+    ///
+    /// # Errors
+    /// A description, if one of them has another result there.
+    pub fn read_again(&mut self, looks: &[Look], from: u64, to: u64) -> Result<(), String> {
+        for look in looks {
+            if let Some(table) = self.tables.get(look.table()) {
+                let seen = [from, to].map(|ts| table.look(look, ts));
+                if seen[0] != seen[1] {
+                    return Err(format!("{look:?} was moved from {from} to {to}, but saw {seen:?}"));
+                }
+            }
+            self.record(look, to);
+        }
+        Ok(())
+    }
+
+    /// The row seen by a transaction that reads at `ts`.
     pub fn peek(&self, table: &str, key: u64, ts: u64) -> Option<Row> {
         self.tables.get(table)?.at(key, ts)
     }
 
     /// All rows in an inclusive range of keys.
-    pub fn scan(&mut self, table: &str, keys: (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
-        let Some(table) = self.tables.get_mut(table) else { return BTreeMap::new() };
-        table.scanned.push((keys.0, keys.1, ts));
-        table.range(keys, ts)
-    }
-
-    /// All rows with a value in the indexed column.
-    pub fn select(&mut self, table: &str, value: u64, ts: u64) -> BTreeMap<u64, Row> {
-        let Some(table) = self.tables.get_mut(table) else { return BTreeMap::new() };
-        table.selected.push((value, ts));
-        let mut rows = table.range((0, u64::MAX), ts);
-        rows.retain(|_, row| row.0 == value);
-        rows
-    }
-
-    /// As [`Versions::scan`], without recording the read.
     pub fn peek_range(&self, table: &str, keys: (u64, u64), ts: u64) -> BTreeMap<u64, Row> {
         self.tables.get(table).map(|table| table.range(keys, ts)).unwrap_or_default()
     }
@@ -169,6 +193,18 @@ impl Versions {
 }
 
 impl TableVersions {
+    fn look(&self, look: &Look, ts: u64) -> BTreeMap<u64, Row> {
+        match look {
+            Look::Key(_, key) => self.range((*key, *key), ts),
+            Look::Range(_, keys) => self.range(*keys, ts),
+            Look::Value(_, value) => {
+                let mut rows = self.range((0, u64::MAX), ts);
+                rows.retain(|_, row| row.0 == *value);
+                rows
+            }
+        }
+    }
+
     fn at(&self, key: u64, ts: u64) -> Option<Row> {
         let versions = self.rows.get(&key)?;
         versions.iter().rev().find(|(begin, _)| *begin <= ts).and_then(|(_, row)| row.clone())

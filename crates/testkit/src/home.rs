@@ -62,6 +62,7 @@ pub struct Home {
     eager: Option<u64>,
     /// The collector is not the one that `eager` picks.
     forced: bool,
+    writers_move: bool,
 }
 
 impl Home {
@@ -74,7 +75,15 @@ impl Home {
             collector: Collector::default(),
             eager: None,
             forced: false,
+            writers_move: true,
         }
+    }
+
+    /// Whether writers move behind later readers.
+    #[must_use]
+    pub fn writers_move(mut self, move_: bool) -> Self {
+        self.writers_move = move_;
+        self
     }
 
     /// The collector is as eager as it can be, in a way that the seed decides.
@@ -108,6 +117,7 @@ impl Home {
     /// a copy of the files is what a process leaves that is killed.
     pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2).worker(false);
+        let options = options.writers_move(self.writers_move);
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),
             Some(seed) => eager(options, seed),

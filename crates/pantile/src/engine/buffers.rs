@@ -13,6 +13,7 @@ use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
 use crate::engine::holders::{Holder, HolderCell};
+use crate::engine::read_set::ReadSet;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{Indexes, TableInner};
 
@@ -78,6 +79,8 @@ pub(crate) struct Buffers {
     /// reference counts.
     pub tables: Vec<TableUse>,
     pub writes: Vec<Write>,
+    /// What a serializable writer has read.
+    pub reads: ReadSet,
     pub by_tuple: HashMap<(TableId, TupleId), u32, FixedState>,
     /// Rows to be written, one after the other.
     pub rows: Vec<u8>,
@@ -114,6 +117,7 @@ fn bytes_of<T>(buffer: &Vec<T>) -> usize {
 impl Buffers {
     fn capacities(&self) -> usize {
         self.writes.capacity()
+            + self.reads.capacities()
             + self.by_tuple.capacity()
             + self.rows.capacity()
             + self.undo.capacity()
@@ -143,7 +147,7 @@ impl Buffers {
             bytes_of(&self.tables) + bytes_of(&self.writes) + bytes_of(&self.undo) + bytes_of(&self.stale);
         let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
         let rows = bytes_of(&self.rows);
-        self.bytes = keys + (size_of::<Self>() + map + lists + commit + rows) as u64;
+        self.bytes = keys + (size_of::<Self>() + map + lists + self.reads.bytes() + commit + rows) as u64;
         self.total()
     }
 
@@ -161,6 +165,7 @@ impl Buffers {
             self.by_tuple.clear();
         }
         self.writes.clear();
+        self.reads.clear();
         self.rows.clear();
         self.undo.clear();
         self.stale.clear();

@@ -18,6 +18,8 @@ pub(crate) mod gate;
 pub(crate) mod holders;
 pub(crate) mod index_build;
 pub(crate) mod pieces;
+
+pub(crate) mod read_set;
 pub(crate) mod recovery;
 pub(crate) mod rounds;
 pub(crate) mod salvage;

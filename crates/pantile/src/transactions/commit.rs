@@ -69,10 +69,10 @@ impl Transaction {
     }
 
     /// Looks at the table definitions for the last time and settles the
-    /// timestamp. Conflicts were found when the locks were taken.
+    /// timestamp. Conflicts with writers were found when the locks were taken.
     fn validate_commit(&mut self) -> Result<Validated> {
         self.core.check_open()?;
-        self.core.registry.set_committing(self.slot);
+        self.announce();
         self.check_definitions()?;
         let buffers = &mut *self.buffers;
         let core = &self.core;
@@ -91,15 +91,24 @@ impl Transaction {
             return Err(Error::TransactionTooLarge);
         }
         Ok(Validated(match self.isolation {
-            Isolation::Serializable => self.ts,
+            Isolation::Serializable => self.settle()?,
             Isolation::Snapshot | Isolation::ReadCommitted => {
                 self.core.registry.draw_commit(self.slot, self.newest_base())
             }
         }))
     }
 
+    /// Announces the commit, before the last look at definitions and marks.
+    fn announce(&self) {
+        if self.moves {
+            self.core.registry.set_deciding(self.slot);
+        } else {
+            self.core.registry.set_committing(self.slot);
+        }
+    }
+
     /// The newest timestamp of the versions that the commit supersedes.
-    fn newest_base(&self) -> Timestamp {
+    pub(super) fn newest_base(&self) -> Timestamp {
         self.buffers.writes.iter().map(|write| write.base_ts).max().unwrap_or(Timestamp::ZERO)
     }
 
@@ -150,7 +159,7 @@ impl Transaction {
             Anchor::publish(self.anchor_of(write), address);
         }
         if self.buffers.appends.len() < self.buffers.writes.len() {
-            self.unlock_unchanged();
+            self.unlock_unchanged(commit_ts);
         }
         self.note_memory();
         Published { commit_ts, change }
@@ -210,12 +219,12 @@ impl Transaction {
     }
 
     /// Unlocks tuples that were locked and not changed. They count as read.
-    fn unlock_unchanged(&self) {
+    fn unlock_unchanged(&self, commit_ts: Timestamp) {
         let mut appends = self.buffers.appends.iter().peekable();
         for (n, write) in self.buffers.writes.iter().enumerate() {
             if appends.next_if(|&&a| a as usize == n).is_none() {
                 let table = &self.buffers.tables[write.table as usize].table;
-                self.core.marks.raise(table.id, write.tuple, self.ts);
+                self.core.marks.raise(table.id, write.tuple, commit_ts);
                 Anchor::publish(table.anchor(write.tuple), write.base);
             }
         }
@@ -263,7 +272,10 @@ impl Transaction {
                 last = write.table;
             }
             if used.table.indexes_version() != used.indexes_version {
+                // It may wait for others there, and readers must not wait for that.
+                self.core.registry.set_committing(self.slot);
                 self.enter_new_indexes(write)?;
+                self.announce();
             }
         }
         Ok(())

@@ -77,7 +77,7 @@ impl Transaction {
         key: &Key,
         entry: &Key,
     ) -> Result<()> {
-        match index.tree.insert(entry.words(), tuple.0, self.insert_ts()) {
+        match self.insert_entry(&index.tree, entry.words(), tuple) {
             Insert::Inserted => self.entry_inserted(StaleEntry::new(table, index.number, tuple, entry)),
             Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
                 return Err(table.conflict(Conflict::ReadByLater));
@@ -158,7 +158,7 @@ impl Transaction {
             let row = Encoded { schema: &table.schema, bytes: &rows[start..start + len] };
             entry.set_row(&row, &index.columns);
             entry.push_tuple(write.tuple.0);
-            match index.tree.insert(entry.words(), write.tuple.0, self.insert_ts()) {
+            match self.insert_entry(&index.tree, entry.words(), write.tuple) {
                 // Kept if the row commits with this key.
                 Insert::Inserted => {
                     let entry = StaleEntry::new(table, index.number, write.tuple, &entry);
@@ -180,10 +180,9 @@ impl Transaction {
         own: TupleId,
         key: &Key,
     ) -> Result<()> {
-        let late = self.isolation != Isolation::Serializable;
         // A late writer commits after this moment. A transaction that enters
         // the key from here on is later still or is refused.
-        let at = if late { self.core.registry.now() } else { self.ts };
+        let at = if self.writes_late() { self.core.registry.now().max(self.ts) } else { self.ts };
         let upper = key.prefix_end();
         let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut cursor = Cursor::new(Bound::Included(key.words()), upper, Direction::Forward);
@@ -191,6 +190,7 @@ impl Transaction {
         while cursor.next_batch(&index.tree, Some(at.get()), &mut batch) {
             for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
                 if self.holds_key(table, index, TupleId(tuple), key, at)? {
+                    self.note_read(table.id, TupleId(tuple));
                     return Err(table.duplicate(&index.def.name));
                 }
             }
@@ -234,7 +234,7 @@ impl Transaction {
                     // transaction. A late writer may have looked before the entry
                     // was there, so this transaction must wait for it, as for an
                     // older one.
-                    if !serializable || bound < self.ts || late {
+                    if self.writes_late() || bound < self.ts || late {
                         drop(pin);
                         self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
                         continue;

@@ -2,7 +2,7 @@
 
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp, TupleId};
-use pantile_index::Insert;
+use pantile_index::{Index as Tree, Insert};
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::{Buffers, Pending, TableUse, Undo, Write};
@@ -37,6 +37,7 @@ impl Transaction {
                 let tuple = TupleId(tuple);
                 // To refuse a duplicate is to say that the row is there: a read.
                 if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
+                    self.note_read(table.id, tuple);
                     return Ok(None);
                 }
                 match self.hold(table, tuple)? {
@@ -55,7 +56,7 @@ impl Transaction {
         let tuple = table.take_tuple(self.slot.index());
         let buried = self.create_locked(table, tuple);
         let insert_ts = self.new_key_ts(table);
-        match table.primary.insert(key.words(), tuple.0, insert_ts) {
+        match self.insert_at(&table.primary, key.words(), tuple, insert_ts) {
             Insert::Inserted => {
                 let base_ts = self.begin_of(buried);
                 let held = self.add_write(table, tuple, buried, base_ts);
@@ -66,9 +67,10 @@ impl Transaction {
                 let write = &mut self.buffers.writes[held.write as usize];
                 write.is_new = true;
                 write.found_by_later = self.isolation == Isolation::Serializable
+                    && !self.moves
                     && self.core.marks.highest(table.id, tuple) > self.ts;
                 self.entry_inserted(StaleEntry::new(table, PRIMARY, tuple, key));
-                if insert_ts != self.new_key_ts(table) {
+                if self.isolation == Isolation::Snapshot && insert_ts != self.new_key_ts(table) {
                     // An entry was removed meanwhile, perhaps this key's.
                     return Err(table.conflict(Conflict::ChangedSinceSnapshot));
                 }
@@ -114,10 +116,31 @@ impl Transaction {
         buried
     }
 
+    /// Whether it will draw the timestamp at which it writes.
+    pub(super) fn writes_late(&self) -> bool {
+        self.isolation != Isolation::Serializable || self.must_move.get()
+    }
+
     /// The timestamp against which the marks of gaps are checked. Writers that
     /// draw theirs at commit publish above every mark.
-    pub(super) fn insert_ts(&self) -> u64 {
-        if self.isolation == Isolation::Serializable { self.ts.get() } else { u64::MAX }
+    fn insert_ts(&self) -> u64 {
+        if self.writes_late() { u64::MAX } else { self.ts.get() }
+    }
+
+    /// Enters a key into an index. If a later reader has found the key absent,
+    /// the transaction will move behind that reader, or the key is refused.
+    pub(super) fn insert_entry(&self, tree: &Tree, key: &[u64], tuple: TupleId) -> Insert {
+        self.insert_at(tree, key, tuple, self.insert_ts())
+    }
+
+    fn insert_at(&self, tree: &Tree, key: &[u64], tuple: TupleId, ts: u64) -> Insert {
+        match tree.insert(key, tuple.0, ts) {
+            Insert::Forbidden(_) if self.notes_reads() => {
+                self.must_move.set(true);
+                tree.insert(key, tuple.0, u64::MAX)
+            }
+            outcome => outcome,
+        }
     }
 
     /// Locks the tuple of a key that exists in the index.
@@ -125,6 +148,7 @@ impl Transaction {
         loop {
             let at = self.statement();
             let Some(tuple) = table.primary.get(key.words(), self.mark(at)) else {
+                self.note_absent(table, key.words());
                 return Ok(None);
             };
             if let Some(held) = self.hold(table, TupleId(tuple))? {
@@ -174,8 +198,9 @@ impl Transaction {
         }
     }
 
-    /// Timestamp ordering: no later transaction has written or read the tuple.
-    /// At snapshot level: none has committed it since the snapshot.
+    /// Timestamp ordering: no later transaction has written the tuple, nor read
+    /// it, unless this one can move behind the reader when it commits. At snapshot
+    /// level: none has committed it since the snapshot.
     fn validate(&self, table: &TableInner, tuple: TupleId, newest: Timestamp) -> Result<(), Conflict> {
         if self.isolation == Isolation::ReadCommitted {
             return Ok(());
@@ -184,14 +209,14 @@ impl Transaction {
         if newest > self.ts {
             return Err(if serializable { Conflict::WrittenByLater } else { Conflict::ChangedSinceSnapshot });
         }
-        if serializable && self.core.marks.highest(table.id, tuple) > self.ts {
+        if serializable && !self.moves && self.core.marks.highest(table.id, tuple) > self.ts {
             return Err(Conflict::ReadByLater);
         }
         Ok(())
     }
 
     /// The `begin_ts` of a version; zero if there is none.
-    fn begin_of(&self, version: Address) -> Timestamp {
+    pub(super) fn begin_of(&self, version: Address) -> Timestamp {
         if version.is_none() { Timestamp::ZERO } else { self.core.store.content(version).timestamp() }
     }
 

@@ -4,6 +4,7 @@ mod commit;
 mod entries;
 mod hold;
 mod large;
+mod moving;
 mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;

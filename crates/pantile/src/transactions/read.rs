@@ -1,14 +1,16 @@
 //! Reading rows by primary key, and which version a reader sees.
 
+use std::time::Duration;
+
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::sync::hint;
-use pantile_base::{Address, Timestamp, TupleId, prefetch};
+use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::Slot;
 use pantile_store::Content;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::Pending;
-use crate::engine::table::{Table, TableInner};
+use crate::engine::table::{PRIMARY, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
@@ -55,7 +57,7 @@ impl Transaction {
 
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
         self.core.tables.check_own(table)?;
-        if table.is_newer_than(self.ts) && self.isolation == Isolation::Serializable && !self.safe {
+        if table.is_newer_than(self.ts) && self.isolation == Isolation::Serializable && !self.read_only {
             return Err(table.conflict(Conflict::TableIsNewer));
         }
         Ok(())
@@ -64,8 +66,9 @@ impl Transaction {
     /// The row with this primary key, or `None`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if an older running transaction has locked the row
-    /// and does not end within the time that the conflict policy allows;
+    /// [`Error::Conflict`] if the transaction may write, and an older running one
+    /// has locked the row and does not end within the time that the conflict
+    /// policy allows;
     /// [`Error::WrongType`] and similar if the key does not fit the table;
     /// [`Error::TableDropped`].
     pub fn get<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
@@ -104,14 +107,41 @@ impl Transaction {
     ) -> Result<Option<(TupleId, &'t [u8])>> {
         loop {
             let Some(tuple) = table.primary.get(key, self.mark(at)) else {
+                self.note_absent(table, key);
                 return Ok(None);
             };
             let tuple = TupleId(tuple);
-            match self.read_tuple(table, tuple, at)? {
-                Seen::Row(bytes) => return Ok(Some((tuple, bytes))),
-                Seen::Absent => return Ok(None),
-                Seen::Gone => hint::spin_loop(),
+            let seen = self.read_tuple(table, tuple, at)?;
+            if let Seen::Gone = seen {
+                hint::spin_loop();
+                continue;
             }
+            self.note_read(table.id, tuple);
+            return Ok(match seen {
+                Seen::Row(bytes) => Some((tuple, bytes)),
+                Seen::Absent | Seen::Gone => None,
+            });
+        }
+    }
+
+    /// Whether what it reads must be looked at again if it moves.
+    #[inline]
+    pub(super) fn notes_reads(&self) -> bool {
+        self.moves && !self.read_only
+    }
+
+    /// Notes that it has read a tuple.
+    #[inline]
+    pub(super) fn note_read(&self, table: TableId, tuple: TupleId) {
+        if self.notes_reads() {
+            self.buffers.reads.note(table, tuple);
+        }
+    }
+
+    /// Notes that it has found no row with this primary key.
+    pub(super) fn note_absent(&self, table: &TableInner, key: &[u64]) {
+        if self.notes_reads() {
+            self.buffers.reads.note_absent(table.id, PRIMARY, key);
         }
     }
 
@@ -175,11 +205,14 @@ impl Transaction {
             Owner::Cleaner => Passage::Changing,
             Owner::Transaction(slot) if slot == self.slot => Passage::Free,
             Owner::Transaction(slot) => {
-                // The bound belongs to the holder only if the anchor has not changed.
-                let bound = self.core.registry.pending(slot);
+                let registry = &self.core.registry;
+                // A writer that finds this reader's mark moves behind it (I-21).
+                let passes = self.read_only && self.moves && registry.will_look_at_marks(slot);
+                // Both belong to the holder only if the anchor has not changed.
+                let bound = registry.pending(slot);
                 if Anchor::load(cell) != anchor {
                     Passage::Changing
-                } else if bound > at {
+                } else if bound > at || passes {
                     Passage::Free
                 } else {
                     Passage::Held(slot, bound)
@@ -197,8 +230,11 @@ impl Transaction {
         bound: Timestamp,
         over: impl Fn() -> bool,
     ) -> Result<()> {
-        let ConflictPolicy::Wait(limit) = self.policy else {
-            return Err(table.conflict(Conflict::Locked));
+        let limit = match self.policy {
+            // The holder is committing, and does so without waiting for others.
+            _ if self.read_only && self.moves => Duration::MAX,
+            ConflictPolicy::Wait(limit) => limit,
+            ConflictPolicy::Abort => return Err(table.conflict(Conflict::Locked)),
         };
         let registry = &self.core.registry;
         let over = || over() || registry.pending(holder) != bound;

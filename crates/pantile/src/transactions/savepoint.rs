@@ -91,11 +91,14 @@ impl Transaction {
 
     fn unlock_last(&mut self) {
         let Some(write) = self.buffers.writes.pop() else { return };
-        let Buffers { tables, by_tuple, .. } = &mut *self.buffers;
+        let Buffers { tables, by_tuple, reads, .. } = &mut *self.buffers;
         let table = &tables[write.table as usize].table;
         by_tuple.remove(&(table.id, write.tuple));
         // What was read under the lock counts as read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
+        if self.moves {
+            reads.note(table.id, write.tuple);
+        }
         if write.gone {
             Anchor::bury(table.anchor(write.tuple), write.base);
             self.core.counters.buried(self.slot, write.base);

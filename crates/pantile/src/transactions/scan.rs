@@ -6,7 +6,8 @@ use pantile_base::{Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Index as Tree, Scan as Cursor};
 use smallvec::SmallVec;
 
-use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::engine::read_set::RangeNote;
+use crate::engine::table::{Index, IndexInner, PRIMARY, Table, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -100,6 +101,8 @@ pub struct Scan<'t> {
     next: usize,
     left: usize,
     at: Timestamp,
+    /// If the transaction may have to read the range again.
+    note: Option<RangeNote>,
 }
 
 /// Entries that a scan without a limit takes from the index at a time.
@@ -174,7 +177,11 @@ impl Transaction {
         let upper = upper_bound(table, columns, range.upper, &mut upper)?;
         let cursor = Cursor::new(as_bound(&lower), as_bound(&upper), direction);
         let batch = Batch::with_limit(range.limit.clamp(LEAST_BATCH, BATCH));
-        Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at })
+        let note = self.notes_reads().then(|| {
+            let number = index.map_or(PRIMARY, |i| i.number);
+            self.buffers.reads.note_scan(table.id, number, &cursor)
+        });
+        Ok(Scan { txn: self, table, index, cursor, batch, next: 0, left: range.limit, at, note })
     }
 }
 
@@ -218,6 +225,9 @@ impl<'t> Iterator for Scan<'t> {
             self.next = 0;
             if !self.cursor.next_batch(self.tree(), self.txn.mark(self.at), &mut self.batch) {
                 self.left = 0;
+            }
+            if let Some(note) = self.note {
+                self.txn.buffers.reads.note_progress(note, &self.cursor);
             }
         }
         None

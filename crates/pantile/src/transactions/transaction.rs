@@ -66,6 +66,13 @@ pub struct Transaction {
     pub(super) read_only: bool,
     /// Its reads leave no marks and meet no locks.
     pub(super) safe: bool,
+    /// If it is a serializable writer: it may write at a later timestamp than
+    /// the one at which it reads. If it only reads: it does not wait for writers
+    /// that may.
+    pub(super) moves: bool,
+    /// A later transaction has found a key absent that it has entered, so it
+    /// must move.
+    pub(super) must_move: Cell<bool>,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
     /// Given back when the transaction ends.
@@ -110,6 +117,9 @@ impl Transaction {
             isolation: options.isolation,
             read_only: options.read_only,
             safe: options.safe_snapshot,
+            moves: !core.options.writers_stay
+                && (options.read_only || options.isolation == Isolation::Serializable),
+            must_move: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(core.buffers.take(slot, holder))),
             permit: Some(permit),
@@ -121,8 +131,9 @@ impl Transaction {
         })
     }
 
-    /// Its place in the serial order: it reads at this timestamp and, if it is
-    /// serializable, writes at it.
+    /// Where it reads. A serializable transaction also writes there, unless it
+    /// has to move to a later timestamp; [`Transaction::commit`] returns where it
+    /// wrote.
     pub fn timestamp(&self) -> Timestamp {
         self.ts
     }

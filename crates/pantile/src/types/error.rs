@@ -45,6 +45,9 @@ pub enum Conflict {
     /// A transaction with a later timestamp has already read the tuple, or the
     /// gap into which a key was to go.
     ReadByLater,
+    /// Later transactions have read what this one writes, so it had to move to a
+    /// later timestamp, and something that it has read has changed until then.
+    ReadChanged,
     /// Another running transaction has locked the tuple, by a write or by
     /// [`get_for_update`](crate::Transaction::get_for_update). The call did not
     /// wait, because the conflict policy is [`Abort`](crate::ConflictPolicy::Abort)
@@ -348,6 +351,9 @@ impl fmt::Display for Conflict {
             Conflict::WrittenByLater => "a transaction with a later timestamp has already written the tuple",
             Conflict::ReadByLater => {
                 "a transaction with a later timestamp has already read the tuple or the key range"
+            }
+            Conflict::ReadChanged => {
+                "another transaction has changed what this one has read, and it cannot commit before that"
             }
             Conflict::Locked => "another running transaction has locked the tuple",
             Conflict::TimedOut => {

@@ -134,6 +134,7 @@ pub struct Options {
     pub(crate) gc: GcOptions,
     pub(crate) without_worker: bool,
     pub(crate) conflict: ConflictPolicy,
+    pub(crate) writers_stay: bool,
     pub(crate) must_exist: bool,
     pub(crate) begin_wait: Option<Duration>,
     pub(crate) retry_for: Option<Duration>,
@@ -272,6 +273,25 @@ impl Options {
     #[must_use]
     pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
         self.conflict = conflict;
+        self
+    }
+
+    /// Whether a serializable writer moves to a later timestamp when later
+    /// transactions have read what it writes (the default). It then looks again
+    /// at all that it has read, and fails with [`Conflict::ReadChanged`] only if
+    /// something of it has changed. Fresh read-only transactions wait for no
+    /// writer that is still at work.
+    ///
+    /// Without it writers keep the timestamp at which they began, as in
+    /// multi-version timestamp ordering (MVTO): a writer fails with
+    /// [`Conflict::ReadByLater`] when a later transaction has read what it
+    /// writes, and readers wait for older writers.
+    ///
+    /// [`Conflict::ReadChanged`]: crate::Conflict::ReadChanged
+    /// [`Conflict::ReadByLater`]: crate::Conflict::ReadByLater
+    #[must_use]
+    pub fn writers_move(mut self, move_: bool) -> Self {
+        self.writers_stay = !move_;
         self
     }
 

@@ -371,7 +371,11 @@ fn conflicts_name_the_table_and_the_reason() {
     let mut old = begin(Isolation::Serializable);
     let mut snapshot = begin(Isolation::Snapshot);
     db.begin_read().expect("begin").get(&table, &key).expect("get");
-    fails_with(old.update(&table, &key, &change), Conflict::ReadByLater);
+    assert!(old.get(&table, &[2u32.into()]).expect("get").is_some());
+    assert!(old.update(&table, &key, &change).expect("it can move behind the reader"));
+    db.run(|txn| txn.update(&table, &[2u32.into()], &change)).expect("update");
+    fails_with(old.commit().map(|_| true), Conflict::ReadChanged);
+    let mut old = begin(Isolation::Serializable);
     db.run(|txn| txn.update(&table, &key, &change)).expect("update");
     fails_with(old.update(&table, &key, &change), Conflict::WrittenByLater);
     fails_with(snapshot.update(&table, &key, &change), Conflict::ChangedSinceSnapshot);

@@ -10,7 +10,7 @@ use super::rows::{Rows, collect_until, gc, let_epochs_pass, open, options, put};
 /// An older writer meets a finished, younger read of a row whose tile is gone.
 #[test]
 fn t7_reads_are_remembered_when_tiles_are_dropped() {
-    let db = open(options());
+    let db = open(options().writers_move(false));
     let mut rows = Rows::filled(&db, 0..160);
     rows.put(0..160);
     for key in [3, 50, 159] {

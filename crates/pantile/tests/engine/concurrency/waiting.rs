@@ -3,7 +3,9 @@
 use std::sync::Barrier;
 use std::time::Duration;
 
-use pantile::{Conflict, Error, IndexDef, Isolation, Result};
+use pantile::{
+    Conflict, Database, Error, IndexDef, Isolation, MediumKind, Options, Result, Timestamp, Transaction,
+};
 
 use super::table::Things;
 use crate::support::{abort_at, in_memory, wait_at};
@@ -12,7 +14,11 @@ use crate::support::{abort_at, in_memory, wait_at};
 const LONG: Duration = Duration::from_secs(600);
 
 fn two_things() -> Things {
-    let things = Things::new(&in_memory(), &[IndexDef::unique("by_name", ["name"])]);
+    two_things_in(&in_memory())
+}
+
+fn two_things_in(db: &Database) -> Things {
+    let things = Things::new(db, &[IndexDef::unique("by_name", ["name"])]);
     things.fill((0..2).map(|n| (n, n, 0)));
     things
 }
@@ -30,7 +36,8 @@ fn conflict<T: std::fmt::Debug>(result: Result<T>) -> Conflict {
 
 #[test]
 fn conflicts_say_which() {
-    let things = two_things();
+    let options = Options::new().medium(MediumKind::Dram);
+    let things = two_things_in(&options.writers_move(false).open("unused").unwrap());
     let db = &things.db;
     for level in [Isolation::Snapshot, Isolation::ReadCommitted] {
         let mut holder = db.begin().unwrap();
@@ -68,6 +75,95 @@ fn conflicts_say_which() {
     db.run(|t| things.rename(t, 0, 50)).unwrap();
     let taken = things.insert(&mut snapshot, 60, 0, 0);
     assert_eq!(conflict(taken), Conflict::ChangedSinceSnapshot, "the snapshot shows a row with this name");
+}
+
+/// A reader goes past older writers, whatever its conflict policy, and they
+/// commit behind it.
+#[test]
+fn readers_wait_for_nobody_at_work() {
+    let things = two_things();
+    let db = &things.db;
+    for level in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        let before = db.run(|t| things.size(t, 0)).unwrap().unwrap();
+        let mut holder = db.begin().unwrap();
+        things.resize(&mut holder, 0, before + 1).unwrap();
+        things.insert(&mut holder, 77, 77, 0).unwrap();
+        let reader = db.begin_with(abort_at(level).read_only(true)).unwrap();
+        assert_eq!(things.size(&reader, 0).unwrap(), Some(before), "{level:?}");
+        assert_eq!(things.size(&reader, 77).unwrap(), None);
+        assert_eq!(things.all(&reader).unwrap().len(), 2);
+        assert!(holder.commit().unwrap() > reader.timestamp());
+        let after = if level == Isolation::ReadCommitted { before + 1 } else { before };
+        assert_eq!(things.size(&reader, 0).unwrap(), Some(after), "{level:?}");
+        db.run(|t| things.delete(t, 77)).unwrap();
+    }
+}
+
+type Step<'s> = &'s dyn Fn(&mut Transaction) -> Result<()>;
+
+/// A writer reads and writes, a reader comes behind it, and a transaction that
+/// began in between changes something. Returns where the writer and that
+/// transaction committed, in the order that `first_writer` says.
+fn beside_a_move(
+    things: &Things,
+    read: Step<'_>,
+    change: Step<'_>,
+    writer_first: bool,
+) -> [Result<Timestamp>; 2] {
+    let db = &things.db;
+    let mut writer = db.begin().unwrap();
+    read(&mut writer).unwrap();
+    let mut between = db.begin().unwrap();
+    things.resize(&mut writer, 0, 5).unwrap();
+    let reader = db.begin_read().unwrap();
+    assert!(things.size(&reader, 0).unwrap().is_some());
+    change(&mut between).unwrap();
+    let ended = match writer_first {
+        true => [writer.commit(), between.commit()],
+        false => {
+            let between = between.commit();
+            [writer.commit(), between]
+        }
+    };
+    assert!(ended[0].as_ref().map_or(true, |at| *at > reader.timestamp()));
+    ended
+}
+
+/// What a writer that moves has read must hold where it commits, and stays so.
+#[test]
+fn a_writer_that_moves_reads_again() {
+    let one = |things: &Things, t: &mut Transaction| things.size(t, 1).map(drop);
+    let absent = |things: &Things, t: &mut Transaction| things.size(t, 50).map(drop);
+    let scan = |things: &Things, t: &mut Transaction| things.all(t).map(drop);
+    let by_name =
+        |things: &Things, t: &mut Transaction| things.indexed(t, &things.index("by_name")).map(drop);
+    let resize = |things: &Things, t: &mut Transaction| things.resize(t, 1, 9).map(drop);
+    let insert = |things: &Things, t: &mut Transaction| things.insert(t, 50, 50, 0);
+    type Of<'s> = &'s dyn Fn(&Things, &mut Transaction) -> Result<()>;
+    let cases: [(Of<'_>, Of<'_>, bool); 8] = [
+        (&one, &resize, true),
+        (&one, &insert, false),
+        (&absent, &resize, false),
+        (&absent, &insert, true),
+        (&scan, &resize, true),
+        (&scan, &insert, true),
+        (&by_name, &resize, true),
+        (&by_name, &insert, true),
+    ];
+    for (n, (read, change, related)) in cases.into_iter().enumerate() {
+        for writer_first in [true, false] {
+            let things = two_things();
+            let (read, change) =
+                (|t: &mut Transaction| read(&things, t), |t: &mut Transaction| change(&things, t));
+            let [writer, between] = beside_a_move(&things, &read, &change, writer_first);
+            let between = between.expect("it has read nothing");
+            match (writer_first, related) {
+                (false, true) => assert_eq!(conflict(writer), Conflict::ReadChanged, "case {n}"),
+                (true, true) => assert!(between > writer.unwrap(), "case {n}: it comes behind what was read"),
+                (_, false) => assert!(between < writer.unwrap(), "case {n}: nobody is in its way"),
+            }
+        }
+    }
 }
 
 #[test]

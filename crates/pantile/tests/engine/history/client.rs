@@ -12,8 +12,8 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use pantile::{
-    ConflictPolicy, Database, Index, IndexDef, Isolation, Range, Result, Table, TableDef, Transaction,
-    TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Database, Error, Index, IndexDef, Isolation, Range, Result, Table, TableDef,
+    Transaction, TransactionOptions, Type, Value,
 };
 use pantile_history::{History, Outcome, Recorder};
 use pantile_testkit::Random;
@@ -236,6 +236,13 @@ impl Client {
         }
         match txn.commit() {
             Ok(ts) => self.recorder.commit(ts.get()),
+            // It had to move.
+            Err(Error::Conflict { conflict: Conflict::ReadChanged, .. })
+                if level == Isolation::Serializable =>
+            {
+                self.recorder.abort();
+                return false;
+            }
             Err(error) => panic!("conflicts show before: {error}"),
         }
         true

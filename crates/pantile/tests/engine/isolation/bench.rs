@@ -40,9 +40,10 @@ pub fn orders(n: usize) -> Vec<Vec<usize>> {
 }
 
 impl Bench {
-    pub fn new(level: Isolation, order: Vec<usize>, beside: Beside) -> Self {
+    pub fn new(level: Isolation, order: Vec<usize>, beside: Beside, move_: bool) -> Self {
         // Blocks of two contents, and others.
-        let db = beside.home(Bed::Dram, order.iter().sum::<usize>() as u64 + order[0] as u64).open();
+        let db = beside.home(Bed::Dram, order.iter().sum::<usize>() as u64 + order[0] as u64);
+        let db = db.writers_move(move_).open();
         let def = TableDef::new("test")
             .column("id", Type::U32)
             .column("value", Type::I64)

@@ -22,8 +22,14 @@ struct Cleaned {
 impl Cleaned {
     /// With an index that is used for checks, or with one that is not.
     fn new(index: IndexDef) -> Self {
+        Self::with(index, true)
+    }
+
+    /// Writers move behind later readers, or stay where they began.
+    fn with(index: IndexDef, move_: bool) -> Self {
         let time = SimulatedTime::default();
-        let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+        let options =
+            Options::new().medium(MediumKind::Dram).simulated_time(time.clone()).writers_move(move_);
         let db = options.open("unused").expect("open");
         let def = TableDef::new("t").column("id", Type::U64).column("code", Type::U64).primary_key(["id"]);
         let table = db.create_table(def.index(index)).expect("create");
@@ -67,17 +73,28 @@ impl Cleaned {
     }
 }
 
+/// A writer that moves comes after the deletion. One that stays is refused.
 #[test]
-fn an_older_writer_does_not_come_after_a_row_that_has_gone() {
-    let here = Cleaned::new(IndexDef::new("by_code", ["code"]));
-    let outcome = here.older(
-        |here| {
-            here.put(7, 70);
-            here.db.run(|txn| txn.delete(&here.table, &[7u64.into()])).expect("a commit");
-        },
-        |older| older.insert(&here.table, &[7u64.into(), 71u64.into()]),
-    );
-    assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
+fn an_older_writer_does_not_come_before_a_row_that_has_gone() {
+    for move_ in [true, false] {
+        let here = Cleaned::with(IndexDef::new("by_code", ["code"]), move_);
+        let outcome = here.older(
+            |here| {
+                here.put(7, 70);
+                here.db.run(|txn| txn.delete(&here.table, &[7u64.into()])).expect("a commit");
+            },
+            |older| older.insert(&here.table, &[7u64.into(), 71u64.into()]),
+        );
+        check(outcome, move_);
+    }
+}
+
+fn check(outcome: Result<()>, moves: bool) {
+    match outcome {
+        Ok(()) => assert!(moves, "it cannot have moved"),
+        Err(Error::Conflict { .. }) => assert!(!moves, "nothing that it has read has changed"),
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// The first committer wins, though nothing in the index tells of it any more.
@@ -108,13 +125,15 @@ fn an_older_snapshot_does_not_insert_a_key_that_came_and_went() {
 
 #[test]
 fn an_older_writer_does_not_take_a_unique_key_that_was_held_after_it() {
-    let here = Cleaned::new(IndexDef::unique("by_code", ["code"]));
-    let outcome = here.older(
-        |here| {
-            here.put(7, 70);
-            here.put(7, 71);
-        },
-        |older| older.insert(&here.table, &[8u64.into(), 70u64.into()]),
-    );
-    assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
+    for move_ in [true, false] {
+        let here = Cleaned::with(IndexDef::unique("by_code", ["code"]), move_);
+        let outcome = here.older(
+            |here| {
+                here.put(7, 70);
+                here.put(7, 71);
+            },
+            |older| older.insert(&here.table, &[8u64.into(), 70u64.into()]),
+        );
+        check(outcome, move_);
+    }
 }

@@ -18,22 +18,25 @@ use crate::support::Beside;
 use bench::{Outcome, orders};
 use pantile::Isolation;
 
-/// Whether the anomaly shows at a level. The collector must not matter.
+/// Whether the anomaly shows at a level. Neither the collector must matter, nor
+/// whether writers move.
 fn shows(transactions: usize, scenario: fn(&bench::Bench) -> Outcome, level: Isolation) -> bool {
-    let [shown, eager] =
-        [Beside::Any, Beside::Eager].map(|beside| shows_beside(beside, transactions, scenario, level));
-    assert_eq!(shown, eager, "beside an eager collector");
+    let shows = |beside, moves| shows_beside(beside, moves, transactions, scenario, level);
+    let shown = shows(Beside::Any, true);
+    assert_eq!(shown, shows(Beside::Any, false), "with writers that stay where they began");
+    assert_eq!(shown, shows(Beside::Eager, true), "beside an eager collector");
     shown
 }
 
 fn shows_beside(
     beside: Beside,
+    writers_move: bool,
     transactions: usize,
     scenario: fn(&bench::Bench) -> Outcome,
     level: Isolation,
 ) -> bool {
     orders(transactions).into_iter().any(|order| {
-        let bench = bench::Bench::new(level, order, beside);
+        let bench = bench::Bench::new(level, order, beside, writers_move);
         match scenario(&bench) {
             Ok(shown) => shown,
             Err(error) => {

@@ -51,6 +51,7 @@ impl Span {
 }
 
 /// A read that a transaction has done, with what it saw.
+#[derive(Clone)]
 pub struct Seen {
     pub query: Query,
     pub own: Rc<Own>,

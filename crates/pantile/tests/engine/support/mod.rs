@@ -30,7 +30,8 @@ impl Beside {
 
     pub fn home(self, bed: Bed, seed: u64) -> Home {
         match self {
-            Beside::Any => Home::new(bed).collect_by_seed(seed),
+            // In some, writers stay where they began.
+            Beside::Any => Home::new(bed).collect_by_seed(seed).writers_move(seed % 4 != 3),
             Beside::Eager => Home::new(bed).eager(seed),
             Beside::This(collector) => Home::new(bed).eager_with(collector, seed),
         }
@@ -113,14 +114,14 @@ pub fn read_for_long(db: &Database, done: &AtomicBool, seed: u64) {
             let txn = db.begin_with(*rng.pick(&kinds)).expect("a transaction");
             match everything(db, &txn) {
                 Ok(seen) => readers.push((txn, seen)),
-                Err(error) => assert!(is_conflict(&error), "{error}"),
+                Err(error) => assert!(is_conflict(&error) && !txn.is_read_only(), "{error}"),
             }
         }
         for (txn, seen) in &readers {
             match everything(db, txn) {
                 Ok(_) if txn.isolation() == Isolation::ReadCommitted => {}
                 Ok(now) => assert_eq!(&now, seen, "{txn:?}"),
-                Err(error) => assert!(is_conflict(&error), "{error}"),
+                Err(error) => assert!(is_conflict(&error) && !txn.is_read_only(), "{error}"),
             }
         }
         if rng.percent(15) {

@@ -1,0 +1,152 @@
+//! Moving a serializable writer to a later timestamp: when readers have come
+//! before it, it commits behind them, if all that it has read still holds.
+//! CockroachDB pushes timestamps and refreshes reads in this way (R. Taft et
+//! al., "CockroachDB: The Resilient Geo-Distributed SQL Database", SIGMOD 2020,
+//! 3.3 and 3.4).
+
+use std::time::Duration;
+
+use pantile_base::control::{Control, is_removed};
+use pantile_base::sync::hint;
+use pantile_base::{Timestamp, TupleId};
+use pantile_cc::Slot;
+use pantile_index::Batch;
+
+use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::read_set::RangeRead;
+use crate::engine::table::{PRIMARY, TableInner};
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Conflict, Result};
+
+impl Transaction {
+    /// The timestamp at which a serializable transaction writes: the one at
+    /// which it reads, or a later one if later transactions have read what it
+    /// writes. It has announced that it decides (I-21).
+    pub(super) fn settle(&self) -> Result<Timestamp> {
+        let writes = !self.buffers.appends.is_empty();
+        if !self.moves || !writes || !(self.must_move.get() || self.is_read_by_later()) {
+            return Ok(self.ts);
+        }
+        let registry = &self.core.registry;
+        registry.set_moving(self.slot);
+        let to = registry.draw_commit(self.slot, self.newest_base());
+        // Those who wait for it may be below its bound.
+        registry.wake(self.slot);
+        // Whoever draws a timestamp from here on is later.
+        registry.await_passed(to);
+        self.read_again(to)?;
+        Ok(to)
+    }
+
+    fn is_read_by_later(&self) -> bool {
+        let buffers = &self.buffers;
+        !is_removed(Control::MarksAtCommit)
+            && buffers.appends.iter().any(|&n| {
+                let write = &buffers.writes[n as usize];
+                let table = &buffers.tables[write.table as usize].table;
+                self.core.marks.highest(table.id, write.tuple) > self.ts
+            })
+    }
+
+    /// Makes sure that all that it has read is the same at `to`, and stays so
+    /// (I-22). A table that was dropped needs no protection.
+    fn read_again(&self, to: Timestamp) -> Result<()> {
+        let mut last = None;
+        if !is_removed(Control::RowsReadAgain) {
+            for point in self.buffers.reads.points() {
+                if last.as_ref().is_none_or(|(id, _)| *id != point.table) {
+                    last = Some((point.table, self.core.tables.by_id(point.table)));
+                }
+                if let Some((_, Some(table))) = &last {
+                    self.row_again(table, point.tuple, to)?;
+                }
+            }
+        }
+        for range in self.buffers.reads.ranges() {
+            if let Some(table) = self.core.tables.by_id(range.table) {
+                self.range_again(&table, &range, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn range_again(&self, table: &TableInner, range: &RangeRead, to: Timestamp) -> Result<()> {
+        let Some(mut cursor) = range.cursor().filter(|_| !is_removed(Control::RangesReadAgain)) else {
+            return Ok(());
+        };
+        let indexes = table.indexes();
+        let index = indexes.iter().find(|i| i.number == range.index);
+        let tree = match index {
+            Some(index) => &index.tree,
+            None if range.index == PRIMARY => &table.primary,
+            None => return Err(table.conflict(Conflict::ReadChanged)),
+        };
+        let mut batch = Batch::new();
+        let mark = (!is_removed(Control::MarksMove)).then_some(to.get());
+        while cursor.next_batch(tree, mark, &mut batch) {
+            for (_, tuple) in batch.iter() {
+                self.row_again(table, TupleId(tuple), to)?;
+            }
+        }
+        // Writers that began after an index was dropped do not maintain it. If
+        // it is still there, they are above `to`.
+        if index.is_some_and(|index| !index.is_ready()) {
+            return Err(table.conflict(Conflict::ReadChanged));
+        }
+        Ok(())
+    }
+
+    /// Makes sure that nobody has published, or will, a version of a tuple
+    /// between this transaction's reads and `to`.
+    fn row_again(&self, table: &TableInner, tuple: TupleId, to: Timestamp) -> Result<()> {
+        let cell = table.anchor(tuple);
+        if !is_removed(Control::MarksMove) {
+            self.core.marks.raise(table.id, tuple, to);
+        }
+        loop {
+            let pin = self.core.registry.pin(self.slot);
+            let anchor = Anchor::load(cell);
+            if anchor.is_owned_by(self.slot) {
+                return Ok(());
+            }
+            if let Owner::Transaction(holder) = anchor.owner() {
+                let registry = &self.core.registry;
+                let moves = registry.will_look_at_marks(holder);
+                let bound = registry.pending(holder);
+                if Anchor::load(cell) != anchor {
+                    hint::spin_loop();
+                    continue;
+                }
+                if bound <= to && !moves {
+                    drop(pin);
+                    self.await_decided(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                    continue;
+                }
+            }
+            return match self.begin_of(anchor.newest()) <= self.ts {
+                true => Ok(()),
+                false => Err(table.conflict(Conflict::ReadChanged)),
+            };
+        }
+    }
+
+    /// Waits for another transaction that is committing. Only the one whose
+    /// bound is higher waits, so no two wait for each other.
+    fn await_decided(
+        &self,
+        table: &TableInner,
+        holder: Slot,
+        bound: Timestamp,
+        over: impl Fn() -> bool,
+    ) -> Result<()> {
+        let registry = &self.core.registry;
+        if bound > registry.pending(self.slot) {
+            return Err(table.conflict(Conflict::ReadChanged));
+        }
+        let over = || over() || registry.pending(holder) != bound;
+        match registry.wait(self.slot, holder, Duration::MAX, over) {
+            Some(_) => Ok(()),
+            None => Err(table.conflict(Conflict::Deadlock)),
+        }
+    }
+}
