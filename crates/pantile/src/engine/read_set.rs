@@ -8,6 +8,9 @@ use pantile_base::{TableId, TupleId};
 use pantile_index::{Direction, Scan as Cursor};
 use smallvec::SmallVec;
 
+use crate::engine::stale::StaleEntry;
+use crate::engine::table::PRIMARY;
+
 /// Words of a key.
 type Words = SmallVec<[u64; 4]>;
 
@@ -92,16 +95,33 @@ impl ReadSet {
         points.push(Point { table, tuple });
     }
 
-    /// Notes that a key was absent.
-    pub fn note_absent(&self, table: TableId, index: u32, key: &[u64]) {
-        let key = Bound::Included(Words::from_slice(key));
+    /// Notes that no row had a primary key.
+    pub fn note_absent(&self, table: TableId, key: &[u64]) {
+        self.note_range(table, PRIMARY, key, key);
+    }
+
+    /// Notes what the insertion of an entry that is taken back has told: no other
+    /// row had its key.
+    pub fn note_free(&self, entry: &StaleEntry) {
+        match entry.key.split_last() {
+            Some((_, key)) if entry.index != PRIMARY => {
+                // Entries of this key with any tuple.
+                let last: Words = key.iter().copied().chain([u64::MAX]).collect();
+                self.note_range(entry.table, entry.index, key, &last);
+            }
+            _ => self.note_absent(entry.table, &entry.key),
+        }
+    }
+
+    fn note_range(&self, table: TableId, index: u32, first: &[u64], last: &[u64]) {
+        let last = Bound::Included(Words::from_slice(last));
         self.ranges.borrow_mut().push(RangeRead {
             table,
             index,
             direction: Direction::Forward,
-            from: key.clone(),
-            to: key.clone(),
-            read_to: Some(key),
+            from: Bound::Included(Words::from_slice(first)),
+            to: last.clone(),
+            read_to: Some(last),
         });
     }
 

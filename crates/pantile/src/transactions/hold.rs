@@ -64,11 +64,12 @@ impl Transaction {
                 // still be there. The mark of a reader that followed it is on
                 // the tuple and not in the gap (T8). A reader that comes from
                 // here on finds the lock.
+                let found_by_later = self.isolation == Isolation::Serializable
+                    && self.core.marks.highest(table.id, tuple) > self.ts
+                    && self.moves_behind_readers().is_err();
                 let write = &mut self.buffers.writes[held.write as usize];
                 write.is_new = true;
-                write.found_by_later = self.isolation == Isolation::Serializable
-                    && !self.moves
-                    && self.core.marks.highest(table.id, tuple) > self.ts;
+                write.found_by_later = found_by_later;
                 self.entry_inserted(StaleEntry::new(table, PRIMARY, tuple, key));
                 if self.isolation == Isolation::Snapshot && insert_ts != self.new_key_ts(table) {
                     // An entry was removed meanwhile, perhaps this key's.
@@ -135,8 +136,7 @@ impl Transaction {
 
     fn insert_at(&self, tree: &Tree, key: &[u64], tuple: TupleId, ts: u64) -> Insert {
         match tree.insert(key, tuple.0, ts) {
-            Insert::Forbidden(_) if self.notes_reads() => {
-                self.must_move.set(true);
+            Insert::Forbidden(_) if self.notes_reads() && self.moves_behind_readers().is_ok() => {
                 tree.insert(key, tuple.0, u64::MAX)
             }
             outcome => outcome,
@@ -209,10 +209,17 @@ impl Transaction {
         if newest > self.ts {
             return Err(if serializable { Conflict::WrittenByLater } else { Conflict::ChangedSinceSnapshot });
         }
-        if serializable && !self.moves && self.core.marks.highest(table.id, tuple) > self.ts {
-            return Err(Conflict::ReadByLater);
+        match serializable && self.core.marks.highest(table.id, tuple) > self.ts {
+            true => self.moves_behind_readers(),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// A later transaction has read what this one writes, or has looked there for
+    /// a key that must be unique: this one will move behind it, if it can.
+    fn moves_behind_readers(&self) -> Result<(), Conflict> {
+        self.must_move.set(self.moves);
+        if self.moves { Ok(()) } else { Err(Conflict::ReadByLater) }
     }
 
     /// The `begin_ts` of a version; zero if there is none.

@@ -10,7 +10,7 @@ use pantile_store::Content;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::Pending;
-use crate::engine::table::{PRIMARY, Table, TableInner};
+use crate::engine::table::{Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
@@ -116,10 +116,15 @@ impl Transaction {
                 hint::spin_loop();
                 continue;
             }
-            self.note_read(table.id, tuple);
             return Ok(match seen {
-                Seen::Row(bytes) => Some((tuple, bytes)),
-                Seen::Absent | Seen::Gone => None,
+                Seen::Row(bytes) => {
+                    self.note_read(table.id, tuple);
+                    Some((tuple, bytes))
+                }
+                Seen::Absent | Seen::Gone => {
+                    self.note_absent(table, key);
+                    None
+                }
             });
         }
     }
@@ -138,10 +143,11 @@ impl Transaction {
         }
     }
 
-    /// Notes that it has found no row with this primary key.
+    /// Notes that it has found no row with this primary key. To note the tuple
+    /// would not do: another one may get the key.
     pub(super) fn note_absent(&self, table: &TableInner, key: &[u64]) {
         if self.notes_reads() {
-            self.buffers.reads.note_absent(table.id, PRIMARY, key);
+            self.buffers.reads.note_absent(table.id, key);
         }
     }
 

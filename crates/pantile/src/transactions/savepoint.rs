@@ -78,6 +78,9 @@ impl Transaction {
     /// never had a version, so it is removed at once, under the lock. The
     /// cleaner looks at all others.
     fn undo_entry(&mut self, entry: StaleEntry) {
+        if self.notes_reads() {
+            self.buffers.reads.note_free(&entry);
+        }
         let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
         let table = self.core.tables.by_id(entry.table);
         match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {

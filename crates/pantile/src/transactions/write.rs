@@ -156,6 +156,7 @@ impl Transaction {
         match self.current(table, held) {
             Seen::Row(row) => bytes.extend_from_slice(row),
             Seen::Absent | Seen::Gone => {
+                self.note_absent(table, key.words());
                 self.buffers.scratch = bytes;
                 return Ok(false);
             }
@@ -238,6 +239,7 @@ impl Transaction {
             return Ok(false);
         };
         if !matches!(self.current(table, held), Seen::Row(_)) {
+            self.note_absent(table, key.words());
             return Ok(false);
         }
         self.set_pending(table, held, Pending::Tombstone)?;
