@@ -115,7 +115,7 @@ fn bytes_of<T>(buffer: &Vec<T>) -> usize {
 }
 
 impl Buffers {
-    fn capacities(&self) -> usize {
+    fn capacities(&mut self) -> usize {
         self.writes.capacity()
             + self.reads.capacities()
             + self.by_tuple.capacity()

@@ -147,14 +147,15 @@ impl ReadSet {
     }
 
     /// Room for this many entries of either kind has been taken.
-    pub fn capacities(&self) -> usize {
-        self.points.borrow().capacity() + self.ranges.borrow().capacity()
+    #[inline]
+    pub fn capacities(&mut self) -> usize {
+        self.points.get_mut().capacity() + self.ranges.get_mut().capacity()
     }
 
     /// What it takes, in bytes, without long keys.
-    pub fn bytes(&self) -> usize {
-        self.points.borrow().capacity() * size_of::<Point>()
-            + self.ranges.borrow().capacity() * size_of::<RangeRead>()
+    pub fn bytes(&mut self) -> usize {
+        self.points.get_mut().capacity() * size_of::<Point>()
+            + self.ranges.get_mut().capacity() * size_of::<RangeRead>()
     }
 
     pub fn clear(&mut self) {

@@ -136,7 +136,7 @@ impl Transaction {
 
     fn insert_at(&self, tree: &Tree, key: &[u64], tuple: TupleId, ts: u64) -> Insert {
         match tree.insert(key, tuple.0, ts) {
-            Insert::Forbidden(_) if self.notes_reads() && self.moves_behind_readers().is_ok() => {
+            Insert::Forbidden(_) if self.moves && self.moves_behind_readers().is_ok() => {
                 tree.insert(key, tuple.0, u64::MAX)
             }
             outcome => outcome,
@@ -242,7 +242,6 @@ impl Transaction {
         });
         self.buffers.by_tuple.insert((table.id, tuple), write);
         self.buffers.undo.push(Undo::Unlock);
-        self.note_memory();
         Held { write, fresh: true }
     }
 

@@ -27,6 +27,11 @@ impl Transaction {
         if !self.moves || !writes || !(self.must_move.get() || self.is_read_by_later()) {
             return Ok(self.ts);
         }
+        self.move_later()
+    }
+
+    #[cold]
+    fn move_later(&self) -> Result<Timestamp> {
         let registry = &self.core.registry;
         registry.set_moving(self.slot);
         let to = registry.draw_commit(self.slot, self.newest_base());

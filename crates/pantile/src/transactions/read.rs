@@ -129,16 +129,10 @@ impl Transaction {
         }
     }
 
-    /// Whether what it reads must be looked at again if it moves.
-    #[inline]
-    pub(super) fn notes_reads(&self) -> bool {
-        self.moves && !self.read_only
-    }
-
     /// Notes that it has read a tuple.
     #[inline]
     pub(super) fn note_read(&self, table: TableId, tuple: TupleId) {
-        if self.notes_reads() {
+        if self.moves {
             self.buffers.reads.note(table, tuple);
         }
     }
@@ -146,7 +140,7 @@ impl Transaction {
     /// Notes that it has found no row with this primary key. To note the tuple
     /// would not do: another one may get the key.
     pub(super) fn note_absent(&self, table: &TableInner, key: &[u64]) {
-        if self.notes_reads() {
+        if self.moves {
             self.buffers.reads.note_absent(table.id, key);
         }
     }
@@ -213,7 +207,7 @@ impl Transaction {
             Owner::Transaction(slot) => {
                 let registry = &self.core.registry;
                 // A writer that finds this reader's mark moves behind it (I-21).
-                let passes = self.read_only && self.moves && registry.will_look_at_marks(slot);
+                let passes = self.passes && registry.will_look_at_marks(slot);
                 // Both belong to the holder only if the anchor has not changed.
                 let bound = registry.pending(slot);
                 if Anchor::load(cell) != anchor {
@@ -238,7 +232,7 @@ impl Transaction {
     ) -> Result<()> {
         let limit = match self.policy {
             // The holder is committing, and does so without waiting for others.
-            _ if self.read_only && self.moves => Duration::MAX,
+            _ if self.passes => Duration::MAX,
             ConflictPolicy::Wait(limit) => limit,
             ConflictPolicy::Abort => return Err(table.conflict(Conflict::Locked)),
         };

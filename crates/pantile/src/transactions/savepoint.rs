@@ -78,7 +78,7 @@ impl Transaction {
     /// never had a version, so it is removed at once, under the lock. The
     /// cleaner looks at all others.
     fn undo_entry(&mut self, entry: StaleEntry) {
-        if self.notes_reads() {
+        if self.moves {
             self.buffers.reads.note_free(&entry);
         }
         let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();

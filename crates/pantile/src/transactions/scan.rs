@@ -177,7 +177,7 @@ impl Transaction {
         let upper = upper_bound(table, columns, range.upper, &mut upper)?;
         let cursor = Cursor::new(as_bound(&lower), as_bound(&upper), direction);
         let batch = Batch::with_limit(range.limit.clamp(LEAST_BATCH, BATCH));
-        let note = self.notes_reads().then(|| {
+        let note = self.moves.then(|| {
             let number = index.map_or(PRIMARY, |i| i.number);
             self.buffers.reads.note_scan(table.id, number, &cursor)
         });

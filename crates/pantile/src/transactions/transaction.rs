@@ -66,10 +66,11 @@ pub struct Transaction {
     pub(super) read_only: bool,
     /// Its reads leave no marks and meet no locks.
     pub(super) safe: bool,
-    /// If it is a serializable writer: it may write at a later timestamp than
-    /// the one at which it reads. If it only reads: it does not wait for writers
-    /// that may.
+    /// A serializable writer that may write at a later timestamp than the one at
+    /// which it reads. So it notes what it reads.
     pub(super) moves: bool,
+    /// It only reads, and goes past writers that will move behind it.
+    pub(super) passes: bool,
     /// A later transaction has found a key absent that it has entered, so it
     /// must move.
     pub(super) must_move: Cell<bool>,
@@ -110,6 +111,7 @@ impl Transaction {
         };
         let (permit, ts) = core.enter_apart(how)?;
         let slot = permit.slot();
+        let may_move = !core.options.writers_stay;
         let holder = Holder::new(options.isolation, options.read_only);
         Ok(Self {
             slot,
@@ -117,8 +119,8 @@ impl Transaction {
             isolation: options.isolation,
             read_only: options.read_only,
             safe: options.safe_snapshot,
-            moves: !core.options.writers_stay
-                && (options.read_only || options.isolation == Isolation::Serializable),
+            moves: may_move && !options.read_only && options.isolation == Isolation::Serializable,
+            passes: may_move && options.read_only,
             must_move: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(core.buffers.take(slot, holder))),

@@ -212,6 +212,7 @@ impl Transaction {
         let Some(held) = self.hold_existing(table, &key)? else {
             return Ok(None);
         };
+        self.note_memory();
         match self.current(table, held) {
             Seen::Row(bytes) => Ok(Some(self.row(table, bytes, Timestamp::MAX))),
             Seen::Absent | Seen::Gone => Ok(None),
