@@ -87,11 +87,13 @@ pub enum Control {
     RowsReadAgain,
     /// A writer that moves looks again at the ranges that it has read (I-22).
     RangesReadAgain,
+    /// A writer that must move waits for all who may get its unique keys.
+    MovedAreLate,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 35] = [
+    pub const ALL: [(Control, &'static str); 36] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -127,6 +129,7 @@ impl Control {
         (Control::MarksMove, "marks-move"),
         (Control::RowsReadAgain, "rows-read-again"),
         (Control::RangesReadAgain, "ranges-read-again"),
+        (Control::MovedAreLate, "moved-are-late"),
     ];
 
     /// The name on the command line.

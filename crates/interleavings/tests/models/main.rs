@@ -10,6 +10,8 @@ mod definitions;
 #[cfg(pantile_shuttle)]
 mod index;
 #[cfg(pantile_shuttle)]
+mod moving;
+#[cfg(pantile_shuttle)]
 mod reclaim;
 #[cfg(pantile_shuttle)]
 mod registry;
@@ -22,8 +24,14 @@ mod transactions;
 
 #[cfg(pantile_shuttle)]
 fn main() -> ExitCode {
-    let transactions =
-        [registry::MODELS, transactions::MODELS, index::MODELS, cleanup::MODELS, definitions::MODELS];
+    let transactions = [
+        registry::MODELS,
+        transactions::MODELS,
+        moving::MODELS,
+        index::MODELS,
+        cleanup::MODELS,
+        definitions::MODELS,
+    ];
     let space = [reclaim::MODELS, slots::MODELS];
     pantile_interleavings::main(&[transactions.concat(), space.concat()].concat())
 }

@@ -1,5 +1,6 @@
 //! Locking tuples, and validating that a write is allowed.
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::{Index as Tree, Insert};
@@ -119,7 +120,8 @@ impl Transaction {
 
     /// Whether it will draw the timestamp at which it writes.
     pub(super) fn writes_late(&self) -> bool {
-        self.isolation != Isolation::Serializable || self.must_move.get()
+        self.isolation != Isolation::Serializable
+            || (self.must_move.get() && !is_removed(Control::MovedAreLate))
     }
 
     /// The timestamp against which the marks of gaps are checked. Writers that

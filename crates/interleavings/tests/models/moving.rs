@@ -1,0 +1,147 @@
+//! Serializable writers that move behind readers, and readers that go past
+//! them (I-21, I-22).
+
+use pantile::{Error, IndexDef, Isolation, Result, Timestamp, Transaction, TransactionOptions};
+use pantile_base::sync::model::explore;
+use pantile_interleavings::Model;
+
+use crate::support::{Small, all, at, get, join, put, unless_conflict};
+
+pub const MODELS: &[Model] = &[
+    Model { name: "readers_go_past_writers", rounds: 1000, scale: 9, run: readers_go_past_writers },
+    Model { name: "moved_rows_are_read_again", rounds: 1000, scale: 9, run: moved_rows_are_read_again },
+    Model { name: "moved_ranges_are_read_again", rounds: 1000, scale: 9, run: moved_ranges_are_read_again },
+    Model {
+        name: "unique_keys_of_writers_that_move",
+        rounds: 1000,
+        scale: 9,
+        run: unique_keys_of_writers_that_move,
+    },
+];
+
+fn fresh() -> TransactionOptions {
+    at(Isolation::Serializable).read_only(true)
+}
+
+/// Runs a serializable transaction once; its timestamp, unless it conflicted.
+fn once(small: &Small, work: impl FnOnce(&mut Transaction) -> Result<()>) -> Option<Timestamp> {
+    let mut txn = small.db.begin_with(at(Isolation::Serializable)).expect("begin");
+    unless_conflict(work(&mut txn).and_then(|()| txn.commit()))
+}
+
+/// Readers of all that was acknowledged see all of a transfer or nothing, the
+/// same twice, and never fail. Of a writer that they have gone past they see
+/// nothing later either.
+fn readers_go_past_writers() {
+    let small = Small::new(4);
+    small.put(&[1, 2], 10);
+    explore(|| {
+        let transfer = |small: &Small, from: u64, to: u64| {
+            once(small, |txn| {
+                let a = get(txn, &small.table, from)?.expect("a row");
+                let b = get(txn, &small.table, to)?.expect("a row");
+                put(txn, &small.table, from, a - 1)?;
+                put(txn, &small.table, to, b + 1)
+            })
+        };
+        let reading = small.spawn(|small| {
+            for _ in 0..2 {
+                let reader = small.db.begin_with(fresh()).expect("begin");
+                let read = || [1, 2].map(|key| get(&reader, &small.table, key).expect("it never fails"));
+                let seen = read();
+                assert_eq!(seen.iter().flatten().sum::<u64>(), 20, "{seen:?}");
+                assert_eq!(read(), seen);
+            }
+        });
+        let writing = small.spawn(move |small| {
+            transfer(&small, 1, 2);
+        });
+        if transfer(&small, 2, 1).is_some() {
+            let reader = small.db.begin_with(fresh()).expect("begin");
+            let now = get(&reader, &small.table, 1).expect("it never fails");
+            assert_ne!(now, Some(9), "what was acknowledged is seen");
+        }
+        join([reading, writing]);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    assert_eq!(rows[0].1 + rows[1].1, 20);
+    small.check(&rows);
+}
+
+/// A reader comes before both of two transactions that each read what the other
+/// writes. They move, and one fails.
+fn moved_rows_are_read_again() {
+    let small = Small::new(4);
+    small.put(&[1, 2], 1);
+    let clear = |small: &Small, mine: u64, other: u64| {
+        once(small, |txn| match get(txn, &small.table, other)? {
+            Some(1) => put(txn, &small.table, mine, 0),
+            _ => Ok(()),
+        });
+    };
+    explore(|| {
+        let other = small.spawn(move |small| clear(&small, 1, 2));
+        let reading = small.spawn(|small| {
+            let reader = small.db.begin_with(fresh()).expect("begin");
+            let seen = [1, 2].map(|key| get(&reader, &small.table, key).expect("it never fails"));
+            assert_ne!(seen, [Some(0), Some(0)]);
+        });
+        clear(&small, 2, 1);
+        join([other, reading]);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    assert!(rows.iter().any(|&(_, n)| n == 1), "{rows:?}");
+    small.check(&rows);
+}
+
+/// The same with rows that each finds absent, by key or in a range.
+fn moved_ranges_are_read_again() {
+    let small = Small::new(4);
+    small.put(&[5], 1);
+    let enter = |small: &Small, mine: u64, other: u64, by_key: bool| {
+        once(small, |txn| {
+            let is_absent = match by_key {
+                true => get(txn, &small.table, other)?.is_none(),
+                false => all(txn, &small.table)?.iter().all(|&(key, _)| key != other),
+            };
+            if is_absent { put(txn, &small.table, mine, 1) } else { Ok(()) }
+        });
+    };
+    explore(|| {
+        let other = small.spawn(move |small| enter(&small, 3, 7, false));
+        let reading = small.spawn(|small| {
+            let reader = small.db.begin_with(fresh()).expect("begin");
+            assert!(all(&reader, &small.table).expect("it never fails").len() <= 2);
+        });
+        enter(&small, 7, 3, true);
+        join([other, reading]);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    assert!(rows.len() <= 2, "{rows:?}");
+    small.check(&rows);
+}
+
+/// A row gets a key back that it had before, so its entry is there already,
+/// while another row gets the same key.
+fn unique_keys_of_writers_that_move() {
+    let small = Small::new(4);
+    small.put(&[1], 7);
+    small.put(&[2], 6);
+    small.db.create_index(&small.table, IndexDef::unique("by_n", ["n"])).expect("an index");
+    small.put(&[1], 8);
+    let take = |small: &Small, key: u64| {
+        let mut txn = small.db.begin_with(at(Isolation::Serializable)).expect("begin");
+        match put(&mut txn, &small.table, key, 7).and_then(|()| txn.commit()) {
+            Ok(_) | Err(Error::Conflict { .. } | Error::DuplicateKey { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    explore(|| {
+        let other = small.spawn(move |small| take(&small, 2));
+        take(&small, 1);
+        join([other]);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    assert!(rows.iter().filter(|(_, n)| *n == 7).count() <= 1, "{rows:?}");
+    small.check(&rows);
+}
