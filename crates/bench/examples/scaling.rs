@@ -68,6 +68,7 @@ fn settings(variant: Variant, threads: usize, seconds: u64) -> Settings {
         long_readers: 0,
         pace: Pace { warmup, measure, rate: 0.0 },
         isolation: Isolation::Serializable,
+        writers_move: true,
         durability: Durability::Sync,
         seed: 1,
         dir: None,

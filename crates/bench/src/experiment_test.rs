@@ -29,6 +29,7 @@ fn settings(medium: Medium) -> Settings {
         long_readers: 0,
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
+        writers_move: true,
         durability: Durability::Sync,
         seed: 1,
         dir: None,

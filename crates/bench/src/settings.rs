@@ -124,6 +124,8 @@ pub struct Settings {
     pub pace: Pace,
     /// How strictly transactions are kept apart.
     pub isolation: Isolation,
+    /// Whether serializable writers move behind later readers.
+    pub writers_move: bool,
     /// When a commit is acknowledged.
     pub durability: Durability,
     /// Seed of all random numbers.
@@ -160,6 +162,7 @@ struct Told<'a> {
     gc_epoch_commits: Option<u64>,
     gc_pacing: &'static str,
     gc_pass_over: bool,
+    writers_move: bool,
 }
 
 impl Settings {
@@ -170,6 +173,7 @@ impl Settings {
             .options()
             .collector(variant.gc)
             .gc(self.gc)
+            .writers_move(self.writers_move)
             .durability(self.durability)
             .preallocate(self.preallocated(variant))
     }
@@ -209,6 +213,7 @@ impl Settings {
             gc_epoch_commits: self.gc.epoch_commits,
             gc_pacing: self.gc.pacing.name(),
             gc_pass_over: self.gc.bypass,
+            writers_move: self.writers_move,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
         if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {
@@ -255,6 +260,7 @@ mod tests {
                 long_readers: 0,
                 pace: Pace { warmup: Duration::ZERO, measure, rate },
                 isolation: Isolation::Serializable,
+                writers_move: true,
                 durability: Durability::Sync,
                 seed: 1,
                 dir: None,

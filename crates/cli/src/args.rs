@@ -271,6 +271,10 @@ pub struct Common {
     /// How strictly transactions are kept apart.
     #[arg(long, value_enum, default_value = "serializable")]
     pub isolation: IsolationArg,
+    /// Serializable writers stay at the timestamp at which they began, as in the papers, and readers
+    /// wait for them.
+    #[arg(long)]
+    pub writers_stay: bool,
     /// When a commit is acknowledged.
     #[arg(long, value_enum, default_value = "sync")]
     pub durability: DurabilityArg,

@@ -95,6 +95,7 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
             rate: common.rate,
         },
         isolation: common.isolation.into(),
+        writers_move: !common.writers_stay,
         durability: common.durability.into(),
         seed: common.seed,
         dir: common.dir.clone(),

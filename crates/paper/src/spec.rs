@@ -131,6 +131,8 @@ impl RunSpec {
                 rate: self.rate,
             },
             isolation: Isolation::Serializable,
+            // The papers' transactions keep their timestamps.
+            writers_move: false,
             durability: Durability::Sync,
             seed: SEED,
             dir: None,

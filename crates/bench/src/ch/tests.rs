@@ -354,6 +354,7 @@ fn a_record_counts_transactions_and_queries_apart() {
         long_readers: 0,
         pace: Pace { warmup: Duration::ZERO, measure: Duration::from_millis(1500), rate: 200.0 },
         isolation: Isolation::Serializable,
+        writers_move: true,
         durability: Durability::Sync,
         seed: 42,
         dir: None,

@@ -99,7 +99,9 @@ impl std::fmt::Debug for Transaction {
 
 impl Transaction {
     pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
-        if !options.safe_snapshot {
+        let may_move = !core.options.writers_stay;
+        // Where writers move, nobody who only reads is in their way.
+        if !options.safe_snapshot && !(options.read_only && may_move) {
             core.stage.pass();
         }
         let how = match options {
@@ -111,7 +113,6 @@ impl Transaction {
         };
         let (permit, ts) = core.enter_apart(how)?;
         let slot = permit.slot();
-        let may_move = !core.options.writers_stay;
         let holder = Holder::new(options.isolation, options.read_only);
         Ok(Self {
             slot,
