@@ -9,6 +9,7 @@
 //! and every commit with what other transactions have read. The same seed
 //! repeats a case exactly.
 
+mod aside;
 mod campaign;
 mod case;
 mod client;

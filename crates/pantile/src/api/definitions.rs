@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile_base::control::{Control, is_removed};
+
 use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
@@ -132,6 +134,11 @@ impl Database {
     fn change_catalog<T>(&self, mut change: impl FnMut(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
         let catalog = self.core.tables.catalog()?;
         let late = TransactionOptions::new().isolation(Isolation::ReadCommitted);
+        if is_removed(Control::LateDefinitions) {
+            let mut txn = self.begin()?;
+            change(&mut txn, &catalog)?;
+            return txn.commit().map(drop);
+        }
         self.run_with(late, |txn| change(txn, &catalog).map(|_| ()))
     }
 }

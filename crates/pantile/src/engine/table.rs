@@ -339,6 +339,11 @@ impl TableInner {
         self.dropped.store(true, Ordering::Release);
     }
 
+    pub fn index_entries(&self) -> u64 {
+        let secondary = self.indexes().iter().map(|index| index.tree.len()).sum::<usize>();
+        (self.primary.len() + secondary) as u64
+    }
+
     pub fn index_bytes(&self) -> u64 {
         self.primary.bytes() + self.indexes().iter().map(|i| i.tree.bytes()).sum::<u64>()
     }

@@ -259,7 +259,8 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The database has been closed.
+    /// The database is closed, or is just being closed and takes no new
+    /// transactions.
     Closed,
     /// Another transaction did not end within this time:
     /// [`Database::create_index`](crate::Database::create_index) waits for
@@ -427,7 +428,7 @@ impl fmt::Display for Error {
                 "{limit} transactions are open, as many as can be, and none ended within {waited:?}; this one did not begin; end others sooner, or give Options::begin_wait more time"
             ),
             Error::TransactionTooLarge => {
-                f.write_str("more than 16777215 rows written in one transaction; commit in smaller steps")
+                f.write_str("more than 16777215 rows written in one transaction; it has left no trace; commit in smaller steps")
             }
             Error::UnknownSavepoint => f.write_str(
                 "the savepoint is not of this transaction or has been rolled back; nothing was changed",
@@ -460,7 +461,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),
-            Error::Closed => f.write_str("the database has been closed; open it again"),
+            Error::Closed => f.write_str("the database is closed, or is just being closed; open it again"),
             Error::Timeout(limit) => write!(
                 f,
                 "another transaction did not end within {limit:?}; nothing was changed; end the transaction and call again"

@@ -208,7 +208,7 @@ fn closed_databases() {
     let table = table(&db);
     let handle = db.clone();
     db.close().expect("close");
-    let closed = "has been closed; open it again";
+    let closed = "is closed, or is just being closed; open it again";
     fails!(handle.begin(), Error::Closed, closed);
     fails!(handle.begin_read(), Error::Closed, closed);
     fails!(handle.begin_safe_snapshot(), Error::Closed, closed);
