@@ -458,7 +458,10 @@ fn compare_entries(db: &Database, state: &State) -> Result<(), String> {
     let expected = tuples(state) + indexed.map(|table| table.rows.len() as u64).sum::<u64>();
     match index_entries(db) {
         entries if entries == expected => Ok(()),
-        entries => Err(format!("the indexes have {entries} entries, and the rows need {expected}")),
+        entries => {
+            let stale = db.stats().stale_entries;
+            Err(format!("the indexes have {entries} entries, {stale} to be cleaned; the rows need {expected}"))
+        }
     }
 }
 

@@ -340,8 +340,9 @@ impl TableInner {
     }
 
     pub fn index_entries(&self) -> u64 {
-        let secondary = self.indexes().iter().map(|index| index.tree.len()).sum::<usize>();
-        (self.primary.len() + secondary) as u64
+        let indexes = self.indexes();
+        let secondary = indexes.iter().filter(|index| !index.is_dropped()).map(|index| index.tree.len());
+        (self.primary.len() + secondary.sum::<usize>()) as u64
     }
 
     pub fn index_bytes(&self) -> u64 {
