@@ -235,9 +235,8 @@ pub trait Reclaimer: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
-    fn compact(&self, context: &Context<'_>, _since: Timestamp) -> Result<Option<Compaction>, StoreError> {
-        let bytes_left = context.store.space().obsolete_bytes;
-        Ok(Some(Compaction { bytes_left, is_held: bytes_left > 0, ..Compaction::default() }))
+    fn compact(&self, _context: &Context<'_>, _since: Timestamp) -> Result<Option<Compaction>, StoreError> {
+        Ok(Some(Compaction { is_held: true, ..Compaction::default() }))
     }
 
     /// Does a bounded part of the work; called after each commit.

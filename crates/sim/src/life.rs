@@ -460,7 +460,9 @@ fn compare_entries(db: &Database, state: &State) -> Result<(), String> {
         entries if entries == expected => Ok(()),
         entries => {
             let stale = db.stats().stale_entries;
-            Err(format!("the indexes have {entries} entries, {stale} to be cleaned; the rows need {expected}"))
+            Err(format!(
+                "the indexes have {entries} entries, {stale} to be cleaned; the rows need {expected}"
+            ))
         }
     }
 }

@@ -30,8 +30,8 @@ impl Core {
             let state = (known, self.store.taken_bytes());
             waited = if Some(state) == last { waited + 1 } else { 0 };
             last = Some(state);
-            let is_done = known.is_some_and(|left| left.is_done()) && !self.has_dropped_tables();
-            if is_done || left.is_held || progress(&left).is_break() {
+            let is_over = known.is_some_and(|left| left.is_done() || left.is_held);
+            if is_over && !self.has_dropped_tables() || progress(&left).is_break() {
                 return Ok(left);
             }
             if waited > 2 * PATIENCE {

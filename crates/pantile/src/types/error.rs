@@ -207,7 +207,7 @@ pub enum Error {
     TransactionTooLarge,
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
-    /// The medium has no room for the commit.
+    /// The medium has no room for the commit, or for a new database.
     StorageFull {
         /// What the medium says.
         detail: String,
@@ -381,7 +381,7 @@ impl fmt::Display for Error {
             Error::UnknownTable(name) => write!(f, "there is no table {name:?}"),
             Error::TableExists(name) => write!(f, "there is already a table {name:?}; nothing was changed"),
             Error::TableDropped(name) => {
-                write!(f, "table {name:?} has been dropped; roll the transaction back")
+                write!(f, "table {name:?} has been dropped; a transaction that has used it can only be rolled back")
             }
             Error::UnknownIndex { table, index } => write!(f, "table {table:?} has no index {index:?}"),
             Error::IndexExists { table, index } => {
@@ -435,7 +435,7 @@ impl fmt::Display for Error {
             ),
             Error::StorageFull { detail } => write!(
                 f,
-                "no room for the commit ({detail}); the transaction has left no trace, and reads go on; free space or raise the limit"
+                "no room ({detail}); what was to be written has left no trace, and what was there can be read; free space or raise the limit"
             ),
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(

@@ -8,10 +8,10 @@ use pantile::{
     Collector, ConflictPolicy, Database, Durability, Error, GcOptions, Isolation, MediumKind, Options,
     Pacing, Range, Table, TableDef, Transaction, TransactionOptions, Type,
 };
-use pantile_testkit::{Random, SeedNote, run_case, seeds};
+use pantile_testkit::{Random, ScratchDir, SeedNote, run_case, seeds};
 
 /// A chance in this many that an option is set at all.
-const SET: u64 = 3;
+const SET: u64 = 6;
 
 fn random_number(random: &mut Random) -> u64 {
     match random.below(4) {
@@ -152,7 +152,12 @@ fn define(db: &Database) -> pantile::Result<Table> {
 /// Returns whether the options were taken.
 fn check(seed: u64) -> bool {
     let random = &mut Random::new(seed, 0);
-    let db = match random_options(random).open("unused") {
+    let place = random.one_in(2).then(ScratchDir::new);
+    let open = |options: Options| match &place {
+        Some(place) => options.medium(MediumKind::File).open(place.path()),
+        None => options.open("unused"),
+    };
+    let db = match open(random_options(random)) {
         Ok(db) => db,
         Err(Error::InvalidOption(_)) => return false,
         Err(Error::StorageFull { .. }) => return true,
@@ -167,10 +172,14 @@ fn check(seed: u64) -> bool {
     };
     let done = work(&db, &table, seed);
     drop(table);
-    let medium = medium_of(&db);
+    let medium = place.is_none().then(|| medium_of(&db));
     db.close().expect("close");
     let reopened = loop {
-        match random_options(random).on_medium(medium.clone()).open("unused") {
+        let mut options = random_options(random);
+        if let Some(medium) = &medium {
+            options = options.on_medium(medium.clone());
+        }
+        match open(options) {
             Ok(db) => break db,
             Err(Error::InvalidOption(_)) => {}
             Err(error) => panic!("reopened: {error}"),
@@ -195,4 +204,5 @@ fn options_work_or_are_named() {
             .count()
     });
     println!("{taken} of {all} taken");
+    assert!(taken > 0, "all were refused");
 }

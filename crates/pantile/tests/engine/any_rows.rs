@@ -115,7 +115,7 @@ fn random_value(random: &mut Random, ty: Type) -> Given {
             let most = 10i128.pow(u32::from(precision));
             let units = match random.below(3) {
                 0 => most - random.below(3) as i128,
-                1 => random_word(random) as i128 * random_word(random) as i128,
+                1 => (random_word(random) as i128).wrapping_mul(random_word(random) as i128),
                 _ => random.below(100) as i128,
             };
             let units = if random.one_in(2) { units } else { units.wrapping_neg() };
