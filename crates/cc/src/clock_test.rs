@@ -108,7 +108,7 @@ fn simulated_clocks_differ_by_no_more_than_they_say() {
     assert!(ahead - first <= clock.skew() + 1, "{first}, {ahead}");
 }
 
-/// Whoever pauses lets others go on once the time has passed.
+/// A pause lets others go on once the time has passed.
 #[test]
 fn a_pause_in_simulated_time_calls_who_else_may_go_on() {
     let time = SimulatedTime::default();

@@ -13,7 +13,8 @@ use pantile_base::limits::GROWTH_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
-use crate::life::{Ending, Life, Plan, found};
+use crate::found::found;
+use crate::life::{Ending, Life, Plan};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 

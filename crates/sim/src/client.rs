@@ -150,7 +150,7 @@ impl Client {
     /// A description, if the database answered wrongly.
     pub fn turn(&mut self, stage: &mut Stage<'_>) -> Result<Turn, String> {
         let Some(open) = &mut self.open else {
-            if stage.random.one_in(200) {
+            if stage.random.one_in(80) {
                 return run(stage);
             }
             self.open = begin(self.core, stage)?;

@@ -14,6 +14,7 @@ mod campaign;
 mod case;
 mod client;
 mod controls;
+mod found;
 mod life;
 mod state;
 

@@ -158,7 +158,7 @@ fn drop_table_against_writers() {
 /// Tuples in as many cells of read marks as a model has.
 const MARKED: u64 = 512;
 
-/// Whoever reads, and whatever shares a read mark with the catalog: a change of
+/// Whatever is read, and whatever shares a read mark with the catalog: a change of
 /// a definition conflicts with nobody.
 fn definitions_against_readers() {
     let small = Small::new(4);

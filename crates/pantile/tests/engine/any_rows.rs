@@ -271,5 +271,5 @@ fn what_is_taken_is_given_back() {
         assert_eq!(index_entries(&db), 1 + case.rows.len() as u64 * (1 + indexes));
     }
     println!("{taken} rows taken, {refused} refused");
-    assert!(taken > refused && refused > 0 || std::env::var_os("PANTILE_SEED").is_some());
+    assert!(taken > 0, "everything was refused");
 }
