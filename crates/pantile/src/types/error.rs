@@ -207,7 +207,9 @@ pub enum Error {
     TransactionTooLarge,
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
-    /// The medium has no room for the commit, or for a new database.
+    /// The medium has no room for the commit, or for a new database. Transactions
+    /// that only delete find room longest, but not for any number of rows:
+    /// delete in small steps.
     StorageFull {
         /// What the medium says.
         detail: String,
