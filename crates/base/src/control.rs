@@ -76,6 +76,27 @@ pub enum Control {
     OneOpener,
     /// A commit fails if the data file is no longer in its place.
     Place,
+    /// A transaction is run again for as long as there is time, with pauses.
+    RetryTime,
+    /// The beginning of a transaction waits while all slots are taken.
+    SlotsAwaited,
+    /// What is open goes on while the database is being closed.
+    ClosingWaits,
+    /// The build of an index hands entries of old versions to the cleaner
+    /// (I-17).
+    BuiltEntries,
+    /// Changes of definitions heed no read marks.
+    LateDefinitions,
+    /// Values of fixed length are counted once in a row's length.
+    RowLength,
+    /// A float that F32 cannot hold is refused.
+    FloatRange,
+    /// A fixed string that ends as its padding does is refused.
+    FixedPadding,
+    /// A wait may end later than the clock can say.
+    FarDeadlines,
+    /// Numbers in options have bounds.
+    OptionBounds,
     /// A serializable writer looks at the read marks of what it has written
     /// before it publishes (I-21).
     MarksAtCommit,
@@ -93,7 +114,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 36] = [
+    pub const ALL: [(Control, &'static str); 46] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -124,6 +145,16 @@ impl Control {
         (Control::Buffers, "buffers"),
         (Control::OneOpener, "one-opener"),
         (Control::Place, "place"),
+        (Control::RetryTime, "retry-time"),
+        (Control::SlotsAwaited, "slots-awaited"),
+        (Control::ClosingWaits, "closing-waits"),
+        (Control::BuiltEntries, "built-entries"),
+        (Control::LateDefinitions, "late-definitions"),
+        (Control::RowLength, "row-length"),
+        (Control::FloatRange, "float-range"),
+        (Control::FixedPadding, "fixed-padding"),
+        (Control::FarDeadlines, "far-deadlines"),
+        (Control::OptionBounds, "option-bounds"),
         (Control::MarksAtCommit, "marks-at-commit"),
         (Control::Deciding, "deciding"),
         (Control::MarksMove, "marks-move"),

@@ -5,7 +5,8 @@
 //! or once the counter has been seen to run backwards, ticks come from one
 //! shared counter that follows the system's monotonic clock.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,12 +33,21 @@ pub enum ClockSource {
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedTime(Arc<Simulated>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Simulated {
     now: AtomicU64,
     skew: u64,
     /// How far the clock of the running core is ahead.
     ahead: AtomicU64,
+    on_pause: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { now, skew, ahead, .. } = self;
+        let mut shown = f.debug_struct("Simulated");
+        shown.field("now", now).field("skew", skew).field("ahead", ahead).finish_non_exhaustive()
+    }
 }
 
 impl SimulatedTime {
@@ -56,6 +66,20 @@ impl SimulatedTime {
         let by = by.as_nanos() as u64;
         assert!(by <= self.0.skew, "clocks differ by {} ns at most", self.0.skew);
         self.0.ahead.store(by, Ordering::SeqCst);
+    }
+
+    /// Sets what is called whenever a thread pauses for a length of time, once
+    /// that has passed. The call may let other threads run. Only the first
+    /// setting counts.
+    pub fn on_pause(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.on_pause.set(Box::new(call));
+    }
+
+    fn pause(&self, length: Duration) {
+        self.advance(length);
+        if let Some(call) = self.0.on_pause.get() {
+            call();
+        }
     }
 
     /// Advances the time.
@@ -178,7 +202,7 @@ impl Clock {
     pub fn sleep(&self, length: Duration) {
         match &self.time {
             Time::System(_) => thread::sleep(length),
-            Time::Simulated(time) => time.advance(length),
+            Time::Simulated(time) => time.pause(length),
         }
     }
 
@@ -186,7 +210,7 @@ impl Clock {
     pub fn yield_now(&self) {
         match &self.time {
             Time::System(_) => thread::yield_now(),
-            Time::Simulated(time) => time.advance(SIMULATED_YIELD),
+            Time::Simulated(time) => time.pause(SIMULATED_YIELD),
         }
     }
 

@@ -107,3 +107,19 @@ fn simulated_clocks_differ_by_no_more_than_they_say() {
     assert!(first > 1_000 && behind > first && ahead > behind);
     assert!(ahead - first <= clock.skew() + 1, "{first}, {ahead}");
 }
+
+/// A pause lets others go on once the time has passed.
+#[test]
+fn a_pause_in_simulated_time_calls_who_else_may_go_on() {
+    let time = SimulatedTime::default();
+    let clock = Clock::simulated(0, time.clone());
+    let (seen, heard) = std::sync::mpsc::channel();
+    time.on_pause({
+        let time = time.clone();
+        move || seen.send(time.now()).expect("it is heard")
+    });
+    clock.sleep(Duration::from_secs(2));
+    clock.yield_now();
+    let pauses: Vec<Duration> = heard.try_iter().collect();
+    assert_eq!(pauses, [Duration::from_secs(2), Duration::from_secs(2) + SIMULATED_YIELD]);
+}

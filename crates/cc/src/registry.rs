@@ -126,7 +126,10 @@ struct Deadline(Option<Instant>);
 
 impl Deadline {
     fn after(limit: Duration) -> Self {
-        Self(Instant::now().checked_add(limit))
+        Self(match is_removed(Control::FarDeadlines) {
+            true => Some(Instant::now() + limit),
+            false => Instant::now().checked_add(limit),
+        })
     }
 
     /// Waits once; returns whether the time is over.

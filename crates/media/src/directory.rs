@@ -131,9 +131,16 @@ const REPLACED_TRIES: u32 = 100;
 fn open_locked(path: &Path, create: Create, made: &mut Made) -> Result<(Arc<DataFile>, Lock), MediumError> {
     let data_path = path.join(DATA_FILE);
     prepare(path, &data_path, create, made)?;
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
     for _ in 0..REPLACED_TRIES {
         made.file = None;
-        let Some(data) = open_data(&data_path, create)? else { continue };
+        let data = match open_data(&data_path, create)? {
+            Ok(data) => data,
+            Err(error) => {
+                last = error;
+                continue;
+            }
+        };
         // If another opener has locked what this one has made, it is theirs.
         let lock = Lock::take(data.0.file(), path, Sharing::Alone)?;
         // An opener that failed may have removed it before it was locked.
@@ -146,18 +153,22 @@ fn open_locked(path: &Path, create: Create, made: &mut Made) -> Result<(Arc<Data
         made.file = data.1.then_some(data_path);
         return Ok((data.0, lock));
     }
-    Err(MediumError::at("open", data_path, io::Error::other("other processes keep removing it")))
+    let told = format!("{last}, {REPLACED_TRIES} times; perhaps other processes keep removing it");
+    Err(MediumError::at("open", data_path, io::Error::new(last.kind(), told)))
 }
 
-/// Opens the data file, or makes it where that is asked for, and returns
-/// whether it is new. None if another opener has made or removed it meanwhile.
-fn open_data(data_path: &Path, create: Create) -> Result<Option<(Arc<DataFile>, bool)>, MediumError> {
+/// A data file, and whether it is new; or why not, where another opener may
+/// have made or removed it meanwhile.
+type Opened = io::Result<(Arc<DataFile>, bool)>;
+
+/// Opens the data file, or makes it where that is asked for.
+fn open_data(data_path: &Path, create: Create) -> Result<Opened, MediumError> {
     let exists = data_exists(data_path)?;
     permit(data_path, exists, create)?;
     match DataFile::open(data_path, !exists) {
-        Ok(data) => Ok(Some((data, !exists))),
+        Ok(data) => Ok(Ok((data, !exists))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {
-            Ok(None)
+            Ok(Err(error))
         }
         Err(error) => Err(MediumError::at("open", data_path, error)),
     }
@@ -210,6 +221,7 @@ fn prepare(path: &Path, data_path: &Path, create: Create, made: &mut Made) -> Re
         Ok(found) if !found.is_dir() => Err(MediumError::NotADirectory { path: path.into() }),
         Ok(_) => permit(data_path, data_exists(data_path)?, create),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(MediumError::at("look at", path, error)),
+        Err(_) if path.is_symlink() => no_dangling_link(path),
         Err(_) if create == Create::MustExist => Err(MediumError::Missing { path: path.into() }),
         Err(_) => make_directory(path, made),
     }
@@ -238,9 +250,19 @@ fn data_exists(data_path: &Path) -> Result<bool, MediumError> {
     match fs::metadata(data_path) {
         Ok(found) if found.is_file() => Ok(true),
         Ok(_) => Err(MediumError::NotAFile { path: data_path.into() }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => no_dangling_link(data_path).map(|()| false),
         Err(error) => Err(MediumError::at("look at", data_path, error)),
     }
+}
+
+/// Fails if there is a link, when it is known that there is no file. Nothing is
+/// made where it leads.
+fn no_dangling_link(path: &Path) -> Result<(), MediumError> {
+    if !path.is_symlink() {
+        return Ok(());
+    }
+    let error = io::Error::new(io::ErrorKind::NotFound, "it is a link to something that does not exist");
+    Err(MediumError::at("open", path, error))
 }
 
 fn permit(data_path: &Path, exists: bool, create: Create) -> Result<(), MediumError> {

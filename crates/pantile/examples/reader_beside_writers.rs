@@ -13,8 +13,8 @@ const READERS: usize = 200;
 
 fn add(txn: &mut Transaction, accounts: &Table, id: u64, by: i64) -> Result<()> {
     txn.modify(accounts, &[id.into()], |row| {
-        let balance = row.get::<i64>("balance")?;
-        row.set("balance", (balance + by).into())?;
+        let balance = row.get::<i64>(1)?;
+        row.set(1, (balance + by).into())?;
         Ok(true)
     })?;
     Ok(())
@@ -24,7 +24,7 @@ fn add(txn: &mut Transaction, accounts: &Table, id: u64, by: i64) -> Result<()> 
 fn report(db: &Database, accounts: &Table) -> Result<(i64, Duration)> {
     let began = Instant::now();
     let reader = db.begin_read()?;
-    let balances = reader.scan(accounts, Range::all())?.map(|row| row?.get::<i64>("balance"));
+    let balances = reader.scan(accounts, Range::all())?.map(|row| row?.get::<i64>(1));
     Ok((balances.sum::<Result<i64>>()?, began.elapsed()))
 }
 

@@ -282,7 +282,7 @@ pub mod media {
 }
 
 /// For tests and measurements: time that a program controls, where timestamps
-/// come from, and the medium beneath a database.
+/// come from, the entries of indexes, and the medium beneath a database.
 ///
 /// ```
 /// use std::time::Duration;
@@ -300,4 +300,5 @@ pub mod lab {
     pub use pantile_cc::{ClockSource, SimulatedTime};
 
     pub use crate::api::database::medium_of;
+    pub use crate::api::measuring::index_entries;
 }

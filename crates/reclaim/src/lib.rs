@@ -164,14 +164,15 @@ pub struct Compaction {
     pub bytes_left: u64,
     /// Whether empty chunks are on their way back to the system.
     pub is_returning: bool,
-    /// Whether nothing can be done until running transactions have ended.
+    /// Whether nothing more can be done for now: running transactions see what is
+    /// left, or the collector is one that moves nothing together.
     pub is_held: bool,
 }
 
 impl Compaction {
     /// Whether nothing is left to do.
     pub fn is_done(&self) -> bool {
-        self.blocks_left == 0 && !self.is_returning
+        self.blocks_left == 0 && !self.is_returning && !self.is_held
     }
 }
 
@@ -229,12 +230,13 @@ pub trait Reclaimer: Send + Sync {
 
     /// Does a part of emptying every block that has anything obsolete in it and
     /// was full before `since`, to bring the space down as far as it goes. The
-    /// engine calls it until nothing is left.
+    /// engine calls it until nothing is left. `None` if it is not known just now
+    /// what that is: a transaction is beginning.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
-    fn compact(&self, _context: &Context<'_>, _since: Timestamp) -> Result<Compaction, StoreError> {
-        Ok(Compaction::default())
+    fn compact(&self, _context: &Context<'_>, _since: Timestamp) -> Result<Option<Compaction>, StoreError> {
+        Ok(Some(Compaction { is_held: true, ..Compaction::default() }))
     }
 
     /// Does a bounded part of the work; called after each commit.

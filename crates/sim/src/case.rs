@@ -13,7 +13,8 @@ use pantile_base::limits::GROWTH_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
-use crate::life::{Ending, Life, Plan, found};
+use crate::found::found;
+use crate::life::{Ending, Life, Plan};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 
@@ -237,7 +238,7 @@ impl Case {
         let tables = if size == Size::Wide { 130 + random.below(100) as usize } else { 3 };
         let floods = size == Size::Wide || !self.is_busy && random.one_in(4);
         let skew = Duration::from_nanos(*random.pick(&[0, 0, 2_000, 200_000]));
-        let ending = *random.pick(&[Ending::Abrupt, Ending::Abrupt, Ending::Closed, Ending::Emptied]);
+        let ending = *random.pick(ENDINGS);
         Plan {
             seed,
             kind,
@@ -286,6 +287,10 @@ const SIZES: &[Size] = &[
     Size::Busy,
     Size::Busy,
 ];
+
+/// One of them is drawn.
+const ENDINGS: &[Ending] =
+    &[Ending::Abrupt, Ending::Abrupt, Ending::Abrupt, Ending::Closed, Ending::ClosedBeside, Ending::Emptied];
 
 struct Run<'r> {
     case: Case,

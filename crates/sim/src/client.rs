@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::time::Duration;
 
+use pantile::lab::SimulatedTime;
 use pantile::{
     ConflictPolicy, Database, Error, Isolation, Range, Savepoint, Table, Transaction, TransactionOptions,
     Value,
@@ -120,6 +122,11 @@ pub(crate) struct Stage<'s> {
     pub floods: bool,
     /// Many transactions draw their timestamp when they commit.
     pub often_late: bool,
+    /// The database is being closed, so that no transaction begins.
+    pub is_closing: bool,
+    /// How long a transaction is run again, and the time that passes.
+    pub retry_for: Duration,
+    pub time: &'s SimulatedTime,
     /// What was just read through an index that is to be dropped.
     pub scanned: &'s mut Option<Selection>,
     /// What was read through an index that has been dropped. An older writer
@@ -146,6 +153,9 @@ impl Client {
     /// A description, if the database answered wrongly.
     pub fn turn(&mut self, stage: &mut Stage<'_>) -> Result<Turn, String> {
         let Some(open) = &mut self.open else {
+            if stage.random.one_in(80) {
+                return run(stage);
+            }
             self.open = begin(self.core, stage)?;
             return Ok(Turn::Nothing);
         };
@@ -210,7 +220,7 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         TransactionMode::Safe => options.safe_snapshot(),
     };
     let txn = match stage.db.begin_with(options) {
-        Err(Error::Timeout(_)) => return Ok(None),
+        Err(Error::Closed) if stage.is_closing => return Ok(None),
         other => other.map_err(|error| format!("begin: {error}"))?,
     };
     let left = match kind {
@@ -234,6 +244,36 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         tables: BTreeMap::new(),
         locked: BTreeSet::new(),
     }))
+}
+
+/// Writes a row in a transaction that is run again while others have locked it,
+/// for as long as it may be.
+fn run(stage: &mut Stage<'_>) -> Result<Turn, String> {
+    let names = stage.db.tables();
+    let Some(name) = names.get(stage.random.below(names.len().max(1) as u64) as usize) else {
+        return Ok(Turn::Nothing);
+    };
+    let table = stage.db.table(name).map_err(|error| format!("run: {error}"))?;
+    let (key, _) = stage.mood.keys(stage.hot, stage.random);
+    let row = (stage.random.below(VALUES), vec![stage.random.below(250) as u8 + 1; 9]);
+    let options = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+    let began = stage.time.now();
+    let outcome = stage.db.run_with(options, |txn| {
+        txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
+        Ok(txn.timestamp().get())
+    });
+    let took = stage.time.now() - began;
+    match outcome {
+        Ok(ts) => {
+            let changes = vec![Change::Put(name.clone(), key, Some(row))];
+            stage.versions.commit(ts, &changes)?;
+            Ok(Turn::Committed { ts, changes })
+        }
+        Err(Error::StorageFull { .. }) => Ok(Turn::Refused),
+        Err(Error::Closed) if stage.is_closing => Ok(Turn::Nothing),
+        Err(Error::Conflict { .. }) if took >= stage.retry_for => Ok(Turn::Nothing),
+        Err(error) => Err(format!("run, after {took:?} of {:?}: {error}", stage.retry_for)),
+    }
 }
 
 impl Open {

@@ -86,7 +86,6 @@ const fn of_versions(control: Control, what: &'static str) -> NegativeControl {
 }
 
 /// For what only a busy collector shows.
-#[cfg(feature = "controls")]
 const fn of_busy(control: NegativeControl) -> NegativeControl {
     NegativeControl { is_busy: true, ..control }
 }
@@ -103,6 +102,7 @@ const PROMISES: &[NegativeControl] = &[
     promise("fence-of-memory", "fences do nothing", Broken::Fence, MEMORY),
     promise("sync-of-file", "syncs do nothing", Broken::Sync, FILE),
     promise("sync-of-commits", "syncs of commits do nothing", Broken::Fence, FILE),
+    of_busy(promise("sync-point", "data counts as durable before it is (T12)", Broken::SyncPoint, FILE)),
     promise("flush-of-contents", "contents are not flushed", Broken::FlushOfContents, MEMORY),
     promise(
         "flush-of-descriptors",
@@ -147,6 +147,9 @@ const ANSWERS: &[NegativeControl] = &[
     answer(Control::PiecesOfRows, "values out of line stay when their row goes (I-18)"),
     answer(Control::ClockAfterBound, "late writers commit just above their bound (I-6)"),
     answer(Control::EmptyBlocks, "recovery keeps blocks that hold nothing"),
+    answer(Control::RetryTime, "a transaction is given up after a thousand tries, however soon"),
+    answer(Control::ClosingWaits, "closing fails the transactions that it waits for"),
+    answer(Control::BuiltEntries, "building an index leaves entries of old versions (I-17)"),
     answer(Control::RefusedBlocks, "a commit that found no space keeps the blocks that it opened"),
 ];
 

@@ -9,10 +9,12 @@
 //! and every commit with what other transactions have read. The same seed
 //! repeats a case exactly.
 
+mod aside;
 mod campaign;
 mod case;
 mod client;
 mod controls;
+mod found;
 mod life;
 mod state;
 

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
 use pantile::stats::CollectorStats;
-use pantile::{
-    Collector, Database, Error, GcOptions, IndexDef, Medium, Options, Pacing, Range, TableDef, Type,
-};
+use pantile::{Collector, Database, Error, GcOptions, IndexDef, Options, Pacing, TableDef, Type};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
-use crate::client::{BY_V, Client, KEYS, Mood, Selection, Stage, Turn, decode};
-use crate::state::{Change, State, TableState, Versions};
+use crate::aside::{self, Aside};
+use crate::client::{BY_V, Client, Mood, Selection, Stage, Turn};
+use crate::found::{compare_entries, tuples};
+use crate::state::{Change, State, Versions};
 use pantile_testkit::{Random, mix};
 
-/// Bytes of a piece of a value out of line.
-const PIECE: usize = 60_000;
 /// Blocks of the catalog that may be empty.
 const OPEN_OF_CATALOG: u64 = 8;
 /// Rounds of upkeep within which all space must have been given back, besides
 /// one for each table.
 const ROUNDS_OF_SPACE: usize = 20;
+/// Rounds of upkeep within which the indexes must have been cleaned.
+const ROUNDS_OF_CLEANING: usize = 50;
 
 /// How a life ends, unless the power is cut before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +29,8 @@ pub(crate) enum Ending {
     /// With open transactions.
     Abrupt,
     Closed,
+    /// Closing begins beside open transactions, which go on.
+    ClosedBeside,
     /// All tables are dropped and all space is given back before it is closed.
     Emptied,
 }
@@ -94,6 +96,7 @@ impl Plan {
             space_target: *random.pick(&[1.0, 1.25]),
             ..GcOptions::default()
         };
+        let retry_for = self.retry_for();
         let slots = *random.pick(&[2, 4, 4, 8, 16]);
         Options::new()
             .collector(self.collector)
@@ -102,7 +105,13 @@ impl Plan {
             .streams(1 + random.below(3) as usize)
             .on_medium(medium)
             .recovery_threads(1)
+            .retry_for(retry_for)
             .simulated_time(time)
+    }
+
+    /// How long a transaction is run again.
+    fn retry_for(&self) -> Duration {
+        Duration::from_millis([0, 3, 100][(mix(self.seed) % 3) as usize])
     }
 
     /// Runs the life in a thread of its own. Thread-local state left by other
@@ -121,6 +130,7 @@ impl Plan {
         let medium = CutMedium::with_limit(start, self.kind, self.broken, limit);
         let time = SimulatedTime::with_skew(self.skew);
         time.advance(Duration::from_nanos(mix(self.seed) >> 20));
+        time.on_pause(aside::pause);
         let options = self.options(Arc::clone(&medium), time.clone());
         let db = options.open("simulated").map_err(|error| format!("open: {error}"))?;
         let mut world = World {
@@ -130,6 +140,7 @@ impl Plan {
             state: state.clone(),
             steps: Vec::new(),
             refused: 0,
+            is_closing: false,
             scanned: None,
             wanted: None,
             tables_made: mix(self.seed) % 1_000_000,
@@ -148,8 +159,7 @@ impl Plan {
         if was_closed {
             // An orderly end, with everything that it writes.
             world.refuse_to_close(&clients)?;
-            clients.iter_mut().for_each(Client::leave);
-            world.close()?;
+            world.close(&mut clients)?;
         }
         // What is dropped later is no longer part of this life.
         let log = medium.take_log();
@@ -174,6 +184,8 @@ struct World<'w> {
     state: State,
     steps: Vec<Step>,
     refused: u64,
+    /// A thread is closing the database.
+    is_closing: bool,
     tables_made: u64,
     scanned: Option<Selection>,
     wanted: Option<Selection>,
@@ -186,7 +198,7 @@ impl World<'_> {
     fn turn(&mut self, clients: &mut [Client]) -> Result<(), String> {
         let is_lacking = self.state.len() < self.plan.tables;
         let often = match self.plan.mood {
-            _ if is_lacking => 8,
+            _ if is_lacking => 3,
             Mood::Varied => 24,
             Mood::Churning | Mood::Deleting => 400,
         };
@@ -201,8 +213,12 @@ impl World<'_> {
             self.wanted = Some(read);
             return Ok(());
         }
-        if self.random.one_in(500) {
+        if !self.is_closing && self.random.one_in(500) {
             return self.refuse_to_close(clients);
+        }
+        if !self.is_closing && self.random.one_in(25 * often) {
+            clients.iter_mut().for_each(Client::leave);
+            return self.check_entries();
         }
         let client = &mut clients[self.random.below(clients.len() as u64) as usize];
         self.medium.run_as(client.core());
@@ -218,6 +234,9 @@ impl World<'_> {
             hot: self.plan.hot,
             floods: self.plan.floods,
             often_late: !self.plan.skew.is_zero(),
+            is_closing: self.is_closing,
+            retry_for: self.plan.retry_for(),
+            time: self.time,
             scanned: &mut self.scanned,
             wanted: &mut self.wanted,
         };
@@ -241,7 +260,7 @@ impl World<'_> {
         let change = match self.random.below(if self.plan.tables > 3 { 12 } else { 3 }) {
             0 if !is_lacking => {
                 let name = self.random.pick(&names).clone();
-                done(self.db.drop_table(&name))?.then_some(Change::DropTable(name))
+                self.done(self.db.drop_table(&name))?.then_some(Change::DropTable(name))
             }
             _ if names.is_empty() || is_lacking && !self.random.one_in(4) => self.make_table()?,
             _ => {
@@ -258,7 +277,7 @@ impl World<'_> {
         let def = TableDef::new(&name).column("k", Type::U64).column("v", Type::U64);
         let def = def.column("data", Type::Bytes(200_000)).primary_key(["k"]);
         let made = self.db.create_table(def.index(IndexDef::new(BY_V, ["v"])));
-        Ok(done(made.map(drop))?.then_some(Change::MakeTable(name)))
+        Ok(self.done(made.map(drop))?.then_some(Change::MakeTable(name)))
     }
 
     fn is_indexed(&self, name: &str) -> bool {
@@ -272,7 +291,18 @@ impl World<'_> {
             true => self.db.drop_index(&table, BY_V),
             false => self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(drop),
         };
-        Ok(done(changed)?.then_some(Change::SetIndexed(name, !is_indexed)))
+        Ok(self.done(changed)?.then_some(Change::SetIndexed(name, !is_indexed)))
+    }
+
+    /// Whether a change of a definition was made: `false` if there was no space,
+    /// or the database is being closed.
+    fn done(&self, result: pantile::Result<()>) -> Result<bool, String> {
+        match result {
+            Ok(()) => Ok(true),
+            Err(Error::StorageFull { .. }) => Ok(false),
+            Err(Error::Closed) if self.is_closing => Ok(false),
+            Err(error) => Err(format!("a change of a definition failed: {error}")),
+        }
     }
 
     fn note(&mut self, began: usize, change: Option<Change>) -> Result<(), String> {
@@ -294,20 +324,70 @@ impl World<'_> {
 
     /// Closes the database, which must count what it holds, give back what it
     /// does not, and be left alone afterwards.
-    fn close(&mut self) -> Result<(), String> {
+    fn close(&mut self, clients: &mut [Client]) -> Result<(), String> {
+        if self.plan.ending == Ending::ClosedBeside && self.close_beside(clients)? {
+            return self.check_closed();
+        }
+        clients.iter_mut().for_each(Client::leave);
         self.medium.run_as(0);
+        self.check_entries()?;
         if self.plan.ending == Ending::Emptied {
             self.empty()?;
         }
+        self.check_counts()?;
+        self.db.clone().close().map_err(|error| format!("close: {error}"))?;
+        self.check_closed()
+    }
+
+    /// Closes the database beside open transactions, which can go on and
+    /// commit; none begins. Returns whether it was closed.
+    fn close_beside(&mut self, clients: &mut [Client]) -> Result<bool, String> {
+        let db = self.db.clone();
+        let mut closing = Aside::new(move || db.close());
+        self.is_closing = true;
+        let closed = loop {
+            self.medium.run_as(0);
+            if let Some(closed) = closing.resume() {
+                break closed;
+            }
+            self.turn(clients)?;
+        };
+        self.is_closing = false;
+        match closed {
+            Ok(()) if clients.iter().all(Client::is_idle) => self.check_counts().map(|()| true),
+            Ok(()) => Err("the database was closed, and a transaction is open".into()),
+            Err(Error::StillOpen { .. }) => Ok(false),
+            Err(error) => Err(format!("close beside transactions: {error}")),
+        }
+    }
+
+    fn check_counts(&self) -> Result<(), String> {
         let (tuples, expected) = (self.db.stats().tuples, tuples(&self.state));
         if tuples != expected {
             return Err(format!("there are {tuples} tuples, and {expected} were written"));
         }
         let spaces = self.db.space_by_table();
-        if let Some(of) = spaces.iter().find(|of| of.blocks > of.contents) {
-            return Err(format!("blocks in use hold nothing: {of:?}"));
+        match spaces.iter().find(|of| of.blocks > of.contents) {
+            Some(of) => Err(format!("blocks in use hold nothing: {of:?}")),
+            None => Ok(()),
         }
-        self.db.clone().close().map_err(|error| format!("close: {error}"))?;
+    }
+
+    /// Once nothing runs, the indexes must come to have an entry for each row
+    /// and no other.
+    fn check_entries(&self) -> Result<(), String> {
+        for _ in 0..ROUNDS_OF_CLEANING {
+            if self.db.stats().stale_entries == 0 {
+                break;
+            }
+            self.time.advance(Duration::from_millis(5));
+            self.db.upkeep();
+        }
+        compare_entries(self.db, &self.state)
+    }
+
+    /// A closed database refuses every call and leaves its medium alone.
+    fn check_closed(&self) -> Result<(), String> {
         let events = self.medium.events();
         let refused = [
             self.db.begin().map(drop),
@@ -330,7 +410,7 @@ impl World<'_> {
     fn empty(&mut self) -> Result<(), String> {
         for name in self.state.keys().cloned().collect::<Vec<_>>() {
             let began = self.medium.events();
-            let change = done(self.db.drop_table(&name))?.then_some(Change::DropTable(name));
+            let change = self.done(self.db.drop_table(&name))?.then_some(Change::DropTable(name));
             self.note(began, change)?;
         }
         if !self.state.is_empty() {
@@ -357,99 +437,4 @@ impl World<'_> {
             .iter()
             .all(|of| of.table == "catalog" && !(compacts && of.blocks > of.contents + OPEN_OF_CATALOG))
     }
-}
-
-/// Whether a change of a definition was made: `false` if there was no space.
-fn done(result: pantile::Result<()>) -> Result<bool, String> {
-    match result {
-        Ok(()) => Ok(true),
-        Err(Error::StorageFull { .. }) => Ok(false),
-        Err(error) => Err(format!("a change of a definition failed: {error}")),
-    }
-}
-
-/// Rows, pieces of values out of line, and definitions.
-fn tuples(state: &State) -> u64 {
-    let pieces = |(_, data): &(u64, Vec<u8>)| match data.len() {
-        ..65_000 => 0,
-        long => long.div_ceil(PIECE) as u64,
-    };
-    let of = |table: &TableState| 1 + table.rows.values().map(|row| 1 + pieces(row)).sum::<u64>();
-    state.values().map(of).sum()
-}
-
-/// Opens what a cut has left, or a closed database. Returns its state, and
-/// what opening did to the medium.
-///
-/// # Errors
-/// A description, if it cannot be opened or contradicts itself.
-pub(crate) fn found(
-    image: &Image,
-    kind: CutKind,
-    floor: u64,
-    is_closed: bool,
-) -> Result<(State, Log), String> {
-    let medium = CutMedium::new(image, kind, None);
-    let time = SimulatedTime::default();
-    let options = Options::new()
-        .on_medium(Arc::clone(&medium) as Arc<dyn Medium>)
-        .recovery_threads(1)
-        .streams(1)
-        .simulated_time(time);
-    let db = options.open("simulated").map_err(|error| format!("the database cannot be opened: {error}"))?;
-    let log = medium.take_log();
-    let state = read_all(&db).map_err(|error| format!("the database cannot be read: {error}"))??;
-    check_space(&db, &state, is_closed)?;
-    let next = db.begin().map_err(|error| error.to_string())?.timestamp().get();
-    if next <= floor {
-        return Err(format!("the clock went back from {floor} to {next}"));
-    }
-    Ok((state, log))
-}
-
-/// What a recovered database holds besides its rows, and what it has found.
-fn check_space(db: &Database, state: &State, is_closed: bool) -> Result<(), String> {
-    let (recovery, counted, expected) = (db.recovery(), db.stats().tuples, tuples(state));
-    if is_closed && (!recovery.was_closed || recovery.discarded > 0) {
-        return Err(format!("the database was closed, and {recovery:?}"));
-    }
-    if counted != expected {
-        return Err(format!("there are {counted} tuples, and the rows have {expected}"));
-    }
-    // Each block that is kept holds something that was committed.
-    let blocks: u64 = db.space_by_table().iter().map(|of| of.blocks).sum();
-    let contents = recovery.contents_scanned - recovery.discarded;
-    if !recovery.was_closed && blocks > contents {
-        return Err(format!("{blocks} blocks are in use, for {contents} contents"));
-    }
-    Ok(())
-}
-
-/// All rows, by the primary key and by the index.
-fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
-    let txn = db.begin_read()?;
-    let mut state = State::new();
-    for name in db.tables() {
-        let table = db.table(&name)?;
-        let rows: std::collections::BTreeMap<_, _> =
-            txn.scan(&table, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
-        let index = table.index(BY_V).ok();
-        if let Some(index) = &index {
-            let found: std::collections::BTreeMap<_, _> = txn
-                .scan_index(index, Range::all())?
-                .map(|row| decode(&row?))
-                .collect::<pantile::Result<_>>()?;
-            if found != rows {
-                return Ok(Err(format!("the index of {name} has {found:?}, the table {rows:?}")));
-            }
-        }
-        for key in 0..KEYS {
-            let row = txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;
-            if row.map(|(_, row)| row).as_ref() != rows.get(&key) {
-                return Ok(Err(format!("a read of {name} {key} differs from a scan")));
-            }
-        }
-        state.insert(name, TableState { rows, is_indexed: index.is_some() });
-    }
-    Ok(Ok(state))
 }

@@ -10,6 +10,7 @@ pub const MODELS: &[Model] = &[
     Model { name: "drop_index_against_readers", rounds: 1_000, scale: 9, run: drop_index_against_readers },
     Model { name: "create_index_against_writers", rounds: 500, scale: 9, run: create_index_against_writers },
     Model { name: "drop_table_against_writers", rounds: 500, scale: 9, run: drop_table_against_writers },
+    Model { name: "definitions_against_readers", rounds: 400, scale: 12, run: definitions_against_readers },
     Model { name: "close_against_making_room", rounds: 300, scale: 10, run: close_against_making_room },
 ];
 
@@ -151,6 +152,34 @@ fn drop_table_against_writers() {
     });
     let again = small.db.table("fleeting").expect("the table");
     assert_eq!(values(&small.db.begin_read().expect("begin"), &again), []);
+    small.check(&[]);
+}
+
+/// Tuples in as many cells of read marks as a model has.
+const MARKED: u64 = 512;
+
+/// Whatever is read, and whatever shares a read mark with the catalog: a change of
+/// a definition conflicts with nobody.
+fn definitions_against_readers() {
+    let small = Small::new(4);
+    let table = small.db.create_table(definition("read")).expect("create");
+    small.db.run(|txn| (0..MARKED).try_for_each(|id| set(txn, &table, id, id))).expect("a commit");
+    let other = small.db.create_table(definition("changed")).expect("create a table");
+    explore(|| {
+        let reader = small.spawn(move |small| {
+            for _ in 0..3 {
+                let txn = small.db.begin_read().expect("begin");
+                assert_eq!(values(&txn, &table).len() as u64, MARKED);
+            }
+        });
+        for _ in 0..3 {
+            small.db.create_index(&other, IndexDef::new(BY_VALUE, ["value"])).expect("create an index");
+            small.db.drop_index(&other, BY_VALUE).expect("drop the index");
+        }
+        small.db.create_table(definition("more")).expect("create a table");
+        small.db.drop_table("more").expect("drop the table");
+        join([reader]);
+    });
     small.check(&[]);
 }
 

@@ -161,7 +161,9 @@ pub fn version(row: &Row<'_>) -> u64 {
 }
 
 pub fn get(txn: &Transaction, table: &Table, key: u64) -> Result<Option<u64>> {
-    Ok(txn.get(table, &[key.into()])?.map(|row| version(&row)))
+    let row = txn.get(table, &[key.into()])?;
+    row.as_ref().inspect(|row| assert_eq!(row.get::<u64>(0).expect("a key"), key, "the row asked for"));
+    Ok(row.map(|row| version(&row)))
 }
 
 /// All rows.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pantile::{Conflict, Error, Isolation, Transaction, TransactionOptions};
+use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::model::explore;
 use pantile_base::sync::thread::JoinHandle;
@@ -20,6 +21,7 @@ pub const MODELS: &[Model] = &[
     Model { name: "no_phantoms", rounds: 500, scale: 9, run: no_phantoms },
     Model { name: "unique_keys", rounds: 500, scale: 9, run: unique_keys },
     Model { name: "circles_of_waits_end", rounds: 500, scale: 9, run: circles_of_waits_end },
+    Model { name: "beginning_waits_for_a_slot", rounds: 500, scale: 9, run: beginning_waits_for_a_slot },
 ];
 
 fn readers() -> [TransactionOptions; 4] {
@@ -246,6 +248,25 @@ fn unique_keys() {
     let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
     assert!(done <= 1 && rows.len() as u64 == done, "{done} inserted, {rows:?}");
     small.check(&rows);
+}
+
+/// While every slot is taken, those who begin wait until others have ended.
+fn beginning_waits_for_a_slot() {
+    let small = Small::new(4);
+    let begin = |small: &Small| small.db.begin_with(at(Isolation::Serializable)).expect("begin");
+    let open: Vec<_> = (0..TRANSACTION_SLOTS).map(|_| begin(&small)).collect();
+    explore(|| {
+        let waiting = [1, 2].map(|key| {
+            small.spawn(move |small| {
+                let mut txn = begin(&small);
+                put(&mut txn, &small.table, key, 1).expect("put");
+                txn.commit().expect("commit");
+            })
+        });
+        drop(open);
+        join(waiting);
+    });
+    small.check(&[(1, 1), (2, 1)]);
 }
 
 /// Every waiter is woken. Of transactions that wait in a cycle, at least one is

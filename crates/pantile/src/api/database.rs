@@ -203,11 +203,11 @@ impl Database {
     /// [`GcOptions::space_target`](crate::GcOptions::space_target) by itself.
     ///
     /// Returns what is left, which is nothing unless running transactions still
-    /// see it.
+    /// see it. Collectors other than TB-Collect move nothing together: with them
+    /// only dropped tables and empty space are given back.
     ///
     /// # Errors
-    /// [`Error::Closed`], [`Error::TooManyTransactions`]. A medium that fails
-    /// meanwhile makes the next commit fail.
+    /// [`Error::Closed`], [`Error::TooManyTransactions`], [`Error::MediumFailed`].
     ///
     /// ```
     /// # use pantile::*;

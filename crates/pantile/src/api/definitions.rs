@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile_base::control::{Control, is_removed};
+
 use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
@@ -19,8 +21,10 @@ impl Database {
     /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and [`Database::run`] begins them again.
     ///
     /// # Errors
-    /// [`Error::TableExists`], [`Error::InvalidDefinition`], and errors of the
-    /// commit. No table has been created then.
+    /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition
+    /// takes more than 60,000 bytes (42 and its name for a column);
+    /// [`Error::UnknownColumn`]; errors of the commit. No table has been created
+    /// then.
     pub fn create_table(&self, def: TableDef) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change();
@@ -66,7 +70,7 @@ impl Database {
     /// Creates a secondary index of a table that may be filled and in use.
     ///
     /// # Errors
-    /// [`Error::IndexExists`], [`Error::InvalidDefinition`];
+    /// [`Error::IndexExists`], [`Error::InvalidDefinition`], [`Error::UnknownColumn`];
     /// [`Error::DuplicateKey`] if the index is to be unique and two rows have
     /// the same key; [`Error::Timeout`] if another transaction took very long
     /// to commit; errors of the commit. There is no index then.
@@ -132,6 +136,11 @@ impl Database {
     fn change_catalog<T>(&self, mut change: impl FnMut(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
         let catalog = self.core.tables.catalog()?;
         let late = TransactionOptions::new().isolation(Isolation::ReadCommitted);
+        if is_removed(Control::LateDefinitions) {
+            let mut txn = self.begin()?;
+            change(&mut txn, &catalog)?;
+            return txn.commit().map(drop);
+        }
         self.run_with(late, |txn| change(txn, &catalog).map(|_| ()))
     }
 }

@@ -2,6 +2,6 @@
 
 pub(crate) mod database;
 mod definitions;
-mod measuring;
+pub(crate) mod measuring;
 mod opening;
 mod verifying;

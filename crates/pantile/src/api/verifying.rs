@@ -12,6 +12,9 @@ use crate::types::verified::{DamagedRow, Verified};
 /// Tuples between two looks at the rate.
 const STEP: u64 = 256;
 
+/// The longest pause. The database may be closed meanwhile.
+const PAUSE: Duration = Duration::from_millis(100);
+
 impl Database {
     /// Looks whether the newest version of every row can still be read and its
     /// checksum fits, beside other transactions, reading at most
@@ -21,7 +24,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Closed`], also if the database is closed meanwhile;
-    /// [`Error::TooManyTransactions`].
+    /// [`Error::TooManyTransactions`]; [`Error::InvalidOption`] if the rate is 0.
     ///
     /// ```
     /// use pantile::stats::{DamagedRow, Verified};
@@ -35,12 +38,15 @@ impl Database {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn verify(&self, bytes_per_second: Option<u64>) -> Result<Verified> {
+        if bytes_per_second == Some(0) {
+            return Err(Error::InvalidOption("bytes_per_second is 0; it can be 1 or more".into()));
+        }
         let (mut found, began) = (Verified::default(), self.core.registry.clock().elapsed());
         for table in self.core.tables.all() {
             for first in (0..table.tuples_end()).step_by(STEP as usize) {
                 self.core.check_open()?;
                 self.verify_some(&table, first, &mut found)?;
-                self.wait_for_rate(found.bytes, bytes_per_second, began);
+                self.wait_for_rate(found.bytes, bytes_per_second, began)?;
             }
         }
         Ok(found)
@@ -66,13 +72,17 @@ impl Database {
         Ok(())
     }
 
-    fn wait_for_rate(&self, bytes: u64, bytes_per_second: Option<u64>, began: Duration) {
-        let Some(rate) = bytes_per_second else { return };
+    fn wait_for_rate(&self, bytes: u64, bytes_per_second: Option<u64>, began: Duration) -> Result<()> {
+        let Some(rate) = bytes_per_second else { return Ok(()) };
         let clock = self.core.registry.clock();
-        let due = Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
-        let taken = clock.elapsed().saturating_sub(began);
-        if due > taken {
-            clock.sleep(due - taken);
+        let due = began + Duration::from_secs_f64(bytes as f64 / rate as f64);
+        loop {
+            let left = due.saturating_sub(clock.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            clock.sleep(left.min(PAUSE));
+            self.core.check_open()?;
         }
     }
 }

@@ -89,7 +89,7 @@ impl Core {
         self.store.give_up_idle(0);
         for _ in 0..ROUNDS {
             let left = self.compact_some(since, |how| self.enter_closing(how))?;
-            if left.is_done() || !self.is_small_and_loose() {
+            if left.is_some_and(|left| left.is_done() || left.is_held) || !self.is_small_and_loose() {
                 break;
             }
             self.registry.clock().sleep(self.options.gc.epoch / 4);

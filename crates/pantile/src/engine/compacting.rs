@@ -8,7 +8,7 @@ use pantile_reclaim::Compaction;
 
 use crate::engine::core::Core;
 use crate::engine::upkeep::{Batch, Entered};
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// Epochs without progress after which compacting gives up. What is left waits
 /// for running transactions then.
@@ -22,14 +22,16 @@ impl Core {
         let since = self.registry.now();
         // Survivors fill the blocks that are given up here.
         self.store.give_up_idle(0);
-        let (mut last, mut waited) = ((Compaction::default(), (0, 0)), 0);
+        let mut left = Compaction::default();
+        let (mut last, mut waited) = (None, 0);
         loop {
-            let mut left = self.compact_some(since, |how| self.enter(how))?;
-            let state = (left, self.store.taken_bytes());
-            waited = if state == last { waited + 1 } else { 0 };
-            last = state;
-            let is_done = left.is_done() && !self.has_dropped_tables();
-            if is_done || progress(&left).is_break() {
+            let known = self.compact_some(since, |how| self.enter(how))?;
+            left = known.unwrap_or(left);
+            let state = (known, self.store.taken_bytes());
+            waited = if Some(state) == last { waited + 1 } else { 0 };
+            last = Some(state);
+            let is_over = known.is_some_and(|left| left.is_done() || left.is_held);
+            if is_over && !self.has_dropped_tables() || progress(&left).is_break() {
                 return Ok(left);
             }
             if waited > 2 * PATIENCE {
@@ -40,24 +42,34 @@ impl Core {
         }
     }
 
+    /// Returns what is left, or `None` if that is not known just now.
     pub fn compact_some(
         &self,
         since: Timestamp,
         enter: impl Fn(Begin) -> Result<Entered>,
-    ) -> Result<Compaction> {
+    ) -> Result<Option<Compaction>> {
         let (permit, _) = enter(Begin::LateWriter)?;
         self.registry.set_copying(permit.slot());
         self.clean_all(permit.slot());
-        let mut left = Compaction::default();
+        let mut left = Ok(None);
         self.with_collector(&permit, |collector, context| {
-            left = collector.compact(context, since)?;
+            left = collector.compact(context, since);
             Ok(())
         });
         self.leave(permit);
+        let left = left.map_err(|error| self.store_error(error))?;
         let (permit, _) = enter(Begin::LateWriter)?;
         self.sample_and_record(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);
-        Ok(left)
+        // State records do not say that the medium has failed.
+        match self.store.medium().status().failure {
+            Some(cause) => Err(Error::MediumFailed { cause }),
+            None => Ok(left),
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "compacting_test.rs"]
+mod tests;

@@ -1,6 +1,9 @@
 //! Taking slots and giving them back.
 
+use std::time::Duration;
+
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_cc::Begin;
 
@@ -12,7 +15,8 @@ impl Core {
     /// Fails once the database is closed. While it is being closed, what runs goes
     /// on.
     pub fn check_open(&self) -> Result<()> {
-        if self.gate.is_closed() { Err(Error::Closed) } else { Ok(()) }
+        let is_over = self.gate.is_closed() || is_removed(Control::ClosingWaits) && !self.gate.is_open();
+        if is_over { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// Takes a slot and a timestamp, and waits for a slot if need be.
@@ -36,6 +40,7 @@ impl Core {
 
     fn enter_for(&self, visit: Visit, how: Begin) -> Result<(Permit, Timestamp)> {
         let waited = self.options.wait_to_begin();
+        let waited = if is_removed(Control::SlotsAwaited) { Duration::ZERO } else { waited };
         let begun = self.registry.begin_within(how, waited);
         let (slot, ts) =
             begun.map_err(|_| Error::TooManyTransactions { limit: TRANSACTION_SLOTS, waited })?;

@@ -55,6 +55,10 @@ impl Gate {
         self.0.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    pub fn is_open(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == OPEN
+    }
+
     pub fn is_closed(&self) -> bool {
         self.0.load(Ordering::SeqCst) == CLOSED
     }

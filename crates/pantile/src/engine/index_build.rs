@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Insert, Scan};
 use smallvec::SmallVec;
@@ -62,7 +63,8 @@ impl Core {
         // cleaned before it was entered here. One that publishes from here on
         // hands over its old entry after it was entered (I-17).
         let still = Anchor::load(table.anchor(tuple)).newest();
-        for (_, key) in entered.iter().filter(|(address, _)| *address != still) {
+        let is_old = |address: Address| address != still && !is_removed(Control::BuiltEntries);
+        for (_, key) in entered.iter().filter(|(address, _)| is_old(*address)) {
             visitor.hand_over(StaleEntry::new(table, index.number, tuple, key));
         }
         Some(())

@@ -339,6 +339,12 @@ impl TableInner {
         self.dropped.store(true, Ordering::Release);
     }
 
+    pub fn index_entries(&self) -> u64 {
+        let indexes = self.indexes();
+        let secondary = indexes.iter().filter(|index| !index.is_dropped()).map(|index| index.tree.len());
+        (self.primary.len() + secondary.sum::<usize>()) as u64
+    }
+
     pub fn index_bytes(&self) -> u64 {
         self.primary.bytes() + self.indexes().iter().map(|i| i.tree.bytes()).sum::<u64>()
     }

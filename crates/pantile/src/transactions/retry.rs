@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::thread;
 
 use crate::engine::core::Core;
@@ -74,6 +75,9 @@ impl<'d> Retry<'d> {
         if !error.is_retryable() || self.time_left().is_zero() {
             return false;
         }
+        if is_removed(Control::RetryTime) && self.tries >= 1000 {
+            return false;
+        }
         self.tries += 1;
         self.settle_stage();
         self.back_off();
@@ -103,7 +107,7 @@ impl<'d> Retry<'d> {
     /// Sleeps for a random time that grows with the failures. Only the first
     /// retry comes at once.
     fn back_off(&mut self) {
-        if self.tries == 1 {
+        if self.tries == 1 || is_removed(Control::RetryTime) && self.stage.is_some() {
             return thread::yield_now();
         }
         self.random ^= self.random << 13;

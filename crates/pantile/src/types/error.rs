@@ -210,7 +210,9 @@ pub enum Error {
     TransactionTooLarge,
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
-    /// The medium has no room for the commit.
+    /// The medium has no room for the commit, or for a new database. Transactions
+    /// that only delete find room longest, but not for any number of rows:
+    /// delete in small steps.
     StorageFull {
         /// What the medium says.
         detail: String,
@@ -262,7 +264,8 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The database has been closed.
+    /// The database is closed, or is just being closed and takes no new
+    /// transactions.
     Closed,
     /// Another transaction did not end within this time:
     /// [`Database::create_index`](crate::Database::create_index) waits for
@@ -386,7 +389,7 @@ impl fmt::Display for Error {
             Error::UnknownTable(name) => write!(f, "there is no table {name:?}"),
             Error::TableExists(name) => write!(f, "there is already a table {name:?}; nothing was changed"),
             Error::TableDropped(name) => {
-                write!(f, "table {name:?} has been dropped; roll the transaction back")
+                write!(f, "table {name:?} has been dropped; a transaction that has used it can only be rolled back")
             }
             Error::UnknownIndex { table, index } => write!(f, "table {table:?} has no index {index:?}"),
             Error::IndexExists { table, index } => {
@@ -433,14 +436,14 @@ impl fmt::Display for Error {
                 "{limit} transactions are open, as many as can be, and none ended within {waited:?}; this one did not begin; end others sooner, or give Options::begin_wait more time"
             ),
             Error::TransactionTooLarge => {
-                f.write_str("more than 16777215 rows written in one transaction; commit in smaller steps")
+                f.write_str("more than 16777215 rows written in one transaction; it has left no trace; commit in smaller steps")
             }
             Error::UnknownSavepoint => f.write_str(
                 "the savepoint is not of this transaction or has been rolled back; nothing was changed",
             ),
             Error::StorageFull { detail } => write!(
                 f,
-                "no room for the commit ({detail}); the transaction has left no trace, and reads go on; free space or raise the limit"
+                "no room ({detail}); what was to be written has left no trace, and what was there can be read; free space or raise the limit"
             ),
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
@@ -466,7 +469,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),
-            Error::Closed => f.write_str("the database has been closed; open it again"),
+            Error::Closed => f.write_str("the database is closed, or is just being closed; open it again"),
             Error::Timeout(limit) => write!(
                 f,
                 "another transaction did not end within {limit:?}; nothing was changed; end the transaction and call again"

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{BLOCK_SLOTS, HEAD_BYTES};
 use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
@@ -104,11 +105,13 @@ const RETRY_FOR: Duration = Duration::from_secs(30);
 /// Checks a number, if it is given.
 fn check_bounds(option: &str, value: Option<u64>, bounds: std::ops::RangeInclusive<u64>) -> Result<()> {
     match value {
-        Some(value) if !bounds.contains(&value) => Err(Error::InvalidOption(format!(
-            "{option} is {value}; it can be from {} to {}",
-            bounds.start(),
-            bounds.end()
-        ))),
+        Some(value) if !bounds.contains(&value) && !is_removed(Control::OptionBounds) => {
+            Err(Error::InvalidOption(format!(
+                "{option} is {value}; it can be from {} to {}",
+                bounds.start(),
+                bounds.end()
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -345,7 +348,7 @@ impl Options {
         self
     }
 
-    /// Limits the bytes that the medium may take, from 2 MB to 1 TB, which is
+    /// Limits the bytes that the medium may take, from 64 KiB to 1 TiB, which is
     /// the default. Commits beyond the limit fail with [`Error::StorageFull`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {

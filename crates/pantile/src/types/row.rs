@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
 use crate::types::error::{Error, Result};
@@ -70,7 +71,11 @@ fn choose_out_of_line(schema: &Schema, values: &[Value<'_>]) -> Result<Vec<usize
         return Ok(Vec::new());
     }
     // The fixed part lies below `heap_at`.
-    let variable = schema.columns.iter().zip(values).filter(|(column, _)| column.is_variable());
+    let variable = schema
+        .columns
+        .iter()
+        .zip(values)
+        .filter(|(column, _)| column.is_variable() || is_removed(Control::RowLength));
     let mut len = schema.heap_at + variable.map(|(_, value)| variable_bytes(value).len()).sum::<usize>();
     let mut moved = Vec::new();
     while len > MAX_ROW {
@@ -132,12 +137,14 @@ pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Resu
         (Type::Bool, Value::Bool(_))
         | (Type::F64, Value::Float(_))
         | (Type::Timestamp, Value::Timestamp(_)) => true,
-        (Type::F32, Value::Float(v)) => (*v as f32).is_finite() || !v.is_finite(),
+        (Type::F32, Value::Float(v)) => {
+            (*v as f32).is_finite() || !v.is_finite() || is_removed(Control::FloatRange)
+        }
         (Type::Decimal { precision, scale }, Value::Decimal(d)) => {
             d.rescale(scale).is_some_and(|d| d.units.unsigned_abs() < 10u128.pow(u32::from(precision)))
         }
         (Type::String(max), Value::Str(s)) => return check_len(schema, column, s.len(), max),
-        (Type::FixedString(_), Value::Str(s)) if s.ends_with('\0') => {
+        (Type::FixedString(_), Value::Str(s)) if s.ends_with('\0') && !is_removed(Control::FixedPadding) => {
             return Err(out_of_range(
                 schema,
                 column,

@@ -299,7 +299,7 @@ fn dropped_tables_are_refused() {
     let mut writer = db.begin().expect("begin");
     writer.insert(&table, &good(3, "three")).expect("insert");
     db.drop_table("t").expect("drop");
-    fails!(reader.get(&table, &[1u32.into()]), Error::TableDropped(_), "\"t\"", "roll the transaction back");
+    fails!(reader.get(&table, &[1u32.into()]), Error::TableDropped(_), "\"t\"", "can only be rolled back");
     fails!(reader.scan_index(&index, Range::all()), Error::TableDropped(_), "\"t\"");
     fails!(writer.delete(&table, &[3u32.into()]), Error::TableDropped(_), "\"t\"");
     fails!(writer.commit(), Error::TableDropped(_), "\"t\"");

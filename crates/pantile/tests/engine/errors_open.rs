@@ -2,6 +2,7 @@
 //! one clear error and leaves every file unchanged (T17).
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -134,6 +135,15 @@ fn paths_that_hold_no_database() {
     fs::create_dir_all(at("nested").join("pantile.data")).expect("directory");
     fails!(Database::open(at("nested")), Error::NotADatabase { .. }, "not an ordinary file");
     fails!(Database::open(at("file").join("below")), Error::Io { .. }, "cannot look at", "file/below");
+    let leads_nowhere = "it is a link to something that does not exist";
+    symlink(at("nowhere"), at("link")).expect("link");
+    fails!(Database::open(at("link")), Error::Io { .. }, "cannot open", leads_nowhere);
+    fs::create_dir(at("linked")).expect("directory");
+    symlink(at("nowhere"), at("linked").join("pantile.data")).expect("link");
+    fails!(Database::open(at("linked")), Error::Io { .. }, "linked/pantile.data", leads_nowhere);
+    assert!(!at("nowhere").exists(), "nothing was made");
+    // No file can be made there, and nobody removes it.
+    fails!(Database::open("/proc"), Error::Io { .. }, "/proc/pantile.data", "No such file");
 }
 
 /// Every number that an option does not take is refused, with the option's
@@ -208,7 +218,7 @@ fn closed_databases() {
     let table = table(&db);
     let handle = db.clone();
     db.close().expect("close");
-    let closed = "has been closed; open it again";
+    let closed = "is closed, or is just being closed; open it again";
     fails!(handle.begin(), Error::Closed, closed);
     fails!(handle.begin_read(), Error::Closed, closed);
     fails!(handle.begin_safe_snapshot(), Error::Closed, closed);

@@ -3,11 +3,14 @@
 //! One program, so that it is linked once. Tests that need a process of their
 //! own, or that start processes, are in `tests/processes`.
 
+mod any_options;
+mod any_rows;
 mod at_rest;
 mod check;
 mod closing;
 mod collector;
 mod collectors;
+mod compacting;
 mod concurrency;
 mod damage;
 mod durability;

@@ -1,10 +1,12 @@
 //! Looking at checksums while a database is open.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use pantile::lab::medium_of;
-use pantile::{Database, GcOptions, MediumKind, Options, Table, TableDef, Type};
+use pantile::lab::{SimulatedTime, medium_of};
+use pantile::{Database, Error, GcOptions, MediumKind, Options, Table, TableDef, Type};
 use pantile_media::unshared::Unshared;
+use pantile_testkit::fails;
 
 fn filled(options: Options) -> (Database, Table) {
     let db = options.medium(MediumKind::Dram).open("unused").expect("open");
@@ -64,4 +66,25 @@ fn writers_and_the_collector_cause_no_false_finding() {
             rounds += 1;
         }
     });
+}
+
+/// At a rate that would take years it waits, and notices that the database is
+/// closed. A rate of nothing would never end.
+#[test]
+fn a_slow_look_ends_when_the_database_is_closed() {
+    let time = SimulatedTime::default();
+    let (db, _table) = filled(Options::new().simulated_time(time.clone()));
+    let (closing, began) = (db.clone(), time.now());
+    time.on_pause({
+        let time = time.clone();
+        move || {
+            if time.now() - began > Duration::from_secs(5) {
+                // The calls that come from closing itself find it closed.
+                let _ = closing.clone().close();
+            }
+        }
+    });
+    fails!(db.verify(Some(0)), Error::InvalidOption(_), "bytes_per_second is 0; it can be 1 or more");
+    fails!(db.verify(Some(1)), Error::Closed, "open it again");
+    assert!(time.now() - began < Duration::from_secs(20));
 }

@@ -49,7 +49,7 @@ fn fill(open: impl Fn() -> Database) {
         }
     });
     let error = refused.expect("full at last");
-    fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room", "left no trace", "reads go on");
+    fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room", "left no trace", "can be read");
     let before = ids(&db, &table);
     assert_eq!(before, expected, "the refused commit left a trace");
     // Rows, deletions and updates still fit where a block of their size class

@@ -201,16 +201,16 @@ impl TbCollect {
 
     /// Chooses blocks to empty because the database is being compacted: those
     /// of before `since` that have anything dead, and all of a chunk of which
-    /// much is free or dead. Returns what is left to choose.
+    /// much is free or dead. Returns what is left to choose; `None` if a
+    /// transaction is just beginning, so that nothing could be chosen.
     pub(super) fn choose_for_compaction(
         &self,
         cx: &Context<'_>,
         survey: &mut Survey,
         since: Timestamp,
-    ) -> Compaction {
+    ) -> Option<Compaction> {
         let mut left = Compaction::default();
-        let Some(running) = cx.registry.running_set() else { return left };
-        let running = running.epochs(self.epochs);
+        let running = cx.registry.running_set()?.epochs(self.epochs);
         survey.restart(cx);
         survey.examine_all(cx, cx.registry.now());
         let mut candidates = std::mem::take(&mut survey.candidates);
@@ -233,6 +233,6 @@ impl TbCollect {
                 room = room.saturating_sub(candidate.alive);
             }
         }
-        left
+        Some(left)
     }
 }

@@ -193,8 +193,8 @@ impl Reclaimer for TbCollect {
         }
     }
 
-    fn compact(&self, cx: &Context<'_>, since: Timestamp) -> Result<Compaction, StoreError> {
-        let mut left = {
+    fn compact(&self, cx: &Context<'_>, since: Timestamp) -> Result<Option<Compaction>, StoreError> {
+        let chosen = {
             let mut janitor = self.janitor.lock();
             let _pin = cx.registry.pin(cx.slot);
             self.close_spent(cx, |_, info| info.last_append < since);
@@ -205,10 +205,9 @@ impl Reclaimer for TbCollect {
         cx.store.discard_free(usize::MAX)?;
         let stats = self.stats(cx.store);
         let waiting = stats.queued_blocks + stats.frozen_blocks + stats.long_tx_blocks;
-        left.blocks_left += waiting;
         let janitor = self.janitor.lock();
-        left.is_returning = janitor.chunks.is_returning() || cx.store.has_spare_chunks(true);
-        Ok(left)
+        let is_returning = janitor.chunks.is_returning() || cx.store.has_spare_chunks(true);
+        Ok(chosen.map(|left| Compaction { blocks_left: left.blocks_left + waiting, is_returning, ..left }))
     }
 
     fn make_room(&self, cx: &Context<'_>) -> Result<(), StoreError> {

@@ -10,6 +10,9 @@ use crate::Random;
 
 pub(crate) const PAGE: u64 = 4096;
 
+/// Bytes that are written to the first page of a chunk at a time.
+const WRITTEN_AT_ONCE: usize = 32;
+
 type Page = [u8; PAGE as usize];
 
 /// What a medium holds at one moment. Clones share pages.
@@ -87,7 +90,13 @@ impl Image {
         let Some((&number, page)) = chosen.nth(random.below(pages.max(1)) as usize) else {
             return 0;
         };
-        let bit = random.below(PAGE * 8);
+        // Most of such a page is zeros.
+        let is_written = |at: &usize| page[*at..*at + WRITTEN_AT_ONCE].iter().any(|byte| *byte != 0);
+        let written: Vec<usize> = (0..PAGE as usize).step_by(WRITTEN_AT_ONCE).filter(is_written).collect();
+        let bit = match in_chunk_page && !written.is_empty() && !random.one_in(4) {
+            true => (*random.pick(&written) * 8) as u64 + random.below(WRITTEN_AT_ONCE as u64 * 8),
+            false => random.below(PAGE * 8),
+        };
         Arc::make_mut(page)[bit as usize / 8] ^= 1 << (bit % 8);
         number * PAGE * 8 + bit
     }

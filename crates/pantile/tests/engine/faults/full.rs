@@ -16,7 +16,7 @@ fn is_clear(error: Error, how: How) {
     match how {
         How::Refused => fails!(Err::<(), _>(error), Error::Io { .. }, "the system will not"),
         _ => {
-            fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room", "left no trace", "reads go on")
+            fails!(Err::<(), _>(error), Error::StorageFull { .. }, "no room", "left no trace", "can be read")
         }
     }
 }

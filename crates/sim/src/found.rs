@@ -1,0 +1,115 @@
+//! What a database holds, compared with what it must hold.
+
+use std::sync::Arc;
+
+use pantile::lab::{SimulatedTime, index_entries};
+use pantile::{Database, Medium, Options, Range};
+use pantile_testkit::cut::{CutKind, CutMedium, Image, Log};
+
+use crate::client::{BY_V, KEYS, decode};
+use crate::state::{State, TableState};
+
+/// Bytes of a piece of a value out of line.
+const PIECE: usize = 60_000;
+
+/// Rows, pieces of values out of line, and definitions.
+pub(crate) fn tuples(state: &State) -> u64 {
+    let pieces = |(_, data): &(u64, Vec<u8>)| match data.len() {
+        ..65_000 => 0,
+        long => long.div_ceil(PIECE) as u64,
+    };
+    let of = |table: &TableState| 1 + table.rows.values().map(|row| 1 + pieces(row)).sum::<u64>();
+    state.values().map(of).sum()
+}
+
+/// Compares the number of index entries with that of the rows.
+pub(crate) fn compare_entries(db: &Database, state: &State) -> Result<(), String> {
+    let indexed = state.values().filter(|table| table.is_indexed);
+    let expected = tuples(state) + indexed.map(|table| table.rows.len() as u64).sum::<u64>();
+    match index_entries(db) {
+        entries if entries == expected => Ok(()),
+        entries => {
+            let stale = db.stats().stale_entries;
+            Err(format!(
+                "the indexes have {entries} entries, {stale} to be cleaned; the rows need {expected}"
+            ))
+        }
+    }
+}
+
+/// Opens what a cut has left, or a closed database. Returns its state, and
+/// what opening did to the medium.
+///
+/// # Errors
+/// A description, if it cannot be opened or contradicts itself.
+pub(crate) fn found(
+    image: &Image,
+    kind: CutKind,
+    floor: u64,
+    is_closed: bool,
+) -> Result<(State, Log), String> {
+    let medium = CutMedium::new(image, kind, None);
+    let time = SimulatedTime::default();
+    let options = Options::new()
+        .on_medium(Arc::clone(&medium) as Arc<dyn Medium>)
+        .recovery_threads(1)
+        .streams(1)
+        .simulated_time(time);
+    let db = options.open("simulated").map_err(|error| format!("the database cannot be opened: {error}"))?;
+    let log = medium.take_log();
+    let state = read_all(&db).map_err(|error| format!("the database cannot be read: {error}"))??;
+    check_space(&db, &state, is_closed)?;
+    let next = db.begin().map_err(|error| error.to_string())?.timestamp().get();
+    if next <= floor {
+        return Err(format!("the clock went back from {floor} to {next}"));
+    }
+    Ok((state, log))
+}
+
+/// What a recovered database holds besides its rows, and what it has found.
+fn check_space(db: &Database, state: &State, is_closed: bool) -> Result<(), String> {
+    let (recovery, counted, expected) = (db.recovery(), db.stats().tuples, tuples(state));
+    if is_closed && (!recovery.was_closed || recovery.discarded > 0) {
+        return Err(format!("the database was closed, and {recovery:?}"));
+    }
+    if counted != expected {
+        return Err(format!("there are {counted} tuples, and the rows have {expected}"));
+    }
+    compare_entries(db, state)?;
+    // Each block that is kept holds something that was committed.
+    let blocks: u64 = db.space_by_table().iter().map(|of| of.blocks).sum();
+    let contents = recovery.contents_scanned - recovery.discarded;
+    if !recovery.was_closed && blocks > contents {
+        return Err(format!("{blocks} blocks are in use, for {contents} contents"));
+    }
+    Ok(())
+}
+
+/// All rows, by the primary key and by the index.
+fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
+    let txn = db.begin_read()?;
+    let mut state = State::new();
+    for name in db.tables() {
+        let table = db.table(&name)?;
+        let rows: std::collections::BTreeMap<_, _> =
+            txn.scan(&table, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
+        let index = table.index(BY_V).ok();
+        if let Some(index) = &index {
+            let found: std::collections::BTreeMap<_, _> = txn
+                .scan_index(index, Range::all())?
+                .map(|row| decode(&row?))
+                .collect::<pantile::Result<_>>()?;
+            if found != rows {
+                return Ok(Err(format!("the index of {name} has {found:?}, the table {rows:?}")));
+            }
+        }
+        for key in 0..KEYS {
+            let row = txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;
+            if row.map(|(_, row)| row).as_ref() != rows.get(&key) {
+                return Ok(Err(format!("a read of {name} {key} differs from a scan")));
+            }
+        }
+        state.insert(name, TableState { rows, is_indexed: index.is_some() });
+    }
+    Ok(Ok(state))
+}
