@@ -14,7 +14,7 @@ const STATES: [BlockState; 6] = [
 ];
 
 fn block_in(state: BlockState) -> Block {
-    let block = Block::new();
+    let block = Block::new(0);
     block.state.store(state as u8, Ordering::Relaxed);
     block
 }
@@ -77,7 +77,7 @@ fn slots_have_addresses_of_their_own_and_are_found_by_them() {
 
 #[test]
 fn a_block_that_is_closed_early_has_as_many_slots_as_were_written() {
-    let block = Block::new();
+    let block = Block::new(0);
     block.open(TableId(16), 7, false, Shape { stride: 64, slots: 100 }, 0);
     block.set_fill(3);
     block.close_early();
