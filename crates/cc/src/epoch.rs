@@ -34,6 +34,11 @@ impl EpochManager {
         Epoch(ts.tick() / self.ticks)
     }
 
+    /// The first timestamp of the epoch of `ts`.
+    pub fn start(self, ts: Timestamp) -> Timestamp {
+        Timestamp::new(self.of(ts).0 * self.ticks, 0)
+    }
+
     /// The first timestamp of the epoch after the one of `ts`.
     pub fn end(self, ts: Timestamp) -> Timestamp {
         Timestamp::new((self.of(ts).0 + 1) * self.ticks, 0)

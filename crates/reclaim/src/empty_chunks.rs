@@ -20,20 +20,20 @@ impl EmptyChunks {
     }
 
     /// Takes apart the chunks that have been empty for some time, except a few
-    /// unless `all` are to go, and passes on the chunks that no thread is looking at. `is_over` returns
-    /// whether everything that ran at a given time has ended.
+    /// unless `all` are to go, and passes on the chunks that no thread is looking
+    /// at. They must have been empty since `before`.
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
-    pub fn advance(
-        &mut self,
-        cx: &Context<'_>,
-        all: bool,
-        is_over: impl Fn(Timestamp) -> bool,
-    ) -> Result<(), StoreError> {
+    pub fn advance(&mut self, cx: &Context<'_>, all: bool, before: Timestamp) -> Result<(), StoreError> {
         // Not all that are listed are still empty.
         for _ in 0..cx.store.empty_chunks() {
-            if let Some(chunk) = cx.store.retire_chunk(all, || cx.registry.now(), &is_over) {
+            // A chunk on its way serves nobody.
+            let (room, limit) = cx.store.room();
+            if self.is_returning() && room < limit / 2 {
+                break;
+            }
+            if let Some(chunk) = cx.store.retire_chunk(all, before, || cx.registry.now()) {
                 self.retired.push((cx.registry.grace(), chunk));
             }
         }

@@ -332,7 +332,7 @@ impl Freeing {
         }
         chores.done = epoch;
         let watermark = cx.registry.watermark();
-        chores.chunks.advance(cx, urgent, |at| at < watermark)
+        chores.chunks.advance(cx, urgent, watermark)
     }
 
     /// Measures a step that began at `began`.

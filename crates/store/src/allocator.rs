@@ -38,6 +38,13 @@ pub(crate) struct Allocator {
     pub end: u64,
     /// The bytes of the blocks of each table and stride, by `class_key`.
     by_use: HashMap<u64, u64, FixedState>,
+    /// The generations with which the blocks of chunks begin that have been taken
+    /// apart, in their present division or in the next.
+    generations: HashMap<u32, u16, FixedState>,
+    /// The live bytes of all tables when they were last counted, and the bytes
+    /// of the blocks that were opened since.
+    live: Option<u64>,
+    opened_since: u64,
 }
 
 impl Allocator {
@@ -76,6 +83,16 @@ impl Allocator {
         }
     }
 
+    /// A block of a class that is not yet given out.
+    pub fn first_unsettled(&self, class: Class) -> Option<BlockId> {
+        self.unsettled.iter().find(|(_, of, _)| *of == class).map(|&(_, _, block)| block)
+    }
+
+    /// Takes a block that is not yet given out.
+    pub fn take_unsettled(&mut self, block: BlockId) {
+        self.unsettled.retain(|&(_, _, unsettled)| unsettled != block);
+    }
+
     /// Number of free blocks of a chunk.
     pub fn free_in(&self, chunk: &Chunk) -> u32 {
         self.free_by_chunk.get(&chunk.number).copied().unwrap_or(0)
@@ -112,9 +129,21 @@ impl Allocator {
             self.free[geometry.class().number()].remove(&chunk.id(index));
         }
         self.free_by_chunk.remove(&chunk.number);
+        self.generations.insert(chunk.number, chunk.next_generation());
         self.carved -= 1;
         self.blocks -= geometry.blocks as usize;
         self.block_bytes -= u64::from(geometry.blocks) * u64::from(geometry.block_bytes);
+    }
+
+    /// The generation with which the blocks of a chunk begin if it is carved now.
+    pub fn first_generation(&self, chunk: u32) -> u16 {
+        self.generations.get(&chunk).copied().unwrap_or(0)
+    }
+
+    /// The bytes of these chunks that lie between two places.
+    pub fn bytes_between(chunks: &BTreeSet<u32>, from: u64, to: u64) -> u64 {
+        let starts = chunks.iter().map(|&number| u64::from(number) * CHUNK_BYTES);
+        starts.map(|start| (start + CHUNK_BYTES).min(to).saturating_sub(start.max(from))).sum()
     }
 
     /// Shortens what is taken to the chunks below `next`.
@@ -129,6 +158,19 @@ impl Allocator {
     /// forgotten.
     pub fn add_to(&mut self, of: u64, bytes: u64) {
         *self.by_use.entry(of).or_default() += bytes;
+        self.opened_since += bytes;
+    }
+
+    /// Notes how many bytes of all tables are alive.
+    pub fn note_live(&mut self, live: u64) {
+        (self.live, self.opened_since) = (Some(live), 0);
+    }
+
+    /// What a use may be thought to hold: its blocks, but no more than is alive
+    /// in all tables. What passed through a table does not make it large.
+    pub fn held_bytes_of(&self, of: u64) -> u64 {
+        let most = self.live.map_or(u64::MAX, |live| live.saturating_add(self.opened_since));
+        self.bytes_of(of).min(most)
     }
 
     pub fn take_from(&mut self, of: u64, bytes: u64) {

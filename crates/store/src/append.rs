@@ -19,7 +19,7 @@ use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::Descriptor;
-use crate::geometry::stride_for;
+use crate::geometry::{Class, stride_for};
 use crate::shape::Shape;
 use crate::store::Store;
 use crate::stream::{
@@ -29,6 +29,10 @@ use crate::stream::{
 /// Blocks that a table has, at least, for each that is open, before its later
 /// versions are divided by their lives.
 const CLOSED_FOR_OPEN: usize = 16;
+
+/// Rows of one table and stride have this many blocks before each stream opens
+/// one of its own, if the blocks are of the smallest size.
+const FEW_BLOCKS: u64 = 4;
 
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]
@@ -197,7 +201,10 @@ impl Store {
             lane.spare.extend(slots.into_iter().map(Spare::Slot));
         }
         while room < wanted {
-            let resumed = if reservation.company == Company::Any { self.resume(lane) } else { None };
+            let resumed = match reservation.company {
+                Company::Any => self.resume(lane).or_else(|| self.take_over(lane, reservation)),
+                Company::Alone => None,
+            };
             let id = match resumed {
                 Some(id) => id,
                 None => self.open_block(lane, now(), reservation)?,
@@ -269,6 +276,19 @@ impl Store {
     /// opened. Its versions may live longer or less long, which costs one block.
     fn resume(&self, lane: &Lane) -> Option<BlockId> {
         self.resumable.lock().get_mut(&lane.class())?.pop()
+    }
+
+    /// The partly filled block of another stream, while the class has few blocks:
+    /// a table of a few rows need not have an open block in each stream.
+    ///
+    /// The descriptor is durable. A stream that has opened a block is locked
+    /// until then ([`Appended`]).
+    fn take_over(&self, lane: &Lane, reservation: &Reservation) -> Option<BlockId> {
+        let few = FEW_BLOCKS * u64::from(Class::least(lane.stride)?.block_bytes());
+        if reservation.is_of_copies() || self.allocator.lock().bytes_of(lane.class()) >= few {
+            return None;
+        }
+        self.streams.iter().find_map(|stream| stream.try_lock()?.take_open(lane.class()))
     }
 
     fn open_block(
@@ -465,6 +485,11 @@ impl Reservation {
     /// Blocks for state records only.
     pub fn for_records() -> Self {
         Self::new(Urgency::Collect, Company::Alone)
+    }
+
+    /// Whether what is appended becomes durable with a later sync.
+    pub fn is_of_copies(&self) -> bool {
+        self.urgency == Urgency::Collect && self.company == Company::Any
     }
 
     pub fn new(urgency: Urgency, company: Company) -> Self {

@@ -135,7 +135,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    fn new() -> Self {
+    /// A free block. `generation` is that of its first use.
+    fn new(generation: u16) -> Self {
         Self {
             state: AtomicU8::new(BlockState::Free as u8),
             table: AtomicU32::new(0),
@@ -145,7 +146,7 @@ impl Block {
             slots: AtomicU32::new(0),
             bytes: AtomicU32::new(0),
             fill: AtomicU32::new(0),
-            generation: AtomicU16::new(0),
+            generation: AtomicU16::new(generation),
             on_medium: AtomicU8::new(0),
             min_ts: AtomicU64::new(u64::MAX),
             last_begin: AtomicU64::new(0),
@@ -326,17 +327,22 @@ impl Block {
 pub(crate) struct Chunk {
     pub number: u32,
     pub geometry: Geometry,
+    /// The generation with which its blocks began in this division.
+    pub first_generation: u16,
     pub blocks: Box<[Block]>,
     /// Tiles that are kept after their blocks have been released.
     pub kept_tiles: AtomicU32,
 }
 
 impl Chunk {
-    pub fn new(number: u32, geometry: Geometry) -> Self {
+    /// A chunk without contents. No block of an earlier division of the chunk had
+    /// `generation` or a later one, so no link leads here by mistake (I-13).
+    pub fn new(number: u32, geometry: Geometry, generation: u16) -> Self {
         Self {
             number,
             geometry,
-            blocks: (0..geometry.blocks).map(|_| Block::new()).collect(),
+            first_generation: generation,
+            blocks: (0..geometry.blocks).map(|_| Block::new(generation)).collect(),
             kept_tiles: AtomicU32::new(0),
         }
     }
@@ -390,10 +396,13 @@ impl Chunk {
     /// The same for an address that may be from an earlier division of the
     /// chunk; `None` if it is in no block now.
     pub fn find(&self, address: Address) -> Option<(u32, u32)> {
-        let inside = ((address.offset() % CHUNK_BYTES) as u32).checked_sub(self.geometry.first())?;
-        let (index, within) = (inside / self.geometry.block_bytes, inside % self.geometry.block_bytes);
-        let within = within.checked_sub(BLOCK_HEADER_BYTES as u32)?;
-        (index < self.geometry.blocks).then_some((index, within))
+        self.geometry.find(address)
+    }
+
+    /// The first generation that no block of this division has had.
+    pub fn next_generation(&self) -> u16 {
+        let used = self.blocks.iter().map(|block| block.generation().wrapping_sub(self.first_generation));
+        self.first_generation.wrapping_add(used.max().unwrap_or(0)).wrapping_add(1)
     }
 
     /// The block and slot of an address in this chunk.

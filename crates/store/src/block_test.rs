@@ -14,7 +14,7 @@ const STATES: [BlockState; 6] = [
 ];
 
 fn block_in(state: BlockState) -> Block {
-    let block = Block::new();
+    let block = Block::new(0);
     block.state.store(state as u8, Ordering::Relaxed);
     block
 }
@@ -54,7 +54,7 @@ fn a_second_release_says_what_it_is() {
 fn slots_have_addresses_of_their_own_and_are_found_by_them() {
     for (number, class) in Class::all().map(|class| (3, class)).chain([(0, Class::SMALLEST)]) {
         for stride in [24, 32, 256, 288, 61_440, 65_536] {
-            let chunk = Chunk::new(number, Geometry::new(number, class));
+            let chunk = Chunk::new(number, Geometry::new(number, class), 0);
             let Some(shape) = Shape::new(stride, 1920, chunk.geometry.block_bytes) else { continue };
             let mut end = chunk.offset() + CHUNK_HEADER_BYTES as u64;
             for index in 0..chunk.geometry.blocks {
@@ -77,7 +77,7 @@ fn slots_have_addresses_of_their_own_and_are_found_by_them() {
 
 #[test]
 fn a_block_that_is_closed_early_has_as_many_slots_as_were_written() {
-    let block = Block::new();
+    let block = Block::new(0);
     block.open(TableId(16), 7, false, Shape { stride: 64, slots: 100 }, 0);
     block.set_fill(3);
     block.close_early();

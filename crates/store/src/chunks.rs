@@ -72,7 +72,7 @@ impl Store {
         stride: u32,
         reservation: &mut Reservation,
     ) -> Result<BlockId, MediumError> {
-        let bytes = allocator.bytes_of(class_key(table, stride));
+        let bytes = allocator.held_bytes_of(class_key(table, stride));
         let suited = Class::for_next(stride, self.options.block_slots, bytes);
         // A second chunk would double what a small database takes.
         let is_small = allocator.carved == 1 && Class::SMALLEST.holds(stride);
@@ -106,6 +106,15 @@ impl Store {
             }
             return backed.map(|()| id);
         }
+        // Copies become durable later than what was carved for copies before.
+        // Otherwise they would carve a chunk at each step until the next sync.
+        if reservation.is_of_copies()
+            && let Some(id) = allocator.first_unsettled(class)
+        {
+            self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency)?;
+            allocator.take_unsettled(id);
+            return Ok(id);
+        }
         let is_fitting = |id: &BlockId| self.block(*id).0.geometry.class() == class;
         let at = match reservation.carved.iter().position(is_fitting) {
             Some(at) => at,
@@ -129,7 +138,7 @@ impl Store {
         urgency: Urgency,
     ) -> Result<Vec<BlockId>, MediumError> {
         let number = self.take_chunk(allocator, class, urgency)?;
-        let chunk = Chunk::new(number, Geometry::new(number, class));
+        let chunk = Chunk::new(number, Geometry::new(number, class), allocator.first_generation(number));
         self.write_chunk_page(&chunk)?;
         let blocks = (0..chunk.geometry.blocks).map(|index| chunk.id(index)).collect();
         allocator.count_blocks(&chunk.geometry);
@@ -288,31 +297,31 @@ impl Store {
         }
     }
 
-    /// Takes apart a chunk that has been empty since before every running
-    /// transaction began, if there are more than a few such chunks or `all` are
-    /// to go. `is_over` returns whether everything that ran at a given time has
-    /// ended.
+    /// Takes apart a chunk that has been empty since `before`, if there are more
+    /// than a few such chunks or `all` are to go.
+    ///
+    /// It waits for no transaction: none sees into free blocks, and links that are
+    /// kept of them are found without the chunk (I-11, I-13). Threads may be looking at the
+    /// chunk's description; the caller waits for those that are pinned.
     pub fn retire_chunk(
         &self,
         all: bool,
+        before: Timestamp,
         now: impl Fn() -> Timestamp,
-        is_over: impl Fn(Timestamp) -> bool,
     ) -> Option<RetiredChunk> {
         let mut allocator = self.allocator.lock();
         let spare = allocator.spare_empty(all);
-        if allocator.empty.len() <= spare || !allocator.empty.front().is_some_and(|&(_, at)| is_over(at)) {
+        if allocator.empty.len() <= spare || allocator.empty.front().is_none_or(|&(_, at)| at >= before) {
             return None;
         }
-        let (number, at) = allocator.empty.pop_front()?;
+        let (number, _) = allocator.empty.pop_front()?;
         let chunk = self.chunk(number)?;
         if allocator.free_in(chunk) < chunk.geometry.blocks {
             return None;
         }
-        if chunk.kept_tiles.load(Ordering::Acquire) > 0 {
-            allocator.empty.push_back((number, at));
-            return None;
-        }
         allocator.remove_chunk(chunk);
+        // Before walks find the chunk no more.
+        self.past.note(chunk, chunk.next_generation());
         let chunk = self.remove_chunk(number)?;
         // A state record that was sampled earlier still counts this chunk, so
         // it must not be taken for a later one.
@@ -408,8 +417,9 @@ impl Store {
         let limit = self.medium.facts().limit;
         let allocator = self.allocator.lock();
         let empty = self.still_empty(&allocator);
-        let chunks = (allocator.free_chunks.len() + allocator.discarded.len() + empty) as u64;
-        let free = limit.saturating_sub(allocator.end) + chunks * CHUNK_BYTES;
+        let unused = [&allocator.free_chunks, &allocator.discarded]
+            .map(|chunks| Allocator::bytes_between(chunks, 0, allocator.end));
+        let free = limit.saturating_sub(allocator.end) + unused[0] + unused[1] + empty as u64 * CHUNK_BYTES;
         (free.saturating_sub(self.wanted_reserve(&allocator).total()), limit)
     }
 
@@ -440,11 +450,17 @@ impl Store {
     /// the head, the reserve and a few free chunks.
     pub fn taken_bytes(&self) -> (u64, u64) {
         let allocator = self.allocator.lock();
-        let discarded = allocator.discarded.len() as u64 * CHUNK_BYTES;
         let reserve = self.wanted_reserve(&allocator).total();
         // What the medium finds ahead of use is not taken.
-        let taken = (allocator.end + reserve).min(self.medium.len()).saturating_sub(discarded);
+        let end = (allocator.end + reserve).min(self.medium.len());
+        let taken = end - Allocator::bytes_between(&allocator.discarded, 0, end);
         (taken, HEAD_BYTES + reserve + allocator.spare() as u64 * CHUNK_BYTES)
+    }
+
+    /// Notes how many bytes of all tables are alive. New blocks are as large as
+    /// suits that.
+    pub fn note_live_bytes(&self, live: u64) {
+        self.allocator.lock().note_live(live);
     }
 
     /// Number of chunks that may be empty.

@@ -5,6 +5,7 @@
 //! free block serves any table and any size of row that it can hold. Small
 //! tables use small blocks, and large tables large ones.
 
+use pantile_base::Address;
 use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES};
 
 use crate::content::HEADER_BYTES;
@@ -65,12 +66,17 @@ impl Class {
         Shape::new(stride, BLOCK_SLOTS as u32, self.block_bytes()).is_some()
     }
 
+    /// The class of the smallest blocks that hold contents of this stride.
+    pub fn least(stride: u32) -> Option<Self> {
+        Self::all().find(|class| class.holds(stride))
+    }
+
     /// The class for the next block of rows that have blocks of `bytes` already.
     pub fn for_next(stride: u32, most_slots: u32, bytes: u64) -> Self {
         let wanted = bytes / SHARE;
         let best = Self::best(stride, most_slots);
         let small_enough = |class: &Self| u64::from(class.block_bytes()) <= wanted && *class <= best;
-        let least = Self::all().find(|class| class.holds(stride)).unwrap_or(best);
+        let least = Self::least(stride).unwrap_or(best);
         Self::all().rev().find(small_enough).map_or(least, |class| class.max(least))
     }
 
@@ -161,6 +167,15 @@ impl Geometry {
     #[inline]
     pub fn first(&self) -> u32 {
         self.start + CHUNK_HEADER_BYTES as u32
+    }
+
+    /// The block of an address in this chunk, and where behind its block header
+    /// the address lies; `None` if it is in no block.
+    pub fn find(&self, address: Address) -> Option<(u32, u32)> {
+        let inside = ((address.offset() % CHUNK_BYTES) as u32).checked_sub(self.first())?;
+        let (index, within) = (inside / self.block_bytes, inside % self.block_bytes);
+        let within = within.checked_sub(BLOCK_HEADER_BYTES as u32)?;
+        (index < self.blocks).then_some((index, within))
     }
 
     /// Where in the chunk block `index` ends.

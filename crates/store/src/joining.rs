@@ -9,7 +9,6 @@
 //! each version has one successor. They are removed when no thread can be on
 //! its way to them. So what is kept follows the number of rows.
 
-use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, Timestamp};
 
 use crate::block::{Block, BlockId, Chunk};
@@ -37,8 +36,8 @@ impl Store {
     /// The first link from here on that leads to a version in a block. Passes
     /// those before it.
     fn beyond(&self, mut link: Link) -> Option<Link> {
-        while let Some((block, passed)) = self.released(link)? {
-            let next = self.kept.link(passed.id, block, passed.generation, passed.within);
+        while let Some(passed) = self.released(link)? {
+            let next = self.kept.link(passed);
             self.kept.pass(passed);
             link = next?;
         }
@@ -47,12 +46,22 @@ impl Store {
 
     /// Where a link is kept that begins at the version that `link` leads to;
     /// `Some(None)` if the version is in its block, `None` if it is nowhere.
-    fn released(&self, link: Link) -> Option<Option<(&Block, PassedLink)>> {
+    fn released(&self, link: Link) -> Option<Option<PassedLink>> {
+        if let Some(passed) = self.past.place(link) {
+            return Some(Some(passed));
+        }
+        let (block, place) = self.place_now(link)?;
+        Some((block.generation() != link.generation).then_some(place))
+    }
+
+    /// The block in which the version that `link` leads to lies if its chunk has
+    /// not been taken apart since, and its place there.
+    #[inline]
+    pub(crate) fn place_now(&self, link: Link) -> Option<(&Block, PassedLink)> {
         let chunk = self.chunk((link.address.offset() / CHUNK_BYTES) as u32)?;
         let (index, within) = chunk.find(link.address)?;
-        let block = &chunk.blocks[index as usize];
-        let passed = PassedLink { id: chunk.id(index), generation: link.generation, within };
-        Some((block.generation() != link.generation).then_some((block, passed)))
+        let place = PassedLink { id: chunk.id(index), generation: link.generation, within };
+        Some((&chunk.blocks[index as usize], place))
     }
 
     /// Removes the links of a tuple that no index leads to any more: nobody sees
@@ -76,9 +85,9 @@ impl Store {
             end = link.begin_ts;
             next = match self.released(link) {
                 None => None,
-                Some(Some((block, passed))) => {
+                Some(Some(passed)) => {
                     self.kept.pass(passed);
-                    self.kept.link(passed.id, block, passed.generation, passed.within)
+                    self.kept.link(passed)
                 }
                 Some(None) => {
                     let (_, _, block, slot) = self.locate(link.address);
@@ -101,12 +110,8 @@ impl Store {
         self.keep_fewer(self.kept.remove(passed).into_iter());
     }
 
-    /// Notes that something less is kept of each of these blocks.
-    pub(crate) fn keep_fewer(&self, blocks: impl Iterator<Item = BlockId>) {
-        for id in blocks {
-            if let Some(chunk) = self.chunk(id.chunk) {
-                chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
+    /// Notes that nothing is kept any more of these generations of blocks.
+    pub(crate) fn keep_fewer(&self, blocks: impl Iterator<Item = (BlockId, u16)>) {
+        self.past.keep_fewer(blocks, |number| self.chunk(number));
     }
 }

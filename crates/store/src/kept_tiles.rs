@@ -37,8 +37,8 @@ pub struct KeepLinks<'a> {
     pub moved: &'a [Address],
 }
 
-/// A kept link that no walk comes to any more. Threads may be on their way to
-/// it.
+/// A place at which a kept link begins. If it is passed, no walk comes to it any
+/// more, and threads may be on their way to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PassedLink {
     pub(crate) id: BlockId,
@@ -121,6 +121,11 @@ impl Links {
 
 type Shard = HashMap<(BlockId, u16), Kept, FixedState>;
 
+fn kept_link(shard: &Shard, place: PassedLink) -> Option<Link> {
+    let kept = shard.get(&(place.id, place.generation))?;
+    kept.links.link(place.within / kept.stride)
+}
+
 /// The tiles that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct KeptTiles {
@@ -195,9 +200,9 @@ impl KeptTiles {
         std::mem::take(&mut *self.passed.lock())
     }
 
-    /// Removes links that no thread is on its way to. Returns the blocks of
-    /// which nothing is kept any more.
-    pub fn remove(&self, passed: &[PassedLink]) -> Vec<BlockId> {
+    /// Removes links that no thread is on its way to. Returns the generations of
+    /// blocks of which nothing is kept any more.
+    pub fn remove(&self, passed: &[PassedLink]) -> Vec<(BlockId, u16)> {
         let mut gone = Vec::new();
         for &PassedLink { id, generation, within } in passed {
             let mut shard = self.shard(id).write();
@@ -212,27 +217,31 @@ impl KeptTiles {
             self.bytes.fetch_sub(before - after, Ordering::Relaxed);
             if kept.needed == 0 {
                 shard.remove(&(id, generation));
-                gone.push(id);
+                gone.push((id, generation));
             }
         }
         self.count.fetch_sub(gone.len() as u64, Ordering::AcqRel);
         gone
     }
 
-    /// The link of the version `within` bytes behind the block header, of this
-    /// generation of the block, wherever the link is kept.
-    pub fn link(&self, id: BlockId, block: &Block, generation: u16, within: u32) -> Option<Link> {
-        let shard = self.shard(id).read();
-        if block.generation() == generation {
-            return block.tile.link(within / block.stride());
+    /// The link that begins at a place of this block, wherever it is kept: the
+    /// generation may be ending.
+    pub fn link_of(&self, block: &Block, place: PassedLink) -> Option<Link> {
+        let shard = self.shard(place.id).read();
+        if block.generation() == place.generation {
+            return block.tile.link(place.within / block.stride());
         }
-        let kept = shard.get(&(id, generation))?;
-        kept.links.link(within / kept.stride)
+        kept_link(&shard, place)
+    }
+
+    /// The link that begins at a place in a block whose generation has ended.
+    pub fn link(&self, place: PassedLink) -> Option<Link> {
+        kept_link(&self.shard(place.id).read(), place)
     }
 
     /// Removes the links that no reader at or above `watermark` needs. Returns
-    /// the blocks that they belonged to, and the tiles.
-    pub fn take_below(&self, watermark: Timestamp) -> Vec<(BlockId, Option<Tile>)> {
+    /// the generations of blocks that they belonged to, and the tiles.
+    pub fn take_below(&self, watermark: Timestamp) -> Vec<((BlockId, u16), Option<Tile>)> {
         let mut gone = Vec::new();
         if self.count() == 0 || self.first.load(Ordering::Acquire) >= watermark.get() {
             return gone;
@@ -240,11 +249,11 @@ impl KeptTiles {
         let mut first = u64::MAX;
         for shard in &self.shards {
             let mut shard = shard.write();
-            for ((id, _), kept) in shard.extract_if(|_, kept| kept.until < watermark) {
+            for (of, kept) in shard.extract_if(|_, kept| kept.until < watermark) {
                 self.bytes.fetch_sub(kept.links.bytes(), Ordering::Relaxed);
                 gone.push(match kept.links {
-                    Links::Tile(tile) => (id, Some(tile)),
-                    Links::Few(_) | Links::Other(_) => (id, None),
+                    Links::Tile(tile) => (of, Some(tile)),
+                    Links::Few(_) | Links::Other(_) => (of, None),
                 });
             }
             first = shard.values().map(|kept| kept.until.get()).fold(first, u64::min);

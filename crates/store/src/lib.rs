@@ -14,6 +14,7 @@ mod block;
 mod chunks;
 mod collect;
 mod content;
+mod divisions;
 mod error;
 mod event;
 mod format;

@@ -77,7 +77,7 @@ impl Store {
     /// The number of contents in these blocks of a chunk, if it is divided in
     /// this way.
     fn contents_in(&self, number: u32, geometry: Geometry, opened: &[(u32, Descriptor)]) -> usize {
-        let chunk = Chunk::new(number, geometry);
+        let chunk = Chunk::new(number, geometry, 0);
         let found_in = |(index, descriptor): &(u32, Descriptor)| {
             let Descriptor { opened_at, shape: Shape { stride, slots }, .. } = *descriptor;
             let seed = self.content_seed(opened_at);

@@ -286,7 +286,7 @@ impl Store {
         if !geometry.is_sound() {
             return seen.damage.push((format!("offset {offset}"), NONSENSE.into()));
         }
-        self.add_chunk(Chunk::new(number, geometry));
+        self.add_chunk(Chunk::new(number, geometry, 0));
         let chunk = self.chunk(number).expect("just added");
         for index in 0..geometry.blocks {
             let at = chunk.descriptor_offset(index);
@@ -550,7 +550,7 @@ impl Store {
         // A length that nothing durable needs may be lost with the power.
         self.medium.grow(allocator.end)?;
         if self.chunk(0).is_none() {
-            let chunk = Chunk::new(0, Geometry::new(0, Class::SMALLEST));
+            let chunk = Chunk::new(0, Geometry::new(0, Class::SMALLEST), 0);
             self.medium.grow(chunk.end_of(0))?;
             self.write_chunk_page(&chunk)?;
             allocator.count_blocks(&chunk.geometry);

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::{TableId, Timestamp};
 
+use crate::allocator::Allocator;
 use crate::block::BlockState;
+use crate::geometry::Class;
+use crate::shape::Shape;
 use crate::store::Store;
 
 /// Space by use, in bytes unless stated otherwise.
@@ -144,6 +146,23 @@ impl Store {
         held
     }
 
+    /// The bytes of the blocks that what is alive would take if it were moved
+    /// together. Looks at every block.
+    pub fn least_bytes(&self) -> u64 {
+        let mut alive = BTreeMap::<(TableId, u32), u64>::new();
+        let _chunks = self.chunks_lock.read();
+        for (_, _, block) in self.used() {
+            let count = u64::from(block.fill().saturating_sub(block.map.count()));
+            *alive.entry((block.table(), block.stride())).or_default() += count;
+        }
+        let blocks = alive.into_iter().map(|((_, stride), count)| {
+            let bytes = Class::least(stride).map_or(0, Class::block_bytes);
+            let slots = Shape::new(stride, self.options.block_slots, bytes).map_or(1, |shape| shape.slots);
+            count.div_ceil(u64::from(slots)) * u64::from(bytes)
+        });
+        blocks.sum()
+    }
+
     /// Adds up the space by use. Looks at every block.
     pub fn space(&self) -> Space {
         let mut space = Space::default();
@@ -187,10 +206,13 @@ impl Store {
         }
         space.tile_bytes += self.kept.bytes();
         let allocator = self.allocator.lock();
-        let discarded = allocator.discarded.len() as u64 * CHUNK_BYTES;
-        space.medium_bytes = self.medium.len().saturating_sub(discarded);
-        let beyond = self.medium.len().saturating_sub(allocator.end);
-        space.free_chunk_bytes = allocator.free_chunks.len() as u64 * CHUNK_BYTES + beyond;
+        let len = self.medium.len();
+        let end = allocator.end.min(len);
+        let handed_back = |from| Allocator::bytes_between(&allocator.discarded, from, len);
+        space.medium_bytes = len - handed_back(0);
+        // All that lies behind the last block is free, chunks included.
+        let between = Allocator::bytes_between(&allocator.free_chunks, 0, end);
+        space.free_chunk_bytes = between + (len - end) - handed_back(end);
         space
     }
 }

@@ -13,6 +13,7 @@ use pantile_media::{Medium, MediumExt, ReadCost};
 use crate::allocator::Allocator;
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
+use crate::divisions::PastDivisions;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{
@@ -85,6 +86,8 @@ pub struct Store {
     pub(crate) used_blocks: AtomicU64,
     /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
+    /// How chunks were divided of whose blocks tiles are kept.
+    pub(crate) past: PastDivisions,
     /// Blocks whose tiles have been made and not yet dropped.
     pub(crate) tiled: Mutex<VecDeque<BlockRef>>,
     /// Locked, by block, while a block header is written.
@@ -161,6 +164,7 @@ impl Store {
             used_bytes: AtomicU64::new(0),
             used_blocks: AtomicU64::new(0),
             kept: KeptTiles::default(),
+            past: PastDivisions::default(),
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
@@ -234,18 +238,22 @@ impl Store {
     /// before the version.
     #[inline]
     pub fn older(&self, link: Link) -> Option<Link> {
-        let chunk = self.chunk_of(link.address);
-        let (index, within) = chunk.place(link.address);
-        let block = &chunk.blocks[index as usize];
+        let now = self.place_now(link);
         // The shape is that of the version's generation if that has not ended
         // after the link was read.
-        if block.generation() == link.generation
-            && let Some(found) = block.tile.link(within / block.stride())
+        if let Some((block, place)) = now
+            && block.generation() == link.generation
+            && let Some(found) = block.tile.link(place.within / block.stride())
             && block.generation() == link.generation
         {
             return Some(found);
         }
-        self.kept.link(chunk.id(index), block, link.generation, within)
+        // The chunk may have been divided in another way since.
+        match (self.past.place(link), now) {
+            (Some(place), _) => self.kept.link(place),
+            (None, Some((block, place))) => self.kept.link_of(block, place),
+            (None, None) => None,
+        }
     }
 
     /// The number of versions that can be reached, over links that still exist,
@@ -256,7 +264,7 @@ impl Store {
         let mut length = 1;
         let mut next = self.link(newest);
         while let Some(link) = next {
-            if !self.is_place(link.address) || self.has_gone(link) {
+            if self.has_gone(link) {
                 break;
             }
             length += 1;
@@ -270,7 +278,9 @@ impl Store {
 
     /// Whether the slot that a link leads to has been rewritten.
     fn has_gone(&self, link: Link) -> bool {
-        self.options.reuse.is_some() && self.content_header(link.address).timestamp() != link.begin_ts
+        let is_there =
+            || self.is_place(link.address) && self.content_header(link.address).timestamp() == link.begin_ts;
+        self.options.reuse.is_some() && !is_there()
     }
 
     /// Whether the chunk is divided so that a content can lie there.

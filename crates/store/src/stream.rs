@@ -224,6 +224,12 @@ impl Stream {
         idle
     }
 
+    /// Takes a partly filled block of a class.
+    pub fn take_open(&mut self, class: u64) -> Option<BlockId> {
+        let lanes = *self.by_class.get(&class)?;
+        lanes.into_iter().flatten().find_map(|lane| self.lanes[lane as usize].open.take()).map(|open| open.id)
+    }
+
     /// Stops appending to a table's blocks. Returns those that were open.
     pub fn forget(&mut self, table: TableId) -> Vec<BlockId> {
         let mut places = Vec::with_capacity(self.lanes.len());

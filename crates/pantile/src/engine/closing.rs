@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pantile_cc::Begin;
+use pantile_media::MediumExt;
 use pantile_reclaim::Pacing;
 
 use crate::engine::core::Core;
@@ -70,12 +71,12 @@ impl Core {
         let clock = self.registry.clock();
         let deadline = clock.elapsed() + SPACE_TIME;
         let enter = |how| self.enter_closing(how);
-        while (self.collect_round(enter)?.0.is_of_space() || self.has_dropped_tables())
-            && clock.elapsed() < deadline
-        {
+        // Nothing is given back on a medium that has failed.
+        let may_go_on = || clock.elapsed() < deadline && !self.store.medium().is_failed();
+        while (self.collect_round(enter)?.0.is_of_space() || self.has_dropped_tables()) && may_go_on() {
             let (permit, _) = enter(Begin::LateWriter)?;
             self.sample_and_record(&permit);
-            while self.release_dropped(&permit, Batch::LARGE) && clock.elapsed() < deadline {}
+            while self.release_dropped(&permit, Batch::LARGE) && may_go_on() {}
             self.leave(permit);
             clock.sleep(self.options.gc.epoch / 4);
         }
@@ -97,10 +98,13 @@ impl Core {
         Ok(())
     }
 
+    /// Whether the database is small, and takes more than it should and more than
+    /// its layout needs. Rounds that can win nothing are not begun.
     fn is_small_and_loose(&self) -> bool {
         let (taken, ready) = self.store.taken_bytes();
-        let target = self.options.gc.space_target * self.counters.live_bytes() as f64;
-        taken <= SMALL && taken.saturating_sub(ready + SPARE) as f64 > target
+        let target = (self.options.gc.space_target * self.counters.live_bytes() as f64) as u64;
+        let spare = taken.saturating_sub(ready + SPARE);
+        taken <= SMALL && spare > target && spare > self.store.least_bytes()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pantile::lab::{SimulatedTime, medium_of};
 use pantile::{Database, MediumKind, Options, Range, Table, TableDef, Transaction, Type, Value};
+use pantile_media::MediumExt;
 use pantile_testkit::copy_of;
 
 const MB: u64 = 1 << 20;
@@ -45,9 +46,19 @@ impl Small {
         }
     }
 
+    /// Lets this time pass, in which the worker works.
+    fn work_for(&self, time: Duration) {
+        let until = self.time.now() + time;
+        while self.time.now() < until {
+            let pause = self.db.upkeep().unwrap_or(time).max(Duration::from_micros(100));
+            self.time.advance(pause.min(until - self.time.now()));
+        }
+    }
+
     #[track_caller]
     fn assert_at_most(&self, bytes: u64) {
         let stats = self.db.stats();
+        assert!(stats.free_bytes < stats.medium_bytes, "{stats:#?}");
         assert!(stats.medium_bytes <= bytes, "{stats:#?} {:#?}", self.db.space_by_table());
     }
 
@@ -89,6 +100,98 @@ fn a_queue_takes_what_it_holds() {
     let expected: Vec<_> = (99 * LENGTH..100 * LENGTH).collect();
     assert_eq!(ids(&small.db, "queue"), expected);
     assert_eq!(ids(&small.killed(), "queue"), expected);
+}
+
+/// Its rows come as fast as the engine takes them. What has passed through it is
+/// given back meanwhile, and nearly all of it two seconds after the last row.
+#[test]
+fn a_queue_is_small_soon_after_the_last_row() {
+    const LENGTH: u64 = 1000;
+    let small = Small::new();
+    let queue = small.table("queue");
+    let mut most = 0;
+    for first in (0..200 * LENGTH).step_by(10) {
+        small.run(|txn| (first..first + 10).try_for_each(|id| insert(txn, &queue, id)));
+        if let Some(oldest) = first.checked_sub(LENGTH) {
+            let mut ids = oldest..oldest + 10;
+            small.run(|txn| ids.try_for_each(|id| txn.delete(&queue, &[id.into()]).map(|_| ())));
+        }
+        if first % 1000 == 0 {
+            small.db.upkeep();
+            most = most.max(small.db.stats().medium_bytes);
+        }
+    }
+    assert!(most <= 8 * MB, "{most} bytes while it was in use");
+    small.work_for(Duration::from_secs(2));
+    small.assert_at_most(2 * MB);
+}
+
+/// Rows of which hardly two are of one size.
+fn sizes() -> Vec<usize> {
+    (0..300).map(|n| n * 77 % 300).map(|n| 16 + n * n * 57_000 / 90_000).collect()
+}
+
+impl Small {
+    fn of_sizes() -> (Self, Table) {
+        let small = Self::new();
+        let def = TableDef::new("rows").column("id", Type::U64).column("data", Type::Bytes(65_000));
+        let table = small.db.create_table(def.primary_key(["id"])).expect("create");
+        (small, table)
+    }
+
+    /// Writes them all, each in a transaction. If the streams alternate, another
+    /// transaction has the first slot each time.
+    fn put_sizes(&self, table: &Table, alternate: bool) {
+        for (id, len) in (0u64..).zip(sizes()) {
+            let beside = (alternate && id % 2 == 1).then(|| self.db.begin_read().expect("begin"));
+            let data = vec![id as u8; len];
+            self.run(|txn| txn.upsert(table, &[id.into(), Value::Bytes(&data)]).map(|_| ()));
+            drop(beside);
+        }
+    }
+}
+
+/// A few rows of a size have no more blocks if they come by several streams.
+#[test]
+fn few_rows_share_blocks_whatever_streams_they_come_by() {
+    let blocks = |alternate| {
+        let (small, table) = Small::of_sizes();
+        small.put_sizes(&table, alternate);
+        let of_tables = small.db.space_by_table().into_iter().filter(|space| space.table == "rows");
+        of_tables.map(|space| space.blocks).sum::<u64>()
+    };
+    assert_eq!(blocks(true), blocks(false));
+}
+
+#[test]
+fn rows_of_all_sizes_take_little() {
+    let (small, table) = Small::of_sizes();
+    small.put_sizes(&table, true);
+    let bytes: usize = sizes().iter().map(|len| len + 8).sum();
+    small.work_for(Duration::from_secs(2));
+    small.assert_at_most(3 * bytes as u64);
+    small.put_sizes(&table, true);
+    small.work_for(Duration::from_secs(2));
+    small.assert_at_most(2 * small.db.stats().live_bytes + 16 * MB);
+    // What closing moves out of a chunk takes one more at most.
+    let (medium, most) = (medium_of(&small.db), small.db.stats().medium_bytes + 2 * MB);
+    drop((table, small.db.close()));
+    assert!(medium.len() <= most, "{} bytes after closing, {most} allowed", medium.len());
+}
+
+/// Closing a database that nothing can be won in writes little.
+#[test]
+fn closing_many_small_tables_moves_nothing() {
+    let small = Small::new();
+    for n in 0..300 {
+        let table = small.table(&format!("t{n}"));
+        small.run(|txn| insert(txn, &table, 1));
+    }
+    let medium = medium_of(&small.db);
+    let before = medium.stats();
+    small.db.close().expect("close");
+    let written = (medium.stats() - before).bytes_written;
+    assert!(written < MB / 4, "{written} bytes");
 }
 
 /// The blocks that were partly filled when the last row went are given back

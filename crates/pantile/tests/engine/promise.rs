@@ -205,6 +205,26 @@ fn a_reader_that_stays() {
     assert_eq!(stats.collector.kept_tiles, 0, "{stats:#?}");
 }
 
+/// Chunks that were emptied while a reader runs go back to the system while it
+/// runs, although links of their blocks are kept for it.
+#[test]
+fn chunks_go_back_beside_a_reader() {
+    let mut bed = Bed::new();
+    bed.put(0..ROWS, 1000);
+    bed.rest(TWO_SECONDS);
+    let reader = bed.db.begin_read().expect("begin");
+    for round in 0..30 {
+        bed.put(scattered(round), 1000);
+        bed.rest(Duration::from_millis(80));
+    }
+    bed.rest(TWO_SECONDS);
+    let (stats, running) = (bed.db.stats(), bed.db.transactions());
+    assert!(stats.collector.kept_tiles > 0, "{stats:#?}");
+    assert!(bed.beyond(2.0) <= running[0].held_bytes as i64, "{stats:#?} {running:#?}");
+    assert!(stats.free_bytes < 16 * MB, "{stats:#?}");
+    drop(reader);
+}
+
 /// What a long reader costs follows what it sees and the number of rows,
 /// however long it runs and whatever is done meanwhile.
 fn beside_a_reader(what: &str, work: impl Fn(&mut Bed, u64)) {

@@ -1,7 +1,6 @@
 //! Work for the whole database, done about once per epoch by one thread at a
 //! time: tiles, orphaned tiles, tombstones, empty chunks, pacing.
 
-use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_cc::RunningEpochs;
 use pantile_store::{BlockInfo, BlockRef, BlockState, StoreError};
@@ -16,9 +15,9 @@ use crate::tombstones::Sweep;
 const TILES: usize = 64;
 
 /// A lane is idle if nothing has been appended to it for this many checks,
-/// which are this many epochs apart: some seconds.
+/// which are this many epochs apart: half a second.
 const IDLE_ROUNDS: u32 = 2;
-const IDLE_EPOCHS: u64 = 25;
+const IDLE_EPOCHS: u64 = 5;
 
 /// Parts of a sweep that are done in one turn.
 const SWEEP_PARTS: u32 = 1024;
@@ -82,12 +81,13 @@ impl TbCollect {
             if let Some(running) = cx.registry.running_set() {
                 let running = running.epochs(self.epochs);
                 self.drop_tiles(cx, janitor, &running);
-                let is_over = |at: Timestamp| self.epochs.of(at) < running.min();
-                let excess = self.pacer.chunk_excess();
-                janitor.chunks.advance(cx, urgent || self.pacer.is_short() || excess > 0, is_over)?;
-                if !urgent && !self.pacer.is_short() {
-                    cx.store.discard_free(excess.div_ceil(CHUNK_BYTES) as usize)?;
-                }
+            }
+            let excess = self.pacer.chunk_excess();
+            // A chunk that was emptied in this epoch may soon be filled.
+            let before = self.epochs.start(now);
+            janitor.chunks.advance(cx, urgent || self.pacer.is_short() || excess > 0, before)?;
+            if !urgent && !self.pacer.is_short() {
+                cx.store.discard_free(excess.div_ceil(CHUNK_BYTES) as usize)?;
             }
             self.sweep_tombstones(cx, &mut janitor.sweep);
             Ok(())

@@ -30,10 +30,13 @@ const TIME: (f64, f64) = (20.0, 2.0);
 const SHORT: f64 = 0.1;
 /// While space is short, this share of the used bytes is to be won.
 const SHORT_SHARE: u64 = 16;
-/// Bytes beyond the target that may be taken.
+/// Bytes beyond the target that may be taken, at most.
 const SLACK: u64 = 16 << 20;
+/// The same of a small database: this share of the live bytes, besides what is
+/// kept ready, a chunk, and what may be taken at rest.
+const SLACK_SHARE: u64 = 2;
 /// The same, besides what is kept ready, while so little is updated that what is
-/// won stays won for this time.
+/// won stays won for this time, or for a shorter one where less is won.
 const SLACK_AT_REST: u64 = 1 << 20;
 const REST: Duration = Duration::from_secs(8);
 /// Bytes superseded in that time below which next to nothing is updated.
@@ -227,15 +230,18 @@ impl Pacer {
             let life = Duration::from_secs_f64((live_bytes as f64 / rate).min(MOST_LIFE));
             store.set_typical_life(Clock::ticks(life));
         }
-        let slack = self.slack(allowed, (taken, ready), store.used_bytes(), rate);
+        store.note_live_bytes(live_bytes);
+        let working = (SLACK_AT_REST + ready + CHUNK_BYTES + live_bytes / SLACK_SHARE).min(SLACK);
+        let is_at_rest = self.is_at_rest(allowed, (taken, ready), (store.used_bytes(), working), rate);
+        // A chunk is carved whole.
+        let (slack, carved) =
+            if is_at_rest { ((SLACK_AT_REST + ready).min(SLACK), 0) } else { (working, CHUNK_BYTES) };
         let allowed = allowed + slack;
         let dead = allowed.saturating_sub(ready + live_bytes);
-        // A chunk is carved whole.
-        let carved = if slack < SLACK { 0 } else { CHUNK_BYTES };
         let blocks = store.used_bytes() + ready + carved;
         // At least half of what the target leaves to the dead stays to them,
         // however fast updates come.
-        let soon = self.taken_soon(rate, dead).min(dead / 2);
+        let soon = self.taken_soon(rate, dead).min(dead.saturating_sub(carved) / 2);
         let excess = (blocks + soon).saturating_sub(allowed);
         let record_bytes = if excess > 0 { (dead / RECORDS).max(LEAST_BYTES) } else { 0 };
         self.record_bytes.store(record_bytes, Ordering::Relaxed);
@@ -243,16 +249,22 @@ impl Pacer {
         (excess, taken.saturating_sub(allowed))
     }
 
-    /// The bytes beyond the target that may be taken now: few at rest.
-    fn slack(&self, allowed: u64, (taken, ready): (u64, u64), used: u64, rate: f64) -> u64 {
+    /// Whether so little is updated that what is won stays won.
+    fn is_at_rest(
+        &self,
+        allowed: u64,
+        (taken, ready): (u64, u64),
+        (used, working): (u64, u64),
+        rate: f64,
+    ) -> bool {
+        let loose = taken.saturating_sub(allowed + (SLACK_AT_REST + ready).min(SLACK));
         let kept_up = rate * REST.as_secs_f64();
-        let at_rest = (SLACK_AT_REST + ready).min(SLACK);
-        let loose = taken.saturating_sub(allowed + at_rest);
-        let is_at_rest = kept_up < loose as f64;
+        let is_at_rest = kept_up * working as f64 / (SLACK as f64) < loose as f64;
         self.is_resting.store(kept_up < RESTING, Ordering::Relaxed);
         self.is_calming.store(loose > 0 && !is_at_rest, Ordering::Relaxed);
-        self.is_beyond.store(used.max(taken) > allowed + SLACK, Ordering::Relaxed);
-        if is_at_rest { at_rest } else { SLACK }
+        let slack = if is_at_rest { SLACK_AT_REST + ready } else { working };
+        self.is_beyond.store(used.max(taken) > allowed + slack, Ordering::Relaxed);
+        is_at_rest
     }
 
     /// Bytes that will be appended, copies included, until the blocks that the
@@ -276,7 +288,8 @@ impl Pacer {
             let superseded = self.superseded();
             let rate = (superseded - last.superseded) as f64 / time.as_secs_f64();
             (last.superseded, last.superseded_at) = (superseded, now);
-            last.rate = (last.rate + rate) / 2.0;
+            // Nothing at all is the end of a burst.
+            last.rate = if rate > 0.0 { (last.rate + rate) / 2.0 } else { last.rate / 4.0 };
         }
         last.rate
     }

@@ -144,7 +144,7 @@ impl Reader<'_> {
         };
         let Geometry { block_bytes, blocks, .. } = geometry;
         read.found = ChunkUse::Carved { block_bytes };
-        let chunk = Chunk::new(number, geometry);
+        let chunk = Chunk::new(number, geometry, 0);
         read.blocks = (0..blocks).map(|index| self.block(&chunk, index, page)).collect();
         // The lines that belong to no block.
         let rest = (blocks as usize + 1) * DESCRIPTOR_BYTES;

@@ -306,24 +306,89 @@ fn empty_chunks_are_taken_apart_and_used_for_other_sizes() {
         }
         blocks.push(made);
     };
-    assert!(store.retire_chunk(true, || ts(1001), |_| true).is_none(), "it is not empty");
+    assert!(store.retire_chunk(true, ts(1001), || ts(1001)).is_none(), "it is not empty");
     reclaim(&store, block, &addresses, 2100);
     blocks.iter().for_each(|(block, addresses)| reclaim(&store, *block, addresses, 2200));
     let long = medium.len();
-    assert!(store.retire_chunk(true, || ts(1200), |_| false).is_none(), "a thread may be looking");
-    let mut chunk = store.retire_chunk(true, || ts(2300), |_| true).expect("it is empty");
+    assert!(store.retire_chunk(true, ts(1200), || ts(1200)).is_none(), "it was not empty then");
+    let mut chunk = store.retire_chunk(true, ts(2300), || ts(2300)).expect("it is empty");
     assert!(!store.forget_chunk(&mut chunk).expect("forget"), "a state record still counts it");
     record(&store, 2400);
     while !store.forget_chunk(&mut chunk).expect("forget") {
         store.medium().fence().expect("fence");
     }
-    assert!(store.retire_chunk(true, || ts(2500), |_| true).is_none(), "the first chunk stays");
+    assert!(store.retire_chunk(true, ts(2500), || ts(2500)).is_none(), "the first chunk stays");
     store.return_chunk(chunk).expect("return");
     assert!(medium.len() < long, "the medium is shorter: {} and {long} bytes", medium.len());
     append(&store, 3000, &[(B, 1)]);
     record(&store, 3001);
     drop(store);
     assert_eq!(open(&medium).1, Rows::from([((B.0, 1), vec![3000])]));
+}
+
+/// A medium as large as a chunk and a part of the next, which has been handed
+/// back.
+#[test]
+fn what_is_free_is_part_of_what_the_medium_takes() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let mut at = 1000;
+    let (block, addresses) = loop {
+        at += 1;
+        let made = block_of(&store, A, at);
+        if made.1[0].offset() > CHUNK {
+            break made;
+        }
+    };
+    reclaim(&store, block, &addresses, 2100);
+    let mut chunk = store.retire_chunk(true, ts(2300), || ts(2300)).expect("it is empty");
+    record(&store, 2400);
+    while !store.forget_chunk(&mut chunk).expect("forget") {
+        store.medium().fence().expect("fence");
+    }
+    store.return_chunk(chunk).expect("return");
+    let space = store.space();
+    assert!(medium.len() > CHUNK, "{} bytes", medium.len());
+    assert!(space.free_block_bytes + space.free_chunk_bytes < space.medium_bytes, "{space:#?}");
+    assert!(space.medium_bytes > CHUNK / 2, "{space:#?}");
+}
+
+/// Copies that are not durable yet fill the chunk that was carved for the first
+/// of them.
+#[test]
+fn copies_share_a_chunk_before_it_is_durable() {
+    let medium = CutMedium::new(&Image::default(), CutKind::File, None);
+    let (store, _) = open(&medium);
+    let row = [7; 40_000];
+    let contents = (0..8).map(|tuple| NewContent {
+        table: A,
+        tuple: TupleId(tuple),
+        flags: ContentFlags::ROW,
+        since: None,
+        timestamp: ts(1000),
+        transaction_contents: 8,
+        row: &row,
+    });
+    let mut addresses = Vec::new();
+    let appended = store.append(0, Urgency::Write, contents, || ts(1000), &mut addresses).expect("append");
+    appended.persist().expect("persist");
+    record(&store, 1001);
+    // One chunk is full of other blocks, so that the copies need another.
+    let mut n = 0;
+    while store.available().1 > 0 {
+        n += 1;
+        try_append(&store, Urgency::Write, 2000 + n, &[(TableId(100 + n as u32), 0)]).expect("append");
+    }
+    let before = medium.len();
+    for address in addresses {
+        let block = block_at(&store, address);
+        let survivor = Survivor { address, content: store.content(address) };
+        let mut to = Vec::new();
+        store.copy_survivors(0, &[(A, survivor)], || ts(3000), &mut to).expect("copies");
+        assert!(store.block_info(block).is_some());
+    }
+    let grown = medium.len() - before;
+    assert!(grown <= 2 * CHUNK, "{grown} bytes for copies of 320 KB");
 }
 
 /// Appends a row to a table of its own, so that the append takes a block.
@@ -399,6 +464,70 @@ fn walked(store: &Store, newest: &[Address]) -> Vec<Option<Address>> {
         std::iter::successors(store.link(*address), |link| store.older(*link)).last().map(|link| link.address)
     };
     newest.iter().map(last).collect()
+}
+
+/// A chunk goes although a reader of the first versions walks over links of its
+/// blocks. Blocks that lie there later have nothing to do with the reader.
+#[test]
+fn walks_lead_over_chunks_that_are_gone() {
+    let medium = memory(16);
+    let (store, _) = open(&medium);
+    let (_, first) = block_of(&store, A, 1000);
+    let seen: Vec<_> = first.iter().copied().map(Some).collect();
+    // Blocks of the second chunk, all of it, with the second versions first.
+    let mut at = 1000;
+    let mut next = |store: &Store, table| {
+        at += 1;
+        block_of(store, table, at)
+    };
+    let (second_block, second) = loop {
+        let made = next(&store, A);
+        if made.1[0].offset() > CHUNK {
+            break made;
+        }
+    };
+    let mut others = Vec::new();
+    let (_, third) = loop {
+        let made = next(&store, A);
+        if made.1[0].offset() > 2 * CHUNK {
+            break made;
+        }
+        others.push(made);
+    };
+    for (new, old) in [(&second, &first), (&third, &second)] {
+        new.iter().zip(old).for_each(|(new, old)| store.set_link(*new, *old, ts(1000)));
+        old.iter().for_each(|old| _ = store.supersede(*old, ts(5000)));
+    }
+    record(&store, 5001);
+    assert!(store.freeze(second_block).expect("freeze"));
+    let keep = KeepLinks { until: ts(5000), instead: None, joins: false, moved: &[] };
+    assert!(store.release(second_block, None, Some(keep)).expect("no failure").is_ok());
+    store.medium().fence().expect("fence");
+    store.free(second_block, ts(5002));
+    others.iter().for_each(|(block, addresses)| reclaim(&store, *block, addresses, 6000));
+    assert_eq!(walked(&store, &third), seen);
+    let mut chunk = store.retire_chunk(true, ts(9000), || ts(9000)).expect("it is empty");
+    assert_eq!(walked(&store, &third), seen, "the chunk is not there");
+    record(&store, 9001);
+    while !store.forget_chunk(&mut chunk).expect("forget") {
+        store.medium().fence().expect("fence");
+    }
+    store.return_chunk(chunk).expect("return");
+    assert_eq!((walked(&store, &third), store.kept_tiles()), (seen.clone(), 1));
+    // Others come to lie in the same places, and have links of their own.
+    let strangers = loop {
+        at += 1;
+        let (_, made) = block_of(&store, B, 10_000 + at);
+        if made == second {
+            break made;
+        }
+        assert!(made[0].offset() < 4 * CHUNK, "the chunk is not used again");
+    };
+    strangers.iter().for_each(|stranger| store.set_link(*stranger, first[0], ts(1000)));
+    assert_eq!(walked(&store, &third), seen, "the chunk is there again");
+    assert_eq!(store.take_kept_tiles(ts(5001)).len(), 1);
+    let ends: Vec<_> = second.iter().copied().map(Some).collect();
+    assert_eq!(walked(&store, &third), ends, "nothing is kept, and what is there is not believed");
 }
 
 /// Beside a reader of the first versions, what is kept does not grow with the

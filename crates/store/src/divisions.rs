@@ -1,0 +1,103 @@
+//! Divisions of chunks that have been taken apart while links of their blocks
+//! are kept.
+//!
+//! A chunk whose blocks are all free goes back to the system although a long
+//! transaction may still walk along links that were kept of its blocks. A link
+//! names a place by its offset. Which block that was, and where in the block,
+//! follows from the division of that time.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::RwLock;
+use pantile_base::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::block::{BlockId, Chunk};
+use crate::geometry::Geometry;
+use crate::kept_tiles::PassedLink;
+use crate::tile::Link;
+
+/// A division of a chunk, and the generations that its blocks had in it: from
+/// `first` on, before `end`. No two divisions of a chunk share a generation.
+#[derive(Debug)]
+struct Division {
+    geometry: Geometry,
+    first: u16,
+    end: u16,
+    /// Number of generations of blocks of which links are kept.
+    kept: u32,
+}
+
+impl Division {
+    fn has(&self, generation: u16) -> bool {
+        generation.wrapping_sub(self.first) < self.end.wrapping_sub(self.first)
+    }
+}
+
+/// The past divisions, by chunk.
+#[derive(Debug, Default)]
+pub(crate) struct PastDivisions {
+    by_chunk: RwLock<HashMap<u32, Vec<Division>, FixedState>>,
+    /// Number of divisions, so that walks need no lock where there are none.
+    count: AtomicUsize,
+}
+
+impl PastDivisions {
+    /// Remembers the division of a chunk that is about to be taken apart, if
+    /// links of its blocks are kept.
+    pub fn note(&self, chunk: &Chunk, end: u16) {
+        let mut by_chunk = self.by_chunk.write();
+        let kept = chunk.kept_tiles.load(Ordering::Acquire);
+        if kept > 0 {
+            let division = Division { geometry: chunk.geometry, first: chunk.first_generation, end, kept };
+            by_chunk.entry(chunk.number).or_default().push(division);
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Where the links are kept of the version that `link` leads to, if it lay in
+    /// a past division.
+    pub fn place(&self, link: Link) -> Option<PassedLink> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let number = (link.address.offset() / CHUNK_BYTES) as u32;
+        let by_chunk = self.by_chunk.read();
+        let division = by_chunk.get(&number)?.iter().find(|division| division.has(link.generation))?;
+        let (index, within) = division.geometry.find(link.address)?;
+        Some(PassedLink { id: BlockId { chunk: number, index }, generation: link.generation, within })
+    }
+
+    /// Notes that nothing is kept any more of these generations of blocks.
+    /// `chunk` finds the chunks as they are divided now.
+    pub fn keep_fewer<'c>(
+        &self,
+        blocks: impl Iterator<Item = (BlockId, u16)>,
+        chunk: impl Fn(u32) -> Option<&'c Chunk>,
+    ) {
+        let mut blocks = blocks.peekable();
+        if blocks.peek().is_none() {
+            return;
+        }
+        // No chunk is taken apart meanwhile.
+        let mut by_chunk = self.by_chunk.write();
+        for (id, generation) in blocks {
+            let divisions = by_chunk.get_mut(&id.chunk);
+            let past = divisions.and_then(|all| all.iter_mut().find(|division| division.has(generation)));
+            match past {
+                Some(division) => division.kept -= 1,
+                None => {
+                    if let Some(chunk) = chunk(id.chunk) {
+                        chunk.kept_tiles.fetch_sub(1, Ordering::AcqRel);
+                    }
+                }
+            }
+        }
+        by_chunk.retain(|_, divisions| {
+            divisions.retain(|division| division.kept > 0);
+            !divisions.is_empty()
+        });
+        self.count.store(by_chunk.values().map(Vec::len).sum(), Ordering::Release);
+    }
+}
