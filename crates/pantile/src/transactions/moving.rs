@@ -37,7 +37,7 @@ impl Transaction {
         let to = registry.draw_commit(self.slot, self.newest_base());
         // Those who wait for it may be below its bound.
         registry.wake(self.slot);
-        // Whoever draws a timestamp from here on is later.
+        // Transactions that begin from here on are later.
         registry.await_passed(to);
         self.read_again(to)?;
         Ok(to)

@@ -69,7 +69,7 @@ pub struct Transaction {
     /// A serializable writer that may write at a later timestamp than the one at
     /// which it reads. So it notes what it reads.
     pub(super) moves: bool,
-    /// It only reads, and goes past writers that will move behind it.
+    /// It only reads, and goes past writers that will move behind it, or past all.
     pub(super) passes: bool,
     /// A later transaction has found a key absent that it has entered, so it
     /// must move.
@@ -100,8 +100,9 @@ impl std::fmt::Debug for Transaction {
 impl Transaction {
     pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
         let may_move = !core.options.writers_stay;
-        // Where writers move, nobody who only reads is in their way.
-        if !options.safe_snapshot && !(options.read_only && may_move) {
+        // Where writers move, a transaction that only reads is in nobody's way.
+        let passes = options.read_only && (may_move || options.safe_snapshot);
+        if !passes {
             core.stage.pass();
         }
         let how = match options {
@@ -121,7 +122,7 @@ impl Transaction {
             read_only: options.read_only,
             safe: options.safe_snapshot,
             moves: may_move && !options.read_only && options.isolation == Isolation::Serializable,
-            passes: may_move && options.read_only,
+            passes,
             must_move: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(core.buffers.take(slot, holder))),
