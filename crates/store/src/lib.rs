@@ -16,6 +16,7 @@ mod collect;
 mod content;
 mod error;
 mod event;
+mod fetch;
 mod format;
 mod free_slot;
 mod geometry;

@@ -105,6 +105,7 @@ impl Rebuilt {
             while core.release_tables(Batch::LARGE) {}
             core.reclaimer.resume(&core.store);
         }
+        core.store.expect_transactions();
         core.gate.open();
         Ok(Arc::new(core))
     }

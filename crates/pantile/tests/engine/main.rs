@@ -20,6 +20,7 @@ mod faults;
 mod format;
 mod history;
 mod isolation;
+mod larger_than_memory;
 mod long_values;
 mod model;
 mod price;
