@@ -17,6 +17,7 @@ pub(crate) mod found;
 pub(crate) mod gate;
 pub(crate) mod holders;
 pub(crate) mod index_build;
+pub(crate) mod memory;
 pub(crate) mod pieces;
 pub(crate) mod recovery;
 pub(crate) mod rounds;

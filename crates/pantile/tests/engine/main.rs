@@ -22,6 +22,7 @@ mod history;
 mod isolation;
 mod larger_than_memory;
 mod long_values;
+mod memory_limit;
 mod model;
 mod price;
 mod promise;
