@@ -6,11 +6,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 
 use serde::Serialize;
 
+use super::engine::{Engine, VALUE_BYTES};
 use super::group::MemoryGroup;
 use super::load::{Load, Operation};
 use super::usage::Usage;
 use super::worker::{Answer, Command, WORKER};
-use super::{Engine, VALUE_BYTES};
 use crate::error::{Error, Result};
 use crate::place::DatabaseDir;
 use crate::ycsb::keys::THETA;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pantile_testkit::Random;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Rows, VALUE_BYTES};
+use super::engine::{Failure, Rows, VALUE_BYTES};
 use crate::ycsb::keys::Keys;
 
 /// What a transaction does.

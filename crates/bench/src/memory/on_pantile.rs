@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pantile::{Database, Durability, MediumKind, Options, Range, Table, TableDef, Type, Value};
 
-use super::{Engine, Failure, Rows, VALUE_BYTES, missing};
+use super::engine::{Engine, Failure, Rows, VALUE_BYTES, missing};
 
 /// Pantile on a file, with its default options.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::engine::{Engine, Failure, Rows};
 use super::load::{Load, value};
 use super::usage::Usage;
-use super::{Engine, Failure, Rows};
 
 /// The first argument that makes a program such a process.
 pub const WORKER: &str = "memory-worker";

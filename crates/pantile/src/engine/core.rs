@@ -16,7 +16,7 @@ use crate::engine::buffers::SlotBuffers;
 use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
 use crate::engine::gate::Gate;
-use crate::engine::memory::MemoryLimit;
+use crate::engine::memory_limit::MemoryLimit;
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;

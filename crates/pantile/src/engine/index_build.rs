@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
-use crate::engine::memory::Adds;
+use crate::engine::memory_limit::Adds;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{IndexInner, TableInner};
 use crate::engine::visitor::Visitor;

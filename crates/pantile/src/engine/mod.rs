@@ -18,6 +18,7 @@ pub(crate) mod gate;
 pub(crate) mod holders;
 pub(crate) mod index_build;
 pub(crate) mod memory;
+pub(crate) mod memory_limit;
 pub(crate) mod pieces;
 pub(crate) mod recovery;
 pub(crate) mod rounds;

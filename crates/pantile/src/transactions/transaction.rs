@@ -12,7 +12,7 @@ use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::holders::Holder;
-use crate::engine::memory::Adds;
+use crate::engine::memory_limit::Adds;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};

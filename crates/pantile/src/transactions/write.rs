@@ -8,7 +8,7 @@
 use pantile_base::Timestamp;
 
 use crate::engine::buffers::{Buffers, Pending, Undo};
-use crate::engine::memory::Adds;
+use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
