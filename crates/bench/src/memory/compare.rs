@@ -153,7 +153,7 @@ pub fn compare(settings: &Settings, engines: &[&dyn Engine], note: &dyn Fn(&str)
     }
     for &times in &settings.times {
         let memory = (bytes as f64 / times) as u64;
-        measure_at((times, memory), settings, &mut stores, &mut report, note)?;
+        measure_at((times, memory), settings, &stores, &mut report, note)?;
     }
     Ok(report)
 }
@@ -161,7 +161,7 @@ pub fn compare(settings: &Settings, engines: &[&dyn Engine], note: &dyn Fn(&str)
 fn measure_at(
     (times, memory): (f64, u64),
     settings: &Settings,
-    stores: &mut Vec<Store>,
+    stores: &[Store],
     report: &mut Report,
     note: &dyn Fn(&str),
 ) -> Result<()> {

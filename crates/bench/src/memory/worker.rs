@@ -1,8 +1,9 @@
 //! The process in which a store is measured. It takes commands on its standard
 //! input, a line of JSON each, and answers each with a line.
 
-use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ pub(super) struct Answer {
 /// What a store fails with, after it has been reported on standard output.
 pub fn worker(engines: &[&dyn Engine]) -> Result<(), Failure> {
     let mut rows: Option<Box<dyn Rows>> = None;
-    for line in std::io::stdin().lock().lines() {
+    for line in io::stdin().lock().lines() {
         let (began, before) = (Instant::now(), Usage::now());
         let done = obey(serde_json::from_str(&line?)?, engines, &mut rows);
         let answer = done.as_ref().map_err(ToString::to_string).map(|&rows| Answer {
@@ -53,11 +54,24 @@ pub fn worker(engines: &[&dyn Engine]) -> Result<(), Failure> {
             seconds: began.elapsed().as_secs_f64(),
             usage: Usage::now().since(before),
         });
-        let mut out = std::io::stdout().lock();
+        let mut out = io::stdout().lock();
         serde_json::to_writer(&mut out, &answer)?;
         writeln!(out)?;
         out.flush()?;
         done?;
+    }
+    Ok(())
+}
+
+/// Reads all files below a directory once, as far as they can be read.
+fn read_files(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            read_files(&entry.path())?;
+        } else if let Ok(mut file) = File::open(entry.path()) {
+            io::copy(&mut file, &mut io::sink())?;
+        }
     }
     Ok(())
 }
@@ -68,6 +82,9 @@ fn obey(command: Command, engines: &[&dyn Engine], rows: &mut Option<Box<dyn Row
         Command::Open { engine, dir, memory } => {
             let engine = engines.iter().find(|known| known.name() == engine).ok_or("no such engine")?;
             *rows = Some(engine.open(&dir, memory)?);
+            // Not every store reads its files when it is opened, and memory is
+            // to be full of them for all.
+            read_files(&dir)?;
             Ok(0)
         }
         Command::Load { rows: n } => {

@@ -108,6 +108,23 @@ fn reads_are_in_order_while_a_database_is_opened_and_at_random_afterwards() {
     assert_eq!(medium.heard(), [Reads::InOrder, Reads::AtRandom]);
 }
 
+/// Rows that were updated lie anywhere, so reading ahead of each would read the
+/// file again and again.
+#[test]
+fn the_rows_of_an_index_that_is_built_are_fetched_many_at_once() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    load(&db);
+    db.close().expect("close");
+    medium.heard();
+    let db = open(&medium);
+    let heard = medium.heard();
+    assert_eq!(heard[..2], [Reads::InOrder, Reads::AtRandom], "{heard:?}");
+    let most = |reads: &Reads| if let Reads::Soon { len, .. } = reads { *len } else { 0 };
+    assert!(heard.iter().map(most).max() > Some(200_000), "{heard:?}");
+    assert_eq!(db.stats().tuples, 1001, "the rows, and one of the catalog");
+}
+
 #[test]
 fn nothing_is_fetched_of_a_database_that_fits_into_memory() {
     let medium = Advised::cached_in(1 << 30);
