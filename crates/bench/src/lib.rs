@@ -14,6 +14,7 @@ pub mod latency;
 pub mod load;
 pub mod long_readers;
 pub mod machine;
+pub mod memory;
 pub mod place;
 pub mod record;
 pub mod runner;

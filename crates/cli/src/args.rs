@@ -88,6 +88,9 @@ pub enum Verb {
     /// Run the process of `crashtest` alone: report on stdout what is acknowledged, until killed.
     #[command(hide = true, after_help = crashtest::WORK_EXAMPLE)]
     CrashtestWork(WorkArgs),
+    /// Run the process of `bench memory` whose memory is limited.
+    #[command(hide = true)]
+    MemoryWorker,
     /// Compare a database with what `crashtest-work` has reported.
     #[command(hide = true, after_help = crashtest::VERIFY_EXAMPLE)]
     CrashtestVerify(VerifyArgs),
@@ -113,6 +116,12 @@ pub enum Bench {
     /// apply to the transactions; queries are counted separately. Checks what `tpcc` checks.
     #[command(after_help = CH_EXAMPLES, mut_arg("threads", |threads| threads.hide(true)))]
     Ch(ChArgs),
+    /// Read, update and scan rows that take more than the memory that there may be.
+    ///
+    /// Limits its memory by a control group, which needs the right to make one, so that the rows
+    /// take 1, 2, 4 and 8 times as much. tools/peers measures other stores beside it.
+    #[command(after_help = crate::memory::EXAMPLES)]
+    Memory(crate::memory::MemoryArgs),
 }
 
 const YCSB_EXAMPLES: &str = "Examples:

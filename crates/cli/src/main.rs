@@ -10,6 +10,7 @@ mod figures;
 mod help;
 mod inspect;
 mod live;
+mod memory;
 mod output;
 mod paper;
 mod progress;
@@ -61,6 +62,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),
+        Verb::Bench(Bench::Memory(args)) => memory::run(&args),
+        Verb::MemoryWorker => memory::worker(),
         Verb::Paper(args) => paper::run(&args, &STOP),
         Verb::Space(Space::Price(args)) => space::price(&args, &STOP),
         Verb::Space(Space::Patterns(args)) => space::patterns(&args, &STOP),

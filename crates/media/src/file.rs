@@ -9,10 +9,11 @@ use crate::contents::Contents;
 use crate::data_file::DataFile;
 use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::group_sync::{GroupSync, SyncCall};
-use crate::map::{DEFAULT_RESERVE_BYTES, MapOptions, Protection};
+use crate::map::{DEFAULT_RESERVE_BYTES, MapOptions, Protection, is_memory};
+use crate::memory::available_memory;
 use crate::prefill::Prefill;
 use crate::stats::Count;
-use crate::{Facts, Medium, MediumError, MediumStatus, SyncPoint};
+use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -133,7 +134,10 @@ impl FileMedium {
         let map = MapOptions { reserve_bytes, max_bytes };
         let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
         let options = DirectoryOptions { map, create, explain_bus_errors };
-        let contents = Contents::in_directory("file", directory, options, Protection::ReadOnly)?;
+        let mut contents = Contents::in_directory("file", directory, options, Protection::ReadOnly)?;
+        if !is_memory(file.file(), Protection::ReadOnly) {
+            contents.facts.cached_in = available_memory();
+        }
         let prefill = || Prefill::over(&file, filled, contents.facts.limit, &contents.failure);
         let window = if durability == Durability::Group { group_window } else { Duration::ZERO };
         Ok(Arc::new(Self {
@@ -228,6 +232,15 @@ unsafe impl Medium for FileMedium {
 
     fn is_durable(&self, point: SyncPoint) -> bool {
         self.sync.is_done(point.number())
+    }
+
+    fn advise(&self, reads: Reads) {
+        match reads {
+            _ if self.contents.facts.cached_in.is_none() => {}
+            Reads::InOrder => self.contents.map.expect(libc::MADV_SEQUENTIAL),
+            Reads::AtRandom => self.contents.map.expect(libc::MADV_RANDOM),
+            Reads::Soon { offset, len } => self.contents.map.fetch(offset, len),
+        }
     }
 
     unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {

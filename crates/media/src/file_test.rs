@@ -391,3 +391,57 @@ fn during_a_fence<R>(medium: &FileMedium, steps: &Barrier, during: impl FnOnce()
         result
     })
 }
+
+/// What the system has been told about the mapping of a medium (`VmFlags` in
+/// `/proc/self/smaps`).
+fn advice(medium: &FileMedium) -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("the system shows mappings");
+    let path = medium.data_path().to_str().expect("a plain path");
+    let mut flags = Vec::new();
+    let mut is_ours = false;
+    for line in maps.lines() {
+        if line.contains('/') {
+            is_ours = line.ends_with(path);
+        }
+        if let Some(found) = line.strip_prefix("VmFlags:").filter(|_| is_ours) {
+            flags.extend(found.split_whitespace().map(ToOwned::to_owned));
+        }
+    }
+    assert!(!flags.is_empty(), "{path} is mapped");
+    flags
+}
+
+/// On a device, reading ahead and huge pages would read megabytes for a row.
+#[test]
+fn the_system_is_told_how_a_file_will_be_read() {
+    // Beside the program, since temporary files may be in memory, where none of this is needed.
+    let program = std::env::current_exe().expect("a program");
+    let place = tempfile::tempdir_in(program.parent().expect("a directory")).expect("directory");
+    let medium = FileMedium::open(place.path(), with(Durability::None)).expect("open");
+    if medium.facts().cached_in.is_none() {
+        return eprintln!("skipped: this program is on a file system in memory");
+    }
+    let has = |flag: &str| advice(&medium).iter().any(|found| found == flag);
+    medium.grow(1).expect("grow");
+    medium.advise(Reads::InOrder);
+    assert!(has("sr") && !has("rr"), "{:?}", advice(&medium));
+    medium.advise(Reads::AtRandom);
+    assert!(has("rr") && !has("sr"), "{:?}", advice(&medium));
+    medium.grow(9 * CHUNK_BYTES).expect("grow");
+    assert_eq!(advice(&medium).iter().filter(|flag| *flag == "rr").count(), 1, "one mapping, one advice");
+    assert!(!has("hg"), "{:?}", advice(&medium));
+    medium.advise(Reads::Soon { offset: 5, len: u64::MAX });
+}
+
+#[test]
+fn files_in_memory_have_huge_pages() {
+    let Ok(place) = tempfile::tempdir_in("/dev/shm") else {
+        return eprintln!("skipped: there is no file system in memory");
+    };
+    let medium = FileMedium::open(place.path(), with(Durability::None)).expect("open");
+    medium.grow(1).expect("grow");
+    medium.advise(Reads::AtRandom);
+    let advice = advice(&medium);
+    assert!(advice.iter().any(|flag| flag == "hg") && !advice.iter().any(|flag| flag == "rr"), "{advice:?}");
+    assert_eq!(medium.facts().cached_in, None);
+}

@@ -30,6 +30,7 @@ mod line_flush;
 mod lock;
 mod map;
 mod medium;
+mod memory;
 mod place;
 mod prefill;
 mod shard;
@@ -45,7 +46,10 @@ pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
-pub use medium::{Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, SyncPoint};
+pub use medium::{
+    Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, Reads, SyncPoint,
+};
+pub use memory::available_memory;
 pub use stats::MediumStats;
 pub use view::ViewMedium;
 

@@ -13,10 +13,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// Addresses reserved unless told otherwise: 1 TiB.
 pub const DEFAULT_RESERVE_BYTES: u64 = 1 << 40;
+
+/// The unit in which the system reads a mapped file.
+const PAGE_BYTES: u64 = 4096;
 
 /// The smallest reservation that is worth having.
 const LEAST_RESERVE_BYTES: u64 = 1 << 28;
@@ -79,6 +82,8 @@ pub struct Map {
     limit: u64,
     len: AtomicU64,
     growth: Mutex<()>,
+    /// The system's advice for what is attached, and for what will be.
+    advice: AtomicI32,
     watch: Option<Watch>,
 }
 
@@ -117,6 +122,7 @@ impl Map {
             limit: limit - limit % GROWTH_BYTES,
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
+            advice: AtomicI32::new(libc::MADV_NORMAL),
             watch: None,
         }
     }
@@ -213,11 +219,34 @@ impl Map {
         self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
     }
 
-    /// RAM disks have huge pages too; file systems on disks ignore the wish.
     fn prefer_huge_pages_in(&self, from: u64, to: u64) {
+        self.advise_in(from, to, libc::MADV_HUGEPAGE);
+    }
+
+    /// How what is attached will be read, and what will be attached
+    /// (`MADV_NORMAL` and similar).
+    pub(crate) fn expect(&self, advice: libc::c_int) {
+        // No thread attaches anything in between and misses it.
+        let _one_at_a_time = self.growth.lock();
+        self.advice.store(advice, Ordering::Relaxed);
+        self.advise_in(0, self.len(), advice);
+    }
+
+    /// Begins to read attached bytes of a file that are not in memory. Does
+    /// not wait for them.
+    pub(crate) fn fetch(&self, offset: u64, len: u64) {
+        let from = offset / PAGE_BYTES * PAGE_BYTES;
+        let to = offset.saturating_add(len).min(self.len());
+        if from < to {
+            self.advise_in(from, to, libc::MADV_WILLNEED);
+        }
+    }
+
+    /// A system that does not know the advice does what it would do without.
+    fn advise_in(&self, from: u64, to: u64, advice: libc::c_int) {
         // SAFETY: the range is inside the reservation; advice changes no bytes.
         unsafe {
-            libc::madvise(self.at(from), (to - from) as usize, libc::MADV_HUGEPAGE);
+            libc::madvise(self.at(from), (to - from) as usize, advice);
         }
     }
 
@@ -271,7 +300,11 @@ impl Map {
             self.reserve_again(from, to);
             return Err(MediumError::growing("map", None, to, source));
         }
-        self.prefer_huge_pages_in(from, to);
+        if is_memory(file, protection) {
+            self.prefer_huge_pages_in(from, to);
+        } else {
+            self.advise_in(from, to, self.advice.load(Ordering::Relaxed));
+        }
         Ok(())
     }
 
@@ -326,6 +359,18 @@ impl Drop for Map {
             libc::munmap(self.region, self.region_len);
         }
     }
+}
+
+/// Whether a mapping of the file shows memory, not copies of what a device
+/// has. Huge pages pay there. On a device they would make the system read
+/// megabytes for a row.
+pub(crate) fn is_memory(file: &File, protection: Protection) -> bool {
+    // SAFETY: the numbers of the structure may be zero, and the descriptor is open.
+    let kind = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        if libc::fstatfs(file.as_raw_fd(), &raw mut found) == 0 { found.f_type } else { 0 }
+    };
+    protection == Protection::Persistent || kind == libc::TMPFS_MAGIC
 }
 
 const RESERVE_FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -49,6 +49,24 @@ impl Drop for Claim {
     }
 }
 
+/// How a medium will be read next, see [`Medium::advise`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// All of it once, in order: reading ahead pays. A medium that has been
+    /// opened expects this.
+    InOrder,
+    /// Here and there, a few hundred bytes at a time. What lies around them is
+    /// not wanted.
+    AtRandom,
+    /// These bytes, in a moment: reading them may begin.
+    Soon {
+        /// The first of them.
+        offset: u64,
+        /// Their number.
+        len: u64,
+    },
+}
+
 /// A charge for reads, for media that imitate a slower device.
 pub trait ReadCost: Send + Sync + Debug {
     /// Accounts for a read of content bytes, and delays the caller as the
@@ -75,6 +93,10 @@ pub struct Facts {
     /// The file that is mapped, if there is one. Reading a mapped file can
     /// fail, so that it is tried first; see [`MediumExt::check_readable`].
     pub file: Option<Arc<DataFile>>,
+    /// Bytes of memory in which the system keeps copies of what a device has.
+    /// Reads of a longer medium wait for the device now and then. `None` if
+    /// they never do.
+    pub cached_in: Option<u64>,
     /// What readers are charged, if reads cost more than they take.
     pub read_cost: Option<Arc<dyn ReadCost>>,
     /// Whether an engine uses the medium.
@@ -99,6 +121,7 @@ impl Facts {
             survives_exit: false,
             emulated: false,
             file: None,
+            cached_in: None,
             read_cost: None,
             in_use: InUse::default(),
         }
@@ -300,6 +323,13 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// never becomes durable.
     fn is_durable(&self, point: SyncPoint) -> bool {
         point.number() == 0
+    }
+
+    /// Says how the medium will be read from now on. It only changes how long
+    /// reads take, and bytes beyond `len()` are ignored. The default suits
+    /// media that have all bytes in memory: it does nothing.
+    fn advise(&self, reads: Reads) {
+        let _ = reads;
     }
 
     /// Gives up everything beyond the first `len` bytes, as far as the medium

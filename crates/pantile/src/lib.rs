@@ -245,6 +245,7 @@ pub mod stats {
     pub use pantile_media::MediumStats;
     pub use pantile_reclaim::{CollectorStats, Compaction};
 
+    pub use crate::types::memory::MemoryUse;
     pub use crate::types::stats::{Chains, Recovery, RunningTransaction, Stats, TableSpace};
     pub use crate::types::verified::{DamagedRow, Verified};
 }

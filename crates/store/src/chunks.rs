@@ -248,6 +248,7 @@ impl Store {
             self.medium.grow(self.medium.len() + lacking)?;
         }
         allocator.end = end;
+        self.note_size();
         Ok(())
     }
 

@@ -198,6 +198,9 @@ impl Store {
         out: &mut Vec<Survivor<'s>>,
     ) -> Option<u32> {
         let (chunk, found) = self.alive(block)?;
+        if from == 0 && self.may_wait() {
+            self.fetch_survivors(chunk, block.id.index);
+        }
         let mut at = from;
         let mut addresses = SmallVec::<[Address; 64]>::new();
         while addresses.len() < most
@@ -210,6 +213,19 @@ impl Store {
         let more = found.map.next_clear(at, found.slots());
         out.extend(addresses.into_iter().map(|address| Survivor { address, content: self.content(address) }));
         more
+    }
+
+    /// Begins to read what is alive in a block, which is usually cold.
+    #[cold]
+    fn fetch_survivors(&self, chunk: &Chunk, index: u32) {
+        let block = &chunk.blocks[index as usize];
+        let mut alive = Vec::new();
+        let mut at = 0;
+        while let Some(slot) = block.map.next_clear(at, block.slots()) {
+            alive.push(chunk.address(index, slot));
+            at = slot + 1;
+        }
+        self.fetch(&mut alive);
     }
 
     /// Copies survivors to other blocks, apart from new versions (T23). No

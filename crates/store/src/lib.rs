@@ -17,6 +17,7 @@ mod content;
 mod divisions;
 mod error;
 mod event;
+mod fetch;
 mod format;
 mod free_slot;
 mod geometry;

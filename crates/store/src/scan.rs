@@ -15,7 +15,7 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{MediumError, MediumExt};
+use pantile_media::{MediumError, MediumExt, Reads};
 
 use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
@@ -160,6 +160,7 @@ impl Store {
     /// [`StoreError::Damaged`] if something that was durable has changed; the
     /// scan has then changed nothing.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
+        self.medium.advise(Reads::InOrder);
         let state = self.state.lock().clone();
         let expectation = Expectation::new(&state);
         let chunks = self.chunks_on_medium();

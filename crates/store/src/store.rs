@@ -77,6 +77,10 @@ pub struct Store {
     durable: AtomicU64,
     /// Whether the record that says closed has been written, or is about to be.
     closed: AtomicBool,
+    /// Whether transactions read, rather than recovery.
+    pub(crate) is_running: AtomicBool,
+    /// Whether the medium is larger than memory, see [`Store::may_wait`].
+    pub(crate) may_wait: AtomicBool,
     /// The life of a typical version, in ticks; `u64::MAX` if that is not known.
     typical_life: AtomicU64,
     /// Bytes appended since the state record was last taken.
@@ -160,6 +164,8 @@ impl Store {
             state: Mutex::new(state),
             closed: AtomicBool::new(false),
             typical_life: AtomicU64::new(u64::MAX),
+            is_running: AtomicBool::new(false),
+            may_wait: AtomicBool::new(false),
             appended: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
             used_blocks: AtomicU64::new(0),
@@ -210,9 +216,13 @@ impl Store {
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
     }
 
-    /// Asks the CPU to fetch a content that will be read soon.
+    /// Asks the CPU to fetch a content that will be read soon, and the medium
+    /// if that may be large enough to matter.
     #[inline]
     pub fn prefetch(&self, address: Address) {
+        if self.may_wait() {
+            self.fetch_across(address);
+        }
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a hint that never faults.
         unsafe {

@@ -16,10 +16,8 @@ impl Database {
         let space = core.store.space();
         let tables = core.tables.all();
         let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
-        let anchor_bytes = tables.iter().map(|t| t.anchor_bytes()).sum::<u64>();
-        let buffer_bytes = core.buffers.bytes() + core.stale.bytes() + space.block_bytes;
-        let fixed_bytes = core.marks.bytes() + core.registry.bytes() + core.counters.bytes();
         let collector = core.reclaimer.stats(&core.store);
+        let memory = core.memory_use(&space, &collector);
         let running = core.rounds.apart(|| core.registry.running() as u64);
         let mut stats = Stats {
             running,
@@ -31,16 +29,11 @@ impl Database {
             obsolete_bytes: space.obsolete_bytes,
             unfilled_bytes: space.unfilled_bytes,
             free_bytes: space.free_block_bytes + space.free_chunk_bytes,
-            dram_bytes: core.tables.arena.kept_bytes()
-                + anchor_bytes
-                + buffer_bytes
-                + space.tile_bytes
-                + fixed_bytes
-                + collector.queue_bytes,
+            dram_bytes: memory.all(),
             index_bytes,
-            anchor_bytes,
-            buffer_bytes,
-            tile_bytes: space.tile_bytes,
+            anchor_bytes: memory.anchors,
+            buffer_bytes: memory.buffers,
+            tile_bytes: memory.tiles,
             stale_entries: core.stale.len() as u64,
             collector,
             ..Stats::default()

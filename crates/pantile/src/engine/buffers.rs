@@ -94,6 +94,8 @@ pub(crate) struct Buffers {
     pub superseded: Vec<OldVersion>,
     /// Elsewhere while a row is being changed, so it is counted by itself.
     pub scratch: Vec<u8>,
+    /// Writes since the memory of the database was last checked.
+    pub unchecked: u32,
     /// The capacities and the bytes of all others when they were last added up.
     counted: usize,
     bytes: u64,

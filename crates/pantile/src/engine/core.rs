@@ -16,6 +16,7 @@ use crate::engine::buffers::SlotBuffers;
 use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
 use crate::engine::gate::Gate;
+use crate::engine::memory_limit::MemoryLimit;
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
@@ -40,6 +41,7 @@ pub(crate) struct Core {
     pub state_records: StateRecords,
     /// Memory of slots, for their next transactions.
     pub buffers: SlotBuffers,
+    pub memory: MemoryLimit,
     pub stage: Stage,
     pub counters: Counters,
     pub recovery: Recovery,
@@ -51,6 +53,7 @@ impl Core {
     /// A database whose tables are still to be recovered.
     pub fn new(options: Options, store: Store, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Self {
         Self {
+            memory: MemoryLimit::new(options.memory_limit),
             options,
             store,
             registry: Registry::new(clock),

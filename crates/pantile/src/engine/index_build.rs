@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
+use crate::engine::memory_limit::Adds;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{IndexInner, TableInner};
 use crate::engine::visitor::Visitor;
@@ -16,12 +17,18 @@ use crate::types::error::Result;
 use crate::types::key::Key;
 use crate::types::row::Encoded;
 
+/// Rows that are entered between two looks at the memory that is left.
+const CHECKED_EVERY: u64 = 4096;
+
 impl Core {
     /// Enters the keys of every version that a transaction may see. The entries
     /// of versions that are no longer the newest are handed to the cleaner.
     pub fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
         let visitor = self.visitor()?;
         for tuple in (0..table.tuples_end()).map(TupleId) {
+            if tuple.0 % CHECKED_EVERY == 0 {
+                self.check_memory(visitor.slot(), Adds::Row)?;
+            }
             visitor
                 .settled(table, tuple, |newest| self.enter_versions(&visitor, table, index, tuple, newest))?;
         }

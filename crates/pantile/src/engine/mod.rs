@@ -17,6 +17,8 @@ pub(crate) mod found;
 pub(crate) mod gate;
 pub(crate) mod holders;
 pub(crate) mod index_build;
+pub(crate) mod memory;
+pub(crate) mod memory_limit;
 pub(crate) mod pieces;
 
 pub(crate) mod read_set;

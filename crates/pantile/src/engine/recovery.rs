@@ -62,6 +62,9 @@ impl Scanned {
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
         let Self { store, found, summary, began } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
+        // Indexes are built in the order of tuples. Rows that were updated lie
+        // anywhere.
+        store.expect_transactions();
         let mut core = Core::new(options, store, clock, reclaimer);
         core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
         let definitions = core.stored_definitions()?;
@@ -252,6 +255,9 @@ struct Gathered {
 /// How many tuples ahead contents are prefetched.
 const AHEAD: u64 = 8;
 
+/// How many contents the medium is asked for at once, one such number ahead.
+const FETCHED: u64 = 256;
+
 impl Gathered {
     fn from_tuples(
         core: &Core,
@@ -264,7 +270,11 @@ impl Gathered {
         let mut gathered =
             Self { keys: (0..=indexes.len()).map(|_| SortedKeys::default()).collect(), ..Self::default() };
         let mut key = Key::default();
+        fetch_rows(store, table, tuples.start);
         for tuple in tuples {
+            if store.may_wait() && tuple % FETCHED == 0 {
+                fetch_rows(store, table, tuple + FETCHED);
+            }
             prefetch_row(store, table, TupleId(tuple + AHEAD));
             let tuple = TupleId(tuple);
             let Some(bytes) = table.live_row(store, tuple) else {
@@ -294,6 +304,14 @@ impl Gathered {
         }
         gathered.keys.iter_mut().for_each(SortedKeys::sort);
         Ok(gathered)
+    }
+}
+
+/// Lets the medium begin to read the rows of tuples from `first` on.
+fn fetch_rows(store: &Store, table: &TableInner, first: u64) {
+    if store.may_wait() {
+        let tuples = (first..table.tuples_end().min(first + FETCHED)).map(TupleId);
+        store.fetch(&mut tuples.map(|tuple| Anchor::load(table.anchor(tuple)).newest()).collect::<Vec<_>>());
     }
 }
 

@@ -41,6 +41,11 @@ impl Core {
 }
 
 impl Visitor<'_> {
+    /// The slot that it holds.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
     /// Reads the newest committed version of a tuple, once no transaction that
     /// has missed a new index can still publish one. Writers that look at the
     /// table's definition later enter their keys themselves. Tries again while

@@ -2,6 +2,7 @@
 
 mod commit;
 mod entries;
+mod fetch;
 mod hold;
 mod large;
 mod moving;

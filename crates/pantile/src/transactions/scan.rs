@@ -225,6 +225,8 @@ impl<'t> Iterator for Scan<'t> {
             self.next = 0;
             if !self.cursor.next_batch(self.tree(), self.txn.mark(self.at), &mut self.batch) {
                 self.left = 0;
+            } else if self.txn.core.store.may_wait() {
+                self.txn.fetch(self.table, (0..self.batch.len()).map(|n| self.batch.value(n)));
             }
             if let Some(note) = self.note {
                 self.txn.buffers.reads.note_progress(note, &self.cursor);

@@ -12,9 +12,14 @@ use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::holders::Holder;
+use crate::engine::memory_limit::Adds;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};
+
+/// Buffers of this size double rarely. When they do, the memory of the database
+/// is checked at once.
+const LARGE_BUFFERS: u64 = 1 << 20;
 
 /// The buffers of a transaction that has not ended.
 pub(super) struct InUse(Option<Box<Buffers>>);
@@ -183,7 +188,22 @@ impl Transaction {
     pub(super) fn note_memory(&mut self) {
         if let Some(bytes) = self.buffers.grown() {
             self.core.buffers.note(self.slot, bytes);
+            if bytes >= LARGE_BUFFERS {
+                self.buffers.unchecked = u32::MAX;
+            }
         }
+    }
+
+    /// Fails if the database has no memory for a statement that adds this.
+    #[inline]
+    pub(super) fn check_memory(&mut self, adds: Adds) -> Result<()> {
+        if !self.core.memory.is_due(self.buffers.unchecked, adds) {
+            self.buffers.unchecked += 1;
+            return Ok(());
+        }
+        self.core.check_memory(self.slot, adds)?;
+        self.buffers.unchecked = 0;
+        Ok(())
     }
 
     pub(super) fn permit(&self) -> &Permit {

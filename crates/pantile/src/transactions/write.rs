@@ -8,6 +8,7 @@
 use pantile_base::Timestamp;
 
 use crate::engine::buffers::{Buffers, Pending, Undo};
+use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
@@ -53,6 +54,7 @@ impl Transaction {
 
     fn put(&mut self, table: &TableInner, values: &[Value<'_>], replace: bool) -> Result<bool> {
         self.check_write(table)?;
+        self.check_memory(Adds::Row)?;
         let mut key = Key::default();
         let mut large = Vec::new();
         let start = self.buffers.rows.len();
@@ -133,6 +135,7 @@ impl Transaction {
     ) -> Result<bool> {
         let table = &*table.0;
         self.check_write(table)?;
+        self.check_memory(Adds::Version)?;
         let key = self.point_key(table, key)?;
         let undo = self.buffers.undo.len();
         let outcome = self.modify_held(table, &key, edit);

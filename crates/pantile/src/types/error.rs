@@ -7,6 +7,7 @@ use std::time::Duration;
 use pantile_media::User;
 
 use crate::types::isolation::Isolation;
+use crate::types::memory::MemoryUse;
 
 /// A result whose error is [`Error`] by default.
 ///
@@ -217,6 +218,9 @@ pub enum Error {
         /// What the medium says.
         detail: String,
     },
+    /// The database takes as much DRAM as
+    /// [`Options::memory_limit`](crate::Options::memory_limit) allows.
+    MemoryFull(Box<MemoryUse>),
     /// The medium cannot be used at this path.
     UnfitMedium {
         /// What is missing, and what to do.
@@ -444,6 +448,10 @@ impl fmt::Display for Error {
             Error::StorageFull { detail } => write!(
                 f,
                 "no room ({detail}); what was to be written has left no trace, and what was there can be read; free space or raise the limit"
+            ),
+            Error::MemoryFull(taken) => write!(
+                f,
+                "no memory for the statement ({taken}); it has changed nothing, and reads, deletes and commits go on; delete rows, drop an index, commit in smaller steps, or open the database with a larger memory_limit"
             ),
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(

@@ -5,6 +5,7 @@ pub(crate) mod error;
 pub(crate) mod isolation;
 pub(crate) mod key;
 pub(crate) mod lost;
+pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod row;
 pub(crate) mod row_shape;

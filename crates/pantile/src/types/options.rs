@@ -98,6 +98,9 @@ pub enum RecoveryStep {
 /// Most threads of recovery, and most streams.
 const MOST_THREADS: u64 = 1024;
 
+/// The least limit on memory: an empty database takes almost half of it.
+const LEAST_MEMORY: u64 = 8 << 20;
+
 const BEGIN_WAIT: Duration = Duration::from_secs(10);
 
 const RETRY_FOR: Duration = Duration::from_secs(30);
@@ -146,6 +149,7 @@ pub struct Options {
     pub(crate) block_slots: Option<u32>,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) preallocate: u64,
+    pub(crate) memory_limit: Option<u64>,
     pub(crate) progress: Option<ProgressCall>,
     pub(crate) simulated_time: Option<SimulatedTime>,
     /// The database is damaged and opened to be read; what is left out goes here.
@@ -356,6 +360,23 @@ impl Options {
         self
     }
 
+    /// Limits the bytes of DRAM that the database takes, from 8 MB on:
+    /// indexes, anchors, tiles, buffers and all else that
+    /// [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts, without free nodes of indexes and
+    /// without the system's copies of the data file. By default three quarters
+    /// of what the process may have: the machine's memory, or the limit of its
+    /// control group.
+    ///
+    /// At the limit, statements that would take more fail with
+    /// [`Error::MemoryFull`]: new rows first, when a sixteenth is left, then
+    /// changes of rows. Reads, deletes and commits go on, and so does the
+    /// program. A database that is already larger can be opened.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// Makes the medium take at least this many bytes, at most
     /// [`Options::max_bytes`], when the database is opened, so that commits do not
     /// wait for the system to allocate them.
@@ -404,6 +425,7 @@ impl Options {
         check_bounds("max_bytes", self.max_bytes, HEAD_BYTES..=most)?;
         let most = self.max_bytes.unwrap_or(most);
         check_bounds("preallocate", Some(self.preallocate), 0..=most)?;
+        check_bounds("memory_limit", self.memory_limit, LEAST_MEMORY..=u64::MAX)?;
         self.gc.check().map_err(Error::InvalidOption)
     }
 

@@ -1,0 +1,50 @@
+//! `pantile bench memory`: rows that take more than the memory.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pantile_bench::memory::{self, OnPantile, Settings};
+use serde_json::json;
+
+use crate::exit::Failure;
+use crate::output::{self, Output};
+
+/// Examples that `--help` shows.
+pub const EXAMPLES: &str =
+    "Each size and load is a line of the table, in rows a second. On stderr: page faults that waited for the
+device, bytes read and written, and processor time, each per row.
+
+Examples:
+  pantile bench memory --dir /data
+  pantile bench memory --times 4 --ops 1,10 --rows 8000000";
+
+/// Settings of `bench memory`.
+#[derive(Args, Debug)]
+pub struct MemoryArgs {
+    /// What is measured.
+    #[command(flatten)]
+    settings: Settings,
+    /// Write the record to this file; - for stdout.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print no line for each load on stderr.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs `pantile bench memory`.
+pub fn run(args: &MemoryArgs) -> Result<(), Failure> {
+    let mut output = Output::open(args.json.as_deref())?;
+    let note = |line: &str| {
+        if !args.quiet {
+            output::note(line)
+        }
+    };
+    let report = memory::compare(&args.settings, &[&OnPantile], &note)?;
+    output.write(&report.table(), &json!({ "settings": args.settings, "report": report }))
+}
+
+/// Runs the process whose memory is limited.
+pub fn worker() -> Result<(), Failure> {
+    memory::worker(&[&OnPantile]).map_err(Failure::failed)
+}

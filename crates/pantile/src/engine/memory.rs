@@ -1,0 +1,43 @@
+//! What the database takes of DRAM, and whether a statement may take more.
+
+use pantile_cc::Slot;
+use pantile_reclaim::CollectorStats;
+use pantile_store::Space;
+
+use crate::engine::core::Core;
+use crate::engine::memory_limit::Adds;
+use crate::types::error::{Error, Result};
+use crate::types::memory::MemoryUse;
+
+impl Core {
+    /// What the database takes of DRAM, with these blocks and queues.
+    pub fn memory_use(&self, space: &Space, collector: &CollectorStats) -> MemoryUse {
+        let tables = self.tables.all();
+        let arena = &self.tables.arena;
+        let fixed = self.marks.bytes() + self.registry.bytes() + self.counters.bytes();
+        let indexes = arena.used_bytes();
+        MemoryUse {
+            limit: self.memory.bytes(),
+            indexes,
+            free_nodes: arena.kept_bytes().saturating_sub(indexes),
+            anchors: tables.iter().map(|table| table.anchor_bytes()).sum(),
+            tiles: space.tile_bytes,
+            buffers: self.buffers.bytes() + self.stale.bytes() + space.block_bytes,
+            rest: fixed + collector.queue_bytes,
+        }
+    }
+
+    /// Fails if a statement of this slot would take the database beyond its
+    /// limit.
+    #[cold]
+    pub fn check_memory(&self, slot: Slot, adds: Adds) -> Result<()> {
+        let taken = self.memory_use(&self.store.space(), &self.reclaimer.stats(&self.store));
+        self.memory.note(taken.counted());
+        // The buffers of the transaction double when they are full.
+        let wanted = taken.counted() + self.buffers.bytes_of(slot);
+        match self.memory.left(wanted, adds) {
+            0 => Err(Error::MemoryFull(Box::new(taken))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Reading several rows at once, ahead of their use.
+
+use pantile_base::TupleId;
+
+use crate::engine::anchor::Anchor;
+use crate::engine::table::{Table, TableInner};
+use crate::transactions::transaction::Transaction;
+use crate::types::error::Result;
+use crate::types::key::Key;
+use crate::types::row::Row;
+use crate::types::value::Value;
+
+impl Transaction {
+    /// The rows with these primary keys, in the order of the keys; `None` for a
+    /// key that has no row. All are read at one moment, at every isolation
+    /// level.
+    ///
+    /// If the database is larger than memory, rows that are not in memory are
+    /// read from the device side by side. One [`get`](Transaction::get) after
+    /// the other would wait for each.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+    /// # db.run(|txn| txn.insert(&t, &[2u64.into(), 5i64.into()]))?;
+    /// let txn = db.begin_read()?;
+    /// let keys = [[Value::UInt(1)], [Value::UInt(2)]];
+    /// let rows = txn.get_many(&t, &keys)?;
+    /// assert!(rows[0].is_none());
+    /// assert_eq!(rows[1].as_ref().expect("a row").get::<i64>("n")?, 5);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn get_many<'t, 'v, K: AsRef<[Value<'v>]>>(
+        &'t self,
+        table: &'t Table,
+        keys: &[K],
+    ) -> Result<Vec<Option<Row<'t>>>> {
+        let table = &*table.0;
+        let keys: Vec<Key> =
+            keys.iter().map(|key| self.point_key(table, key.as_ref())).collect::<Result<_>>()?;
+        let at = self.statement();
+        if self.core.store.may_wait() {
+            self.fetch(table, keys.iter().filter_map(|key| table.primary.get(key.words(), None)));
+        }
+        let find = |key: &Key| {
+            let found = self.find(table, key.words(), at)?;
+            Ok(found.map(|(_, bytes)| self.row(table, bytes, at)))
+        };
+        keys.iter().map(find).collect()
+    }
+
+    /// Lets the medium begin to read the newest versions of tuples. They are
+    /// likely to be the ones that this transaction sees.
+    #[cold]
+    pub(super) fn fetch(&self, table: &TableInner, tuples: impl Iterator<Item = u64>) {
+        let newest = |tuple| Anchor::load(table.anchor(TupleId(tuple))).newest();
+        self.core.store.fetch(&mut tuples.map(newest).collect::<Vec<_>>());
+    }
+}

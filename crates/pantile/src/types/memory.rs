@@ -1,0 +1,55 @@
+//! What a database takes of DRAM.
+
+use std::fmt;
+
+/// What a database takes of DRAM, in bytes, when it has reached
+/// [`Options::memory_limit`](crate::Options::memory_limit); see
+/// [`Error::MemoryFull`](crate::Error::MemoryFull).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// The limit.
+    pub limit: u64,
+    /// Nodes of indexes.
+    pub indexes: u64,
+    /// Nodes that no index uses now. New keys take them first, so they do not
+    /// count towards the limit.
+    pub free_nodes: u64,
+    /// Anchors: a word for each row.
+    pub anchors: u64,
+    /// Tiles: links between versions that running transactions may need.
+    pub tiles: u64,
+    /// Buffers of transactions, descriptions of blocks, and the cleaner's queues.
+    pub buffers: u64,
+    /// Everything else: read marks, counters, the collector's queues.
+    pub rest: u64,
+}
+
+impl MemoryUse {
+    /// Everything.
+    pub fn all(&self) -> u64 {
+        self.counted() + self.free_nodes
+    }
+
+    /// What counts towards the limit.
+    pub fn counted(&self) -> u64 {
+        self.indexes + self.anchors + self.tiles + self.buffers + self.rest
+    }
+}
+
+impl fmt::Display for MemoryUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        write!(
+            f,
+            "{:.1} of {:.1} MB are taken: {:.1} by indexes, {:.1} by anchors, {:.1} by tiles, {:.1} by buffers, {:.1} by all else",
+            mb(self.counted()),
+            mb(self.limit),
+            mb(self.indexes),
+            mb(self.anchors),
+            mb(self.tiles),
+            mb(self.buffers),
+            mb(self.rest)
+        )
+    }
+}

@@ -1,0 +1,203 @@
+//! What the engine says about the reads to come, on a medium that is larger
+//! than memory.
+
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+
+use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumStatus, Reads};
+
+use pantile::{Database, Medium, Options, Range, Table, TableDef, Type, Value};
+
+/// Records what it is told about reads.
+#[derive(Debug)]
+struct Advised {
+    inner: Arc<DramMedium>,
+    facts: Facts,
+    heard: Mutex<Vec<Reads>>,
+}
+
+impl Advised {
+    /// A medium that the system keeps in this many bytes of memory.
+    fn cached_in(bytes: u64) -> Arc<Self> {
+        let inner = DramMedium::new(MapOptions::default()).expect("memory");
+        let facts = Facts { cached_in: Some(bytes), ..inner.facts().clone() };
+        Arc::new(Self { inner, facts, heard: Mutex::default() })
+    }
+
+    /// What it has been told since the last call.
+    fn heard(&self) -> Vec<Reads> {
+        std::mem::take(&mut self.heard.lock().expect("no panic"))
+    }
+
+    /// The ranges that were to be read soon: offset and length.
+    fn fetched(&self) -> Vec<(u64, u64)> {
+        let range = |reads| if let Reads::Soon { offset, len } = reads { Some((offset, len)) } else { None };
+        self.heard().into_iter().filter_map(range).collect()
+    }
+}
+
+// SAFETY: all bytes are those of another medium that nobody else has, and this
+// one is used in its place.
+#[allow(unsafe_code, reason = "it is a medium")]
+unsafe impl Medium for Advised {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        self.inner.grow(len)
+    }
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.write(offset, bytes) }
+    }
+    fn flush(&self, offset: u64, len: u64) {
+        self.inner.flush(offset, len);
+    }
+    fn fence(&self) -> Result<(), MediumError> {
+        self.inner.fence()
+    }
+    fn sync_all(&self) -> Result<(), MediumError> {
+        self.inner.sync_all()
+    }
+    fn advise(&self, reads: Reads) {
+        self.heard.lock().expect("no panic").push(reads);
+    }
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.discard(offset, len) }
+    }
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.restore(offset, len) }
+    }
+    fn status(&self) -> MediumStatus {
+        self.inner.status()
+    }
+}
+
+fn open(medium: &Arc<Advised>) -> Database {
+    let medium = Arc::clone(medium) as Arc<dyn Medium>;
+    Options::new().on_medium(medium).worker(false).streams(1).open("unused").expect("open")
+}
+
+/// A thousand rows of a kilobyte, written in the order of their keys.
+fn load(db: &Database) -> Table {
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000));
+    let table = db.create_table(def.primary_key(["id"])).expect("create");
+    for first in (0..1000u64).step_by(100) {
+        let put = |txn: &mut pantile::Transaction| {
+            (first..first + 100).try_for_each(|id| txn.insert(&table, &[id.into(), Value::Bytes(&[7; 1000])]))
+        };
+        db.run(put).expect("load");
+    }
+    table
+}
+
+#[test]
+fn reads_are_in_order_while_a_database_is_opened_and_at_random_afterwards() {
+    let medium = Advised::cached_in(1 << 40);
+    let db = open(&medium);
+    assert_eq!(medium.heard(), [Reads::InOrder, Reads::AtRandom]);
+    load(&db);
+    db.close().expect("close");
+    medium.heard();
+    drop(open(&medium));
+    assert_eq!(medium.heard(), [Reads::InOrder, Reads::AtRandom]);
+}
+
+/// Rows that were updated lie anywhere, so reading ahead of each would read the
+/// file again and again.
+#[test]
+fn the_rows_of_an_index_that_is_built_are_fetched_many_at_once() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    load(&db);
+    db.close().expect("close");
+    medium.heard();
+    let db = open(&medium);
+    let heard = medium.heard();
+    assert_eq!(heard[..2], [Reads::InOrder, Reads::AtRandom], "{heard:?}");
+    let most = |reads: &Reads| if let Reads::Soon { len, .. } = reads { *len } else { 0 };
+    assert!(heard.iter().map(most).max() > Some(200_000), "{heard:?}");
+    assert_eq!(db.stats().tuples, 1001, "the rows, and one of the catalog");
+}
+
+#[test]
+fn nothing_is_fetched_of_a_database_that_fits_into_memory() {
+    let medium = Advised::cached_in(1 << 30);
+    let db = open(&medium);
+    let table = load(&db);
+    let txn = db.begin_read().expect("begin");
+    txn.get_many(&table, &[[Value::UInt(1)], [Value::UInt(500)]]).expect("rows");
+    assert_eq!(txn.scan(&table, Range::all()).expect("scan").count(), 1000);
+    assert_eq!(medium.fetched(), []);
+}
+
+#[test]
+fn rows_that_are_asked_for_together_are_fetched_before_the_first_is_read() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    let table = load(&db);
+    let txn = db.begin_read().expect("begin");
+    medium.heard();
+    // Two rows side by side, and one far away; one is not there.
+    let keys = [[Value::UInt(900)], [Value::UInt(11)], [Value::UInt(5000)], [Value::UInt(10)]];
+    let rows = txn.get_many(&table, &keys).expect("rows");
+    assert_eq!(rows.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, true]);
+    let fetched = medium.fetched();
+    let [(near, near_len), (far, far_len), ..] = fetched[..] else { panic!("{fetched:?}") };
+    assert!((2000..4096).contains(&near_len) && (1000..2000).contains(&far_len), "{fetched:?}");
+    assert!(far > near + 500_000, "{fetched:?}");
+    // What follows is of single rows that lie across pages.
+    assert!(fetched[2..].iter().all(|&(offset, len)| offset % 4096 + len > 4096), "{fetched:?}");
+}
+
+#[test]
+fn a_row_across_two_pages_is_fetched_whole() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    let table = load(&db);
+    let txn = db.begin_read().expect("begin");
+    medium.heard();
+    for id in 0..1000 {
+        txn.get(&table, &[Value::UInt(id)]).expect("get").expect("a row");
+    }
+    let fetched = medium.fetched();
+    assert!(fetched.iter().all(|&(offset, len)| offset % 4096 + len > 4096), "{fetched:?}");
+    // Slots of 1,152 bytes: those that begin in the last 1,151 bytes of a page.
+    assert!((200..350).contains(&fetched.len()), "{}", fetched.len());
+}
+
+#[test]
+fn a_scan_fetches_what_lies_side_by_side_at_once() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    let table = load(&db);
+    let txn = db.begin_read().expect("begin");
+    medium.heard();
+    let from = [Value::UInt(300)];
+    let rows = txn.scan(&table, Range::all().from(Bound::Included(&from)).limit(100)).expect("scan");
+    assert_eq!(rows.count(), 100);
+    let fetched = medium.fetched();
+    let whole: u64 = fetched.iter().map(|&(_, len)| len).filter(|&len| len > 4096).sum();
+    assert!(whole >= 100_000, "a hundred rows in few pieces: {fetched:?}");
+    assert!(fetched.iter().filter(|&&(_, len)| len > 4096).count() <= 4, "{fetched:?}");
+}
+
+#[test]
+fn survivors_are_fetched_before_they_are_copied() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    let table = load(&db);
+    for id in (0..1000u64).filter(|id| id % 10 != 0) {
+        db.run(|txn| txn.delete(&table, &[id.into()])).expect("delete");
+    }
+    medium.heard();
+    db.compact().expect("compact");
+    let fetched = medium.fetched();
+    let most = fetched.iter().map(|&(_, len)| len).max().unwrap_or_default();
+    assert!(most > 10_000, "survivors lie eleven kilobytes apart: {fetched:?}");
+}
