@@ -76,11 +76,15 @@ pub enum Control {
     OneOpener,
     /// A commit fails if the data file is no longer in its place.
     Place,
+    /// An index image is used only if the last state record names it (I-21).
+    ImageName,
+    /// Pages of an index image are verified before they are trusted (I-21).
+    ImageChecksum,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 30] = [
+    pub const ALL: [(Control, &'static str); 32] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -111,6 +115,8 @@ impl Control {
         (Control::Buffers, "buffers"),
         (Control::OneOpener, "one-opener"),
         (Control::Place, "place"),
+        (Control::ImageName, "image-name"),
+        (Control::ImageChecksum, "image-checksum"),
     ];
 
     /// The name on the command line.

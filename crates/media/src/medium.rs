@@ -1,5 +1,6 @@
 //! The seam between the engine and the medium that keeps its contents.
 
+use crate::beside::Beside;
 use crate::data_file::DataFile;
 use crate::map::populate;
 use crate::{DirectoryOptions, MediumError, MediumStats};
@@ -75,6 +76,8 @@ pub struct Facts {
     /// The file that is mapped, if there is one. Reading a mapped file can
     /// fail, so that it is tried first; see [`MediumExt::check_readable`].
     pub file: Option<Arc<DataFile>>,
+    /// Where a cache can be kept beside the medium, if anywhere.
+    pub beside: Option<Arc<dyn Beside>>,
     /// What readers are charged, if reads cost more than they take.
     pub read_cost: Option<Arc<dyn ReadCost>>,
     /// Whether an engine uses the medium.
@@ -99,6 +102,7 @@ impl Facts {
             survives_exit: false,
             emulated: false,
             file: None,
+            beside: None,
             read_cost: None,
             in_use: InUse::default(),
         }

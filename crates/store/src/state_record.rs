@@ -22,10 +22,11 @@ use pantile_media::{Medium, MediumError};
 use crate::block::BlockId;
 use crate::format::{RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
 use crate::geometry::{Class, Geometry};
+use crate::image::ImageName;
 use crate::own::Own;
 use crate::own::mapped;
 
-const HEAD_BYTES: usize = 80;
+const HEAD_BYTES: usize = 96;
 const ENTRY_BYTES: usize = 16;
 const PART_BYTES: usize = 16;
 const SUM_BYTES: usize = 8;
@@ -88,6 +89,8 @@ pub(crate) struct StateRecord {
     pub carved: u64,
     /// Number of blocks in use if the database was closed, else 0.
     pub used: u64,
+    /// The index image of this state, if the database was closed and has one.
+    pub image: Option<ImageName>,
     pub partly_filled: Vec<PartlyFilled>,
     /// Transactions at or below `watermark` that had not been decided.
     pub undecided: Vec<u64>,
@@ -175,6 +178,8 @@ impl StateRecord {
             self.undecided.len() as u64,
             self.used,
             parts.len() as u64,
+            self.image.map_or(0, |image| image.number),
+            self.image.map_or(0, |image| image.sum),
         ];
         words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
         in_place.iter().for_each(|entry| entry.encode(&mut out));
@@ -248,6 +253,8 @@ impl StateRecord {
             emulated: flags & 4 != 0,
             carved: u64_at(place, 48),
             used: u64_at(place, 64),
+            image: Some(ImageName { number: u64_at(place, 80), sum: u64_at(place, 88) })
+                .filter(|image| image.number > 0),
             partly_filled: filled.collect(),
             undecided: place[filled_end..undecided_end].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
         };

@@ -19,6 +19,7 @@ use crate::format::{
     DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
+use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
@@ -498,6 +499,25 @@ impl Store {
         closed: bool,
         undecided: &[Timestamp],
     ) -> Result<(), StoreError> {
+        self.record(sample, closed, None, undecided)
+    }
+
+    /// Writes the last state record: the database is closed. It names an index
+    /// image of this state, if there is one.
+    ///
+    /// # Errors
+    /// As [`Store::record_state`].
+    pub fn record_closed(&self, sample: StateSample, image: Option<ImageName>) -> Result<(), StoreError> {
+        self.record(sample, true, image, &[])
+    }
+
+    fn record(
+        &self,
+        sample: StateSample,
+        closed: bool,
+        image: Option<ImageName>,
+        undecided: &[Timestamp],
+    ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         self.assert_open();
         self.closed.store(closed, Ordering::SeqCst);
@@ -517,6 +537,7 @@ impl Store {
             emulated: self.medium.facts().emulated,
             carved: sample.carved,
             used: if closed { self.count_used() } else { 0 },
+            image,
             partly_filled,
             undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };

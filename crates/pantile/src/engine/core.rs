@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pantile_cc::{Clock, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
-use pantile_store::{Store, StoreError};
+use pantile_store::{Image, Store, StoreError};
 
 use crate::engine::alarm::Alarm;
 use crate::engine::buffers::SlotBuffers;
@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub stage: Stage,
     pub counters: Counters,
     pub recovery: Recovery,
+    /// The index image that the database was opened with.
+    pub image: Option<Arc<Image>>,
     /// Closed until recovery is done.
     pub gate: Gate,
 }
@@ -65,6 +67,7 @@ impl Core {
             stage: Stage::default(),
             counters: Counters::default(),
             recovery: Recovery::default(),
+            image: None,
             gate: Gate::default(),
         }
     }

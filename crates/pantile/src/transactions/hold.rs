@@ -32,8 +32,9 @@ impl Transaction {
         at: Timestamp,
         replace: bool,
     ) -> Result<Option<Held>> {
+        self.core.ready(table)?;
         loop {
-            if let Some(tuple) = table.primary.get(key.words(), None) {
+            if let Some(tuple) = table.tree().get(key.words(), None) {
                 let tuple = TupleId(tuple);
                 // To refuse a duplicate is to say that the row is there: a read.
                 if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
@@ -55,7 +56,7 @@ impl Transaction {
         let tuple = table.take_tuple(self.slot.index());
         let buried = self.create_locked(table, tuple);
         let insert_ts = self.new_key_ts(table);
-        match table.primary.insert(key.words(), tuple.0, insert_ts) {
+        match table.tree().insert(key.words(), tuple.0, insert_ts) {
             Insert::Inserted => {
                 let base_ts = self.begin_of(buried);
                 let held = self.add_write(table, tuple, buried, base_ts);
@@ -122,9 +123,10 @@ impl Transaction {
 
     /// Locks the tuple of a key that exists in the index.
     pub(super) fn hold_existing(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+        self.core.ready(table)?;
         loop {
             let at = self.statement();
-            let Some(tuple) = table.primary.get(key.words(), self.mark(at)) else {
+            let Some(tuple) = table.tree().get(key.words(), self.mark(at)) else {
                 return Ok(None);
             };
             if let Some(held) = self.hold(table, TupleId(tuple))? {

@@ -103,16 +103,30 @@ impl Transaction {
         at: Timestamp,
     ) -> Result<Option<(TupleId, &'t [u8])>> {
         loop {
-            let Some(tuple) = table.primary.get(key, self.mark(at)) else {
+            let found = match table.primary() {
+                Some(tree) => tree.get(key, self.mark(at)),
+                None => self.find_stored(table, key, at)?,
+            };
+            let Some(tuple) = found.map(TupleId) else {
                 return Ok(None);
             };
-            let tuple = TupleId(tuple);
             match self.read_tuple(table, tuple, at)? {
                 Seen::Row(bytes) => return Ok(Some((tuple, bytes))),
                 Seen::Absent => return Ok(None),
                 Seen::Gone => hint::spin_loop(),
             }
         }
+    }
+
+    /// The tuple of a key, from the image in which the indexes still are if it
+    /// is there. If it is not, the read must leave a mark.
+    #[cold]
+    fn find_stored(&self, table: &TableInner, key: &[u64], at: Timestamp) -> Result<Option<u64>> {
+        if let Some(tuple) = table.stored().and_then(|stored| stored.find(key)) {
+            return Ok(Some(tuple));
+        }
+        self.core.ready(table)?;
+        Ok(table.tree().get(key, self.mark(at)))
     }
 
     /// The version of a tuple that is visible at `at`: **this is where

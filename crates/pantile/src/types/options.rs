@@ -133,6 +133,7 @@ pub struct Options {
     pub(crate) collector: Collector,
     pub(crate) gc: GcOptions,
     pub(crate) without_worker: bool,
+    pub(crate) without_image: bool,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) must_exist: bool,
     pub(crate) begin_wait: Option<Duration>,
@@ -249,6 +250,17 @@ impl Options {
     #[must_use]
     pub fn worker(mut self, worker: bool) -> Self {
         self.without_worker = !worker;
+        self
+    }
+
+    /// Whether closing writes an index image, a file beside the data file with
+    /// which the next opening need not read all data, and whether opening uses
+    /// one (the default). It takes 8 bytes for each row and, for each index, the
+    /// key in whole words and 8 bytes. The file holds no data: it can be removed
+    /// while the database is closed.
+    #[must_use]
+    pub fn index_image(mut self, image: bool) -> Self {
+        self.without_image = !image;
         self
     }
 

@@ -141,4 +141,7 @@ pub struct Recovery {
     pub tuples: u64,
     /// Whether the database had been closed.
     pub was_closed: bool,
+    /// Whether an index image made the scan unnecessary. No contents were read
+    /// then, and indexes are loaded when they are first used.
+    pub from_image: bool,
 }
