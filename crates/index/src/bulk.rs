@@ -217,7 +217,8 @@ impl<L: Layout> Tree<L> {
         let fence = |part: usize| parts.first(part).to_vec();
         let mut leaves = Leaves::new(self, fill, (part > 0).then(|| fence(part)));
         let high = (part + 1 < parts.count()).then(|| fence(part + 1));
-        let is_inside = |key: &[u64]| key >= parts.first(part) && high.as_ref().is_none_or(|high| key < &high[..]);
+        let is_inside =
+            |key: &[u64]| key >= parts.first(part) && high.as_ref().is_none_or(|high| key < &high[..]);
         if !parts.each(part, &mut |key, value| is_inside(key) && leaves.push(key, value)) {
             leaves.free();
             return None;

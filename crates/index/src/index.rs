@@ -85,9 +85,7 @@ impl Index {
         check_max_key_words(max_key_words);
         Some(Self(match max_key_words {
             1 => AnyTree::Narrow(Tree::bulk_load_parts(Narrow, arena, parts, threads, fill)?),
-            _ => {
-                AnyTree::Wide(Tree::bulk_load_parts(Wide::new(max_key_words), arena, parts, threads, fill)?)
-            }
+            _ => AnyTree::Wide(Tree::bulk_load_parts(Wide::new(max_key_words), arena, parts, threads, fill)?),
         }))
     }
 

@@ -189,7 +189,8 @@ impl Store {
 
     /// Starting at a slot, adds to `out` at most `most` versions of a frozen
     /// block that have not been superseded. Returns the slot to continue with,
-    /// or `None` at the end.
+    /// or `None` at the end. Damaged ones stay where they are; [`Store::damaged`]
+    /// counts them.
     pub fn survivors<'s>(
         &'s self,
         block: BlockRef,
@@ -208,6 +209,7 @@ impl Store {
             at = slot + 1;
         }
         let more = found.map.next_clear(at, found.slots());
+        addresses.retain(|address| self.may_be_copied(*address));
         out.extend(addresses.into_iter().map(|address| Survivor { address, content: self.content(address) }));
         more
     }

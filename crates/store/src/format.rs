@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 use crate::shape::Shape;
 
 /// The format that this build writes and reads.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The most contents that one transaction can write; a field of 24 bits counts
 /// them.

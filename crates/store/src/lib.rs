@@ -59,3 +59,4 @@ pub use survey::{
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
 pub use tile::{KeepInstead, KeptLinks, Link, Tile};
+pub use verify::UnreadBlocks;

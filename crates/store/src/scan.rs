@@ -190,6 +190,7 @@ impl Store {
                 self.forget_chunks(chunks);
                 return self.recover_from(scan, None);
             }
+            self.unread.store(true, Ordering::Relaxed);
             all.summary.from_image = true;
             all.summary.highest = Timestamp::from_raw(image.highest());
         }

@@ -26,9 +26,11 @@ use crate::image::ImageName;
 use crate::own::Own;
 use crate::own::mapped;
 
-const HEAD_BYTES: usize = 96;
+const HEAD_BYTES: usize = 80;
 const ENTRY_BYTES: usize = 16;
 const PART_BYTES: usize = 16;
+/// Bits of the word that holds flags. The rest of it names an index image.
+const FLAG_BITS: u32 = u64::BITS - ImageName::BITS;
 const SUM_BYTES: usize = 8;
 
 /// Most blocks that a record continues in.
@@ -167,6 +169,7 @@ impl StateRecord {
     fn encode(&self, seed: u64, in_place: &[PartlyFilled], parts: &[Part]) -> Vec<u8> {
         let mut out = Vec::with_capacity(STATE_COPY_BYTES as usize);
         let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1) | (u64::from(self.emulated) << 2);
+        let flags = flags | self.image.map_or(0, |image| image.get() << FLAG_BITS);
         let words = [
             self.sequence,
             self.watermark,
@@ -178,8 +181,6 @@ impl StateRecord {
             self.undecided.len() as u64,
             self.used,
             parts.len() as u64,
-            self.image.map_or(0, |image| image.number),
-            self.image.map_or(0, |image| image.sum),
         ];
         words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
         in_place.iter().for_each(|entry| entry.encode(&mut out));
@@ -253,8 +254,7 @@ impl StateRecord {
             emulated: flags & 4 != 0,
             carved: u64_at(place, 48),
             used: u64_at(place, 64),
-            image: Some(ImageName { number: u64_at(place, 80), sum: u64_at(place, 88) })
-                .filter(|image| image.number > 0),
+            image: ImageName::new(flags >> FLAG_BITS),
             partly_filled: filled.collect(),
             undecided: place[filled_end..undecided_end].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
         };

@@ -92,6 +92,11 @@ pub struct Store {
     pub(crate) header_locks: [Mutex<()>; 64],
     /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
+    /// Whether there may be contents that nobody has looked at, because an image
+    /// said what they are.
+    pub(crate) unread: AtomicBool,
+    /// Contents found damaged.
+    pub(crate) damaged: AtomicU64,
 }
 
 impl Store {
@@ -165,6 +170,8 @@ impl Store {
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
+            unread: AtomicBool::new(false),
+            damaged: AtomicU64::new(0),
             options,
         }
     }

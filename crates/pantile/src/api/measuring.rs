@@ -42,6 +42,8 @@ impl Database {
             buffer_bytes,
             tile_bytes: space.tile_bytes,
             stale_entries: core.stale.len() as u64,
+            damaged_contents: core.store.damaged(),
+            unread_blocks: core.unread.left(),
             collector,
             ..Stats::default()
         };

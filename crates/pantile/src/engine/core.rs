@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pantile_base::sync::atomic::AtomicBool;
 use pantile_cc::{Clock, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
 use pantile_store::{Image, Store, StoreError};
@@ -21,6 +22,7 @@ use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
 use crate::engine::state_records::StateRecords;
 use crate::engine::tables::Tables;
+use crate::engine::unread::Unread;
 use crate::types::error::Error;
 use crate::types::options::Options;
 use crate::types::stats::Recovery;
@@ -45,6 +47,9 @@ pub(crate) struct Core {
     pub recovery: Recovery,
     /// The index image that the database was opened with.
     pub image: Option<Arc<Image>>,
+    pub unread: Unread,
+    /// Whether the worker has indexes to load.
+    pub wanted: AtomicBool,
     /// Closed until recovery is done.
     pub gate: Gate,
 }
@@ -68,6 +73,8 @@ impl Core {
             counters: Counters::default(),
             recovery: Recovery::default(),
             image: None,
+            unread: Unread::default(),
+            wanted: AtomicBool::new(false),
             gate: Gate::default(),
         }
     }

@@ -1,8 +1,10 @@
 //! Loading the indexes of a table that are still in an image.
 
+use pantile_base::sync::atomic::Ordering;
 use pantile_index::Index as Tree;
 
 use crate::engine::core::Core;
+use crate::engine::gate::Permit;
 use crate::engine::image_trees::StoredTrees;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::types::error::Result;
@@ -18,6 +20,33 @@ impl Core {
     #[inline]
     pub fn ready(&self, table: &TableInner) -> Result<()> {
         if table.primary().is_some() { Ok(()) } else { self.load(table) }
+    }
+
+    /// Looks a primary key up in the image in which the indexes still are. If it
+    /// is there, the worker loads them meanwhile.
+    #[cold]
+    pub fn find_stored(&self, table: &TableInner, key: &[u64]) -> Option<u64> {
+        let stored = table.stored()?;
+        let is_first = !stored.is_used();
+        let found = stored.find(key, self.rounds.has_worker());
+        if is_first && self.rounds.has_worker() {
+            self.wanted.store(true, Ordering::Relaxed);
+            self.alarm.written();
+        }
+        found
+    }
+
+    /// Loads the indexes of tables that are being used. A failure shows in
+    /// whatever needs them.
+    pub fn load_wanted(&self, _: &Permit) {
+        if !self.wanted.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        for table in self.tables.all() {
+            if table.stored().is_some_and(|stored| stored.is_used()) {
+                let _ = self.ready(&table);
+            }
+        }
     }
 
     #[cold]

@@ -80,7 +80,8 @@ impl<'p> KeysOfPage<'p> {
         let (count, width) = (usize::try_from(*count).ok()?, usize::try_from(*width).ok()?);
         let (ends, rest) = rest.split_at_checked(if width == 0 { count } else { 0 })?;
         let (keys, values) = rest.split_at_checked(rest.len().checked_sub(count)?)?;
-        let end = if width == 0 { ends.last().copied().unwrap_or(0) as usize } else { width.checked_mul(count)? };
+        let end =
+            if width == 0 { ends.last().copied().unwrap_or(0) as usize } else { width.checked_mul(count)? };
         let is_sound = end == keys.len() && ends.is_sorted();
         is_sound.then_some(Self { width, ends, keys, values })
     }
@@ -155,7 +156,12 @@ impl<'a, 'w> RunWriter<'a, 'w> {
 }
 
 /// Copies the run of an index from another image.
-pub(crate) fn copy_run(writer: &mut ImageWriter<'_>, from: &Image, table: TableId, index: u32) -> io::Result<()> {
+pub(crate) fn copy_run(
+    writer: &mut ImageWriter<'_>,
+    from: &Image,
+    table: TableId,
+    index: u32,
+) -> io::Result<()> {
     let levels = (0..).map(|level| section(table, index, level)).take_while(|level| from.has(*level));
     levels.into_iter().try_for_each(|level| writer.copy(from, level))
 }
@@ -247,7 +253,8 @@ impl Parts for PartsOfRun<'_> {
                 return false;
             }
             let Some(keys) = KeysOfPage::of(&words) else { return false };
-            let fits = |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
+            let fits =
+                |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
             if !(0..keys.len()).all(|n| fits(keys.key(n)) && push(keys.key(n), keys.values[n])) {
                 return false;
             }

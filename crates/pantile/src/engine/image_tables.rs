@@ -91,7 +91,8 @@ fn read_anchors(
     threads: usize,
 ) -> Option<()> {
     let pages = |id: &TableId| image.pages(anchors_of(*id));
-    let jobs: Vec<_> = tables.iter().flat_map(|(id, one)| (0..pages(id)).map(move |n| (*id, one, n))).collect();
+    let jobs: Vec<_> =
+        tables.iter().flat_map(|(id, one)| (0..pages(id)).map(move |n| (*id, one, n))).collect();
     let next = AtomicUsize::new(0);
     let work = |_| {
         let mut words = Vec::new();

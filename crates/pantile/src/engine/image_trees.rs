@@ -12,9 +12,11 @@ use pantile_store::Image;
 
 use crate::engine::image_run::{OF_PRIMARY, StoredRun};
 
-/// Lookups that are answered from an image before the indexes are loaded. Each
-/// of them reads a few pages of it.
+/// Lookups that are answered from an image before the thread that makes the next
+/// one loads the indexes. Each of them reads a few pages of the image.
 const LOOKUPS: u32 = 16;
+/// The same while the worker loads them.
+const LOOKUPS_BESIDE_WORKER: u32 = 1 << 16;
 
 pub(crate) struct StoredTrees {
     pub image: Arc<Image>,
@@ -38,8 +40,14 @@ impl StoredTrees {
     }
 
     /// The tuple of a primary key, if it is quickly found.
-    pub fn find(&self, key: &[u64]) -> Option<u64> {
-        let is_worth_it = self.lookups.fetch_add(1, Ordering::Relaxed) < LOOKUPS;
+    pub fn find(&self, key: &[u64], has_worker: bool) -> Option<u64> {
+        let most = if has_worker { LOOKUPS_BESIDE_WORKER } else { LOOKUPS };
+        let is_worth_it = self.lookups.fetch_add(1, Ordering::Relaxed) < most;
         self.run(OF_PRIMARY).filter(|_| is_worth_it)?.get(key).ok()?
+    }
+
+    /// Whether anybody has looked for anything.
+    pub fn is_used(&self) -> bool {
+        self.lookups.load(Ordering::Relaxed) > 0
     }
 }

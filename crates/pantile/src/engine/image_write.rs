@@ -22,7 +22,9 @@ impl Core {
     /// no other effect. No transaction runs.
     pub fn write_image(&self) -> Option<ImageName> {
         let beside = self.store.medium().facts().beside.as_ref()?;
-        if self.options.without_image || self.store.medium().is_failed() || self.has_dropped_tables() {
+        // What is damaged must show when the database is opened.
+        let is_whole = !self.store.medium().is_failed() && self.store.damaged() == 0;
+        if self.options.without_image || !is_whole || self.has_dropped_tables() {
             return None;
         }
         self.clean_for_image()?;
@@ -46,50 +48,62 @@ impl Core {
     fn write_tables(&self, writer: &mut ImageWriter<'_>) -> io::Result<()> {
         let mut stats = Stats::default();
         self.counters.add_to(&mut stats);
-        let mut rows = 0;
+        let (mut rows, mut tombstones) = (0, 0);
         for table in self.tables.all() {
-            rows += self.write_table(writer, Table(table))?;
+            let tuples = self.write_table(writer, Table(table))?;
+            rows += tuples.rows;
+            tombstones += tuples.tombstones;
         }
         expect_equal(rows, stats.tuples)?;
         writer.begin(GAUGES);
-        writer.page(&[rows, stats.live_bytes, stats.collector.waiting_tombstones])
+        writer.page(&[rows, stats.live_bytes, tombstones])
     }
 
-    /// Writes what there is of a table. Returns its number of rows.
-    fn write_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<u64> {
+    /// Writes what there is of a table.
+    fn write_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<Tuples> {
         let definition = sum_of_definition(&table.definition()).map_err(io::Error::other)?;
         let table = &*table.0;
-        let (rows, tuples) = write_anchors(writer, table)?;
+        let tuples = write_anchors(writer, table)?;
         writer.begin(of_table(table.id));
-        writer.page(&[definition, tuples])?;
+        writer.page(&[definition, tuples.end])?;
         let indexes = table.indexes();
         if let Some(stored) = table.stored() {
             let indexes = if stored.fits { 0..=indexes.len() as u32 } else { 1..=0 };
             indexes.into_iter().try_for_each(|n| copy_run(writer, &stored.image, table.id, n))?;
-            return Ok(rows);
+            return Ok(tuples);
         }
-        write_tree(writer, table.id, PRIMARY, table.tree(), rows)?;
+        write_tree(writer, table.id, PRIMARY, table.tree(), tuples.rows)?;
         for (n, index) in (1..).zip(&*indexes) {
             if !index.is_ready() {
                 return Err(io::Error::other("an index is being made or dropped"));
             }
-            write_tree(writer, table.id, n, index.tree(), rows)?;
+            write_tree(writer, table.id, n, index.tree(), tuples.rows)?;
         }
-        Ok(rows)
+        Ok(tuples)
     }
 }
 
-/// Writes the anchors of a table. Returns the number of rows, and one more than
-/// the highest tuple id that a content has.
-fn write_anchors(writer: &mut ImageWriter<'_>, table: &TableInner) -> io::Result<(u64, u64)> {
+/// The tuples of a table.
+#[derive(Default)]
+struct Tuples {
+    rows: u64,
+    /// Of tuples that are gone for good.
+    tombstones: u64,
+    /// One more than the highest id that a content has.
+    end: u64,
+}
+
+/// Writes the anchors of a table.
+fn write_anchors(writer: &mut ImageWriter<'_>, table: &TableInner) -> io::Result<Tuples> {
     let is_used = |tuple: &u64| !Anchor::load(table.anchor(TupleId(*tuple))).newest().is_none();
-    let tuples = (0..table.tuples_end()).rev().find(is_used).map_or(0, |last| last + 1);
+    let end = (0..table.tuples_end()).rev().find(is_used).map_or(0, |last| last + 1);
     writer.begin(anchors_of(table.id));
-    let (mut rows, mut page) = (0, Vec::with_capacity(PAGE_WORDS));
-    for tuple in 0..tuples {
+    let (mut tuples, mut page) = (Tuples { end, ..Tuples::default() }, Vec::with_capacity(PAGE_WORDS));
+    for tuple in 0..end {
         let anchor = Anchor::load(table.anchor(TupleId(tuple)));
         let word = anchor.to_store().ok_or_else(|| io::Error::other("a tuple is locked"))?;
-        rows += u64::from(anchor.is_row());
+        tuples.rows += u64::from(anchor.is_row());
+        tuples.tombstones += u64::from(!anchor.is_row() && !anchor.newest().is_none());
         page.push(word);
         if page.len() == PAGE_WORDS {
             writer.page(&page)?;
@@ -99,7 +113,7 @@ fn write_anchors(writer: &mut ImageWriter<'_>, table: &TableInner) -> io::Result
     if !page.is_empty() {
         writer.page(&page)?;
     }
-    Ok((rows, tuples))
+    Ok(tuples)
 }
 
 fn write_tree(
@@ -125,3 +139,7 @@ fn write_tree(
 fn expect_equal(found: u64, expected: u64) -> io::Result<()> {
     if found == expected { Ok(()) } else { Err(io::Error::other(format!("{found} of {expected} rows"))) }
 }
+
+#[cfg(test)]
+#[path = "image_test.rs"]
+mod tests;

@@ -33,6 +33,7 @@ pub(crate) mod state_records;
 pub(crate) mod still_open;
 pub(crate) mod table;
 pub(crate) mod tables;
+pub(crate) mod unread;
 pub(crate) mod upkeep;
 pub(crate) mod view;
 pub(crate) mod visitor;

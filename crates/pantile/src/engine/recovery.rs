@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pantile_base::sync::Instant;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
-use pantile_base::{Address, TableId, Timestamp, TupleId, share_out};
+use pantile_base::{TableId, Timestamp, TupleId, share_out};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
@@ -24,6 +24,7 @@ use crate::engine::image_trees::StoredTrees;
 use crate::engine::salvage::Skip;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::engine::unread::Unread;
 use crate::engine::upkeep::Batch;
 use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
@@ -80,6 +81,7 @@ impl Scanned {
         let Self { store, found, summary, began, image, change, buried } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
         let mut core = Core::new(options, store, clock, reclaimer);
+        core.unread = Unread::new(image.as_ref().and_then(|image| core.store.unread(image)));
         core.image = image;
         core.counters.adjust(change);
         core.counters.found_buried(buried);
@@ -136,6 +138,10 @@ impl Core {
         let catalog = self.tables.catalog()?.0;
         let mut definitions = Vec::new();
         for tuple in 0..catalog.tuples_end() {
+            if self.image.is_some() {
+                // No scan has looked at them, and they are few.
+                self.verify_newest(&catalog, TupleId(tuple))?;
+            }
             if let Some(bytes) = catalog.live_row(&self.store, TupleId(tuple)) {
                 let row = Encoded { schema: &catalog.schema, bytes };
                 // It has been refused, or left out.
@@ -154,6 +160,15 @@ impl Core {
         }
         self.leave_out_older(&mut definitions);
         Ok(definitions)
+    }
+
+    /// Looks at the checksum of the newest version of a tuple.
+    fn verify_newest(&self, table: &TableInner, tuple: TupleId) -> Result<()> {
+        let newest = Anchor::load(table.anchor(tuple)).newest();
+        match newest.is_none() {
+            true => Ok(()),
+            false => self.store.verify(newest).map(drop).map_err(|error| self.store_error(error)),
+        }
     }
 
     /// A table, and that of its long values if it can have any.
@@ -204,8 +219,16 @@ impl Core {
         Ok(table)
     }
 
-    /// The trees of a table in which nothing has changed, from its rows.
+    /// The trees of a table in which nothing has changed since it was opened with
+    /// an image, from its rows. No scan has looked at their checksums.
     pub fn trees_from_rows(&self, table: &TableInner) -> Result<Vec<Tree>> {
+        let shares = self.threads_for(table);
+        let part = table.tuples_end().div_ceil(shares as u64);
+        let verify = |n: usize| {
+            let tuples = n as u64 * part..((n as u64 + 1) * part).min(table.tuples_end());
+            tuples.into_iter().try_for_each(|tuple| self.verify_newest(table, TupleId(tuple)))
+        };
+        share_out(shares, verify).into_iter().collect::<Result<()>>()?;
         let list = table.indexes();
         let keys = self.gather(table, &list, &Skip::default())?;
         self.build_trees(table, &list, &keys)
@@ -349,7 +372,7 @@ impl Gathered {
 
 fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
     if tuple.0 < table.tuples_end() {
-        store.prefetch(Address::from_word(table.anchor(tuple).load(Ordering::Relaxed)));
+        store.prefetch(Anchor::load(table.anchor(tuple)).newest());
     }
 }
 

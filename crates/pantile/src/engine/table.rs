@@ -347,6 +347,12 @@ impl TableInner {
         self.stock[hint % ID_SHARDS].lock().push(tuple);
     }
 
+    /// The ids in stock.
+    #[cfg(test)]
+    pub fn free_ids(&self) -> Vec<TupleId> {
+        self.stock.iter().flat_map(|stock| stock.lock().clone()).collect()
+    }
+
     /// DRAM of anchors, and of tuple ids that nothing refers to, in bytes.
     pub fn anchor_bytes(&self) -> u64 {
         let stock: usize = self.stock.iter().map(|stock| stock.lock().capacity()).sum();

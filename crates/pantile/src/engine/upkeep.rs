@@ -58,9 +58,12 @@ impl Core {
             let cleaned = self.collect_round(|how| self.enter(how));
             let Ok((debt, stale)) = cleaned else { return Due::AfterAWrite };
             let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return Due::AfterAWrite };
+            self.load_wanted(&permit);
             let due = self.settle(&permit, debt, stale);
+            let epoch = self.options.gc.epoch;
+            let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
-            due
+            if is_left { due.at_the_latest(epoch) } else { due }
         })
     }
 

@@ -245,6 +245,9 @@ impl Transaction {
                 Owner::Nobody => {}
             }
             let newest = anchor.newest();
+            if self.core.options.verify_reads {
+                self.verify_version(newest, Timestamp::MAX)?;
+            }
             if serializable && !newest.is_none() && self.core.store.content(newest).timestamp() > self.ts {
                 return Err(table.conflict(Conflict::WrittenByLater));
             }

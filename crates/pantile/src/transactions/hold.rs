@@ -152,6 +152,11 @@ impl Transaction {
             }
             match anchor.owner() {
                 Owner::Nobody if anchor.try_lock(cell, self.slot) => {
+                    if let Err(damage) = self.verify_base(anchor.newest()) {
+                        Anchor::publish(cell, anchor.newest());
+                        self.core.registry.wake(self.slot);
+                        return Err(damage);
+                    }
                     let begin_ts = self.begin_of(anchor.newest());
                     if let Err(why) = self.validate(table, tuple, begin_ts) {
                         Anchor::publish(cell, anchor.newest());
@@ -173,6 +178,14 @@ impl Transaction {
                 }
                 Owner::Nobody | Owner::Cleaner => hint::spin_loop(),
             }
+        }
+    }
+
+    /// Looks at the checksum of the version that a write supersedes, if reads do.
+    fn verify_base(&self, newest: Address) -> Result<()> {
+        match self.core.options.verify_reads {
+            true => self.verify_version(newest, Timestamp::MAX),
+            false => Ok(()),
         }
     }
 

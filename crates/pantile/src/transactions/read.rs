@@ -122,7 +122,7 @@ impl Transaction {
     /// is there. If it is not, the read must leave a mark.
     #[cold]
     fn find_stored(&self, table: &TableInner, key: &[u64], at: Timestamp) -> Result<Option<u64>> {
-        if let Some(tuple) = table.stored().and_then(|stored| stored.find(key)) {
+        if let Some(tuple) = self.core.find_stored(table, key) {
             return Ok(Some(tuple));
         }
         self.core.ready(table)?;
@@ -160,7 +160,12 @@ impl Transaction {
                 return Ok(Seen::Gone);
             }
             match self.passage(cell, anchor, at) {
-                Passage::Free => return Ok(self.version_at(anchor.newest(), at)),
+                Passage::Free => {
+                    if self.core.options.verify_reads {
+                        self.verify_version(anchor.newest(), at)?;
+                    }
+                    return Ok(self.version_at(anchor.newest(), at));
+                }
                 Passage::Changing => hint::spin_loop(),
                 Passage::Held(holder, bound) => {
                     drop(pin);
@@ -237,6 +242,29 @@ impl Transaction {
             return seen(content);
         }
         self.older_version(newest, at)
+    }
+
+    /// Looks at the checksums of what [`Transaction::version_at`] reads.
+    #[cold]
+    pub(super) fn verify_version(&self, newest: Address, at: Timestamp) -> Result<()> {
+        if newest.is_none() {
+            return Ok(());
+        }
+        let store = &self.core.store;
+        let verify =
+            |address| store.verify_mapped(address).map(drop).map_err(|error| self.core.store_error(error));
+        verify(newest)?;
+        if store.content_header(newest).timestamp() <= at {
+            return Ok(());
+        }
+        let mut next = store.link(newest);
+        while let Some(link) = next {
+            if link.begin_ts <= at {
+                return verify(link.address);
+            }
+            next = store.older(link);
+        }
+        Ok(())
     }
 
     /// Follows links, and reads only the content of the version that is

@@ -46,6 +46,10 @@ impl KnownBlocks {
         self.0.len()
     }
 
+    pub fn at(&self, n: usize) -> Option<&KnownBlock> {
+        self.0.get(n)
+    }
+
     pub fn get(&self, id: BlockId) -> Option<&KnownBlock> {
         self.0.binary_search_by_key(&id, |known| known.id).ok().map(|at| &self.0[at])
     }

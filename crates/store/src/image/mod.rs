@@ -1,10 +1,9 @@
 //! The index image: a file beside the medium with what recovery would find
 //! (docs/design.md, "Index image").
 //!
-//! It is a cache. The last state record names it by its number and by the
-//! checksum of its directory, which holds the checksums of all pages. So what
-//! is read from an image is what was written for that record, or it is not
-//! taken at all.
+//! It is a cache. The last state record names it by the checksum of its
+//! directory, which holds the checksums of all pages. So what is read from an
+//! image is what was written for that record, or it is not taken at all.
 
 pub(crate) mod blocks;
 pub(crate) mod read;
@@ -16,17 +15,33 @@ use twox_hash::XxHash3_64;
 pub const PAGE_WORDS: usize = 8192;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PANIMAGE");
+/// Rises when the bytes change, and when the encoding of keys does.
 const VERSION: u64 = 1;
+/// Words of the directory before its list of sections.
+const HEAD_WORDS: usize = 6;
 /// Words behind the directory, at the end of the file.
 const TRAILER_WORDS: usize = 4;
 
-/// The name of an image in a state record.
+/// The name of an image in a state record: the checksum of its directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ImageName {
-    /// The sequence number of the first record that names it.
-    pub number: u64,
-    /// The checksum of its directory.
-    pub sum: u64,
+pub struct ImageName(u64);
+
+impl ImageName {
+    pub(crate) const BITS: u32 = 61;
+
+    /// `None` if no image has this name.
+    pub(crate) fn new(name: u64) -> Option<Self> {
+        (name != 0).then_some(Self(name))
+    }
+
+    /// The image with this directory.
+    fn of(identity: u64, directory: &[u8]) -> Self {
+        Self((sum(seed_of(identity), directory) >> (u64::BITS - Self::BITS)).max(1))
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
 }
 
 /// What a section of an image is.
@@ -52,8 +67,8 @@ fn sum(seed: u64, bytes: &[u8]) -> u64 {
 }
 
 /// The seed of everything in an image.
-fn seed_of(identity: u64, number: u64) -> u64 {
-    identity ^ number.rotate_left(32) ^ MAGIC
+fn seed_of(identity: u64) -> u64 {
+    identity ^ MAGIC
 }
 
 /// The seed of what is at an offset.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pantile_base::control::{Control, is_removed};
 use pantile_media::{Beside, BesideFile};
 
-use crate::image::{ImageName, MAGIC, PAGE_WORDS, Section, TRAILER_WORDS, VERSION};
+use crate::image::{HEAD_WORDS, ImageName, MAGIC, PAGE_WORDS, Section, TRAILER_WORDS, VERSION};
 use crate::image::{seed_at, seed_of, sum, to_words};
 use crate::store::Store;
 
@@ -41,47 +41,45 @@ pub struct Image {
     file: Arc<dyn BesideFile>,
     seed: u64,
     name: ImageName,
+    number: u64,
     highest: u64,
     blocks_sum: u64,
     sections: BTreeMap<Section, Vec<Page>>,
 }
 
 impl Image {
-    /// Opens the image with this name.
+    /// Opens the image with this name; any that is whole if there is no name.
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub(crate) fn open(file: Arc<dyn BesideFile>, identity: u64, name: ImageName) -> Result<Self, String> {
+    pub fn open(
+        file: Arc<dyn BesideFile>,
+        identity: u64,
+        name: Option<ImageName>,
+    ) -> Result<Self, &'static str> {
+        const SHORT: &str = "it is too short";
         let trailer = TRAILER_WORDS as u64 * 8;
-        let end = file.len().checked_sub(trailer).ok_or("it is too short")?;
-        let words = read_words(&*file, end, trailer)?;
-        let [magic, at, len, sum_of_directory] = words[..] else { return Err("it is too short".into()) };
+        let end = file.len().checked_sub(trailer).ok_or(SHORT)?;
+        let (_, words) = read_words(&*file, end, trailer)?;
+        let [magic, at, len, own_name] = words[..] else { return Err(SHORT) };
         if magic != MAGIC || len.checked_mul(8).and_then(|len| len.checked_add(at)) != Some(end) {
-            return Err("it does not end as images do".into());
+            return Err("it does not end as images do");
         }
-        let is_trusted = is_removed(Control::ImageName);
-        if sum_of_directory != name.sum && !is_trusted {
-            return Err("it is not the one that the last state record names".into());
+        if name.is_some_and(|name| name.get() != own_name) {
+            return Err("it is not the one that the last state record names");
         }
-        let mut bytes = vec![0; (len * 8) as usize];
-        file.read_at(at, &mut bytes).map_err(|error| error.to_string())?;
-        let mut words = Vec::new();
-        to_words(&bytes, &mut words);
-        let number = if is_trusted { words.get(2).copied().unwrap_or(0) } else { name.number };
-        let seed = seed_of(identity, number);
-        if sum(seed, &bytes) != sum_of_directory {
-            return Err("the checksum of its directory does not fit".into());
+        let (bytes, words) = read_words(&*file, at, len * 8)?;
+        if ImageName::of(identity, &bytes).get() != own_name {
+            return Err("the checksum of its directory does not fit");
         }
-        let mut words = words.into_iter();
-        let head: Vec<u64> = words.by_ref().take(6).collect();
-        let [version, of, number, highest, blocks_sum, count] = head[..] else {
-            return Err("its directory is too short".into());
-        };
-        if version != VERSION || of != identity || number != name.number && !is_trusted {
-            return Err("it is of another format, database or time".into());
+        let (head, mut rest) = (words.get(..HEAD_WORDS).ok_or(SHORT)?, words[HEAD_WORDS..].iter().copied());
+        let &[version, of, number, highest, blocks_sum, count] = head else { return Err(SHORT) };
+        if version != VERSION || of != identity {
+            return Err("it is of another format or database");
         }
-        let sections = sections(&mut words, count).ok_or("its directory is too short")?;
-        Ok(Self { file, seed, name, highest, blocks_sum, sections })
+        let sections = sections(&mut rest, count).ok_or(SHORT)?;
+        let name = ImageName::new(own_name).ok_or(SHORT)?;
+        Ok(Self { file, seed: seed_of(identity), name, number, highest, blocks_sum, sections })
     }
 
     /// A checksum of bytes, for those that note what a section is of.
@@ -92,6 +90,11 @@ impl Image {
     /// Its name.
     pub fn name(&self) -> ImageName {
         self.name
+    }
+
+    /// The sequence number of the state record that it was written for.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// No timestamp in it is higher.
@@ -163,12 +166,12 @@ impl Image {
     }
 }
 
-fn read_words(file: &dyn BesideFile, offset: u64, len: u64) -> Result<Vec<u64>, String> {
+fn read_words(file: &dyn BesideFile, offset: u64, len: u64) -> Result<(Vec<u8>, Vec<u64>), &'static str> {
     let mut bytes = vec![0; len as usize];
-    file.read_at(offset, &mut bytes).map_err(|error| error.to_string())?;
+    file.read_at(offset, &mut bytes).map_err(|_| "it cannot be read")?;
     let mut words = Vec::new();
     to_words(&bytes, &mut words);
-    Ok(words)
+    Ok((bytes, words))
 }
 
 fn sections(words: &mut impl Iterator<Item = u64>, count: u64) -> Option<BTreeMap<Section, Vec<Page>>> {
@@ -194,10 +197,11 @@ impl Store {
     /// The image that the state record in force names, if it can be read.
     pub fn named_image(&self, beside: &dyn Beside) -> Option<Image> {
         let state = self.state.lock();
-        let name = match state.image.filter(|_| state.closed) {
-            None if !is_removed(Control::ImageName) => return None,
-            name => name.unwrap_or(ImageName { number: 0, sum: 0 }),
-        };
+        let name = state.image.filter(|_| state.closed);
+        if name.is_none() && !is_removed(Control::ImageName) {
+            return None;
+        }
+        let name = name.filter(|_| !is_removed(Control::ImageName));
         Image::open(beside.open().ok()??, self.identity, name).ok()
     }
 }

@@ -22,7 +22,10 @@ pub struct ImageWriter<'w> {
 
 impl std::fmt::Debug for ImageWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImageWriter").field("number", &self.number).field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("ImageWriter")
+            .field("number", &self.number)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,7 +49,7 @@ impl<'w> ImageWriter<'w> {
     pub fn page(&mut self, words: &[u64]) -> io::Result<()> {
         assert!(words.len() <= PAGE_WORDS, "a page has at most {PAGE_WORDS} words");
         to_bytes(words, &mut self.bytes);
-        let sum = sum(seed_at(seed_of(self.identity, self.number), self.at), &self.bytes);
+        let sum = sum(seed_at(seed_of(self.identity), self.at), &self.bytes);
         let (_, pages) = self.sections.last_mut().expect("a section was begun");
         pages.push(Page { offset: self.at, words: words.len() as u64, sum });
         self.put()
@@ -81,7 +84,8 @@ impl<'w> ImageWriter<'w> {
 
     /// Writes the directory and the trailer. Returns the image's name.
     fn finish(mut self, highest: u64, blocks: u64) -> io::Result<ImageName> {
-        let mut words = vec![VERSION, self.identity, self.number, highest, blocks, self.sections.len() as u64];
+        let mut words =
+            vec![VERSION, self.identity, self.number, highest, blocks, self.sections.len() as u64];
         for (section, pages) in &self.sections {
             words.push(u64::from(section.kind) | u64::from(section.table) << 32);
             words.push(u64::from(section.index) | u64::from(section.part) << 32);
@@ -89,11 +93,11 @@ impl<'w> ImageWriter<'w> {
             words.extend(pages.iter().flat_map(|page| [page.offset, page.words, page.sum]));
         }
         to_bytes(&words, &mut self.bytes);
-        let (at, sum) = (self.at, sum(seed_of(self.identity, self.number), &self.bytes));
+        let (at, name) = (self.at, ImageName::of(self.identity, &self.bytes));
         self.put()?;
-        to_bytes(&[MAGIC, at, words.len() as u64, sum], &mut self.bytes);
+        to_bytes(&[MAGIC, at, words.len() as u64, name.get()], &mut self.bytes);
         self.put()?;
-        Ok(ImageName { number: self.number, sum })
+        Ok(name)
     }
 }
 
