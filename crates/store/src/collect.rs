@@ -175,7 +175,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn write_header(&self, block: BlockRef) -> Result<(), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         let Some((chunk, found)) = self.alive(block) else { return Ok(()) };
         // Two threads must not write the same bytes at the same time.
         let _turn = self.header_locks[block.spread() % self.header_locks.len()].lock();
@@ -297,7 +297,7 @@ impl Store {
     }
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 

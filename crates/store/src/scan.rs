@@ -37,6 +37,9 @@ pub(crate) const LOST_BLOCK: &str = "the block was partly filled, and its descri
 pub(crate) const MISSHAPEN: &str = "the block descriptor is not valid";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
+/// Header pages of chunks that are worth another thread.
+const PAGES_PER_THREAD: usize = 256;
+
 /// A committed content.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
@@ -221,6 +224,9 @@ impl Store {
         all.summary.highest =
             all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
         all.summary.was_closed = state.closed;
+        if all.summary.from_image && state.closed {
+            self.stay_closed(all.summary.highest);
+        }
         Ok(all.summary)
     }
 
@@ -267,6 +273,11 @@ impl Store {
     }
 
     fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Seen {
+        // A descriptor page is no work for a thread of its own.
+        let threads = match expect.known {
+            Some(_) => scan.threads.min(1 + chunks as usize / PAGES_PER_THREAD),
+            None => scan.threads,
+        };
         let next = AtomicU32::new(0);
         let done = AtomicU64::new(0);
         let total = u64::from(chunks) * CHUNK_BYTES;
@@ -283,7 +294,7 @@ impl Store {
             }
         };
         let mut all = Seen::default();
-        share_out(scan.threads, |_| work()).into_iter().for_each(|part| all.merge(part));
+        share_out(threads, |_| work()).into_iter().for_each(|part| all.merge(part));
         all
     }
 
@@ -429,7 +440,10 @@ impl Store {
     ) {
         let block = &chunk.blocks[id.index as usize];
         let expected = expect.of(id, block.opened_at(), block.slots());
-        match known.get(id).is_some_and(|known| block.restore(known, expected)) {
+        // What has been cut off is missed by the scan.
+        let end = chunk.address(id.index, expected).offset();
+        let is_there = end <= self.medium.len();
+        match known.get(id).is_some_and(|known| is_there && block.restore(known, expected)) {
             true => seen.known += 1,
             false => seen.unknown += 1,
         }

@@ -45,6 +45,9 @@ impl Core {
     fn record_last(&self) -> Result<()> {
         // A failure shows when the record is written.
         let _ = self.bring_space_down();
+        if self.store.close_unchanged() {
+            return Ok(());
+        }
         let image = self.write_image();
         let recorded = self.state_records.record_last(&self.store, &self.registry, image);
         recorded.map_err(|e| self.store_error(e))

@@ -29,6 +29,9 @@ pub(crate) fn anchors_of(table: TableId) -> Section {
     Section { kind: ANCHORS, table: table.0, index: 0, part: 0 }
 }
 
+/// Pages of anchors that are worth another thread.
+const PAGES_PER_THREAD: usize = 64;
+
 const TABLE: u32 = 2;
 const ANCHORS: u32 = 3;
 
@@ -102,7 +105,7 @@ fn read_anchors(
         }
         Some(())
     };
-    share_out(threads.min(jobs.len()).max(1), work).into_iter().collect()
+    share_out(threads.min(1 + jobs.len() / PAGES_PER_THREAD), work).into_iter().collect()
 }
 
 /// Stores a page of anchors.

@@ -408,3 +408,91 @@ fn an_unchanged_database_keeps_its_image() {
     db.close().expect("it closes");
     assert!(image() != before);
 }
+
+/// A closed database with an image in which one row is damaged.
+fn with_a_damaged_row() -> Place {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Str("a needle"), Value::Bytes(b"x")];
+    db.run(|txn| txn.insert(&table, &row(50))).expect("a free key");
+    let hay = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+    let ids = (0..100).filter(|id| *id != 50);
+    db.run(|txn| ids.clone().try_for_each(|id| txn.insert(&table, &hay(id)))).expect("free keys");
+    drop(table);
+    db.close().expect("it closes");
+    let path = place.path().join(DATA_FILE);
+    let mut data = fs::read(&path).expect("the data file");
+    let at = data.windows(8).position(|bytes| bytes == b"a needle").expect("the row");
+    data[at] ^= 1;
+    fs::write(&path, data).expect("written");
+    place
+}
+
+fn is_damage<T>(result: crate::Result<T>) -> bool {
+    matches!(result, Err(crate::Error::Damaged { .. }))
+}
+
+/// What opening does not read any more shows later, and at the next opening.
+#[test]
+fn damage_that_opening_does_not_read_is_found() {
+    let mut place = with_a_damaged_row();
+    assert!(is_damage(options().index_image(false).open(place.copy())), "a scan finds it");
+    let db = options().open(place.path()).expect("it opens");
+    assert!(db.recovery().from_image && db.stats().unread_blocks > 0);
+    // The collector must not give the damaged row a checksum that fits.
+    let table = db.table("a").expect("the table");
+    let even = (0..100u64).step_by(2).filter(|id| *id != 50);
+    db.run(|txn| even.clone().try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop)))
+        .expect("nobody else writes");
+    let mut looks = 0;
+    db.compact_with(|_| {
+        looks += 1;
+        if looks < 5 { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
+    })
+    .expect("it compacts");
+    while db.stats().unread_blocks > 0 {
+        db.upkeep();
+    }
+    assert!(db.stats().damaged_contents > 0);
+    drop(table);
+    db.close().expect("it closes");
+    assert!(is_damage(options().open(place.path())), "the next opening reads everything");
+}
+
+#[test]
+fn reads_look_at_checksums_if_asked_to() {
+    let place = with_a_damaged_row();
+    let db = options().verify_reads(true).open(place.path()).expect("it opens");
+    let table = db.table("a").expect("the table");
+    let read =
+        |id: u64| db.begin_read().and_then(|txn| txn.get(&table, &[id.into()]).map(|row| row.is_some()));
+    assert!(is_damage(read(50)));
+    assert!(read(49).expect("this row is whole"));
+    let update = db.run(|txn| txn.update(&table, &[50u64.into()], &[(1, Value::Int(2))]));
+    assert!(is_damage(update));
+    let txn = db.begin_read().expect("a transaction");
+    let all: Vec<_> = txn.scan(&table, Range::all()).expect("a scan").collect();
+    assert_eq!(all.iter().filter(|row| row.is_err()).count(), 1);
+}
+
+/// A data file that was cut short is not believed to hold what an image says.
+#[test]
+fn a_shorter_data_file_is_missed() {
+    let (place, _) = small(23);
+    let path = place.path().join(DATA_FILE);
+    let len = fs::metadata(&path).expect("the file").len();
+    let mut refused = 0;
+    for cut in 1..len >> 16 {
+        let copy = place.scratch.path().join("short");
+        fs::create_dir_all(&copy).expect("a directory");
+        let data = fs::read(&path).expect("the file");
+        fs::write(copy.join(DATA_FILE), &data[..(len - (cut << 16)) as usize]).expect("written");
+        fs::copy(place.path().join(IMAGE_FILE), copy.join(IMAGE_FILE)).expect("copied");
+        match options().create(false).open(&copy) {
+            Ok(db) => assert!(refused == 0 && !rows(&db).is_empty()),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 0);
+}

@@ -123,8 +123,12 @@ impl Rebuilt {
         let core = self.0;
         if core.options.salvage.is_none() {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
-            let recorded = core.state_records.record_now(&core.store, &core.registry);
-            recorded.map_err(|e| core.store_error(e))?;
+            // With an image nothing has been decided, and the record that says
+            // closed stays in force until something is added.
+            if core.image.is_none() {
+                let recorded = core.state_records.record_now(&core.store, &core.registry);
+                recorded.map_err(|e| core.store_error(e))?;
+            }
             while core.release_tables(Batch::LARGE) {}
             core.reclaimer.resume(&core.store);
         }

@@ -1,14 +1,9 @@
 //! What opening with an index image has not read: its checksums are looked at
 //! afterwards, in rounds, at a bounded rate.
 
-use std::time::Duration;
-
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_store::{Store, UnreadBlocks};
-
-use crate::engine::core::Core;
-use crate::engine::gate::Permit;
 
 /// The blocks whose contents nobody has looked at.
 #[derive(Default)]
@@ -35,7 +30,7 @@ impl Unread {
     }
 
     /// Looks at some. The caller has pinned its slot.
-    fn look(&self, store: &Store, bytes: u64) {
+    pub fn look(&self, store: &Store, bytes: u64) {
         let Some(mut left) = self.blocks.try_lock() else { return };
         if let Some((blocks, next)) = &mut *left {
             *next = store.verify_unread(blocks, *next, bytes);
@@ -45,19 +40,5 @@ impl Unread {
                 store.all_is_read();
             }
         }
-    }
-}
-
-impl Core {
-    /// Looks at what may be looked at in this time. Returns whether more is left.
-    pub fn look_at_unread(&self, permit: &Permit, time: Duration) -> bool {
-        if !self.unread.is_left() || self.options.rate_of_verifying() == 0 {
-            return false;
-        }
-        let bytes = (self.options.rate_of_verifying() as f64 * time.as_secs_f64()) as u64;
-        // No block is used again meanwhile (T6).
-        let _pin = self.registry.pin(permit.slot());
-        self.unread.look(&self.store, bytes);
-        self.unread.is_left()
     }
 }

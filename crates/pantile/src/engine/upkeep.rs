@@ -95,6 +95,19 @@ impl Core {
         }
     }
 
+    /// Looks at the checksums of what opening has not read, at the rate that the
+    /// options allow for this time. Returns whether more is left.
+    fn look_at_unread(&self, permit: &Permit, time: Duration) -> bool {
+        let rate = self.options.rate_of_verifying();
+        if !self.unread.is_left() || rate == 0 {
+            return false;
+        }
+        // No block is used again meanwhile (T6).
+        let _pin = self.registry.pin(permit.slot());
+        self.unread.look(&self.store, (rate as f64 * time.as_secs_f64()) as u64);
+        self.unread.is_left()
+    }
+
     /// Cleans indexes and lets the collector do a round. Returns what is still
     /// owed, and whether more index entries can be cleaned soon.
     pub fn collect_round(&self, enter: impl Fn(Begin) -> Result<Entered>) -> Result<(Debt, bool)> {
