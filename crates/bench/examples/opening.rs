@@ -1,12 +1,13 @@
 //! What opening takes: until the first row has been read, and until everything
-//! can be used.
+//! can be used, with an index image and without. And what a row takes in memory
+//! and in the image.
 //!
 //!     cargo run --release -p pantile-bench --example opening -- DIRECTORY 100000 1000000
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pantile::{Database, Durability, IndexDef, Options, Range, Result, Table, TableDef, Type};
+use pantile::{Database, Durability, IndexDef, MediumKind, Options, Range, Result, Table, TableDef, Type};
 
 /// Rows of a transaction that loads.
 const BATCH: u64 = 10_000;
@@ -17,14 +18,19 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("a directory");
     let sizes = arguments.map(|rows| rows.parse().expect("a number of rows"));
-    println!("rows, indexes: open, first row, a commit, everything (ms; the median of {TIMES}), close");
+    // The first opening of a process also tests the clock.
+    drop(Options::new().medium(MediumKind::Dram).open("unused")?);
+    println!("medians of {TIMES}, in ms; bytes per row in anchors, in indexes, in the image");
+    println!("rows, secondary indexes, image: open, first row, everything, a commit, close; bytes");
     for rows in sizes {
         for indexes in [0, 1] {
             let path = Path::new(&directory).join(format!("opening-{rows}-{indexes}"));
             if !path.exists() {
                 load(&path, rows, indexes)?;
             }
-            measure(&path, rows, indexes)?;
+            for image in [true, false] {
+                measure(&path, rows, indexes, image)?;
+            }
         }
     }
     Ok(())
@@ -32,6 +38,15 @@ fn main() -> Result<()> {
 
 fn options() -> Options {
     Options::new().durability(Durability::None)
+}
+
+/// Closes the database and leaves an image, for the next measurement.
+fn leave_image(path: &Path, indexes: usize) -> Result<()> {
+    let db = options().open(path)?;
+    let table = db.table("rows")?;
+    use_all(&db, &table, indexes)?;
+    write_one(&db, &table, 0)?;
+    db.close()
 }
 
 /// Keys in an order that is not theirs.
@@ -64,28 +79,41 @@ fn load(path: &Path, rows: u64, indexes: usize) -> Result<()> {
     Ok(())
 }
 
-fn measure(path: &Path, rows: u64, indexes: usize) -> Result<()> {
+fn measure(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
     let mut times: [Vec<Duration>; 5] = Default::default();
+    let mut bytes = [0.0; 2];
+    leave_image(path, indexes)?;
+    let in_image = std::fs::metadata(path.join("pantile.image")).map_or(0, |file| file.len());
     for turn in 0..TIMES as u64 {
         let began = Instant::now();
-        let db = options().open(path)?;
+        let db = options().index_image(image).open(path)?;
         times[0].push(began.elapsed());
         let table = db.table("rows")?;
         read(&db, &table, key(turn * 7 % rows))?;
         times[1].push(began.elapsed());
-        db.run(|txn| {
-            txn.upsert(&table, &[key(turn * 7 % rows).into(), (turn % 1000).into(), (&[8u8; 84][..]).into()])
-        })?;
-        times[2].push(began.elapsed());
         use_all(&db, &table, indexes)?;
+        times[2].push(began.elapsed());
+        write_one(&db, &table, turn * 7 % rows)?;
         times[3].push(began.elapsed());
+        let stats = db.stats();
+        bytes = [stats.anchor_bytes, stats.index_bytes].map(|bytes| bytes as f64 / rows as f64);
         let began = Instant::now();
         db.close()?;
         times[4].push(began.elapsed());
     }
-    let [open, first, commit, all, close] = times.map(median);
-    println!("{rows}, {indexes}: {open:.2}, {first:.2}, {commit:.2}, {all:.2}, close {close:.2}");
+    let [open, first, all, commit, close] = times.map(median);
+    let [anchors, trees] = bytes;
+    let in_image = in_image as f64 / rows as f64;
+    println!(
+        "{rows}, {indexes}, {image}: {open:.2}, {first:.2}, {all:.2}, {commit:.2}, {close:.2}; \
+         {anchors:.1}, {trees:.1}, {in_image:.1}"
+    );
     Ok(())
+}
+
+fn write_one(db: &Database, table: &Table, n: u64) -> Result<()> {
+    let row = [key(n).into(), (n % 1000).into(), (&[8u8; 84][..]).into()];
+    db.run(|txn| txn.upsert(table, &row).map(drop))
 }
 
 fn read(db: &Database, table: &Table, key: u64) -> Result<()> {

@@ -174,24 +174,31 @@ impl Store {
     /// [`StoreError::Damaged`] if something that was durable has changed; the
     /// scan has then changed nothing.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
-        self.recover_from(scan, None)
+        self.recover_from(scan, None, || true)
     }
 
     /// As [`Store::recover`]. If the image fits what is on the medium, no
-    /// contents are read and none are found.
+    /// contents are read and none are found. `fits` is asked last; contents can
+    /// be verified by then.
     ///
     /// # Errors
     /// As [`Store::recover`].
-    pub fn recover_from(&self, scan: &Scan<'_>, image: Option<&Image>) -> Result<ScanSummary, StoreError> {
+    pub fn recover_from(
+        &self,
+        scan: &Scan<'_>,
+        image: Option<&Image>,
+        fits: impl Fn() -> bool,
+    ) -> Result<ScanSummary, StoreError> {
         let state = self.state.lock().clone();
         let known = image.filter(|_| self.options.reuse.is_none()).and_then(KnownBlocks::read);
         let expectation = Expectation { known, ..Expectation::new(&state) };
         let chunks = self.chunks_on_medium();
         let mut all = self.scan_chunks(scan, chunks, &expectation);
         if let (Some(known), Some(image)) = (&expectation.known, image) {
-            if all.unknown > 0 || all.known < known.len() || !all.damage.is_empty() {
+            let is_same = all.unknown == 0 && all.known == known.len() && all.damage.is_empty();
+            if !is_same || !fits() {
                 self.forget_chunks(chunks);
-                return self.recover_from(scan, None);
+                return self.recover(scan);
             }
             self.unread.store(true, Ordering::Relaxed);
             all.summary.from_image = true;

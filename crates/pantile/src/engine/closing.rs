@@ -6,6 +6,7 @@ use pantile_cc::Begin;
 use pantile_reclaim::Pacing;
 
 use crate::engine::core::Core;
+use crate::engine::failure::from_medium;
 use crate::engine::upkeep::Batch;
 use crate::types::error::{Error, Result};
 
@@ -46,7 +47,8 @@ impl Core {
         // A failure shows when the record is written.
         let _ = self.bring_space_down();
         if self.store.close_unchanged() {
-            return Ok(());
+            // The data file must still be in its place.
+            return self.store.medium().sync_all().map_err(from_medium);
         }
         let image = self.write_image();
         let recorded = self.state_records.record_last(&self.store, &self.registry, image);

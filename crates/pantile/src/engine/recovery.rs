@@ -60,7 +60,9 @@ impl Scanned {
                 options.report(Progress { step: RecoveryStep::Scan, done, total })
             },
         };
-        let summary = store.recover_from(&scan, stored.as_ref().map(|(image, _)| &**image))?;
+        let image = stored.as_ref().map(|(image, _)| &**image);
+        let catalog = || stored.as_ref().is_none_or(|(_, tables)| is_catalog_whole(&store, tables));
+        let summary = store.recover_from(&scan, image, catalog)?;
         let (change, buried) = (Change::default(), 0);
         Ok(match stored.filter(|_| summary.from_image) {
             Some((image, StoredTables { tables, change, buried })) => {
@@ -142,10 +144,6 @@ impl Core {
         let catalog = self.tables.catalog()?.0;
         let mut definitions = Vec::new();
         for tuple in 0..catalog.tuples_end() {
-            if self.image.is_some() {
-                // No scan has looked at them, and they are few.
-                self.verify_newest(&catalog, TupleId(tuple))?;
-            }
             if let Some(bytes) = catalog.live_row(&self.store, TupleId(tuple)) {
                 let row = Encoded { schema: &catalog.schema, bytes };
                 // It has been refused, or left out.
@@ -286,6 +284,16 @@ impl Core {
     pub fn threads_for(&self, table: &TableInner) -> usize {
         self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096)
     }
+}
+
+/// Looks at the checksums of the catalog's rows. They are few, and what is
+/// damaged in them is for the scan to report.
+fn is_catalog_whole(store: &Store, stored: &StoredTables) -> bool {
+    let Some(found) = stored.tables.get(&catalog::CATALOG) else { return false };
+    (0..found.tuples.load(Ordering::Relaxed)).all(|tuple| {
+        let newest = Anchor::load(found.anchors.get_or_grow(tuple)).newest();
+        newest.is_none() || store.verify(newest).is_ok()
+    })
 }
 
 /// What the image of this state says about tables, if there is one.
