@@ -7,6 +7,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use pantile_bench::cpu::CpuTime;
+
 use pantile::{Database, Durability, IndexDef, MediumKind, Options, Range, Result, Table, TableDef, Type};
 
 /// Rows of a transaction that loads.
@@ -21,7 +23,8 @@ fn main() -> Result<()> {
     // The first opening of a process also tests the clock.
     drop(Options::new().medium(MediumKind::Dram).open("unused")?);
     println!("medians of {TIMES}, in ms; bytes per row in anchors, in indexes, in the image");
-    println!("rows, secondary indexes, image: open, first row, everything, a commit, close; bytes");
+    println!("rows, secondary indexes, image: open, first row, everything, a commit, close;");
+    println!("  processor time until the first row and until everything; bytes");
     for rows in sizes {
         for indexes in [0, 1] {
             let path = Path::new(&directory).join(format!("opening-{rows}-{indexes}"));
@@ -81,18 +84,24 @@ fn load(path: &Path, rows: u64, indexes: usize) -> Result<()> {
 
 fn measure(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
     let mut times: [Vec<Duration>; 5] = Default::default();
-    let mut bytes = [0.0; 2];
+    let (mut bytes, mut work) = ([0.0; 2], [0.0; 2]);
     leave_image(path, indexes)?;
     let in_image = std::fs::metadata(path.join("pantile.image")).map_or(0, |file| file.len());
     for turn in 0..TIMES as u64 {
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), CpuTime::now());
+        let worked = |since: &CpuTime| {
+            let took = CpuTime::now().since(since);
+            (took.user_seconds + took.system_seconds) * 1e3
+        };
         let db = options().index_image(image).open(path)?;
         times[0].push(began.elapsed());
         let table = db.table("rows")?;
         read(&db, &table, key(turn * 7 % rows))?;
         times[1].push(began.elapsed());
+        work[0] = worked(&before);
         use_all(&db, &table, indexes)?;
         times[2].push(began.elapsed());
+        work[1] = worked(&before);
         write_one(&db, &table, turn * 7 % rows)?;
         times[3].push(began.elapsed());
         let stats = db.stats();
@@ -106,7 +115,8 @@ fn measure(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
     let in_image = in_image as f64 / rows as f64;
     println!(
         "{rows}, {indexes}, {image}: {open:.2}, {first:.2}, {all:.2}, {commit:.2}, {close:.2}; \
-         {anchors:.1}, {trees:.1}, {in_image:.1}"
+         {:.1}, {:.1}; {anchors:.1}, {trees:.1}, {in_image:.1}",
+        work[0], work[1]
     );
     Ok(())
 }

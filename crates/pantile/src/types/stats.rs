@@ -146,7 +146,7 @@ pub struct Recovery {
     pub discarded: u64,
     /// Tuples found.
     pub tuples: u64,
-    /// Whether the database had been closed.
+    /// Whether the database had been closed, and nothing was added since.
     pub was_closed: bool,
     /// Whether an index image made the scan unnecessary. No contents were read
     /// then, and indexes are loaded when they are first used.
