@@ -68,8 +68,8 @@ impl Core {
         writer.page(&[definition, tuples.end])?;
         let indexes = table.indexes();
         if let Some(stored) = table.stored() {
-            let indexes = if stored.fits { 0..=indexes.len() as u32 } else { 1..=0 };
-            indexes.into_iter().try_for_each(|n| copy_run(writer, &stored.image, table.id, n))?;
+            let count = if stored.fits { indexes.len() as u32 + 1 } else { 0 };
+            (0..count).try_for_each(|n| copy_run(writer, &stored.image, table.id, n))?;
             return Ok(tuples);
         }
         write_tree(writer, table.id, PRIMARY, table.tree(), tuples.rows)?;

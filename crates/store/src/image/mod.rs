@@ -47,7 +47,7 @@ impl ImageName {
 /// What a section of an image is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Section {
-    /// The kind, which whoever writes the section chooses. 0 is the store's own.
+    /// The kind, which the caller chooses. 0 is the store's own.
     pub kind: u32,
     /// The table that it is of.
     pub table: u32,
