@@ -110,11 +110,15 @@ pub enum Control {
     RangesReadAgain,
     /// A writer that must move waits for all who may get its unique keys.
     MovedAreLate,
+    /// An index image is used only if the last state record names it (I-23).
+    ImageName,
+    /// Pages of an index image are verified before they are trusted (I-23).
+    ImageChecksum,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 46] = [
+    pub const ALL: [(Control, &'static str); 48] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -161,6 +165,8 @@ impl Control {
         (Control::RowsReadAgain, "rows-read-again"),
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::MovedAreLate, "moved-are-late"),
+        (Control::ImageName, "image-name"),
+        (Control::ImageChecksum, "image-checksum"),
     ];
 
     /// The name on the command line.

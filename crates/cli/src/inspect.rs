@@ -49,6 +49,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     if !seen.records.is_empty() {
         text += "\nState records\n";
         text += &records(&seen);
+        text += &image(&seen);
     }
     if seen.format_version.is_some() && !seen.chunks.is_empty() {
         text += "\nTables\n";
@@ -102,6 +103,17 @@ fn records(seen: &Inspection) -> String {
         table.push(line);
     }
     table.render()
+}
+
+fn image(seen: &Inspection) -> String {
+    match &seen.image {
+        None => "no index image\n".into(),
+        Some(image) => {
+            let state =
+                image.problem.as_deref().map_or("opening uses it".into(), |why| format!("not used: {why}"));
+            format!("index image of {} bytes, {state}\n", image.bytes)
+        }
+    }
 }
 
 fn tables(seen: &Inspection) -> String {

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use pantile_base::share_out;
+use pantile_base::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::arena::NodeArena;
 use crate::batch::Batch;
 use crate::layout::{Content, Layout};
@@ -24,21 +27,42 @@ impl fmt::Display for Unsorted {
 
 impl std::error::Error for Unsorted {}
 
-/// A tree whose leaves are being written.
-struct Loader<L: Layout> {
-    tree: Tree<L>,
+/// Sorted entries in parts that can be read apart from each other.
+pub trait Parts: Sync {
+    /// Number of parts. None is empty.
+    fn count(&self) -> usize;
+
+    /// The first key of a part.
+    fn first(&self, part: usize) -> &[u64];
+
+    /// Calls `push` with the entries of a part in order, until it returns
+    /// false. Returns false if it did, or if the part cannot be read.
+    fn each(&self, part: usize, push: &mut impl FnMut(&[u64], u64) -> bool) -> bool;
+}
+
+/// Leaves that are being written from left to right.
+struct Leaves<'t, L: Layout> {
+    tree: &'t Tree<L>,
     budget: usize,
     /// The entries of the next leaf.
     pending: Batch,
-    /// The low fence of the next leaf; `None` for the first.
+    /// The low fence of the next leaf; `None` for the first of the tree.
     low: Option<Vec<u64>>,
-    /// The finished nodes, each with its low key.
-    finished: Vec<(Vec<u64>, usize)>,
+    /// The finished leaves, each with its low key.
+    finished: Nodes,
 }
 
-impl<L: Layout> Loader<L> {
+/// Nodes of one level, each with its low key.
+type Nodes = Vec<(Vec<u64>, usize)>;
+
+impl<'t, L: Layout> Leaves<'t, L> {
+    fn new(tree: &'t Tree<L>, fill: f64, low: Option<Vec<u64>>) -> Self {
+        Self { tree, budget: budget(tree, fill), pending: tree.batch(), low, finished: Vec::new() }
+    }
+
     /// Adds an entry. Returns false if it is not above the last one.
     fn push(&mut self, key: &[u64], value: u64) -> bool {
+        assert!(self.tree.layout.accepts(key.len()), "a key has {} words", key.len());
         let len = self.pending.len();
         if len > 0 && self.pending.key(len - 1) >= key {
             return false;
@@ -55,8 +79,24 @@ impl<L: Layout> Loader<L> {
         true
     }
 
+    /// Writes the last leaf, whose high fence is `high`.
+    fn end(&mut self, high: Option<Vec<u64>>) {
+        let last = self.pending.len().saturating_sub(1);
+        let (low, end) = (self.low.as_deref(), high.as_deref());
+        let content = Content { entries: &self.pending, range: 0..last + 1, low, high: end };
+        // The fence may be far from the entries.
+        if last > 0 && self.tree.layout.cost(&content) > self.budget {
+            let (key, value) = (self.pending.key(last).to_vec(), self.pending.value(last));
+            self.pending.remove(last);
+            let between = separator(self.pending.key(last - 1), &key).to_vec();
+            self.finish_leaf(Some(between));
+            self.pending.push(&key, value);
+        }
+        self.finish_leaf(high);
+    }
+
     /// Frees the leaves of an abandoned tree.
-    fn free_finished(&mut self) {
+    fn free(mut self) {
         self.finished.drain(..).for_each(|(_, leaf)| self.tree.free_node(leaf));
     }
 
@@ -71,47 +111,54 @@ impl<L: Layout> Loader<L> {
         self.low = high;
         self.pending.clear(L::ONE_WORD);
     }
+}
 
-    /// Writes the inner nodes of `level` above the finished nodes.
-    fn finish_level(&mut self, level: usize) {
-        let mut children = std::mem::take(&mut self.finished).into_iter().peekable();
+fn budget<L: Layout>(tree: &Tree<L>, fill: f64) -> usize {
+    // A leaf's high fence may be a word longer than its last key.
+    let most = tree.layout.budget() - usize::from(!L::ONE_WORD);
+    (most as f64 * fill.clamp(0.5, 1.0)) as usize
+}
+
+impl<L: Layout> Tree<L> {
+    /// Writes the inner nodes of `level` above some nodes.
+    fn level_above(&self, level: usize, nodes: Nodes, budget: usize) -> Nodes {
+        let mut children = nodes.into_iter().peekable();
+        let mut finished = Vec::new();
         while let Some((low, first)) = children.next() {
-            let mut entries = self.tree.batch();
+            let mut entries = self.batch();
             while let Some((key, child)) = children.peek() {
                 entries.push(key, *child as u64);
-                if self.is_too_much(&entries) {
+                if self.is_too_much(&entries, budget) {
                     entries.remove(entries.len() - 1);
                     break;
                 }
                 children.next();
             }
-            let node = self.tree.new_node(level, 0);
+            let node = self.new_node(level, 0);
             node.set_first_child(first as u64);
-            self.tree.layout.store(node, &Content::inner(&entries, 0..entries.len()));
-            self.finished.push((low, node.addr()));
+            self.layout.store(node, &Content::inner(&entries, 0..entries.len()));
+            finished.push((low, node.addr()));
         }
+        finished
     }
 
-    fn is_too_much(&self, entries: &Batch) -> bool {
+    fn is_too_much(&self, entries: &Batch, budget: usize) -> bool {
         let content = Content::inner(entries, 0..entries.len());
-        entries.len() > 1 && self.tree.layout.cost(&content) > self.budget
+        entries.len() > 1 && self.layout.cost(&content) > budget
     }
 
     /// Writes all levels above the leaves.
-    fn finish(mut self) -> Tree<L> {
-        let mut level = 0;
-        self.finish_leaf(None);
-        while self.finished.len() > 1 {
+    fn finish(mut self, leaves: Nodes, budget: usize) -> Self {
+        let (mut level, mut nodes) = (0, leaves);
+        while nodes.len() > 1 {
             level += 1;
-            self.finish_level(level);
+            nodes = self.level_above(level, nodes, budget);
         }
-        let root = self.finished[0].1;
-        self.tree.replace_root(root);
-        self.tree
+        let root = nodes[0].1;
+        self.replace_root(root);
+        self
     }
-}
 
-impl<L: Layout> Tree<L> {
     /// A tree of the given entries. Each node is filled to `fill` of its
     /// capacity.
     pub(crate) fn bulk_load<K: AsRef<[u64]>>(
@@ -121,19 +168,62 @@ impl<L: Layout> Tree<L> {
         fill: f64,
     ) -> Result<Self, Unsorted> {
         let tree = Self::new(layout, arena);
-        // A leaf's high fence may be a word longer than its last key.
-        let most = layout.budget() - usize::from(!L::ONE_WORD);
-        let budget = (most as f64 * fill.clamp(0.5, 1.0)) as usize;
-        let pending = tree.batch();
-        let mut loader = Loader { tree, budget, pending, low: None, finished: Vec::new() };
+        let mut leaves = Leaves::new(&tree, fill, None);
         for (position, (key, value)) in entries.into_iter().enumerate() {
-            let key = key.as_ref();
-            assert!(layout.accepts(key.len()), "a key has {} words", key.len());
-            if !loader.push(key, value) {
-                loader.free_finished();
+            if !leaves.push(key.as_ref(), value) {
+                leaves.free();
                 return Err(Unsorted { position });
             }
         }
-        Ok(loader.finish())
+        leaves.end(None);
+        let (leaves, budget) = (leaves.finished, leaves.budget);
+        Ok(tree.finish(leaves, budget))
+    }
+
+    /// The same from entries in parts, on this many threads. `None` if the
+    /// entries are not in order, or cannot be read.
+    pub(crate) fn bulk_load_parts(
+        layout: L,
+        arena: &Arc<NodeArena>,
+        parts: &impl Parts,
+        threads: usize,
+        fill: f64,
+    ) -> Option<Self> {
+        let tree = Self::new(layout, arena);
+        let count = parts.count();
+        if count == 0 {
+            return Some(tree);
+        }
+        let next = AtomicUsize::new(0);
+        let work = |_| {
+            let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let load = |part| (part, tree.load_part(parts, part, fill));
+            mine.take_while(|&part| part < count).map(load).collect::<Vec<_>>()
+        };
+        let mut loaded: Vec<_> = share_out(threads.min(count), work).into_iter().flatten().collect();
+        loaded.sort_unstable_by_key(|(part, _)| *part);
+        let is_whole = loaded.iter().all(|(_, leaves)| leaves.is_some());
+        let leaves: Nodes = loaded.into_iter().filter_map(|(_, leaves)| leaves).flatten().collect();
+        if !is_whole {
+            leaves.into_iter().for_each(|(_, leaf)| tree.free_node(leaf));
+            return None;
+        }
+        let budget = budget(&tree, fill);
+        Some(tree.finish(leaves, budget))
+    }
+
+    /// The leaves of a part. The first keys of parts are the fences between them.
+    fn load_part(&self, parts: &impl Parts, part: usize, fill: f64) -> Option<Nodes> {
+        let fence = |part: usize| parts.first(part).to_vec();
+        let mut leaves = Leaves::new(self, fill, (part > 0).then(|| fence(part)));
+        let high = (part + 1 < parts.count()).then(|| fence(part + 1));
+        let is_inside =
+            |key: &[u64]| key >= parts.first(part) && high.as_ref().is_none_or(|high| key < &high[..]);
+        if !parts.each(part, &mut |key, value| is_inside(key) && leaves.push(key, value)) {
+            leaves.free();
+            return None;
+        }
+        leaves.end(high);
+        Some(leaves.finished)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::arena::NodeArena;
 use crate::batch::Batch;
-use crate::bulk::Unsorted;
+use crate::bulk::{Parts, Unsorted};
 use crate::layout::Layout;
 use crate::narrow::Narrow;
 use crate::scan::Scan;
@@ -67,6 +67,25 @@ impl Index {
         Ok(Self(match max_key_words {
             1 => AnyTree::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
             _ => AnyTree::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
+        }))
+    }
+
+    /// The same from entries in parts, on this many threads. `None` if the
+    /// entries are not in strictly ascending order or a part cannot be read.
+    ///
+    /// # Panics
+    /// As [`Index::bulk_load`].
+    pub fn bulk_load_parts(
+        max_key_words: usize,
+        arena: &Arc<NodeArena>,
+        parts: &impl Parts,
+        threads: usize,
+        fill: f64,
+    ) -> Option<Self> {
+        check_max_key_words(max_key_words);
+        Some(Self(match max_key_words {
+            1 => AnyTree::Narrow(Tree::bulk_load_parts(Narrow, arena, parts, threads, fill)?),
+            _ => AnyTree::Wide(Tree::bulk_load_parts(Wide::new(max_key_words), arena, parts, threads, fill)?),
         }))
     }
 

@@ -60,7 +60,7 @@ mod wide;
 
 pub use arena::NodeArena;
 pub use batch::Batch;
-pub use bulk::Unsorted;
+pub use bulk::{Parts, Unsorted};
 pub use index::Index;
 pub use scan::{Direction, Scan};
 pub use tree::Insert;

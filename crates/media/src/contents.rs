@@ -57,8 +57,9 @@ impl Contents {
 
     fn over(name: impl Into<String>, map: Map, directory: Option<Directory>) -> Self {
         let file = directory.as_ref().map(|directory| Arc::clone(directory.data()));
-        let facts =
-            Facts { survives_exit: file.is_some(), file, ..Facts::new(name, map.base(), map.limit()) };
+        let beside = directory.as_ref().map(Directory::beside);
+        let survives_exit = file.is_some();
+        let facts = Facts { survives_exit, file, beside, ..Facts::new(name, map.base(), map.limit()) };
         Self { facts, map: Arc::new(map), failure: Arc::default(), counters: Counters::new(), directory }
     }
 

@@ -1,6 +1,7 @@
 //! The directory of a database, and its data file.
 
 use crate::MediumError;
+use crate::beside::{Beside, InDirectory};
 use crate::data_file::DataFile;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection};
@@ -104,6 +105,12 @@ impl Directory {
     /// Where the data file is.
     pub(crate) fn place(&self) -> &Arc<Place> {
         &self.place
+    }
+
+    /// Where a cache can be kept beside the data file.
+    pub(crate) fn beside(&self) -> Arc<dyn Beside> {
+        let directory = self.place.directory();
+        Arc::new(InDirectory::new(directory, Arc::clone(&self.place)))
     }
 
     /// Removes what this opening has made: nothing if there was a database.

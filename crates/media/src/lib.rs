@@ -16,6 +16,7 @@
 #![allow(unsafe_code)]
 
 mod ahead;
+mod beside;
 mod bus_error;
 mod contents;
 mod data_file;
@@ -39,6 +40,7 @@ mod stats;
 pub mod unshared;
 mod view;
 
+pub use beside::{Beside, BesideFile, IMAGE_FILE};
 pub use data_file::DataFile;
 pub use dax::{DaxMedium, DaxOptions};
 pub use directory::{Create, DATA_FILE, DirectoryOptions};

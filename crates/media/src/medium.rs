@@ -1,5 +1,6 @@
 //! The seam between the engine and the medium that keeps its contents.
 
+use crate::beside::Beside;
 use crate::data_file::DataFile;
 use crate::map::populate;
 use crate::{DirectoryOptions, MediumError, MediumStats};
@@ -97,6 +98,8 @@ pub struct Facts {
     /// Reads of a longer medium wait for the device now and then. `None` if
     /// they never do.
     pub cached_in: Option<u64>,
+    /// Where a cache can be kept beside the medium, if anywhere.
+    pub beside: Option<Arc<dyn Beside>>,
     /// What readers are charged, if reads cost more than they take.
     pub read_cost: Option<Arc<dyn ReadCost>>,
     /// Whether an engine uses the medium.
@@ -122,6 +125,7 @@ impl Facts {
             emulated: false,
             file: None,
             cached_in: None,
+            beside: None,
             read_cost: None,
             in_use: InUse::default(),
         }

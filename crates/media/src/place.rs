@@ -8,7 +8,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ fn identity(found: &Metadata) -> Identity {
 ///
 /// # Errors
 /// What the system says about either.
-pub(crate) fn leads_to(name: &std::path::Path, file: &File) -> io::Result<bool> {
+pub(crate) fn leads_to(name: &Path, file: &File) -> io::Result<bool> {
     Ok(identity(&fs::metadata(name)?) == identity(&file.metadata()?))
 }
 
@@ -63,6 +63,11 @@ impl Place {
             began: Instant::now(),
             looked: AtomicU64::new(0),
         }
+    }
+
+    /// The directory of the data file, without links to it.
+    pub(crate) fn directory(&self) -> &Path {
+        self.name.parent().unwrap_or(Path::new("/"))
     }
 
     /// As [`Place::check`], unless that was done a moment ago.

@@ -3,6 +3,7 @@
 //! The file is opened for reading and mapped privately: what is written stays
 //! in this process, so that recovery can be tried on it and seen to work.
 
+use crate::beside::{BesideFile, IMAGE_FILE, open_file};
 use crate::contents::Contents;
 use crate::directory::DATA_FILE;
 use crate::lock::{Lock, Sharing};
@@ -36,6 +37,7 @@ pub struct ViewMedium {
     file_len: u64,
     unreadable: Vec<u64>,
     data: File,
+    image: Option<Arc<dyn BesideFile>>,
     lock: Lock,
 }
 
@@ -72,7 +74,8 @@ impl ViewMedium {
         contents.facts.survives_exit = true;
         contents.grow(file_len)?;
         contents.map.attach_private(&data, file_len)?;
-        let mut view = Self { contents, file_len, unreadable: Vec::new(), data, lock };
+        let image = open_file(&path.join(IMAGE_FILE)).ok().flatten();
+        let mut view = Self { contents, file_len, unreadable: Vec::new(), data, image, lock };
         view.try_pages(progress)?;
         Ok(Arc::new(view))
     }
@@ -85,6 +88,11 @@ impl ViewMedium {
     /// Offsets of the pages that the device cannot read; they read as zeros here.
     pub fn unreadable(&self) -> &[u64] {
         &self.unreadable
+    }
+
+    /// The index image beside the file, if there is one.
+    pub fn image(&self) -> Option<Arc<dyn BesideFile>> {
+        self.image.clone()
     }
 
     fn try_pages(&mut self, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {

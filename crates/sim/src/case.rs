@@ -6,6 +6,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pantile::Collector;
@@ -258,6 +259,16 @@ impl Case {
     }
 }
 
+/// Flips a bit of the file beside a medium, and returns which.
+fn flip_beside(image: &mut Image, mut bytes: Vec<u8>, random: &mut Random) -> u64 {
+    let bit = random.below(bytes.len().max(1) as u64 * 8);
+    if let Some(byte) = bytes.get_mut(bit as usize / 8) {
+        *byte ^= 1 << (bit % 8);
+    }
+    image.set_beside(Some(Arc::new(bytes)));
+    bit
+}
+
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
@@ -436,7 +447,10 @@ impl Run<'_> {
         let mut random = Random::new(mix(choice), 0);
         for _ in 0..FLIPS {
             let mut image = image.clone();
-            let bit = image.flip(&mut random);
+            let bit = match image.beside().cloned().filter(|_| random.one_in(4)) {
+                Some(beside) => flip_beside(&mut image, Vec::clone(&beside), &mut random),
+                None => image.flip(&mut random),
+            };
             self.totals.flips += 1;
             match found(&image, self.case.kind, 0, false) {
                 Ok((is, _)) if is == *expected => {}

@@ -54,6 +54,7 @@ pub(crate) fn found(
         .on_medium(Arc::clone(&medium) as Arc<dyn Medium>)
         .recovery_threads(1)
         .streams(1)
+        .verify_reads(true)
         .simulated_time(time);
     let db = options.open("simulated").map_err(|error| format!("the database cannot be opened: {error}"))?;
     let log = medium.take_log();
@@ -91,6 +92,8 @@ fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
     let mut state = State::new();
     for name in db.tables() {
         let table = db.table(&name)?;
+        // Before the indexes have been used.
+        let early = txn.get(&table, &[(KEYS / 2).into()])?.map(|row| decode(&row)).transpose()?;
         let rows: std::collections::BTreeMap<_, _> =
             txn.scan(&table, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
         let index = table.index(BY_V).ok();
@@ -102,6 +105,9 @@ fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
             if found != rows {
                 return Ok(Err(format!("the index of {name} has {found:?}, the table {rows:?}")));
             }
+        }
+        if early.map(|(_, row)| row).as_ref() != rows.get(&(KEYS / 2)) {
+            return Ok(Err(format!("the first read of {name} differs from a scan")));
         }
         for key in 0..KEYS {
             let row = txn.get(&table, &[key.into()])?.map(|row| decode(&row)).transpose()?;

@@ -117,7 +117,7 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<(Appended<'s>, u64), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         let mut guard = take_stream(streams, hint);
         // Under the stream's lock, so that a sample is taken before or after
         // all of this.

@@ -73,6 +73,16 @@ pub(crate) struct BlockId {
     pub index: u32,
 }
 
+/// When things happened to a block in its present generation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockTimes {
+    pub min_ts: u64,
+    pub last_begin: u64,
+    pub last_append: u64,
+    pub max_ts: u64,
+    pub left_at: u64,
+}
+
 /// One generation of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockRef {
@@ -273,6 +283,25 @@ impl Block {
         self.last_append.fetch_max(at, Ordering::AcqRel);
         self.min_ts.fetch_min(first, Ordering::AcqRel);
         self.last_begin.fetch_max(last, Ordering::AcqRel);
+    }
+
+    pub fn times(&self) -> BlockTimes {
+        BlockTimes {
+            min_ts: self.min_ts(),
+            last_begin: self.last_begin(),
+            last_append: self.last_append(),
+            max_ts: self.max_ts(),
+            left_at: self.left_at(),
+        }
+    }
+
+    /// Sets the times of a block that no other thread uses.
+    pub fn set_times(&self, times: BlockTimes) {
+        self.min_ts.store(times.min_ts, Ordering::Relaxed);
+        self.last_begin.store(times.last_begin, Ordering::Relaxed);
+        self.last_append.store(times.last_append, Ordering::Relaxed);
+        self.max_ts.store(times.max_ts, Ordering::Relaxed);
+        self.left_at.store(times.left_at, Ordering::Release);
     }
 
     pub fn min_ts(&self) -> u64 {

@@ -340,7 +340,7 @@ impl Store {
             return Ok(self.medium.is_durable(forgotten));
         }
         if self.durable_watermark() > retired.at {
-            self.assert_open();
+            self.begin_write()?;
             let offset = retired.chunk.offset();
             self.medium.write_flushed(offset, &[0; DESCRIPTOR_BYTES])?;
             retired.forgotten = Some(self.medium.sync_point());
@@ -354,7 +354,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn return_chunk(&self, retired: RetiredChunk) -> Result<(), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         let number = retired.chunk.number;
         {
             let _chunks = self.chunks_lock.write();
@@ -438,7 +438,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn discard_free(&self, most: usize) -> Result<(), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         let mut allocator = self.allocator.lock();
         for _ in 0..most {
             let Some(number) = allocator.free_chunks.pop_last() else { break };

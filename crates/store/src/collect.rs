@@ -175,7 +175,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`].
     pub fn write_header(&self, block: BlockRef) -> Result<(), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         let Some((chunk, found)) = self.alive(block) else { return Ok(()) };
         // Two threads must not write the same bytes at the same time.
         let _turn = self.header_locks[block.spread() % self.header_locks.len()].lock();
@@ -189,7 +189,8 @@ impl Store {
 
     /// Starting at a slot, adds to `out` at most `most` versions of a frozen
     /// block that have not been superseded. Returns the slot to continue with,
-    /// or `None` at the end.
+    /// or `None` at the end. Damaged ones stay where they are; [`Store::damaged`]
+    /// counts them.
     pub fn survivors<'s>(
         &'s self,
         block: BlockRef,
@@ -211,6 +212,7 @@ impl Store {
             at = slot + 1;
         }
         let more = found.map.next_clear(at, found.slots());
+        addresses.retain(|address| self.may_be_copied(*address));
         out.extend(addresses.into_iter().map(|address| Survivor { address, content: self.content(address) }));
         more
     }
@@ -311,7 +313,7 @@ impl Store {
     }
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
-        self.assert_open();
+        self.begin_write()?;
         Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 

@@ -21,6 +21,7 @@ mod fetch;
 mod format;
 mod free_slot;
 mod geometry;
+mod image;
 mod joining;
 mod kept_tiles;
 mod own;
@@ -47,6 +48,9 @@ pub use error::StoreError;
 pub use event::{BlockEvent, emit};
 pub use format::{FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
 pub use free_slot::{FreeSlot, SlotReuse};
+pub use image::read::{BadPage, Image};
+pub use image::write::ImageWriter;
+pub use image::{ImageName, PAGE_WORDS, Section};
 pub use kept_tiles::{KeepLinks, PassedLink};
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Held, Reader, Space, TableBlocks};
@@ -57,3 +61,4 @@ pub use survey::{
     Surveyed, SurveyedBlock, SurveyedChunk, SurveyedRecord, survey,
 };
 pub use tile::{KeepInstead, KeptLinks, Link, Tile};
+pub use verify::UnreadBlocks;

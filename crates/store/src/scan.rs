@@ -24,6 +24,8 @@ use crate::format::{
     CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::{Class, Geometry};
+use crate::image::blocks::KnownBlocks;
+use crate::image::read::Image;
 use crate::state_record::{PartlyFilled, StateRecord, is_of_records};
 use crate::store::Store;
 use crate::stream::class_key;
@@ -34,6 +36,9 @@ pub(crate) const FOREIGN_MARK: &str = "a frozen flag of another generation";
 pub(crate) const LOST_BLOCK: &str = "the block was partly filled, and its descriptor is lost";
 pub(crate) const MISSHAPEN: &str = "the block descriptor is not valid";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
+
+/// Header pages of chunks that are worth another thread.
+const PAGES_PER_THREAD: usize = 256;
 
 /// A committed content.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +81,9 @@ pub struct ScanSummary {
     pub highest: Timestamp,
     /// Whether the database had been closed.
     pub was_closed: bool,
+    /// Whether an index image has said what the blocks hold. Their contents
+    /// have not been read then.
+    pub from_image: bool,
 }
 
 /// A content above the watermark. The contents of its transaction are to be
@@ -100,6 +108,9 @@ struct Seen {
     record_blocks: Vec<BlockId>,
     /// Offsets of the entries in chunk pages that were cut off.
     torn: Vec<u64>,
+    /// Blocks that are as an image has them, and those that are not.
+    known: usize,
+    unknown: usize,
 }
 
 /// What must be found in a block (I-9).
@@ -110,6 +121,8 @@ pub(crate) struct Expectation {
     /// except these.
     undecided: Vec<u64>,
     listed: HashMap<BlockId, PartlyFilled, FixedState>,
+    /// The blocks of an image of this state.
+    known: Option<KnownBlocks>,
     /// Nothing was written after the record, so all listed blocks are in use.
     pub closed: bool,
 }
@@ -123,6 +136,7 @@ impl Expectation {
             watermark: state.watermark,
             undecided: state.undecided.clone(),
             listed: state.partly_filled.iter().map(named).collect(),
+            known: None,
             closed: state.closed,
         }
     }
@@ -160,14 +174,38 @@ impl Store {
     /// [`StoreError::Damaged`] if something that was durable has changed; the
     /// scan has then changed nothing.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
-        self.medium.advise(Reads::InOrder);
+        self.recover_from(scan, None, || true)
+    }
+
+    /// As [`Store::recover`]. If the image fits what is on the medium, no
+    /// contents are read and none are found. `fits` is asked last; contents can
+    /// be verified by then.
+    ///
+    /// # Errors
+    /// As [`Store::recover`].
+    pub fn recover_from(
+        &self,
+        scan: &Scan<'_>,
+        image: Option<&Image>,
+        fits: impl Fn() -> bool,
+    ) -> Result<ScanSummary, StoreError> {
         let state = self.state.lock().clone();
-        let expectation = Expectation::new(&state);
+        let known = image.filter(|_| self.options.reuse.is_none()).and_then(KnownBlocks::read);
+        let expectation = Expectation { known, ..Expectation::new(&state) };
+        if expectation.known.is_none() {
+            self.medium.advise(Reads::InOrder);
+        }
         let chunks = self.chunks_on_medium();
-        let seen = self.scan_chunks(scan, chunks, &expectation);
-        let mut all = Seen::default();
-        for part in seen {
-            all.merge(part);
+        let mut all = self.scan_chunks(scan, chunks, &expectation);
+        if let (Some(known), Some(image)) = (&expectation.known, image) {
+            let is_same = all.unknown == 0 && all.known == known.len() && all.damage.is_empty();
+            if !is_same || !fits() {
+                self.forget_chunks(chunks);
+                return self.recover(scan);
+            }
+            self.unread.store(true, Ordering::Relaxed);
+            all.summary.from_image = true;
+            all.summary.highest = Timestamp::from_raw(image.highest());
         }
         if let Some(error) = all.unreadable {
             return Err(error.into());
@@ -196,6 +234,9 @@ impl Store {
         all.summary.highest =
             all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
         all.summary.was_closed = state.closed;
+        if all.summary.from_image && state.closed {
+            self.stay_closed(all.summary.highest);
+        }
         Ok(all.summary)
     }
 
@@ -241,7 +282,12 @@ impl Store {
         }
     }
 
-    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Vec<Seen> {
+    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Seen {
+        // A descriptor page is no work for a thread of its own.
+        let threads = match expect.known {
+            Some(_) => scan.threads.min(1 + chunks as usize / PAGES_PER_THREAD),
+            None => scan.threads,
+        };
         let next = AtomicU32::new(0);
         let done = AtomicU64::new(0);
         let total = u64::from(chunks) * CHUNK_BYTES;
@@ -257,7 +303,16 @@ impl Store {
                 (scan.progress)(ScanProgress { done, total });
             }
         };
-        share_out(scan.threads, |_| work())
+        let mut all = Seen::default();
+        share_out(threads, |_| work()).into_iter().for_each(|part| all.merge(part));
+        all
+    }
+
+    /// Forgets what a scan has found.
+    fn forget_chunks(&self, chunks: u32) {
+        (0..chunks).for_each(|number| drop(self.remove_chunk(number)));
+        self.used_bytes.store(0, Ordering::Relaxed);
+        self.used_blocks.store(0, Ordering::Relaxed);
     }
 
     fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
@@ -308,6 +363,10 @@ impl Store {
                     let block = &chunk.blocks[index as usize];
                     self.open_in_dram(block, &descriptor, geometry.block_bytes);
                     self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
+                    if let Some(known) = &expect.known {
+                        self.restore_block(chunk, chunk.id(index), known, expect, seen);
+                        continue;
+                    }
                     let start = chunk.header_offset(index);
                     let len = chunk.end_of(index).min(self.medium.len()).saturating_sub(start);
                     if self.is_readable(start.min(self.medium.len()), len, seen) {
@@ -378,6 +437,26 @@ impl Store {
         // Slots beyond the last valid content were never written in this
         // generation.
         seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
+    }
+
+    /// Makes a block what an image says.
+    fn restore_block(
+        &self,
+        chunk: &Chunk,
+        id: BlockId,
+        known: &KnownBlocks,
+        expect: &Expectation,
+        seen: &mut Seen,
+    ) {
+        let block = &chunk.blocks[id.index as usize];
+        let expected = expect.of(id, block.opened_at(), block.slots());
+        // What has been cut off is missed by the scan.
+        let end = chunk.address(id.index, expected).offset();
+        let is_there = end <= self.medium.len();
+        match known.get(id).is_some_and(|known| is_there && block.restore(known, expected)) {
+            true => seen.known += 1,
+            false => seen.unknown += 1,
+        }
     }
 
     /// What the block header on the medium says. Recovery must not rely on it
@@ -590,6 +669,8 @@ impl Seen {
         self.free_chunks.append(&mut other.free_chunks);
         self.record_blocks.append(&mut other.record_blocks);
         self.torn.append(&mut other.torn);
+        self.known += other.known;
+        self.unknown += other.unknown;
     }
 }
 

@@ -22,12 +22,15 @@ use pantile_media::{Medium, MediumError};
 use crate::block::BlockId;
 use crate::format::{RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
 use crate::geometry::{Class, Geometry};
+use crate::image::ImageName;
 use crate::own::Own;
 use crate::own::mapped;
 
 const HEAD_BYTES: usize = 80;
 const ENTRY_BYTES: usize = 16;
 const PART_BYTES: usize = 16;
+/// Bits of the word that holds flags. The rest of it names an index image.
+const FLAG_BITS: u32 = u64::BITS - ImageName::BITS;
 const SUM_BYTES: usize = 8;
 
 /// Most blocks that a record continues in.
@@ -88,6 +91,8 @@ pub(crate) struct StateRecord {
     pub carved: u64,
     /// Number of blocks in use if the database was closed, else 0.
     pub used: u64,
+    /// The index image of this state, if the database was closed and has one.
+    pub image: Option<ImageName>,
     pub partly_filled: Vec<PartlyFilled>,
     /// Transactions at or below `watermark` that had not been decided.
     pub undecided: Vec<u64>,
@@ -164,6 +169,7 @@ impl StateRecord {
     fn encode(&self, seed: u64, in_place: &[PartlyFilled], parts: &[Part]) -> Vec<u8> {
         let mut out = Vec::with_capacity(STATE_COPY_BYTES as usize);
         let flags = u64::from(self.closed) | (u64::from(self.relaxed) << 1) | (u64::from(self.emulated) << 2);
+        let flags = flags | self.image.map_or(0, |image| image.get() << FLAG_BITS);
         let words = [
             self.sequence,
             self.watermark,
@@ -248,6 +254,7 @@ impl StateRecord {
             emulated: flags & 4 != 0,
             carved: u64_at(place, 48),
             used: u64_at(place, 64),
+            image: ImageName::new(flags >> FLAG_BITS),
             partly_filled: filled.collect(),
             undecided: place[filled_end..undecided_end].chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
         };

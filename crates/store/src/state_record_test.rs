@@ -19,6 +19,7 @@ fn record(entries: u32) -> StateRecord {
         carved: 5,
         used: 9,
         undecided: vec![7, 11],
+        image: ImageName::new(u64::from(entries) << 40 | 5),
         partly_filled: (0..entries).map(entry).collect(),
     }
 }

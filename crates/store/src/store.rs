@@ -20,6 +20,7 @@ use crate::format::{
     DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
+use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
@@ -98,6 +99,16 @@ pub struct Store {
     pub(crate) header_locks: [Mutex<()>; 64],
     /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
+    /// Whether there may be contents that nobody has looked at, because an image
+    /// said what they are.
+    pub(crate) unread: AtomicBool,
+    /// Contents found damaged.
+    pub(crate) damaged: AtomicU64,
+    /// Whether nothing has been written since recovery found a closed database.
+    /// The record that says so is still in force.
+    dormant: AtomicBool,
+    /// No timestamp that recovery has found is higher.
+    highest: AtomicU64,
 }
 
 impl Store {
@@ -174,6 +185,10 @@ impl Store {
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
+            unread: AtomicBool::new(false),
+            damaged: AtomicU64::new(0),
+            dormant: AtomicBool::new(false),
+            highest: AtomicU64::new(0),
             options,
         }
     }
@@ -518,6 +533,25 @@ impl Store {
         closed: bool,
         undecided: &[Timestamp],
     ) -> Result<(), StoreError> {
+        self.record(sample, closed, None, undecided)
+    }
+
+    /// Writes the last state record: the database is closed. It names an index
+    /// image of this state, if there is one.
+    ///
+    /// # Errors
+    /// As [`Store::record_state`].
+    pub fn record_closed(&self, sample: StateSample, image: Option<ImageName>) -> Result<(), StoreError> {
+        self.record(sample, true, image, &[])
+    }
+
+    fn record(
+        &self,
+        sample: StateSample,
+        closed: bool,
+        image: Option<ImageName>,
+        undecided: &[Timestamp],
+    ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         self.assert_open();
         self.closed.store(closed, Ordering::SeqCst);
@@ -537,6 +571,7 @@ impl Store {
             emulated: self.medium.facts().emulated,
             carved: sample.carved,
             used: if closed { self.count_used() } else { 0 },
+            image,
             partly_filled,
             undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
@@ -545,6 +580,61 @@ impl Store {
         self.medium.sync_all()?;
         self.durable.store(next.watermark, Ordering::Release);
         *state = next;
+        self.dormant.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// The record that says closed stays in force until something is written.
+    pub(crate) fn stay_closed(&self, highest: Timestamp) {
+        self.highest.store(highest.get(), Ordering::Relaxed);
+        self.dormant.store(true, Ordering::Release);
+    }
+
+    /// Closes a store to which nothing has been written since it was opened.
+    /// Returns whether it is one; otherwise the last record is still to be
+    /// written.
+    pub fn close_unchanged(&self) -> bool {
+        let is_dormant = self.dormant.load(Ordering::Acquire);
+        if is_dormant {
+            self.closed.store(true, Ordering::SeqCst);
+        }
+        is_dormant
+    }
+
+    /// Before anything is written, a record that says closed must be followed by
+    /// one that does not (I-23).
+    #[inline]
+    pub(crate) fn begin_write(&self) -> Result<(), StoreError> {
+        self.assert_open();
+        if self.dormant.load(Ordering::Acquire) { self.wake() } else { Ok(()) }
+    }
+
+    /// Writes the first record since the store was opened. All that it speaks of
+    /// has been durable since the last one.
+    #[cold]
+    fn wake(&self) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        if !self.dormant.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let highest = self.highest.load(Ordering::Relaxed);
+        let next = StateRecord {
+            sequence: state.sequence + 1,
+            watermark: highest,
+            taken_at: highest,
+            boot: self.options.boot,
+            closed: false,
+            relaxed: self.options.relaxed,
+            emulated: self.medium.facts().emulated,
+            used: 0,
+            image: None,
+            ..state.clone()
+        };
+        self.write_record(&next)?;
+        self.medium.sync_all()?;
+        self.durable.store(next.watermark, Ordering::Release);
+        *state = next;
+        self.dormant.store(false, Ordering::Release);
         Ok(())
     }
 

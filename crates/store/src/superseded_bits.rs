@@ -86,6 +86,17 @@ impl SupersededBits {
         self.set.store(0, Ordering::Release);
     }
 
+    /// 64 bits, from slot `64 * n` on.
+    pub fn word(&self, n: usize) -> u64 {
+        self.words[n].load(Ordering::Acquire)
+    }
+
+    /// Sets all bits. No other thread may use them.
+    pub fn restore(&self, bits: &[u64]) {
+        self.words.iter().zip(bits).for_each(|(word, bits)| word.store(*bits, Ordering::Relaxed));
+        self.set.store(bits.iter().map(|bits| bits.count_ones()).sum(), Ordering::Release);
+    }
+
     /// The bits as they are written to the medium.
     pub fn write_to(&self, bytes: &mut [u8]) {
         for (word, place) in self.words.iter().zip(bytes.chunks_exact_mut(8)) {

@@ -1,10 +1,14 @@
 //! Looking at checksums while a store is in use.
 
 use pantile_base::Address;
+use pantile_base::sync::atomic::Ordering;
 use pantile_media::MediumExt;
 
+use crate::block::{Block, BlockRef};
 use crate::content::Content;
 use crate::error::StoreError;
+use crate::image::blocks::{KnownBlock, KnownBlocks};
+use crate::image::read::Image;
 use crate::store::Store;
 
 impl Store {
@@ -17,10 +21,19 @@ impl Store {
     /// [`StoreError::Damaged`] with the place, [`StoreError::Medium`] if it
     /// cannot be read.
     pub fn verify(&self, address: Address) -> Result<u64, StoreError> {
-        let block = self.locate(address).2;
-        let stride = block.stride();
+        let stride = self.locate(address).2.stride();
         self.medium.check_readable(address.offset(), u64::from(stride))?;
-        let slot = self.bytes(address.offset(), stride as usize);
+        self.verify_mapped(address)
+    }
+
+    /// As [`Store::verify`], but does not ask the medium first whether the
+    /// content can be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the place.
+    pub fn verify_mapped(&self, address: Address) -> Result<u64, StoreError> {
+        let block = self.locate(address).2;
+        let slot = self.bytes(address.offset(), block.stride() as usize);
         match Content::valid_in(slot, self.content_seed(block.opened_at()), address) {
             Some(content) => Ok((content.row().len() + crate::HEADER_BYTES) as u64),
             None => Err(StoreError::Damaged {
@@ -28,5 +41,84 @@ impl Store {
                 detail: crate::scan::ROTTEN.into(),
             }),
         }
+    }
+
+    /// Whether a content may be copied: its checksum fits, or recovery has found
+    /// it to fit. A copy gets a checksum of its own, which would hide damage.
+    pub(crate) fn may_be_copied(&self, address: Address) -> bool {
+        let is_whole = !self.unread.load(Ordering::Relaxed) || self.verify_mapped(address).is_ok();
+        self.damaged.fetch_add(u64::from(!is_whole), Ordering::Relaxed);
+        is_whole
+    }
+
+    /// The blocks of an image. Recovery has not read their contents.
+    pub fn unread(&self, image: &Image) -> Option<UnreadBlocks> {
+        KnownBlocks::read(image).map(UnreadBlocks)
+    }
+
+    /// Looks at the checksums of contents in blocks from number `from` on, until
+    /// it has read this many bytes. Returns the number to go on with. The caller
+    /// has pinned its slot, so that no block is used again meanwhile.
+    pub fn verify_unread(&self, blocks: &UnreadBlocks, from: usize, bytes: u64) -> usize {
+        let (mut at, mut read) = (from, 0);
+        while read < bytes
+            && let Some(known) = blocks.0.at(at)
+        {
+            read += self.verify_block(known);
+            at += 1;
+        }
+        at.max(from)
+    }
+
+    /// Counts what is damaged in a block. Returns the bytes read.
+    fn verify_block(&self, known: &KnownBlock) -> u64 {
+        let name = BlockRef { id: known.id, opened_at: known.opened_at };
+        let _chunks = self.hold_chunks();
+        let is_used = |(_, block): &(_, &Block)| block.state().is_used();
+        let Some((chunk, block)) = self.alive(name).filter(is_used) else { return 0 };
+        let (start, stride) = (chunk.address(known.id.index, 0).offset(), block.stride());
+        let len = u64::from(stride) * u64::from(known.fill);
+        let damaged = match self.medium.check_readable(start, len) {
+            Err(_) => 1,
+            Ok(()) => {
+                let seed = self.content_seed(known.opened_at);
+                let is_bad = |slot: &u32| {
+                    let address = chunk.address(known.id.index, *slot);
+                    self.valid_content(address, stride as usize, seed).is_none()
+                };
+                (0..known.fill).filter(is_bad).count() as u64
+            }
+        };
+        self.damaged.fetch_add(damaged, Ordering::Relaxed);
+        len
+    }
+
+    /// Everything that recovery has not read has been looked at.
+    pub fn all_is_read(&self) {
+        if self.damaged() == 0 {
+            self.unread.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Contents found damaged since the store was opened.
+    pub fn damaged(&self) -> u64 {
+        self.damaged.load(Ordering::Relaxed)
+    }
+}
+
+/// Blocks whose contents recovery has not read, because an image said what they
+/// hold.
+#[derive(Debug)]
+pub struct UnreadBlocks(KnownBlocks);
+
+impl UnreadBlocks {
+    /// Their number.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::common::{Key, Model, check, expected, new_index, scan_all, steps};
-use pantile_index::{Direction, Index, Insert, NodeArena};
+use pantile_index::{Direction, Index, Insert, NodeArena, Parts};
 use pantile_testkit::{Random, mix};
 
 /// A source of keys. Many keys are drawn more than once.
@@ -146,6 +146,64 @@ fn bulk_load_equals_inserts() {
                     step(&index, &mut model, &mut rng, source, 5);
                 }
                 check(&index, &model);
+            }
+        }
+        assert_eq!(arena.used_bytes(), 0);
+    }
+}
+
+/// Entries in parts; one of them may be unreadable.
+struct Cut {
+    parts: Vec<Vec<(Key, u64)>>,
+    unreadable: Option<usize>,
+}
+
+impl Parts for Cut {
+    fn count(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn first(&self, part: usize) -> &[u64] {
+        &self.parts[part][0].0
+    }
+
+    fn each(&self, part: usize, push: &mut impl FnMut(&[u64], u64) -> bool) -> bool {
+        self.parts[part].iter().all(|(key, value)| push(key, *value)) && self.unreadable != Some(part)
+    }
+}
+
+#[test]
+fn bulk_load_of_parts_equals_inserts() {
+    for (_, max_key_words, source) in SOURCES {
+        let (arena, mut rng) = (Arc::new(NodeArena::new()), Random::new(2, 0));
+        let mut model = Model::new();
+        for size in [0, 1, 2, 100, steps(20_000)] {
+            (0..size).for_each(|_| _ = model.insert(source(&mut rng), rng.word()));
+            for (fill, most) in [(0.5, 3), (0.9, 20), (1.0, 200)] {
+                let mut cut = Cut { parts: Vec::new(), unreadable: None };
+                for entry in &model {
+                    if cut.parts.is_empty() || rng.below(model.len() as u64) < most {
+                        cut.parts.push(Vec::new());
+                    }
+                    cut.parts.last_mut().expect("a part").push((entry.0.clone(), *entry.1));
+                }
+                let index = Index::bulk_load_parts(max_key_words, &arena, &cut, 2, fill).expect("in order");
+                check(&index, &model);
+                let mut model = model.clone();
+                for _ in 0..steps(500) {
+                    step(&index, &mut model, &mut rng, source, 5);
+                }
+                check(&index, &model);
+                drop(index);
+                if !cut.parts.is_empty() {
+                    cut.unreadable = Some(rng.below(cut.parts.len() as u64) as usize);
+                    assert!(Index::bulk_load_parts(max_key_words, &arena, &cut, 2, fill).is_none());
+                    cut.unreadable = None;
+                    cut.parts.reverse();
+                    let is_in_order = cut.parts.len() == 1;
+                    let loaded = Index::bulk_load_parts(max_key_words, &arena, &cut, 2, fill);
+                    assert_eq!(loaded.is_some(), is_in_order);
+                }
             }
         }
         assert_eq!(arena.used_bytes(), 0);

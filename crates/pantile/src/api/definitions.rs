@@ -83,12 +83,17 @@ impl Database {
         if inner.indexes().iter().any(|i| i.def.name == def.name && !i.is_dropped()) {
             return Err(Error::IndexExists { table: inner.schema.name.clone(), index: def.name });
         }
+        {
+            let _visitor = core.visitor()?;
+            core.ready(inner)?;
+        }
         let mut whole = table.definition();
         whole.indexes.push(def.clone());
         Schema::new(&whole)?;
         let stored = catalog::encode(&whole)?;
         let number = inner.next_index_number();
-        let index = Arc::new(IndexInner::new(def, number, &inner.schema, &core.tables.arena)?);
+        let index = Arc::new(IndexInner::new(def, number, &inner.schema)?);
+        index.set_empty(&inner.schema, &core.tables.arena);
         // From here on writers enter their keys. The build adds those of older rows.
         inner.change_indexes(|list| list.push(Arc::clone(&index)));
         let made = core.fill_index(inner, &index).and_then(|()| self.store_definition(inner, &stored));
@@ -112,6 +117,10 @@ impl Database {
         core.check_open()?;
         core.tables.check_own(&table.0)?;
         let index = table.index(name)?;
+        {
+            let _visitor = core.visitor()?;
+            core.ready(&table.0)?;
+        }
         let mut whole = table.definition();
         whole.indexes.retain(|i| i.name != name);
         self.store_definition(&table.0, &catalog::encode(&whole)?)?;

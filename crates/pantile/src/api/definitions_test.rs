@@ -35,7 +35,7 @@ fn a_change_heeds_no_read_marks() {
     }
     let mut key = crate::types::key::Key::default();
     key.set_values(&catalog.0.schema, &catalog.0.schema.primary_key, &[Value::UInt(99)]).expect("a key");
-    assert_eq!(catalog.0.primary.get(key.words(), Some(later.get())), None);
+    assert_eq!(catalog.0.tree().get(key.words(), Some(later.get())), None);
     db.create_index(&table, IndexDef::new("by_value", ["value"])).expect("create an index");
     db.drop_index(&table, "by_value").expect("drop the index");
     db.create_table(definition("u")).expect("create a table");
@@ -78,7 +78,7 @@ fn an_index_built_beside_writers_keeps_no_old_entries() {
         assert_eq!(old.map(|row| row.get::<u64>(0).expect("an id")), Some(3));
         drop(reader);
         clean(&db, &pulse, &time);
-        assert_eq!(index.inner.tree.len(), 19, "{isolation:?}");
+        assert_eq!(index.inner.tree().len(), 19, "{isolation:?}");
     }
 }
 

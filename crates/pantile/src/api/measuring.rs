@@ -35,6 +35,8 @@ impl Database {
             buffer_bytes: memory.buffers,
             tile_bytes: memory.tiles,
             stale_entries: core.stale.len() as u64,
+            damaged_contents: core.store.damaged(),
+            unread_blocks: core.unread.left(),
             collector,
             ..Stats::default()
         };

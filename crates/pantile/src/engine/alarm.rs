@@ -15,6 +15,16 @@ pub(crate) enum Due {
     AfterAWrite,
 }
 
+impl Due {
+    /// The same, but no later than this.
+    pub fn at_the_latest(self, time: Duration) -> Self {
+        match self {
+            Self::In(sooner) => Self::In(sooner.min(time)),
+            Self::AfterAnEnd | Self::AfterAWrite => Self::In(time),
+        }
+    }
+}
+
 /// What the worker sleeps for.
 pub(crate) const AWAKE: u32 = 0;
 pub(crate) const UNTIL_A_WRITE: u32 = 1;

@@ -57,6 +57,24 @@ impl Anchor {
         self.0 >> OWNER_SHIFT == DEAD
     }
 
+    /// Whether it names a row, if every deleted tuple is gone for good and none
+    /// is locked.
+    pub fn is_row(self) -> bool {
+        self.0 >> OWNER_SHIFT == 0 && self.0 != 0
+    }
+
+    /// What recovery would make of it: `None` if it is locked.
+    pub fn to_store(self) -> Option<u64> {
+        let dead = (self.0 & ADDRESS_MASK) | (DEAD << OWNER_SHIFT);
+        self.is_at_rest().then_some(if self.is_row() { self.0 } else { dead })
+    }
+
+    /// An anchor that was stored; `None` if the word is none.
+    pub fn stored(word: u64) -> Option<Self> {
+        let anchor = Self(word);
+        (anchor.is_row() || anchor.is_dead()).then_some(anchor)
+    }
+
     /// Whether no lock keeps the version from being moved.
     #[inline]
     pub fn is_at_rest(self) -> bool {

@@ -102,6 +102,17 @@ impl Core {
         }
     }
 
+    /// Cleans all entries that wait. No transaction runs that needs one.
+    pub fn clean_to_the_end(&self, slot: Slot) {
+        let due = DueBefore { fresh: Timestamp::MAX, late: Timestamp::MAX, ids: Timestamp::ZERO };
+        // Each entry once: one that stays is put back.
+        for _ in 0..self.stale.len() {
+            let next = (0..SHARDS).find_map(|shard| self.stale.try_pop(shard, due));
+            let Some((task, _)) = next else { return };
+            self.perform(slot, task);
+        }
+    }
+
     fn perform(&self, slot: Slot, task: Task) {
         match task {
             Task::Entry(entry) => {
@@ -169,10 +180,10 @@ impl Core {
         if entry.index == PRIMARY {
             // Before the entry goes: an older snapshot that misses it must know.
             table.note_cleaned(written);
-            return table.primary.remove(&entry.key, entry.tuple.0, floor);
+            return table.tree().remove(&entry.key, entry.tuple.0, floor);
         }
         if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {
-            index.tree.remove(&entry.key, entry.tuple.0, floor);
+            index.tree().remove(&entry.key, entry.tuple.0, floor);
         }
         false
     }

@@ -7,6 +7,7 @@ use pantile_media::MediumExt;
 use pantile_reclaim::Pacing;
 
 use crate::engine::core::Core;
+use crate::engine::failure::from_medium;
 use crate::engine::upkeep::Batch;
 use crate::types::error::{Error, Result};
 
@@ -46,7 +47,12 @@ impl Core {
     fn record_last(&self) -> Result<()> {
         // A failure shows when the record is written.
         let _ = self.bring_space_down();
-        let recorded = self.state_records.record_now(&self.store, &self.registry, true);
+        if self.store.close_unchanged() {
+            // The data file must still be in its place.
+            return self.store.medium().sync_all().map_err(from_medium);
+        }
+        let image = self.write_image();
+        let recorded = self.state_records.record_last(&self.store, &self.registry, image);
         recorded.map_err(|e| self.store_error(e))
     }
 

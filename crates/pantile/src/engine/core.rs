@@ -7,9 +7,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pantile_base::sync::atomic::AtomicBool;
 use pantile_cc::{Clock, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
-use pantile_store::{Store, StoreError};
+use pantile_store::{Image, Store, StoreError};
 
 use crate::engine::alarm::Alarm;
 use crate::engine::buffers::SlotBuffers;
@@ -22,6 +23,7 @@ use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
 use crate::engine::state_records::StateRecords;
 use crate::engine::tables::Tables;
+use crate::engine::unread::Unread;
 use crate::types::error::Error;
 use crate::types::options::Options;
 use crate::types::stats::Recovery;
@@ -45,6 +47,11 @@ pub(crate) struct Core {
     pub stage: Stage,
     pub counters: Counters,
     pub recovery: Recovery,
+    /// The index image that the database was opened with.
+    pub image: Option<Arc<Image>>,
+    pub unread: Unread,
+    /// Whether the worker has indexes to load.
+    pub wanted: AtomicBool,
     /// Closed until recovery is done.
     pub gate: Gate,
 }
@@ -68,6 +75,9 @@ impl Core {
             stage: Stage::default(),
             counters: Counters::default(),
             recovery: Recovery::default(),
+            image: None,
+            unread: Unread::default(),
+            wanted: AtomicBool::new(false),
             gate: Gate::default(),
         }
     }

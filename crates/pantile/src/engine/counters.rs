@@ -79,6 +79,10 @@ impl Counters {
         self.sum(|c| &c.buried)
     }
 
+    pub fn tuples(&self) -> u64 {
+        self.sum(|c| &c.tuples)
+    }
+
     pub fn live_bytes(&self) -> u64 {
         self.sum(|c| &c.live_bytes)
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{Address, Segments, TableId};
-use pantile_store::{Found, Store};
+use pantile_base::{Address, Segments, TableId, TupleId};
+use pantile_store::{Found, Image, Store};
 
 /// The tuples of one table as the scan finds them.
 #[derive(Default)]
@@ -15,6 +15,18 @@ pub(crate) struct FoundTable {
     pub anchors: Segments<AtomicU64>,
     /// One more than the highest tuple id.
     pub tuples: AtomicU64,
+    /// The rest of what an image says about it, if that is where the anchors
+    /// come from.
+    pub stored: Option<StoredTable>,
+}
+
+/// What an image says about a table, besides its anchors.
+pub(crate) struct StoredTable {
+    pub image: Arc<Image>,
+    /// Identifies the definition that the table had.
+    pub definition: u64,
+    /// Ids of tuples that are not rows.
+    pub dead: Vec<TupleId>,
 }
 
 /// The tuples of all tables as the scan finds them.
@@ -24,6 +36,12 @@ pub(crate) struct FoundTables {
 }
 
 impl FoundTables {
+    /// The tables of an image.
+    pub fn of_image(tables: impl IntoIterator<Item = (TableId, FoundTable)>) -> Self {
+        let tables = tables.into_iter().map(|(id, table)| (id, Arc::new(table)));
+        Self { by_id: RwLock::new(tables.collect()) }
+    }
+
     /// Adds contents of a table. Called from several threads.
     pub fn add(&self, store: &Store, table: TableId, found: &[Found<'_>]) {
         self.table(table).add(store, found);

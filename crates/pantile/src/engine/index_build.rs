@@ -62,7 +62,7 @@ impl Core {
             let mut key = Key::default();
             key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
             key.push_tuple(tuple.0);
-            let inserted = index.tree.insert(key.words(), tuple.0, Timestamp::MAX.get());
+            let inserted = index.tree().insert(key.words(), tuple.0, Timestamp::MAX.get());
             debug_assert!(!matches!(inserted, Insert::Forbidden(_)));
             entered.push((address, key));
         }
@@ -82,7 +82,7 @@ impl Core {
         let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let mut batch = Batch::new();
         let mut last = Key::default();
-        while scan.next_batch(&index.tree, None, &mut batch) {
+        while scan.next_batch(index.tree(), None, &mut batch) {
             for (entry, tuple) in batch.iter() {
                 let key = visitor.settled(table, TupleId(tuple), |newest| {
                     Some(self.key_of(table, index, TupleId(tuple), newest, entry))

@@ -7,21 +7,24 @@ use std::sync::Arc;
 
 use pantile_base::sync::Instant;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
-use pantile_base::{Address, TableId, Timestamp, TupleId, share_out};
+use pantile_base::{TableId, Timestamp, TupleId, share_out};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
 use pantile_reclaim::Reclaimer;
-use pantile_store::{HEADER_BYTES, Scan, ScanProgress, ScanSummary, Store, StoreError};
+use pantile_store::{HEADER_BYTES, Image, Scan, ScanProgress, ScanSummary, Store, StoreError};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
 use crate::engine::failure::from_medium;
-use crate::engine::found::FoundTables;
+use crate::engine::found::{FoundTable, FoundTables, StoredTable};
+use crate::engine::image_tables::{StoredTables, sum_of_definition};
+use crate::engine::image_trees::StoredTrees;
 use crate::engine::salvage::Skip;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::engine::unread::Unread;
 use crate::engine::upkeep::Batch;
 use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
@@ -37,20 +40,37 @@ pub(crate) struct Scanned {
     found: FoundTables,
     summary: ScanSummary,
     began: Instant,
+    /// The image in place of a scan, and the gauges in it.
+    image: Option<Arc<Image>>,
+    change: Change,
+    buried: u64,
 }
 
 impl Scanned {
-    /// Scans the store; `began` is when opening began.
+    /// Scans the store, unless an image of this state makes that unnecessary;
+    /// `began` is when opening began.
     pub fn new(store: Store, options: &Options, began: Instant) -> Result<Self, StoreError> {
+        let threads = options.threads_of_recovery();
         let found = FoundTables::default();
-        let summary = store.recover(&Scan {
-            threads: options.threads_of_recovery(),
+        let stored = stored_tables(&store, options);
+        let scan = Scan {
+            threads,
             found: &|table, contents| found.add(&store, table, contents),
             progress: &|ScanProgress { done, total }| {
                 options.report(Progress { step: RecoveryStep::Scan, done, total })
             },
-        })?;
-        Ok(Self { store, found, summary, began })
+        };
+        let image = stored.as_ref().map(|(image, _)| &**image);
+        let catalog = || stored.as_ref().is_none_or(|(_, tables)| is_catalog_whole(&store, tables));
+        let summary = store.recover_from(&scan, image, catalog)?;
+        let (change, buried) = (Change::default(), 0);
+        Ok(match stored.filter(|_| summary.from_image) {
+            Some((image, StoredTables { tables, change, buried })) => {
+                let (found, image) = (FoundTables::of_image(tables), Some(image));
+                Self { store, found, summary, began, image, change, buried }
+            }
+            None => Self { store, found, summary, began, image: None, change, buried },
+        })
     }
 
     /// The highest timestamp on the medium.
@@ -60,12 +80,16 @@ impl Scanned {
 
     /// Makes the tables and their indexes.
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
-        let Self { store, found, summary, began } = self;
+        let Self { store, found, summary, began, image, change, buried } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
         // Indexes are built in the order of tuples. Rows that were updated lie
         // anywhere.
         store.expect_transactions();
         let mut core = Core::new(options, store, clock, reclaimer);
+        core.unread = Unread::new(image.as_ref().and_then(|image| core.store.unread(image)));
+        core.image = image;
+        core.counters.adjust(change);
+        core.counters.found_buried(buried);
         core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
         let definitions = core.stored_definitions()?;
         let total = definitions.len() as u64;
@@ -86,8 +110,9 @@ impl Scanned {
             contents_scanned: summary.contents + summary.discarded,
             bytes_scanned: summary.content_bytes,
             discarded: summary.discarded,
-            tuples: core.tables.all().iter().map(|t| t.primary.len() as u64).sum(),
+            tuples: core.counters.tuples(),
             was_closed: summary.was_closed,
+            from_image: summary.from_image,
         };
         Ok(Rebuilt(core))
     }
@@ -103,8 +128,12 @@ impl Rebuilt {
         let core = self.0;
         if core.options.salvage.is_none() {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
-            let recorded = core.state_records.record_now(&core.store, &core.registry, false);
-            recorded.map_err(|e| core.store_error(e))?;
+            // With an image nothing has been decided, and the record that says
+            // closed stays in force until something is added.
+            if core.image.is_none() {
+                let recorded = core.state_records.record_now(&core.store, &core.registry);
+                recorded.map_err(|e| core.store_error(e))?;
+            }
             while core.release_tables(Batch::LARGE) {}
             core.reclaimer.resume(&core.store);
         }
@@ -138,6 +167,15 @@ impl Core {
         Ok(definitions)
     }
 
+    /// Looks at the checksum of the newest version of a tuple.
+    fn verify_newest(&self, table: &TableInner, tuple: TupleId) -> Result<()> {
+        let newest = Anchor::load(table.anchor(tuple)).newest();
+        match newest.is_none() {
+            true => Ok(()),
+            false => self.store.verify(newest).map(drop).map_err(|error| self.store_error(error)),
+        }
+    }
+
     /// A table, and that of its long values if it can have any.
     fn recover_with_pieces(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
         if Schema::new(&def)?.can_move_out() {
@@ -147,32 +185,63 @@ impl Core {
     }
 
     fn recover_table(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
-        let found = found.take(id);
-        let tuples = found.tuples.load(Ordering::Acquire);
-        let mut table = self.tables.make(id, def)?.with_tuples(found.anchors, tuples);
-        let mut list = self.tables.make_indexes(&table)?;
+        let FoundTable { anchors, tuples, stored } = found.take(id);
+        let table = self.tables.make(id, def)?.with_tuples(anchors, tuples.load(Ordering::Acquire));
+        let list = self.tables.make_indexes(&table)?;
+        list.iter().for_each(IndexInner::set_ready);
+        table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
+        let table = match stored {
+            Some(stored) => self.leave_in_image(table, stored)?,
+            None => self.make_trees(table)?,
+        };
+        self.tables.add(Table(Arc::new(table)));
+        Ok(())
+    }
+
+    /// A table whose trees stay in an image until they are needed.
+    fn leave_in_image(&self, table: TableInner, stored: StoredTable) -> Result<TableInner> {
+        stored.dead.iter().for_each(|tuple| table.return_tuple(tuple.0 as usize, *tuple));
+        let fits = sum_of_definition(&table.def)? == stored.definition;
+        let trees = StoredTrees::new(stored.image, table.id, fits);
+        Ok(table.with_stored(trees))
+    }
+
+    /// Makes the trees of a table whose tuples have been found.
+    fn make_trees(&self, table: TableInner) -> Result<TableInner> {
+        let list = table.indexes();
         let mut keys = self.gather(&table, &list, &Skip::default())?;
+        for part in keys.iter().filter(|_| self.options.salvage.is_none()) {
+            self.counters.adjust(part.change);
+            self.bury(&table, &part.dead);
+        }
         if self.options.salvage.is_some() {
             let older = self.older_of_one_key(&table, keys.iter().map(|part| &part.keys[0]));
             if !older.is_empty() {
                 keys = self.gather(&table, &list, &older)?;
             }
         }
-        let trees = self.build_trees(&table, &list, &keys)?;
-        let mut trees = trees.into_iter();
-        table.primary = trees.next().unwrap_or(table.primary);
-        for (index, tree) in list.iter_mut().zip(trees) {
-            index.tree = tree;
-            index.set_ready();
-        }
-        table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
-        self.tables.add(Table(Arc::new(table)));
-        Ok(())
+        table.set_trees(self.build_trees(&table, &list, &keys)?);
+        Ok(table)
     }
 
-    /// Goes over the tuples once, in parallel. Gathers the keys of all indexes
-    /// and puts the ids of deleted tuples back into stock.
-    fn gather(&self, table: &TableInner, indexes: &[IndexInner], skip: &Skip) -> Result<Vec<Gathered>> {
+    /// The trees of a table in which nothing has changed since it was opened with
+    /// an image, from its rows. No scan has looked at their checksums.
+    pub fn trees_from_rows(&self, table: &TableInner) -> Result<Vec<Tree>> {
+        let shares = self.threads_for(table);
+        let part = table.tuples_end().div_ceil(shares as u64);
+        let verify = |n: usize| {
+            let tuples = n as u64 * part..((n as u64 + 1) * part).min(table.tuples_end());
+            tuples.into_iter().try_for_each(|tuple| self.verify_newest(table, TupleId(tuple)))
+        };
+        share_out(shares, verify).into_iter().collect::<Result<()>>()?;
+        let list = table.indexes();
+        let keys = self.gather(table, &list, &Skip::default())?;
+        self.build_trees(table, &list, &keys)
+    }
+
+    /// Goes over the tuples once, in parallel, and gathers the keys of all
+    /// indexes.
+    fn gather(&self, table: &TableInner, indexes: &[Arc<IndexInner>], skip: &Skip) -> Result<Vec<Gathered>> {
         let shares = self.threads_for(table);
         let part = table.tuples_end().div_ceil(shares as u64);
         let gather = |n: usize| {
@@ -180,12 +249,7 @@ impl Core {
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
             Gathered::from_tuples(self, table, indexes, tuples, skip)
         };
-        let parts: Vec<Gathered> = share_out(shares, gather).into_iter().collect::<Result<_>>()?;
-        for part in parts.iter().filter(|_| self.options.salvage.is_none()) {
-            self.counters.adjust(part.change);
-            self.bury(table, &part.dead);
-        }
-        Ok(parts)
+        share_out(shares, gather).into_iter().collect()
     }
 
     /// Makes the ids of deleted tuples available.
@@ -204,7 +268,7 @@ impl Core {
     fn build_trees(
         &self,
         table: &TableInner,
-        indexes: &[IndexInner],
+        indexes: &[Arc<IndexInner>],
         parts: &[Gathered],
     ) -> Result<Vec<Tree>> {
         let mut words = vec![TableInner::primary_words(&table.schema)];
@@ -220,9 +284,30 @@ impl Core {
     }
 
     /// A small table is no work for several threads.
-    fn threads_for(&self, table: &TableInner) -> usize {
+    pub fn threads_for(&self, table: &TableInner) -> usize {
         self.options.threads_of_recovery().min(1 + table.tuples_end() as usize / 4096)
     }
+}
+
+/// Looks at the checksums of the catalog's rows. They are few, and what is
+/// damaged in them is for the scan to report.
+fn is_catalog_whole(store: &Store, stored: &StoredTables) -> bool {
+    let Some(found) = stored.tables.get(&catalog::CATALOG) else { return false };
+    (0..found.tuples.load(Ordering::Relaxed)).all(|tuple| {
+        let newest = Anchor::load(found.anchors.get_or_grow(tuple)).newest();
+        newest.is_none() || store.verify(newest).is_ok()
+    })
+}
+
+/// What the image of this state says about tables, if there is one.
+fn stored_tables(store: &Store, options: &Options) -> Option<(Arc<Image>, StoredTables)> {
+    let beside = store.medium().facts().beside.as_ref()?;
+    if options.salvage.is_some() || options.without_image {
+        return None;
+    }
+    let image = Arc::new(store.named_image(&**beside)?);
+    let tables = StoredTables::read(&image, store.medium().len(), options.threads_of_recovery())?;
+    Some((image, tables))
 }
 
 /// Does the jobs `0..jobs` on at most `threads` threads, this one included.
@@ -262,7 +347,7 @@ impl Gathered {
     fn from_tuples(
         core: &Core,
         table: &TableInner,
-        indexes: &[IndexInner],
+        indexes: &[Arc<IndexInner>],
         tuples: std::ops::Range<u64>,
         skip: &Skip,
     ) -> Result<Self> {
@@ -317,7 +402,7 @@ fn fetch_rows(store: &Store, table: &TableInner, first: u64) {
 
 fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
     if tuple.0 < table.tuples_end() {
-        store.prefetch(Address::from_word(table.anchor(tuple).load(Ordering::Relaxed)));
+        store.prefetch(Anchor::load(table.anchor(tuple)).newest());
     }
 }
 

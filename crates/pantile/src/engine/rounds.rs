@@ -21,6 +21,10 @@ impl Rounds {
         self.has_worker.store(true, Ordering::Relaxed);
     }
 
+    pub fn has_worker(&self) -> bool {
+        self.has_worker.load(Ordering::Relaxed)
+    }
+
     /// Whether a committing thread has to do a round now.
     #[inline]
     pub fn is_due(&self, clock: &Clock, interval: Duration) -> bool {

@@ -7,7 +7,7 @@ use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_cc::{CommitsUnderWay, Registry};
 use pantile_reclaim::Debt;
-use pantile_store::{StateSample, Store, StoreError};
+use pantile_store::{ImageName, StateSample, Store, StoreError};
 
 /// A new state record is due when this share of the used bytes has been
 /// appended (within bounds in bytes), or after this many epochs (half a second).
@@ -81,12 +81,25 @@ impl StateRecords {
     }
 
     /// Writes a record now. No transaction may be running.
-    pub fn record_now(&self, store: &Store, registry: &Registry, closed: bool) -> Result<(), StoreError> {
+    pub fn record_now(&self, store: &Store, registry: &Registry) -> Result<(), StoreError> {
+        store.record_state(self.sample_now(store, registry), false, &[])
+    }
+
+    /// Writes the record that says closed, which names an index image.
+    pub fn record_last(
+        &self,
+        store: &Store,
+        registry: &Registry,
+        image: Option<ImageName>,
+    ) -> Result<(), StoreError> {
+        store.record_closed(self.sample_now(store, registry), image)
+    }
+
+    fn sample_now(&self, store: &Store, registry: &Registry) -> StateSample {
         let mut upkeep = self.upkeep.lock();
-        let sample = store.sample(sample_time(registry));
         upkeep.sample = None;
         self.has_sample.store(false, Ordering::Relaxed);
-        store.record_state(sample, closed, &[])
+        store.sample(sample_time(registry))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tables and their indexes, as the engine holds them in DRAM.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -10,6 +10,7 @@ use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::Store;
 
 use crate::engine::anchor::Anchor;
+use crate::engine::image_trees::StoredTrees;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::schema::{IndexDef, Schema, TableDef};
 
@@ -19,7 +20,7 @@ const ID_SHARDS: usize = 8;
 const ID_BATCH: u64 = 64;
 
 /// Number of the primary index among a table's indexes.
-pub(crate) const PRIMARY: u32 = 0;
+pub(crate) const PRIMARY: u32 = crate::engine::image_run::OF_PRIMARY;
 
 /// A handle of a table; cheap to clone.
 ///
@@ -111,7 +112,7 @@ pub(crate) struct IndexInner {
     pub checks_unique: bool,
     /// Keys are the columns' values, then the tuple id: two versions of
     /// different tuples may have the same key at different times (T9, T10).
-    pub tree: Tree,
+    tree: OnceLock<Tree>,
     ready: AtomicBool,
     /// When it was dropped; MAX if it has not been.
     dropped_at: AtomicU64,
@@ -124,12 +125,29 @@ impl std::fmt::Debug for IndexInner {
 }
 
 impl IndexInner {
-    pub fn new(def: IndexDef, number: u32, schema: &Schema, arena: &Arc<NodeArena>) -> Result<Self> {
+    /// An index whose tree is still to be made.
+    pub fn new(def: IndexDef, number: u32, schema: &Schema) -> Result<Self> {
         let columns = schema.key_columns(&def.name, &def.columns)?;
-        let tree = Tree::new(Self::max_words(schema, &columns), arena);
+        let tree = OnceLock::new();
         let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
         let (ready, dropped_at) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
         Ok(Self { def, number, columns, checks_unique, tree, ready, dropped_at })
+    }
+
+    /// Gives it its tree.
+    pub fn set_tree(&self, tree: Tree) {
+        assert!(self.tree.set(tree).is_ok(), "an index gets its tree once");
+    }
+
+    /// Gives it a tree without entries.
+    pub fn set_empty(&self, schema: &Schema, arena: &Arc<NodeArena>) {
+        self.set_tree(Tree::new(Self::max_words(schema, &self.columns), arena));
+    }
+
+    /// Its entries. The table is ready.
+    #[inline]
+    pub fn tree(&self) -> &Tree {
+        self.tree.get().expect("the table is ready")
     }
 
     /// Words of the longest key: the columns, then the tuple id.
@@ -178,7 +196,9 @@ pub(crate) struct TableInner {
     pub database: u64,
     pub def: TableDef,
     pub schema: Schema,
-    pub primary: Tree,
+    primary: OnceLock<Tree>,
+    /// Where the trees are as long as they have not been loaded.
+    stored: Mutex<Option<Arc<StoredTrees>>>,
     anchors: Segments<AtomicU64>,
     next_tuple: AtomicU64,
     stock: [Mutex<Vec<TupleId>>; ID_SHARDS],
@@ -203,15 +223,16 @@ impl std::fmt::Debug for TableInner {
 }
 
 impl TableInner {
-    pub fn new(id: TableId, database: u64, def: TableDef, arena: &Arc<NodeArena>) -> Result<Self> {
+    /// A table whose tree is still to be made.
+    pub fn new(id: TableId, database: u64, def: TableDef) -> Result<Self> {
         let mut schema = Schema::new(&def)?;
         schema.table = id;
-        let primary = Tree::new(Self::primary_words(&schema), arena);
         Ok(Self {
             id,
             database,
             def,
-            primary,
+            primary: OnceLock::new(),
+            stored: Mutex::default(),
             anchors: Segments::default(),
             next_tuple: AtomicU64::new(0),
             stock: Default::default(),
@@ -230,6 +251,41 @@ impl TableInner {
         self.anchors = anchors;
         self.next_tuple = AtomicU64::new(tuples);
         self
+    }
+
+    /// The table with its trees in an image.
+    pub fn with_stored(self, stored: StoredTrees) -> Self {
+        *self.stored.lock() = Some(Arc::new(stored));
+        self
+    }
+
+    /// Gives the primary index and the others their trees, in this order: the
+    /// table is ready.
+    pub fn set_trees(&self, trees: Vec<Tree>) {
+        let mut trees = trees.into_iter();
+        let primary = trees.next().expect("the first tree is that of the primary index");
+        for (index, tree) in self.indexes().iter().zip(trees) {
+            index.set_tree(tree);
+        }
+        assert!(self.primary.set(primary).is_ok(), "a table gets its trees once");
+        *self.stored.lock() = None;
+    }
+
+    /// The primary index, if the table is ready.
+    #[inline]
+    pub fn primary(&self) -> Option<&Tree> {
+        self.primary.get()
+    }
+
+    /// The primary index. The table is ready.
+    #[inline]
+    pub fn tree(&self) -> &Tree {
+        self.primary().expect("the table is ready")
+    }
+
+    /// The trees in an image, if the table is not ready.
+    pub fn stored(&self) -> Option<Arc<StoredTrees>> {
+        self.stored.lock().clone()
     }
 
     pub fn primary_words(schema: &Schema) -> usize {
@@ -291,6 +347,12 @@ impl TableInner {
         self.stock[hint % ID_SHARDS].lock().push(tuple);
     }
 
+    /// The ids in stock.
+    #[cfg(test)]
+    pub fn free_ids(&self) -> Vec<TupleId> {
+        self.stock.iter().flat_map(|stock| stock.lock().clone()).collect()
+    }
+
     /// DRAM of anchors, and of tuple ids that nothing refers to, in bytes.
     pub fn anchor_bytes(&self) -> u64 {
         let stock: usize = self.stock.iter().map(|stock| stock.lock().capacity()).sum();
@@ -341,11 +403,14 @@ impl TableInner {
 
     pub fn index_entries(&self) -> u64 {
         let indexes = self.indexes();
-        let secondary = indexes.iter().filter(|index| !index.is_dropped()).map(|index| index.tree.len());
-        (self.primary.len() + secondary.sum::<usize>()) as u64
+        let secondary =
+            indexes.iter().filter(|index| !index.is_dropped()).filter_map(|index| index.tree.get());
+        secondary.chain(self.primary()).map(|tree| tree.len() as u64).sum()
     }
 
     pub fn index_bytes(&self) -> u64 {
-        self.primary.bytes() + self.indexes().iter().map(|i| i.tree.bytes()).sum::<u64>()
+        let indexes = self.indexes();
+        let trees = indexes.iter().map(|index| &index.tree).chain([&self.primary]);
+        trees.filter_map(OnceLock::get).map(Tree::bytes).sum()
     }
 }

@@ -8,7 +8,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp};
-use pantile_index::NodeArena;
+use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::StoreError;
 
 use crate::engine::table::{IndexInner, Table, TableInner};
@@ -125,16 +125,14 @@ impl Tables {
         self.by_id(catalog::CATALOG).map(Table).ok_or(Error::Closed)
     }
 
-    /// A table with this definition, without rows and indexes.
+    /// A table with this definition, without rows and trees.
     pub fn make(&self, id: TableId, def: TableDef) -> Result<TableInner> {
-        TableInner::new(id, self.database, def, &self.arena)
+        TableInner::new(id, self.database, def)
     }
 
-    /// The secondary indexes of a table's definition, all of them empty.
+    /// The secondary indexes of a table's definition, without trees.
     pub fn make_indexes(&self, table: &TableInner) -> Result<Vec<IndexInner>> {
-        let make = |def: &IndexDef| {
-            IndexInner::new(def.clone(), table.next_index_number(), &table.schema, &self.arena)
-        };
+        let make = |def: &IndexDef| IndexInner::new(def.clone(), table.next_index_number(), &table.schema);
         table.def.indexes.iter().map(make).collect()
     }
 
@@ -143,7 +141,11 @@ impl Tables {
         let table = self.make(id, def)?;
         let list = self.make_indexes(&table)?;
         list.iter().for_each(IndexInner::set_ready);
+        let words = list.iter().map(|index| IndexInner::max_words(&table.schema, &index.columns));
+        let words = [TableInner::primary_words(&table.schema)].into_iter().chain(words);
+        let trees = words.map(|words| Tree::new(words, &self.arena)).collect();
         table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
+        table.set_trees(trees);
         Ok(Table(Arc::new(table)))
     }
 

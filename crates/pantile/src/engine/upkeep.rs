@@ -58,9 +58,12 @@ impl Core {
             let cleaned = self.collect_round(|how| self.enter(how));
             let Ok((debt, stale)) = cleaned else { return Due::AfterAWrite };
             let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return Due::AfterAWrite };
+            self.load_wanted(&permit);
             let due = self.settle(&permit, debt, stale);
+            let epoch = self.options.gc.epoch;
+            let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
-            due
+            if is_left { due.at_the_latest(epoch) } else { due }
         })
     }
 
@@ -90,6 +93,19 @@ impl Core {
             Debt::Nothing if dropped.is_none() => Due::AfterAWrite,
             Debt::Held | Debt::Nothing => Due::AfterAnEnd,
         }
+    }
+
+    /// Looks at the checksums of what opening has not read, at the rate that the
+    /// options allow for this time. Returns whether more is left.
+    fn look_at_unread(&self, permit: &Permit, time: Duration) -> bool {
+        let rate = self.options.rate_of_verifying();
+        if !self.unread.is_left() || rate == 0 {
+            return false;
+        }
+        // No block is used again meanwhile (T6).
+        let _pin = self.registry.pin(permit.slot());
+        self.unread.look(&self.store, (rate as f64 * time.as_secs_f64()) as u64);
+        self.unread.is_left()
     }
 
     /// Cleans indexes and lets the collector do a round. Returns what is still

@@ -7,6 +7,7 @@ use std::path::Path;
 use pantile_store::{BlockUse, ChunkUse, Survey, SurveyedBlock, SurveyedChunk, SurveyedRecord};
 
 use crate::tools::findings::{Finding, Findings};
+use crate::tools::image::{self, InspectedImage};
 use crate::tools::options::CheckOptions;
 use crate::tools::reading::Files;
 use crate::types::error::Result;
@@ -48,6 +49,8 @@ pub struct Inspection {
     pub is_blank: bool,
     /// The four copies of state records.
     pub records: Vec<InspectedRecord>,
+    /// The index image, if there is one.
+    pub image: Option<InspectedImage>,
     /// The tables that blocks belong to.
     pub tables: Vec<InspectedTable>,
     /// All chunks but the first, which holds superblock and state records.
@@ -209,6 +212,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspect
         superblock_problem: found.superblock_problem.clone(),
         is_blank: found.is_blank,
         records: (0..).zip(&found.records).map(|(n, r)| record(r, found.chosen == Some(n))).collect(),
+        image: image::look(&files.view, found),
         tables: tables(found, &files.definitions),
         chunks: found.chunks.iter().map(chunk).collect(),
         highest_timestamp: found.highest.get(),

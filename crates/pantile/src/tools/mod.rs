@@ -26,6 +26,7 @@
 mod check;
 mod definitions;
 mod findings;
+mod image;
 mod inspect;
 mod options;
 mod reading;
@@ -33,6 +34,7 @@ mod salvage;
 
 pub use check::{CheckReport, check};
 pub use findings::{Finding, Location, Severity};
+pub use image::InspectedImage;
 pub use inspect::{
     BlockState, InspectedBlock, InspectedChunk, InspectedRecord, InspectedTable, Inspection, inspect,
 };

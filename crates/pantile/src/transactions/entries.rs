@@ -77,7 +77,7 @@ impl Transaction {
         key: &Key,
         entry: &Key,
     ) -> Result<()> {
-        match self.insert_entry(&index.tree, entry.words(), tuple) {
+        match self.insert_entry(index.tree(), entry.words(), tuple) {
             Insert::Inserted => self.entry_inserted(StaleEntry::new(table, index.number, tuple, entry)),
             Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
                 return Err(table.conflict(Conflict::ReadByLater));
@@ -158,7 +158,7 @@ impl Transaction {
             let row = Encoded { schema: &table.schema, bytes: &rows[start..start + len] };
             entry.set_row(&row, &index.columns);
             entry.push_tuple(write.tuple.0);
-            match self.insert_entry(&index.tree, entry.words(), write.tuple) {
+            match self.insert_entry(index.tree(), entry.words(), write.tuple) {
                 // Kept if the row commits with this key.
                 Insert::Inserted => {
                     let entry = StaleEntry::new(table, index.number, write.tuple, &entry);
@@ -187,7 +187,7 @@ impl Transaction {
         let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut cursor = Cursor::new(Bound::Included(key.words()), upper, Direction::Forward);
         let mut batch = Batch::new();
-        while cursor.next_batch(&index.tree, Some(at.get()), &mut batch) {
+        while cursor.next_batch(index.tree(), Some(at.get()), &mut batch) {
             for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
                 if self.holds_key(table, index, TupleId(tuple), key, at)? {
                     self.note_read(table.id, TupleId(tuple));
@@ -245,6 +245,9 @@ impl Transaction {
                 Owner::Nobody => {}
             }
             let newest = anchor.newest();
+            if self.core.options.verify_reads {
+                self.verify_version(newest, Timestamp::MAX)?;
+            }
             if serializable && !newest.is_none() && self.core.store.content(newest).timestamp() > self.ts {
                 return Err(table.conflict(Conflict::WrittenByLater));
             }

@@ -43,8 +43,8 @@ impl Transaction {
         let keys: Vec<Key> =
             keys.iter().map(|key| self.point_key(table, key.as_ref())).collect::<Result<_>>()?;
         let at = self.statement();
-        if self.core.store.may_wait() {
-            self.fetch(table, keys.iter().filter_map(|key| table.primary.get(key.words(), None)));
+        if let Some(tree) = table.primary().filter(|_| self.core.store.may_wait()) {
+            self.fetch(table, keys.iter().filter_map(|key| tree.get(key.words(), None)));
         }
         let find = |key: &Key| {
             let found = self.find(table, key.words(), at)?;

@@ -33,8 +33,9 @@ impl Transaction {
         at: Timestamp,
         replace: bool,
     ) -> Result<Option<Held>> {
+        self.core.ready(table)?;
         loop {
-            if let Some(tuple) = table.primary.get(key.words(), None) {
+            if let Some(tuple) = table.tree().get(key.words(), None) {
                 let tuple = TupleId(tuple);
                 // To refuse a duplicate is to say that the row is there: a read.
                 if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
@@ -57,7 +58,7 @@ impl Transaction {
         let tuple = table.take_tuple(self.slot.index());
         let buried = self.create_locked(table, tuple);
         let insert_ts = self.new_key_ts(table);
-        match self.insert_at(&table.primary, key.words(), tuple, insert_ts) {
+        match self.insert_at(table.tree(), key.words(), tuple, insert_ts) {
             Insert::Inserted => {
                 let base_ts = self.begin_of(buried);
                 let held = self.add_write(table, tuple, buried, base_ts);
@@ -147,9 +148,10 @@ impl Transaction {
 
     /// Locks the tuple of a key that exists in the index.
     pub(super) fn hold_existing(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+        self.core.ready(table)?;
         loop {
             let at = self.statement();
-            let Some(tuple) = table.primary.get(key.words(), self.mark(at)) else {
+            let Some(tuple) = table.tree().get(key.words(), self.mark(at)) else {
                 self.note_absent(table, key.words());
                 return Ok(None);
             };
@@ -176,6 +178,11 @@ impl Transaction {
             }
             match anchor.owner() {
                 Owner::Nobody if anchor.try_lock(cell, self.slot) => {
+                    if let Err(damage) = self.verify_base(anchor.newest()) {
+                        Anchor::publish(cell, anchor.newest());
+                        self.core.registry.wake(self.slot);
+                        return Err(damage);
+                    }
                     let begin_ts = self.begin_of(anchor.newest());
                     if let Err(why) = self.validate(table, tuple, begin_ts) {
                         Anchor::publish(cell, anchor.newest());
@@ -197,6 +204,14 @@ impl Transaction {
                 }
                 Owner::Nobody | Owner::Cleaner => hint::spin_loop(),
             }
+        }
+    }
+
+    /// Looks at the checksum of the version that a write supersedes, if reads do.
+    fn verify_base(&self, newest: Address) -> Result<()> {
+        match self.core.options.verify_reads {
+            true => self.verify_version(newest, Timestamp::MAX),
+            false => Ok(()),
         }
     }
 

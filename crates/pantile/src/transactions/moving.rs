@@ -82,8 +82,8 @@ impl Transaction {
         let indexes = table.indexes();
         let index = indexes.iter().find(|i| i.number == range.index);
         let tree = match index {
-            Some(index) => &index.tree,
-            None if range.index == PRIMARY => &table.primary,
+            Some(index) => index.tree(),
+            None if range.index == PRIMARY => table.tree(),
             None => return Err(table.conflict(Conflict::ReadChanged)),
         };
         let mut batch = Batch::new();

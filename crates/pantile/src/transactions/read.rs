@@ -106,11 +106,14 @@ impl Transaction {
         at: Timestamp,
     ) -> Result<Option<(TupleId, &'t [u8])>> {
         loop {
-            let Some(tuple) = table.primary.get(key, self.mark(at)) else {
+            let found = match table.primary() {
+                Some(tree) => tree.get(key, self.mark(at)),
+                None => self.find_stored(table, key, at)?,
+            };
+            let Some(tuple) = found.map(TupleId) else {
                 self.note_absent(table, key);
                 return Ok(None);
             };
-            let tuple = TupleId(tuple);
             let seen = self.read_tuple(table, tuple, at)?;
             if let Seen::Gone = seen {
                 hint::spin_loop();
@@ -145,6 +148,17 @@ impl Transaction {
         }
     }
 
+    /// The tuple of a key, from the image in which the indexes still are if it
+    /// is there. If it is not, the read must leave a mark.
+    #[cold]
+    fn find_stored(&self, table: &TableInner, key: &[u64], at: Timestamp) -> Result<Option<u64>> {
+        if let Some(tuple) = self.core.find_stored(table, key) {
+            return Ok(Some(tuple));
+        }
+        self.core.ready(table)?;
+        Ok(table.tree().get(key, self.mark(at)))
+    }
+
     /// The version of a tuple that is visible at `at`: **this is where
     /// visibility is decided**.
     #[inline]
@@ -176,7 +190,12 @@ impl Transaction {
                 return Ok(Seen::Gone);
             }
             match self.passage(cell, anchor, at) {
-                Passage::Free => return Ok(self.version_at(anchor.newest(), at)),
+                Passage::Free => {
+                    if self.core.options.verify_reads {
+                        self.verify_version(anchor.newest(), at)?;
+                    }
+                    return Ok(self.version_at(anchor.newest(), at));
+                }
                 Passage::Changing => hint::spin_loop(),
                 Passage::Held(holder, bound) => {
                     drop(pin);
@@ -259,6 +278,29 @@ impl Transaction {
             return seen(content);
         }
         self.older_version(newest, at)
+    }
+
+    /// Looks at the checksums of what [`Transaction::version_at`] reads.
+    #[cold]
+    pub(super) fn verify_version(&self, newest: Address, at: Timestamp) -> Result<()> {
+        if newest.is_none() {
+            return Ok(());
+        }
+        let store = &self.core.store;
+        let verify =
+            |address| store.verify_mapped(address).map(drop).map_err(|error| self.core.store_error(error));
+        verify(newest)?;
+        if store.content_header(newest).timestamp() <= at {
+            return Ok(());
+        }
+        let mut next = store.link(newest);
+        while let Some(link) = next {
+            if link.begin_ts <= at {
+                return verify(link.address);
+            }
+            next = store.older(link);
+        }
+        Ok(())
     }
 
     /// Follows links, and reads only the content of the version that is

@@ -160,6 +160,7 @@ impl Transaction {
         range: Range<'_>,
     ) -> Result<Scan<'t>> {
         self.check_table(table)?;
+        self.core.ready(table)?;
         // Before the look at the index: if that is dropped meanwhile, writers
         // below this time go on maintaining it (I-16).
         let at = self.statement();
@@ -188,7 +189,7 @@ impl Transaction {
 impl<'t> Scan<'t> {
     #[inline]
     fn tree(&self) -> &'t Tree {
-        self.index.map_or(&self.table.primary, |i| &i.tree)
+        self.index.map_or_else(|| self.table.tree(), |i| i.tree())
     }
 
     /// The next entry's row, if it is visible and has the entry's key.

@@ -103,6 +103,8 @@ const LEAST_MEMORY: u64 = 8 << 20;
 
 const BEGIN_WAIT: Duration = Duration::from_secs(10);
 
+const VERIFY_RATE: u64 = 64 << 20;
+
 const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// Checks a number, if it is given.
@@ -139,6 +141,9 @@ pub struct Options {
     pub(crate) collector: Collector,
     pub(crate) gc: GcOptions,
     pub(crate) without_worker: bool,
+    pub(crate) without_image: bool,
+    pub(crate) verify_reads: bool,
+    pub(crate) verify_rate: Option<u64>,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) writers_stay: bool,
     pub(crate) must_exist: bool,
@@ -257,6 +262,38 @@ impl Options {
     #[must_use]
     pub fn worker(mut self, worker: bool) -> Self {
         self.without_worker = !worker;
+        self
+    }
+
+    /// Whether closing writes an index image, a file beside the data file with
+    /// which the next opening need not read all data, and whether opening uses
+    /// one (the default). It takes 8 bytes for each row and, for each index, the
+    /// key in whole words and 8 bytes. The file holds no data: it can be removed
+    /// while the database is closed.
+    #[must_use]
+    pub fn index_image(mut self, image: bool) -> Self {
+        self.without_image = !image;
+        self
+    }
+
+    /// Whether each read looks at the checksum of the version that it returns, and
+    /// fails with [`Error::Damaged`] if it does not fit. By default reads do not:
+    /// [`Database::verify`](crate::Database::verify) does, and opening, unless an
+    /// index image makes a look at all data unnecessary.
+    #[must_use]
+    pub fn verify_reads(mut self, verify: bool) -> Self {
+        self.verify_reads = verify;
+        self
+    }
+
+    /// Sets how many bytes per second the database looks at in the background after
+    /// an index image made it unnecessary to read them when it was opened: 64 MB
+    /// by default, 0 for none. [`Stats::damaged_contents`](crate::Stats::damaged_contents)
+    /// counts what it finds. A database in which it has found something is read
+    /// and checked as a whole when it is next opened.
+    #[must_use]
+    pub fn verify_rate(mut self, bytes_per_second: u64) -> Self {
+        self.verify_rate = Some(bytes_per_second);
         self
     }
 
@@ -433,6 +470,11 @@ impl Options {
     /// simulated there is one thread, and nobody would free one.
     pub(crate) fn wait_to_begin(&self) -> Duration {
         if self.simulated_time.is_some() { Duration::ZERO } else { self.begin_wait.unwrap_or(BEGIN_WAIT) }
+    }
+
+    /// Bytes to look at per second after opening with an image.
+    pub(crate) fn rate_of_verifying(&self) -> u64 {
+        self.verify_rate.unwrap_or(VERIFY_RATE)
     }
 
     pub(crate) fn time_to_retry(&self) -> Duration {

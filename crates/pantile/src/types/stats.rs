@@ -55,6 +55,13 @@ pub struct Stats {
     pub stale_entries: u64,
     /// Versions that transactions read, including newer ones on the way to them.
     pub versions_read: u64,
+    /// Contents found damaged since the database was opened, by what looks at those
+    /// that opening did not read. Their rows stay as they are:
+    /// [`Database::verify`](crate::Database::verify) lists them.
+    pub damaged_contents: u64,
+    /// Blocks that nobody has looked at yet, after an index image made it
+    /// unnecessary to read them.
+    pub unread_blocks: u64,
     /// What the collector has done.
     pub collector: CollectorStats,
 }
@@ -139,6 +146,9 @@ pub struct Recovery {
     pub discarded: u64,
     /// Tuples found.
     pub tuples: u64,
-    /// Whether the database had been closed.
+    /// Whether the database had been closed, and nothing was added since.
     pub was_closed: bool,
+    /// Whether an index image made the scan unnecessary. No contents were read
+    /// then, and indexes are loaded when they are first used.
+    pub from_image: bool,
 }

@@ -90,7 +90,7 @@ impl TbCollect {
             let found = survivors.len();
             survivors.iter().for_each(|s| cx.tuples.prefetch(table, s.content.tuple()));
             survivors.retain(|s| cx.tuples.is_newest(table, s.content.tuple(), s.address));
-            emptying.left_behind |= survivors.len() < found;
+            emptying.left_behind |= survivors.len() < found || cx.store.damaged() > 0;
             self.move_survivors(cx, emptying, table, &survivors)?;
         }
         Ok(())

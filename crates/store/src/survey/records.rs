@@ -4,6 +4,7 @@ use pantile_base::Timestamp;
 use pantile_media::Medium;
 
 use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
+use crate::image::ImageName;
 use crate::own::mapped;
 use crate::state_record::StateRecord;
 use crate::survey::calls::SurveyCalls;
@@ -33,6 +34,8 @@ pub struct RecordFacts {
     pub boot: u64,
     /// Whether the database was closed after it was written.
     pub closed: bool,
+    /// The index image that it names.
+    pub image: Option<ImageName>,
     /// Whether commits were acknowledged before they were durable.
     pub relaxed: bool,
     /// Number of carved chunks.
@@ -51,6 +54,7 @@ impl RecordFacts {
             taken_at: Timestamp::from_raw(record.taken_at),
             boot: record.boot,
             closed: record.closed,
+            image: record.image.filter(|_| record.closed),
             relaxed: record.relaxed,
             carved: record.carved,
             partly_filled: record.partly_filled.len() as u64,

@@ -20,6 +20,7 @@ type Page = [u8; PAGE as usize];
 pub struct Image {
     len: u64,
     pages: BTreeMap<u64, Arc<Page>>,
+    beside: Option<Arc<Vec<u8>>>,
 }
 
 impl Image {
@@ -43,6 +44,16 @@ impl Image {
     /// Whether the medium is new.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The file beside the medium.
+    pub fn beside(&self) -> Option<&Arc<Vec<u8>>> {
+        self.beside.as_ref()
+    }
+
+    /// Puts a file beside the medium, or takes it away.
+    pub fn set_beside(&mut self, file: Option<Arc<Vec<u8>>>) {
+        self.beside = file;
     }
 
     pub(crate) fn grow(&mut self, len: u64) {

@@ -1,5 +1,6 @@
 //! What was done to a medium, in order.
 
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
@@ -63,6 +64,11 @@ pub(crate) enum Event {
     /// Durable after a sync, or when something beyond that is written later
     /// has become durable.
     Shrink(u64),
+    /// The file beside the medium was replaced. Nobody waits until that is
+    /// durable.
+    Beside {
+        file: usize,
+    },
 }
 
 /// What was done to a medium.
@@ -71,6 +77,8 @@ pub struct Log {
     pub(crate) events: Vec<Event>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) syncs: u64,
+    /// The files beside the medium.
+    pub(crate) files: Vec<Arc<Vec<u8>>>,
     /// The threads that are cores, by the number of the core.
     threads: Vec<ThreadId>,
 }
@@ -111,6 +119,7 @@ impl Log {
             Some(Event::Piece { offset, from, len }) => {
                 format!("{:x?} at {offset}", log.bytes(*from, *len))
             }
+            Some(Event::Beside { file }) => format!("{:x?} beside", log.files[*file]),
             other => format!("{other:?}"),
         };
         let most = self.events.len().max(other.events.len());

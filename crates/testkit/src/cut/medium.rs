@@ -9,6 +9,7 @@ use pantile_base::limits::HEAD_BYTES;
 use pantile_media::unshared::Unshared;
 use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus, SyncPoint};
 
+use super::beside::CutBeside;
 use super::image::Image;
 use super::log::{CORES, CutKind, Event, LINE, Log, in_chunk_page};
 use super::replay::{Keep, Replay};
@@ -51,7 +52,7 @@ pub struct CutMedium {
     broken: Option<Broken>,
     facts: Facts,
     core: AtomicU8,
-    log: Mutex<Log>,
+    log: Arc<Mutex<Log>>,
 }
 
 impl CutMedium {
@@ -70,8 +71,11 @@ impl CutMedium {
         }
         let name = format!("simulated {}", kind.name());
         let limit = limit.unwrap_or(RESERVE);
-        let facts = Facts { survives_exit: true, ..Facts::new(name, memory.base(), limit) };
-        let (start, core, log) = (image.clone(), AtomicU8::new(BY_THREAD), Mutex::default());
+        let log: Arc<Mutex<Log>> = Arc::default();
+        let beside = Arc::new(CutBeside::new(image.beside().cloned(), Arc::clone(&log)));
+        let facts =
+            Facts { survives_exit: true, beside: Some(beside), ..Facts::new(name, memory.base(), limit) };
+        let (start, core) = (image.clone(), AtomicU8::new(BY_THREAD));
         Arc::new(Self { memory, start, kind, broken, facts, core, log })
     }
 

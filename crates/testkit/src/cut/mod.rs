@@ -6,6 +6,7 @@
 //! is left of the rest. The simulator runs several cores in one thread; tests
 //! with threads give each thread a core of its own.
 
+mod beside;
 mod image;
 mod log;
 mod medium;

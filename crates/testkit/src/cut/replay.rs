@@ -1,6 +1,7 @@
 //! What recovery could find if the power had been cut.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::image::{Image, PAGE};
 use super::log::{CutKind, Event, LINE, Log};
@@ -103,6 +104,8 @@ pub struct Replay<'l> {
     shrinks: Vec<(usize, u64)>,
     /// The length after the last growth or shortening, durable or not.
     grown: u64,
+    /// The files beside the medium so far.
+    files: Vec<Arc<Vec<u8>>>,
 }
 
 impl<'l> Replay<'l> {
@@ -118,6 +121,7 @@ impl<'l> Replay<'l> {
             flushed: HashMap::new(),
             shrinks: Vec::new(),
             grown: image.len(),
+            files: image.beside().cloned().into_iter().collect(),
         }
     }
 
@@ -141,6 +145,7 @@ impl<'l> Replay<'l> {
                 Event::Discard { core, .. } => {
                     self.discards.push(Discarded { event: n, core, overtaken: BTreeSet::new() });
                 }
+                Event::Beside { file } => self.files.push(Arc::clone(&self.log.files[file])),
                 Event::Grow(len) => self.grown = self.grown.max(len),
                 Event::Shrink(len) => {
                     self.grown = len;
@@ -267,11 +272,35 @@ impl<'l> Replay<'l> {
                 }
             }
         }
+        image.set_beside(self.beside(keep, choice));
         // Growth that nothing durable relies on may be lost as well.
         if choice.is_multiple_of(2) {
             image.grow(self.grown);
         }
         image
+    }
+}
+
+impl Replay<'_> {
+    /// The file beside the medium, which is never synced: as it was last
+    /// written, as it was before, some sectors of it, or nothing.
+    fn beside(&self, keep: Keep, choice: u64) -> Option<Arc<Vec<u8>>> {
+        let last = self.files.last()?;
+        match mix(choice ^ 0xBE5) % 4 {
+            _ if keep == Keep::All => Some(Arc::clone(last)),
+            0 => None,
+            1 => self.files.get(self.files.len().checked_sub(2)?).cloned(),
+            2 => Some(Arc::clone(last)),
+            _ => {
+                let mut torn = Vec::clone(last);
+                for (n, sector) in (0..).zip(torn.chunks_mut(SECTOR as usize)) {
+                    if mix(choice ^ mix(n)).is_multiple_of(2) {
+                        sector.fill(0);
+                    }
+                }
+                Some(Arc::new(torn))
+            }
+        }
     }
 }
 

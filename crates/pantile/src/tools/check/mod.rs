@@ -14,9 +14,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use pantile_media::ViewMedium;
 use pantile_store::{BlockUse, ChunkUse, Survey};
 
 use crate::tools::findings::{Findings, Location};
+use crate::tools::image;
 use crate::tools::options::{CheckOptions, CheckStep};
 use crate::tools::reading::Files;
 use crate::types::error::{Error, Result};
@@ -50,6 +52,7 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
             .notice(Location::default(), "nothing has been stored here: opening creates an empty database");
         done.is_complete = true;
     } else if findings.counted()[0] == 0 {
+        note_image(&files.view, found, &findings);
         let medium = Arc::clone(&files.view) as Arc<dyn pantile_media::Medium>;
         check_recovered(medium, found, options, &findings, &mut done)?;
     }
@@ -77,6 +80,15 @@ fn counted(found: &Survey) -> CheckReport {
         blocks: blocks().count() as u64,
         contents: blocks().map(|b| u64::from(b.contents)).sum(),
         ..CheckReport::default()
+    }
+}
+
+/// An image that cannot be used costs time and nothing else.
+fn note_image(view: &ViewMedium, found: &Survey, findings: &Findings) {
+    let named = image::look(view, found).filter(|image| image.is_named);
+    if let Some(problem) = named.and_then(|image| image.problem) {
+        let what = format!("the index image cannot be used ({problem}): opening reads all contents");
+        findings.notice(Location::default(), what);
     }
 }
 

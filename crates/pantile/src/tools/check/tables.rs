@@ -30,9 +30,9 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
         let checker = Checker { core, table, findings, values: &values };
         let rows = checker.rows(options.thread_count());
         done.rows += rows;
-        done.index_entries += checker.index("primary", &table.primary, None, rows);
+        done.index_entries += checker.index("primary", table.tree(), None, rows);
         for index in &*table.indexes() {
-            done.index_entries += checker.index(&index.def.name, &index.tree, Some(index), rows);
+            done.index_entries += checker.index(&index.def.name, index.tree(), Some(index), rows);
         }
         if let Some(pieces) =
             tables.iter().find(|other| catalog::is_of_user(table.id) && other.id == pieces::of(table.id))
@@ -81,11 +81,11 @@ impl Checker<'_> {
         }
         let mut key = Key::default();
         key.set_row(&row, &table.schema.primary_key);
-        self.find(&table.primary, "primary", &key, tuple);
+        self.find(table.tree(), "primary", &key, tuple);
         for index in &*table.indexes() {
             key.set_row(&row, &index.columns);
             key.push_tuple(tuple.0);
-            self.find(&index.tree, &index.def.name, &key, tuple);
+            self.find(index.tree(), &index.def.name, &key, tuple);
         }
         if table.schema.can_move_out() {
             for (id, len) in row.values_out_of_line() {

@@ -404,7 +404,8 @@ impl Runner {
             self.home.kill(db, open.into_iter().map(|o| o.txn).collect());
         }
         let db = self.home.open();
-        assert_eq!(db.recovery().was_closed, clean);
+        // A database to which nothing was added since it was opened stays closed.
+        assert!(db.recovery().was_closed == clean || db.recovery().from_image);
         let tables: Vec<String> = db.tables().into_iter().filter(|name| name != PULSE).collect();
         assert_eq!(tables, ["large", "narrow", "wide"]);
         self.pulse = pulse.then(|| db.table(PULSE).expect("the table is there"));

@@ -1,0 +1,152 @@
+//! What opening takes: until the first row has been read, and until everything
+//! can be used, with an index image and without. And what a row takes in memory
+//! and in the image.
+//!
+//!     cargo run --release -p pantile-bench --example opening -- DIRECTORY 100000 1000000
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pantile_bench::cpu::CpuTime;
+
+use pantile::{Database, Durability, IndexDef, MediumKind, Options, Range, Result, Table, TableDef, Type};
+
+/// Rows of a transaction that loads.
+const BATCH: u64 = 10_000;
+/// Openings of one database.
+const TIMES: usize = 5;
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let directory = arguments.next().expect("a directory");
+    let sizes = arguments.map(|rows| rows.parse().expect("a number of rows"));
+    // The first opening of a process also tests the clock.
+    drop(Options::new().medium(MediumKind::Dram).open("unused")?);
+    println!("medians of {TIMES}, in ms; bytes per row in anchors, in indexes, in the image");
+    println!("rows, secondary indexes, image: open, first row, everything, a commit, close;");
+    println!("  processor time until the first row and until everything; bytes");
+    for rows in sizes {
+        for indexes in [0, 1] {
+            let path = Path::new(&directory).join(format!("opening-{rows}-{indexes}"));
+            if !path.exists() {
+                load(&path, rows, indexes)?;
+            }
+            for image in [true, false] {
+                measure(&path, rows, indexes, image)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn options() -> Options {
+    Options::new().durability(Durability::None)
+}
+
+/// Closes the database and leaves an image, for the next measurement.
+fn leave_image(path: &Path, indexes: usize) -> Result<()> {
+    let db = options().open(path)?;
+    let table = db.table("rows")?;
+    use_all(&db, &table, indexes)?;
+    write_one(&db, &table, 0)?;
+    db.close()
+}
+
+/// Keys in an order that is not theirs.
+fn key(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn load(path: &Path, rows: u64, indexes: usize) -> Result<()> {
+    let db = options().open(path)?;
+    let mut def = TableDef::new("rows")
+        .column("id", Type::U64)
+        .column("group", Type::U64)
+        .column("data", Type::Bytes(100))
+        .primary_key(["id"]);
+    if indexes > 0 {
+        def = def.index(IndexDef::new("by_group", ["group"]));
+    }
+    let table = db.create_table(def)?;
+    for first in (0..rows).step_by(BATCH as usize) {
+        db.run(|txn| {
+            for n in first..(first + BATCH).min(rows) {
+                txn.insert(&table, &[key(n).into(), (n % 1000).into(), (&[7u8; 84][..]).into()])?;
+            }
+            Ok(())
+        })?;
+    }
+    let began = Instant::now();
+    db.close()?;
+    println!("loaded {rows} rows; closed in {:.1} ms", ms(began.elapsed()));
+    Ok(())
+}
+
+fn measure(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
+    let mut times: [Vec<Duration>; 5] = Default::default();
+    let (mut bytes, mut work) = ([0.0; 2], [0.0; 2]);
+    leave_image(path, indexes)?;
+    let in_image = std::fs::metadata(path.join("pantile.image")).map_or(0, |file| file.len());
+    for turn in 0..TIMES as u64 {
+        let (began, before) = (Instant::now(), CpuTime::now());
+        let worked = |since: &CpuTime| {
+            let took = CpuTime::now().since(since);
+            (took.user_seconds + took.system_seconds) * 1e3
+        };
+        let db = options().index_image(image).open(path)?;
+        times[0].push(began.elapsed());
+        let table = db.table("rows")?;
+        read(&db, &table, key(turn * 7 % rows))?;
+        times[1].push(began.elapsed());
+        work[0] = worked(&before);
+        use_all(&db, &table, indexes)?;
+        times[2].push(began.elapsed());
+        work[1] = worked(&before);
+        write_one(&db, &table, turn * 7 % rows)?;
+        times[3].push(began.elapsed());
+        let stats = db.stats();
+        bytes = [stats.anchor_bytes, stats.index_bytes].map(|bytes| bytes as f64 / rows as f64);
+        let began = Instant::now();
+        db.close()?;
+        times[4].push(began.elapsed());
+    }
+    let [open, first, all, commit, close] = times.map(median);
+    let [anchors, trees] = bytes;
+    let in_image = in_image as f64 / rows as f64;
+    println!(
+        "{rows}, {indexes}, {image}: {open:.2}, {first:.2}, {all:.2}, {commit:.2}, {close:.2}; \
+         {:.1}, {:.1}; {anchors:.1}, {trees:.1}, {in_image:.1}",
+        work[0], work[1]
+    );
+    Ok(())
+}
+
+fn write_one(db: &Database, table: &Table, n: u64) -> Result<()> {
+    let row = [key(n).into(), (n % 1000).into(), (&[8u8; 84][..]).into()];
+    db.run(|txn| txn.upsert(table, &row).map(drop))
+}
+
+fn read(db: &Database, table: &Table, key: u64) -> Result<()> {
+    let txn = db.begin_read()?;
+    assert!(txn.get(table, &[key.into()])?.is_some(), "a row that was loaded");
+    Ok(())
+}
+
+/// Uses each index.
+fn use_all(db: &Database, table: &Table, indexes: usize) -> Result<()> {
+    let txn = db.begin_read()?;
+    txn.scan(table, Range::all())?.next().transpose()?;
+    if indexes > 0 {
+        txn.scan_index(&table.index("by_group")?, Range::all())?.next().transpose()?;
+    }
+    Ok(())
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    ms(times[times.len() / 2])
+}

@@ -1,0 +1,76 @@
+//! Loading the indexes of a table that are still in an image.
+
+use pantile_base::sync::atomic::Ordering;
+use pantile_index::Index as Tree;
+
+use crate::engine::core::Core;
+use crate::engine::gate::Permit;
+use crate::engine::image_trees::StoredTrees;
+use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::types::error::Result;
+
+impl Core {
+    /// Makes the indexes of a table usable: the first caller loads them. Everything
+    /// but a lookup by the primary key needs them, above all every write, so a
+    /// table does not change before. The caller holds a slot.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](crate::Error::Damaged) if the image cannot be read and
+    /// the rows are damaged, too.
+    #[inline]
+    pub fn ready(&self, table: &TableInner) -> Result<()> {
+        if table.primary().is_some() { Ok(()) } else { self.load(table) }
+    }
+
+    /// Looks a primary key up in the image in which the indexes still are. If it
+    /// is there, the worker loads them meanwhile.
+    #[cold]
+    pub fn find_stored(&self, table: &TableInner, key: &[u64]) -> Option<u64> {
+        let stored = table.stored()?;
+        let is_first = !stored.is_used();
+        let found = stored.find(key, self.rounds.has_worker());
+        if is_first && self.rounds.has_worker() {
+            self.wanted.store(true, Ordering::Relaxed);
+            self.alarm.written();
+        }
+        found
+    }
+
+    /// Loads the indexes of tables that are being used. A failure shows in
+    /// whatever needs them.
+    pub fn load_wanted(&self, _: &Permit) {
+        if !self.wanted.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        for table in self.tables.all() {
+            if table.stored().is_some_and(|stored| stored.is_used()) {
+                let _ = self.ready(&table);
+            }
+        }
+    }
+
+    #[cold]
+    fn load(&self, table: &TableInner) -> Result<()> {
+        let Some(stored) = table.stored() else { return Ok(()) };
+        let _turn = stored.loading.lock();
+        if table.primary().is_some() {
+            return Ok(());
+        }
+        let trees = match self.load_trees(table, &stored) {
+            Some(trees) => trees,
+            // The image is damaged, and nobody has changed the table.
+            None => self.trees_from_rows(table)?,
+        };
+        table.set_trees(trees);
+        Ok(())
+    }
+
+    /// The primary tree and those of the indexes; `None` if one cannot be read.
+    fn load_trees(&self, table: &TableInner, stored: &StoredTrees) -> Option<Vec<Tree>> {
+        let mut words = vec![TableInner::primary_words(&table.schema)];
+        words.extend(table.indexes().iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
+        let threads = self.threads_for(table);
+        let load = |(n, words)| stored.run(n)?.load(words, &self.tables.arena, threads);
+        (PRIMARY..).zip(words).map(load).collect()
+    }
+}

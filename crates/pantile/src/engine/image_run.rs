@@ -1,0 +1,264 @@
+//! The keys of an index in an image: sorted runs of pages, and above them the
+//! first keys of the pages below, up to a single page.
+
+use std::io;
+use std::sync::Arc;
+
+use pantile_base::TableId;
+use pantile_index::{Index as Tree, NodeArena, Parts};
+use pantile_store::{BadPage, Image, ImageWriter, PAGE_WORDS, Section};
+
+/// The kind of the sections that hold runs. Their part is the level.
+const RUN: u32 = 4;
+
+/// The number of the primary index.
+pub(crate) const OF_PRIMARY: u32 = 0;
+
+/// Words of a page before its keys: the number of entries, and the words of a
+/// key if all have as many, or 0.
+const HEAD_WORDS: usize = 2;
+
+/// How full nodes are made.
+const FILL: f64 = 0.9;
+
+/// Parts of a run per thread that loads it.
+const PARTS_PER_THREAD: usize = 4;
+
+fn section(table: TableId, index: u32, level: u32) -> Section {
+    Section { kind: RUN, table: table.0, index, part: level }
+}
+
+/// Entries for a page.
+#[derive(Default)]
+struct PageOfKeys {
+    keys: Vec<u64>,
+    /// Where each key ends in `keys`.
+    ends: Vec<u64>,
+    values: Vec<u64>,
+    out: Vec<u64>,
+}
+
+impl PageOfKeys {
+    fn has_room_for(&self, key: &[u64]) -> bool {
+        HEAD_WORDS + self.keys.len() + 2 * self.values.len() + key.len() + 2 <= PAGE_WORDS
+    }
+
+    fn push(&mut self, key: &[u64], value: u64) {
+        self.keys.extend_from_slice(key);
+        self.ends.push(self.keys.len() as u64);
+        self.values.push(value);
+    }
+
+    /// The page, which is empty afterwards.
+    fn take(&mut self) -> &[u64] {
+        let width = self.ends.first().copied().unwrap_or(1);
+        let is_even = (1..).zip(&self.ends).all(|(n, end)| *end == n * width);
+        self.out.clear();
+        self.out.extend([self.values.len() as u64, if is_even { width } else { 0 }]);
+        if !is_even {
+            self.out.append(&mut self.ends);
+        }
+        self.out.append(&mut self.keys);
+        self.out.append(&mut self.values);
+        self.ends.clear();
+        &self.out
+    }
+}
+
+/// A page that has been read.
+struct KeysOfPage<'p> {
+    width: usize,
+    ends: &'p [u64],
+    keys: &'p [u64],
+    values: &'p [u64],
+}
+
+impl<'p> KeysOfPage<'p> {
+    /// `None` if the words are no page of keys.
+    fn of(words: &'p [u64]) -> Option<Self> {
+        let [count, width, rest @ ..] = words else { return None };
+        let (count, width) = (usize::try_from(*count).ok()?, usize::try_from(*width).ok()?);
+        let (ends, rest) = rest.split_at_checked(if width == 0 { count } else { 0 })?;
+        let (keys, values) = rest.split_at_checked(rest.len().checked_sub(count)?)?;
+        let end =
+            if width == 0 { ends.last().copied().unwrap_or(0) as usize } else { width.checked_mul(count)? };
+        let is_sound = end == keys.len() && ends.is_sorted();
+        is_sound.then_some(Self { width, ends, keys, values })
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn key(&self, n: usize) -> &'p [u64] {
+        if self.width > 0 {
+            return &self.keys[n * self.width..(n + 1) * self.width];
+        }
+        let start = if n == 0 { 0 } else { self.ends[n - 1] as usize };
+        &self.keys[start..self.ends[n] as usize]
+    }
+
+    /// The number of keys that are not above this one.
+    fn upto(&self, key: &[u64]) -> usize {
+        let (mut from, mut to) = (0, self.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.key(middle) <= key { from = middle + 1 } else { to = middle }
+        }
+        from
+    }
+}
+
+/// Writes the run of an index, in order of keys.
+pub(crate) struct RunWriter<'a, 'w> {
+    writer: &'a mut ImageWriter<'w>,
+    table: TableId,
+    index: u32,
+    level: u32,
+    page: PageOfKeys,
+    /// The first key of each page.
+    firsts: Vec<Vec<u64>>,
+}
+
+impl<'a, 'w> RunWriter<'a, 'w> {
+    pub fn new(writer: &'a mut ImageWriter<'w>, table: TableId, index: u32) -> Self {
+        writer.begin(section(table, index, 0));
+        Self { writer, table, index, level: 0, page: PageOfKeys::default(), firsts: Vec::new() }
+    }
+
+    pub fn push(&mut self, key: &[u64], value: u64) -> io::Result<()> {
+        if !self.page.has_room_for(key) {
+            self.writer.page(self.page.take())?;
+        }
+        if self.page.values.is_empty() {
+            self.firsts.push(key.to_vec());
+        }
+        self.page.push(key, value);
+        Ok(())
+    }
+
+    /// Writes the rest, and the levels above.
+    pub fn finish(mut self) -> io::Result<()> {
+        loop {
+            if !self.page.values.is_empty() {
+                self.writer.page(self.page.take())?;
+            }
+            if self.firsts.len() <= 1 {
+                return Ok(());
+            }
+            self.level += 1;
+            self.writer.begin(section(self.table, self.index, self.level));
+            for (n, first) in (0..).zip(std::mem::take(&mut self.firsts)) {
+                self.push(&first, n)?;
+            }
+        }
+    }
+}
+
+/// Copies the run of an index from another image.
+pub(crate) fn copy_run(
+    writer: &mut ImageWriter<'_>,
+    from: &Image,
+    table: TableId,
+    index: u32,
+) -> io::Result<()> {
+    let levels = (0..).map(|level| section(table, index, level)).take_while(|level| from.has(*level));
+    levels.into_iter().try_for_each(|level| writer.copy(from, level))
+}
+
+/// The run of an index in an image.
+#[derive(Clone)]
+pub(crate) struct StoredRun {
+    image: Arc<Image>,
+    table: TableId,
+    index: u32,
+}
+
+impl StoredRun {
+    /// `None` if the image has no run of this index.
+    pub fn new(image: &Arc<Image>, table: TableId, index: u32) -> Option<Self> {
+        let has = image.has(section(table, index, 0));
+        has.then(|| Self { image: Arc::clone(image), table, index })
+    }
+
+    fn level(&self, level: u32) -> Section {
+        section(self.table, self.index, level)
+    }
+
+    fn top(&self) -> u32 {
+        let above = (1..).take_while(|level| self.image.has(self.level(*level)));
+        above.last().unwrap_or(0)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u64]) -> Result<Option<u64>, BadPage> {
+        let (mut page, mut words) = (0, Vec::new());
+        for level in (0..=self.top()).rev() {
+            if page >= self.image.pages(self.level(level)) {
+                return Ok(None);
+            }
+            self.image.read(self.level(level), page, &mut words)?;
+            let Some(keys) = KeysOfPage::of(&words) else { return Ok(None) };
+            let Some(last) = keys.upto(key).checked_sub(1) else { return Ok(None) };
+            if level == 0 {
+                return Ok((keys.key(last) == key).then(|| keys.values[last]));
+            }
+            page = keys.values[last] as usize;
+        }
+        Ok(None)
+    }
+
+    /// The tree of the run; `None` if it cannot be read.
+    pub fn load(&self, words: usize, arena: &Arc<NodeArena>, threads: usize) -> Option<Tree> {
+        let pages = self.image.pages(self.level(0));
+        let count = pages.min(threads * PARTS_PER_THREAD);
+        let mut page = Vec::new();
+        let mut firsts = Vec::new();
+        let starts: Vec<usize> = (0..count).map(|part| part * pages / count).collect();
+        for &start in &starts {
+            self.image.read(self.level(0), start, &mut page).ok()?;
+            let keys = KeysOfPage::of(&page).filter(|keys| keys.len() > 0)?;
+            firsts.push(keys.key(0).to_vec());
+        }
+        let parts = PartsOfRun { run: self, words, starts, end: pages, firsts };
+        Tree::bulk_load_parts(words, arena, &parts, threads, FILL)
+    }
+}
+
+/// A run in parts of whole pages.
+struct PartsOfRun<'r> {
+    run: &'r StoredRun,
+    /// Most words of a key.
+    words: usize,
+    /// The first page of each part.
+    starts: Vec<usize>,
+    end: usize,
+    firsts: Vec<Vec<u64>>,
+}
+
+impl Parts for PartsOfRun<'_> {
+    fn count(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn first(&self, part: usize) -> &[u64] {
+        &self.firsts[part]
+    }
+
+    fn each(&self, part: usize, push: &mut impl FnMut(&[u64], u64) -> bool) -> bool {
+        let end = self.starts.get(part + 1).copied().unwrap_or(self.end);
+        let mut words = Vec::new();
+        for page in self.starts[part]..end {
+            if self.run.image.read(self.run.level(0), page, &mut words).is_err() {
+                return false;
+            }
+            let Some(keys) = KeysOfPage::of(&words) else { return false };
+            let fits =
+                |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
+            if !(0..keys.len()).all(|n| fits(keys.key(n)) && push(keys.key(n), keys.values[n])) {
+                return false;
+            }
+        }
+        true
+    }
+}

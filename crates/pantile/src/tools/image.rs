@@ -1,0 +1,32 @@
+//! The index image of a closed database.
+
+use pantile_media::ViewMedium;
+use pantile_store::{Image, Survey};
+
+/// What is known about an index image; see [`inspect`](crate::tools::inspect()).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct InspectedImage {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Whether the state record in force names an image, so that opening looks
+    /// for it.
+    pub is_named: bool,
+    /// Why opening cannot use it, and reads all contents. The image holds no
+    /// data, so that is not damage.
+    pub problem: Option<String>,
+}
+
+/// Reads the image, if there is one.
+pub(super) fn look(view: &ViewMedium, found: &Survey) -> Option<InspectedImage> {
+    let file = view.image()?;
+    let bytes = file.len();
+    let name = found.record().and_then(|record| record.image);
+    let whole = || Image::open(file, found.identity, name)?.verify().map_err(|_| "a page of it is damaged");
+    let problem = match name {
+        Some(_) => whole().err(),
+        None => Some("the last state record names none"),
+    };
+    Some(InspectedImage { bytes, is_named: name.is_some(), problem: problem.map(str::to_owned) })
+}
