@@ -160,7 +160,9 @@ impl Store {
     /// [`StoreError::Damaged`] if something that was durable has changed; the
     /// scan has then changed nothing.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
-        self.medium.advise(Reads::InOrder);
+        // The scan fetches what it reads in order, and looks up older versions
+        // of what it finds, which lie anywhere.
+        self.medium.advise(Reads::AtRandom);
         let state = self.state.lock().clone();
         let expectation = Expectation::new(&state);
         let chunks = self.chunks_on_medium();
@@ -265,6 +267,7 @@ impl Store {
         if self.medium.len() < offset + CHUNK_HEADER_BYTES as u64 {
             return seen.free_chunks.push(number);
         }
+        self.medium.advise(Reads::Soon { offset, len: CHUNK_BYTES });
         if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
             return;
         }
