@@ -237,7 +237,6 @@ unsafe impl Medium for FileMedium {
     fn advise(&self, reads: Reads) {
         match reads {
             _ if self.contents.facts.cached_in.is_none() => {}
-            Reads::InOrder => self.contents.map.expect(libc::MADV_SEQUENTIAL),
             Reads::AtRandom => self.contents.map.expect(libc::MADV_RANDOM),
             Reads::Soon { offset, len } => self.contents.map.fetch(offset, len),
         }

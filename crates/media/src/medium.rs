@@ -53,9 +53,6 @@ impl Drop for Claim {
 /// How a medium will be read next, see [`Medium::advise`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// All of it once, in order: reading ahead pays. A medium that has been
-    /// opened expects this.
-    InOrder,
     /// Here and there, a few hundred bytes at a time. What lies around them is
     /// not wanted.
     AtRandom,

@@ -24,9 +24,9 @@ const GAP: u64 = 4 * PAGE_BYTES;
 const SHARE: u64 = 2;
 
 impl Store {
-    /// From now on contents are read here and there, as transactions do.
+    /// From now on the store fetches ahead what it reads here and there. The
+    /// scan fetches whole chunks.
     pub fn expect_transactions(&self) {
-        self.medium.advise(Reads::AtRandom);
         self.is_running.store(true, Ordering::Relaxed);
         self.note_size();
     }

@@ -189,12 +189,12 @@ impl Store {
         image: Option<&Image>,
         fits: impl Fn() -> bool,
     ) -> Result<ScanSummary, StoreError> {
+        // The scan fetches what it reads in order, and looks up older versions
+        // of what it finds, which lie anywhere.
+        self.medium.advise(Reads::AtRandom);
         let state = self.state.lock().clone();
         let known = image.filter(|_| self.options.reuse.is_none()).and_then(KnownBlocks::read);
         let expectation = Expectation { known, ..Expectation::new(&state) };
-        if expectation.known.is_none() {
-            self.medium.advise(Reads::InOrder);
-        }
         let chunks = self.chunks_on_medium();
         let mut all = self.scan_chunks(scan, chunks, &expectation);
         if let (Some(known), Some(image)) = (&expectation.known, image) {
@@ -320,6 +320,7 @@ impl Store {
         if self.medium.len() < offset + CHUNK_HEADER_BYTES as u64 {
             return seen.free_chunks.push(number);
         }
+        self.medium.advise(Reads::Soon { offset, len: CHUNK_BYTES });
         if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
             return;
         }
