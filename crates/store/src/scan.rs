@@ -320,7 +320,9 @@ impl Store {
         if self.medium.len() < offset + CHUNK_HEADER_BYTES as u64 {
             return seen.free_chunks.push(number);
         }
-        self.medium.advise(Reads::Soon { offset, len: CHUNK_BYTES });
+        // Of a block that is in the image, only the descriptor is read.
+        let len = if expect.known.is_some() { CHUNK_HEADER_BYTES as u64 } else { CHUNK_BYTES };
+        self.medium.advise(Reads::Soon { offset, len });
         if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
             return;
         }
