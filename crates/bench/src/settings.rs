@@ -68,7 +68,8 @@ impl Medium {
 
     /// Options of a database on this medium.
     pub fn options(self) -> Options {
-        let options = Options::new();
+        // What recovery takes is measured, not what an image spares it.
+        let options = Options::new().index_image(false);
         match self {
             Medium::File => options.medium(MediumKind::File),
             Medium::Dram => options.medium(MediumKind::Dram),
