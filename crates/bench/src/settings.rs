@@ -68,8 +68,7 @@ impl Medium {
 
     /// Options of a database on this medium.
     pub fn options(self) -> Options {
-        // What recovery takes is measured, not what an image spares it.
-        let options = Options::new().index_image(false);
+        let options = Options::new();
         match self {
             Medium::File => options.medium(MediumKind::File),
             Medium::Dram => options.medium(MediumKind::Dram),
@@ -169,6 +168,8 @@ impl Settings {
         variant
             .medium
             .options()
+            // What recovery takes is measured, not what an image spares it.
+            .index_image(false)
             .collector(variant.gc)
             .gc(self.gc)
             .durability(self.durability)
