@@ -171,6 +171,8 @@ impl Settings {
         variant
             .medium
             .options()
+            // What recovery takes is measured, not what an image spares it.
+            .index_image(false)
             .collector(variant.gc)
             .gc(self.gc)
             .writers_move(self.writers_move)
