@@ -26,7 +26,7 @@ pub(crate) fn tuples(state: &State) -> u64 {
 pub(crate) fn compare_entries(db: &Database, state: &State) -> Result<(), String> {
     let indexed = state.values().filter(|table| table.is_indexed);
     let expected = tuples(state) + indexed.map(|table| table.rows.len() as u64).sum::<u64>();
-    match index_entries(db) {
+    match index_entries(db).map_err(|error| format!("the entries cannot be counted: {error}"))? {
         entries if entries == expected => Ok(()),
         entries => {
             let stale = db.stats().stale_entries;

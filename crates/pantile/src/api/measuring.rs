@@ -1,11 +1,15 @@
 //! What a database has done, and what it takes.
 
+use std::sync::Arc;
+
 use pantile_base::TableId;
 use pantile_media::MediumExt;
 use pantile_store::{Reader, TableBlocks};
 
 use crate::api::database::Database;
 use crate::engine::pieces;
+use crate::engine::table::TableInner;
+use crate::types::error::Result;
 use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
 
 impl Database {
@@ -123,8 +127,17 @@ impl Database {
 }
 
 /// Entries in all indexes, those of the catalog and of values out of line
-/// included, and those of dropped indexes not. Once everything is cleaned up, each row has one in each index of
-/// its table. The call visits every entry.
-pub fn index_entries(db: &Database) -> u64 {
-    db.core.tables.all().iter().map(|table| table.index_entries()).sum()
+/// included, and those of dropped indexes not. Once everything is cleaned up,
+/// each row has one in each index of its table. The call loads what is still in
+/// an image, and visits every entry.
+///
+/// # Errors
+/// If an index cannot be loaded.
+pub fn index_entries(db: &Database) -> Result<u64> {
+    let _slot = db.core.visitor()?;
+    let entries = |table: &Arc<TableInner>| {
+        db.core.ready(table)?;
+        Ok(table.index_entries())
+    };
+    db.core.tables.all().iter().map(entries).sum()
 }
