@@ -40,14 +40,21 @@ fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
         assert_eq!(value(&fresh, &table, 6).expect("read"), before * 10);
         let safe = db.begin_safe_snapshot().expect("begin");
         assert_eq!(value(&safe, &table, 0).expect("read"), before);
-        // A reader that wants the pending version and does not want to wait
-        // gets an error.
-        let at_once = TransactionOptions::new().read_only(true).conflict(ConflictPolicy::Abort);
+        // One that wants the pending version, and may write, gets an error if it
+        // does not want to wait.
+        let at_once = TransactionOptions::new().conflict(ConflictPolicy::Abort);
         let reader = db.begin_with(at_once).expect("begin");
         fails!(value(&reader, &table, 0), Error::Conflict { conflict: Conflict::Locked, .. }, "run it again");
         drop((fresh, safe, reader));
+        // One that only reads waits for the commit, and never fails.
+        let waiting = {
+            let (db, table) = (db.clone(), table.clone());
+            thread::spawn(move || value(&db.begin_read().expect("begin"), &table, 0))
+        };
         assert!(writers.iter().all(|writer| !writer.is_finished()));
         medium.open_gate(fails.then_some("the device is gone"));
+        let seen = waiting.join().expect("no panic").expect("read");
+        assert_eq!(seen, if fails { before } else { round });
         for outcome in joined(writers) {
             match fails {
                 false => outcome.expect("commit"),
