@@ -255,7 +255,8 @@ impl Store {
     /// Free bytes with space behind them, if blocks are taken up to `end`.
     fn backed_bytes(&self, allocator: &Allocator, end: u64) -> u64 {
         let tail = (u64::from(allocator.next_chunk) * CHUNK_BYTES).saturating_sub(end);
-        self.medium.len().saturating_sub(end)
+        let len = self.medium.len();
+        len.saturating_sub(end) - Allocator::bytes_between(&allocator.discarded, end, len.max(end))
             + allocator.free_chunks.len() as u64 * CHUNK_BYTES
             + allocator.free_bytes().saturating_sub(tail)
     }

@@ -564,15 +564,14 @@ impl Store {
     }
 
     /// Sorts the blocks into free, partly filled and sealed.
-    fn take_stock(&self, chunks: u32, mut free_chunks: Vec<u32>) {
-        let used = (0..chunks).rev().find(|&n| self.chunk(n).is_some()).map_or(0, |last| last + 1);
-        free_chunks.retain(|&n| n < used);
+    fn take_stock(&self, chunks: u32, free_chunks: Vec<u32>) {
         let mut resumable = self.resumable.lock();
         let mut allocator = self.allocator.lock();
-        // It is not known whether there is space behind them.
+        // It is not known whether there is space behind them. Those beyond the last
+        // chunk in use may have been discarded as well, and not yet cut off.
         allocator.discarded = free_chunks.into_iter().collect();
-        allocator.next_chunk = used;
-        for number in 0..used {
+        allocator.next_chunk = chunks;
+        for number in 0..chunks {
             let Some(chunk) = self.chunk(number) else { continue };
             let (class, bytes) = (chunk.geometry.class(), u64::from(chunk.geometry.block_bytes));
             allocator.count_blocks(&chunk.geometry);
