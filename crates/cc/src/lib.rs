@@ -8,11 +8,14 @@
 #![allow(unsafe_code)] // reading the CPU's clock and binding threads to cores for the trust test
 
 mod clock;
+mod deadline;
 mod epoch;
 mod marks;
 mod pin;
 mod registry;
 mod trust;
+mod waits;
+mod watermarks;
 
 pub use clock::{Clock, ClockSource, SimulatedTime};
 pub use epoch::{Epoch, EpochManager, RunningEpochs, RunningSet, Sight};

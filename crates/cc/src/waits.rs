@@ -1,0 +1,93 @@
+//! Waiting for another transaction, without waiting in a circle.
+
+use std::time::Duration;
+
+use pantile_base::control::{Control, is_removed};
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::hint;
+
+use crate::deadline::Deadline;
+use crate::registry::{NOBODY, Registry, Slot};
+
+impl Registry {
+    /// Waits until `unblocked`, at most for `limit`. Returns false if it took
+    /// longer, and `None` if waiting would deadlock: of the transactions of a
+    /// cycle, exactly one gets `None`. `holder` must call [`Registry::wake`]
+    /// after it makes `unblocked` true.
+    pub fn wait(
+        &self,
+        me: Slot,
+        holder: Slot,
+        limit: Duration,
+        mut unblocked: impl FnMut() -> bool,
+    ) -> Option<bool> {
+        for _ in 0..64 {
+            if unblocked() {
+                return Some(true);
+            }
+            hint::spin_loop();
+        }
+        if !self.announce_wait(me, holder, &mut unblocked) {
+            return None;
+        }
+        let free = unblocked() || self.park(holder, limit, unblocked);
+        self.slots[me.index()].waits_for.store(NOBODY, Ordering::SeqCst);
+        Some(free)
+    }
+
+    /// Announces whom `me` waits for. Returns false, and announces nothing, if
+    /// that would close a cycle. Waits are announced one at a time, so of the
+    /// waits of a cycle exactly one is the last, and only that one is refused.
+    fn announce_wait(&self, me: Slot, holder: Slot, unblocked: &mut impl FnMut() -> bool) -> bool {
+        let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
+        let _alone = (!is_removed(Control::OneVictim)).then(|| self.announcing.lock());
+        let mine = &self.slots[me.index()].waits_for;
+        mine.store(waits_for, Ordering::SeqCst);
+        let refused = !unblocked() && self.closes_cycle(me);
+        if refused {
+            mine.store(NOBODY, Ordering::SeqCst);
+        }
+        !refused
+    }
+
+    fn park(&self, holder: Slot, limit: Duration, mut unblocked: impl FnMut() -> bool) -> bool {
+        let state = &self.slots[holder.index()];
+        let deadline = Deadline::after(limit);
+        state.waiters.fetch_add(1, Ordering::SeqCst);
+        let mut door = state.door.lock();
+        let free = loop {
+            if unblocked() {
+                break true;
+            }
+            if deadline.wait(&state.changed, &mut door) {
+                break unblocked();
+            }
+        };
+        drop(door);
+        state.waiters.fetch_sub(1, Ordering::SeqCst);
+        free
+    }
+
+    /// Each transaction waits for at most one other, so following the pointers
+    /// finds a cycle.
+    fn closes_cycle(&self, me: Slot) -> bool {
+        let mut at = me.index();
+        for _ in 0..self.slots.len() {
+            let waits_for = self.slots[at].waits_for.load(Ordering::SeqCst);
+            if waits_for == NOBODY {
+                return false;
+            }
+            // The low bits of a timestamp name its slot.
+            at = waits_for as usize % TRANSACTION_SLOTS;
+            if self.slots[at].active.load(Ordering::SeqCst) != waits_for {
+                // The other transaction has ended, and its waiter has yet to notice.
+                return false;
+            }
+            if at == me.index() {
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,194 @@
+//! What follows from the running transactions: watermarks, safe snapshots, what
+//! is undecided, and what is under way.
+
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+use pantile_base::sync::atomic::{Ordering, fence};
+use smallvec::SmallVec;
+
+use crate::clock::{Clock, MARGIN};
+use crate::epoch::RunningSet;
+use crate::registry::{COMMITTING, CommitsUnderWay, ENTERING, FREE, IDLE, MOVING, Registry, Slot, SlotState};
+
+/// How many times all slots are scanned to find the running transactions. A
+/// safe reader may claim a slot behind the scan and take its timestamp from a
+/// writer that ends before the scan reaches the writer's slot. Then an earlier
+/// scan of all slots has found the writer, or the writer began after that scan.
+const SCANS: usize = 2;
+
+impl Registry {
+    /// The watermark as last computed. Every running or future transaction
+    /// reads just below this timestamp or above it (I-4), so a version is
+    /// obsolete once its successor's `begin_ts` is below it. The watermark only
+    /// rises.
+    #[inline]
+    pub fn watermark(&self) -> Timestamp {
+        Timestamp::from_raw(self.watermark.load(Ordering::Acquire))
+    }
+
+    /// Every running or future transaction that may write reads at this
+    /// timestamp or above, as last computed with the watermark. Those that only
+    /// read do not hold it up.
+    #[inline]
+    pub fn writers_watermark(&self) -> Timestamp {
+        Timestamp::from_raw(self.writers.load(Ordering::Acquire))
+    }
+
+    /// Recomputes both watermarks if they were last computed at least `age` ago.
+    pub fn refresh_watermark(&self, age: Duration) -> Timestamp {
+        let now = self.tick();
+        let last = self.refreshed.load(Ordering::Relaxed);
+        if Clock::duration(now.saturating_sub(last)) < age
+            || self.refreshed.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return self.watermark();
+        }
+        self.clock.raise_floor(now);
+        let mut watermark = u64::MAX;
+        for _ in 0..SCANS {
+            let Some(lowest) = self.lowest(None, |_, active| active) else { return self.watermark() };
+            // A safe reader that begins behind this scan may see the old watermark, but
+            // it sees the new highest snapshot.
+            self.safe.fetch_max(lowest, Ordering::SeqCst);
+            watermark = watermark.min(lowest);
+        }
+        self.watermark.fetch_max(watermark, Ordering::AcqRel);
+        let writes_from = |state: &SlotState, active| match state.reads_only.load(Ordering::Relaxed) {
+            true => u64::MAX,
+            false => active,
+        };
+        if let Some(writers) = self.lowest(None, writes_from) {
+            self.writers.fetch_max(writers, Ordering::AcqRel);
+        }
+        self.watermark()
+    }
+
+    /// A timestamp at or below which no transaction but that of `except` will
+    /// publish any more.
+    pub(crate) fn safe_watermark(&self, except: Slot) -> Timestamp {
+        // While the slot is ENTERING, no scan of the slots gets past it. A scan
+        // that got past it earlier has raised `safe` to what this one may find.
+        let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
+        let lowest = lowest.unwrap_or(0).max(self.watermark().get());
+        Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::SeqCst).max(lowest))
+    }
+
+    /// The transactions at or below `ts` that may yet commit. All of them write
+    /// at the timestamp at which they began, or at one that they will draw above
+    /// the present, as late writers do. `ts` must be in the past. All other
+    /// transactions at or below `ts` have ended, once those that were
+    /// committing at `ts` or later have. Returns `None` if a transaction is
+    /// just beginning.
+    pub fn undecided(&self, ts: Timestamp) -> Option<Vec<Timestamp>> {
+        fence(Ordering::SeqCst);
+        let mut undecided = Vec::new();
+        for state in self.slots_used() {
+            match state.active.load(Ordering::SeqCst) {
+                FREE => continue,
+                ENTERING => return None,
+                _ => {}
+            }
+            let pending = Timestamp::from_raw(state.pending.load(Ordering::SeqCst));
+            if pending <= ts {
+                undecided.push(pending);
+            }
+        }
+        Some(undecided)
+    }
+
+    /// The transactions that are committing or copying now. Other transactions
+    /// append later.
+    pub fn commits_under_way(&self) -> CommitsUnderWay {
+        fence(Ordering::SeqCst);
+        let slots = self.slots_used().iter().enumerate();
+        let committing = slots.filter(|(_, state)| state.appending.load(Ordering::SeqCst) != IDLE);
+        let by_slot = committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst)));
+        // Otherwise a commit that ended in between would be waited for until
+        // its slot happens to be in use when someone asks.
+        CommitsUnderWay(by_slot.filter(|(_, active)| *active != FREE).collect())
+    }
+
+    /// Whether all of them have ended.
+    pub fn are_over(&self, commits: &CommitsUnderWay) -> bool {
+        commits.0.iter().all(|&(n, active)| self.slots[n].active.load(Ordering::SeqCst) != active)
+    }
+
+    /// The smallest value of `of` over all slots in use, and of the time before
+    /// the scan (I-4). Returns `None` if a transaction is ENTERING.
+    fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
+        let mut lowest = self.horizon().get();
+        for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
+            if except.is_some_and(|slot| slot.index() == index) {
+                continue;
+            }
+            match state.active.load(Ordering::SeqCst) {
+                FREE => {}
+                ENTERING => return None,
+                active => lowest = lowest.min(of(state, active)),
+            }
+        }
+        Some(lowest)
+    }
+
+    /// Where the running transactions read. Returns `None` if one is just
+    /// beginning, or about to announce where it will write; the caller may try
+    /// again soon.
+    ///
+    /// A writer counts twice: where it reads, and just below where it may yet
+    /// publish, since a safe reader that begins later reads there.
+    pub fn running_set(&self) -> Option<RunningSet> {
+        let horizon = self.horizon();
+        // A safe reader that begins later may take `horizon` as its snapshot,
+        // and then reads just below it.
+        let below = Timestamp::from_raw(horizon.get().saturating_sub(1));
+        let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon: below };
+        for _ in 0..SCANS {
+            let open = self.add_running(&mut set)?;
+            // A safe reader that finds a transaction beginning takes the highest snapshot
+            // so far, which must not be older than what this scan saw.
+            self.safe.fetch_max(open.min(horizon).get(), Ordering::SeqCst);
+        }
+        set.points.sort_unstable();
+        set.points.dedup();
+        Some(set)
+    }
+
+    /// Returns the lowest timestamp at which a transaction may yet publish.
+    fn add_running(&self, set: &mut RunningSet) -> Option<Timestamp> {
+        let mut open = Timestamp::MAX;
+        for state in self.slots_used() {
+            let active = match state.active.load(Ordering::SeqCst) {
+                FREE => continue,
+                ENTERING => return None,
+                active => Timestamp::from_raw(active),
+            };
+            set.points.push(active);
+            if state.by_statement.load(Ordering::Relaxed) {
+                set.open_from = set.open_from.min(active);
+            }
+            let pending = state.pending.load(Ordering::SeqCst);
+            let appending = state.appending.load(Ordering::SeqCst);
+            match pending {
+                // It may have drawn the bound that it is about to announce, and a safe
+                // reader that begins later would read just below that bound.
+                u64::MAX if appending >= COMMITTING => return None,
+                pending if pending == active.get() && appending == MOVING => return None,
+                u64::MAX => {}
+                pending => {
+                    open = open.min(Timestamp::from_raw(pending));
+                    set.points.push(Timestamp::from_raw(pending - 1));
+                }
+            }
+        }
+        Some(open)
+    }
+
+    /// A transaction that claims a slot from here on reads at this timestamp or
+    /// above, or else at one that a running writer holds open.
+    fn horizon(&self) -> Timestamp {
+        let before = self.tick().saturating_sub(self.clock.skew() + MARGIN);
+        fence(Ordering::SeqCst);
+        Timestamp::new(before, 0)
+    }
+}
