@@ -22,6 +22,7 @@ mod format;
 mod free_slot;
 mod geometry;
 mod image;
+mod in_force;
 mod joining;
 mod kept_tiles;
 mod own;
@@ -51,10 +52,11 @@ pub use free_slot::{FreeSlot, SlotReuse};
 pub use image::read::{BadPage, Image};
 pub use image::write::ImageWriter;
 pub use image::{ImageName, PAGE_WORDS, Section};
+pub use in_force::StateSample;
 pub use kept_tiles::{KeepLinks, PassedLink};
 pub use scan::{Found, Scan, ScanProgress, ScanSummary};
 pub use space::{Held, Reader, Space, TableBlocks};
-pub use store::{StateSample, Store, StoreOptions};
+pub use store::{Store, StoreOptions};
 pub use stream::{NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,

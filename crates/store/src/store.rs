@@ -20,11 +20,10 @@ use crate::format::{
     DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
-use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
-use crate::state_record::{PartlyFilled, StateRecord};
+use crate::state_record::StateRecord;
 use crate::stream::{Life, NewContent, Stream, class_key};
 use crate::tile::Link;
 
@@ -75,9 +74,9 @@ pub struct Store {
     /// and those closed early.
     pub(crate) listed: AtomicU64,
     /// The durable watermark of `state`.
-    durable: AtomicU64,
+    pub(crate) durable: AtomicU64,
     /// Whether the record that says closed has been written, or is about to be.
-    closed: AtomicBool,
+    pub(crate) closed: AtomicBool,
     /// Whether transactions read, rather than recovery.
     pub(crate) is_running: AtomicBool,
     /// Whether the medium is larger than memory, see [`Store::may_wait`].
@@ -106,9 +105,9 @@ pub struct Store {
     pub(crate) damaged: AtomicU64,
     /// Whether nothing has been written since recovery found a closed database.
     /// The record that says so is still in force.
-    dormant: AtomicBool,
+    pub(crate) dormant: AtomicBool,
     /// No timestamp that recovery has found is higher.
-    highest: AtomicU64,
+    pub(crate) highest: AtomicU64,
 }
 
 impl Store {
@@ -476,28 +475,6 @@ impl Store {
         close(of_table.flat_map(|(_, ids)| ids).collect());
     }
 
-    /// The blocks that streams append to, with their fill: one half of a new
-    /// state record. Every block opened by `taken_at` is either among them or
-    /// full.
-    pub fn sample(&self, taken_at: Timestamp) -> StateSample {
-        // All locks at once, or a block that a lane takes meanwhile would be
-        // missed.
-        let streams: Vec<_> =
-            self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
-        let resumable = self.resumable.lock();
-        let open = streams.iter().flat_map(|stream| stream.partly_filled());
-        let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));
-        let closed_early = self.closed_early.lock();
-        let early = closed_early.iter().map(|id| (*id, self.block(*id).1.fill()));
-        let partly_filled = open.chain(waiting).chain(early).map(|(id, fill)| {
-            let opened_at = self.block(id).1.opened_at();
-            PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
-        });
-        self.appended.store(0, Ordering::Relaxed);
-        let carved = self.allocator.lock().carved as u64;
-        StateSample { taken_at, carved, partly_filled: partly_filled.collect() }
-    }
-
     /// Says how long a typical version lives, in ticks: what is expected of others
     /// is relative to that.
     pub fn set_typical_life(&self, ticks: u64) {
@@ -520,142 +497,6 @@ impl Store {
     pub fn appended_since_sample(&self) -> u64 {
         self.appended.load(Ordering::Relaxed)
     }
-
-    /// Writes a state record from a sample. Every transaction at or below the
-    /// sample's `taken_at` must have been decided, except the `undecided` ones.
-    /// So must every transaction that had appended when the sample was taken.
-    ///
-    /// # Errors
-    /// [`StoreError::Medium`]; the previous record stays valid.
-    pub fn record_state(
-        &self,
-        sample: StateSample,
-        closed: bool,
-        undecided: &[Timestamp],
-    ) -> Result<(), StoreError> {
-        self.record(sample, closed, None, undecided)
-    }
-
-    /// Writes the last state record: the database is closed. It names an index
-    /// image of this state, if there is one.
-    ///
-    /// # Errors
-    /// As [`Store::record_state`].
-    pub fn record_closed(&self, sample: StateSample, image: Option<ImageName>) -> Result<(), StoreError> {
-        self.record(sample, true, image, &[])
-    }
-
-    fn record(
-        &self,
-        sample: StateSample,
-        closed: bool,
-        image: Option<ImageName>,
-        undecided: &[Timestamp],
-    ) -> Result<(), StoreError> {
-        let mut state = self.state.lock();
-        self.assert_open();
-        self.closed.store(closed, Ordering::SeqCst);
-        let mut partly_filled = sample.partly_filled;
-        if closed {
-            // What is released and not free yet stays listed until the medium has
-            // forgotten it. The sync below sees to that.
-            partly_filled.retain(|listed| self.block(listed.id()).1.state().is_used());
-        }
-        let next = StateRecord {
-            sequence: state.sequence + 1,
-            watermark: sample.taken_at.get(),
-            taken_at: sample.taken_at.get(),
-            boot: self.options.boot,
-            closed,
-            relaxed: self.options.relaxed,
-            emulated: self.medium.facts().emulated,
-            carved: sample.carved,
-            used: if closed { self.count_used() } else { 0 },
-            image,
-            partly_filled,
-            undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
-        };
-        self.medium.sync_all()?;
-        self.write_record(&next)?;
-        self.medium.sync_all()?;
-        self.durable.store(next.watermark, Ordering::Release);
-        *state = next;
-        self.dormant.store(false, Ordering::Release);
-        Ok(())
-    }
-
-    /// The record that says closed stays in force until something is written.
-    pub(crate) fn stay_closed(&self, highest: Timestamp) {
-        self.highest.store(highest.get(), Ordering::Relaxed);
-        self.dormant.store(true, Ordering::Release);
-    }
-
-    /// Closes a store to which nothing has been written since it was opened.
-    /// Returns whether it is one; otherwise the last record is still to be
-    /// written.
-    pub fn close_unchanged(&self) -> bool {
-        let is_dormant = self.dormant.load(Ordering::Acquire);
-        if is_dormant {
-            self.closed.store(true, Ordering::SeqCst);
-        }
-        is_dormant
-    }
-
-    /// Before anything is written, a record that says closed must be followed by
-    /// one that does not (I-23).
-    #[inline]
-    pub(crate) fn begin_write(&self) -> Result<(), StoreError> {
-        self.assert_open();
-        if self.dormant.load(Ordering::Acquire) { self.wake() } else { Ok(()) }
-    }
-
-    /// Writes the first record since the store was opened. All that it speaks of
-    /// has been durable since the last one.
-    #[cold]
-    fn wake(&self) -> Result<(), StoreError> {
-        let mut state = self.state.lock();
-        if !self.dormant.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let highest = self.highest.load(Ordering::Relaxed);
-        let next = StateRecord {
-            sequence: state.sequence + 1,
-            watermark: highest,
-            taken_at: highest,
-            boot: self.options.boot,
-            closed: false,
-            relaxed: self.options.relaxed,
-            emulated: self.medium.facts().emulated,
-            used: 0,
-            image: None,
-            ..state.clone()
-        };
-        self.write_record(&next)?;
-        self.medium.sync_all()?;
-        self.durable.store(next.watermark, Ordering::Release);
-        *state = next;
-        self.dormant.store(false, Ordering::Release);
-        Ok(())
-    }
-
-    /// Nothing is written after the record that says closed (I-20). A write
-    /// would destroy a database that was whole.
-    #[inline]
-    pub(crate) fn assert_open(&self) {
-        assert!(!self.closed.load(Ordering::Relaxed), "nothing is written to a closed database (I-20)");
-    }
-
-    /// Number of blocks whose descriptors are written, while no thread changes
-    /// that.
-    fn count_used(&self) -> u64 {
-        let _chunks = self.chunks_lock.read();
-        self.used().count() as u64
-    }
-
-    /// The durable watermark: transactions at or below it need no evidence.
-    pub fn durable_watermark(&self) -> Timestamp {
-        Timestamp::from_raw(self.durable.load(Ordering::Acquire))
-    }
 }
 
 impl Drop for Store {
@@ -670,21 +511,6 @@ impl Drop for Store {
                 }
             }
         }
-    }
-}
-
-/// Fills of open blocks at one time; see [`Store::sample`].
-#[derive(Clone, Debug)]
-pub struct StateSample {
-    taken_at: Timestamp,
-    carved: u64,
-    partly_filled: Vec<PartlyFilled>,
-}
-
-impl StateSample {
-    /// When it was taken.
-    pub fn taken_at(&self) -> Timestamp {
-        self.taken_at
     }
 }
 

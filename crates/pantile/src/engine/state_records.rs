@@ -70,7 +70,7 @@ impl StateRecords {
             };
             self.has_sample.store(false, Ordering::Relaxed);
             // A failure latches in the medium and shows at the next commit.
-            let _ = store.record_state(sample, false, &undecided);
+            let _ = store.record_state(sample, &undecided);
             return true;
         }
         upkeep.last = registry.clock().elapsed();
@@ -82,7 +82,7 @@ impl StateRecords {
 
     /// Writes a record now. No transaction may be running.
     pub fn record_now(&self, store: &Store, registry: &Registry) -> Result<(), StoreError> {
-        store.record_state(self.sample_now(store, registry), false, &[])
+        store.record_state(self.sample_now(store, registry), &[])
     }
 
     /// Writes the record that says closed, which names an index image.

@@ -211,7 +211,10 @@ fn emulated_memory_is_believed_only_while_the_machine_runs() {
     let file = || FileMedium::open(place.path(), FileOptions::default()).expect("file");
     let record = |medium: Arc<dyn Medium>, boot, closed| {
         let store = store(medium, boot).expect("open");
-        store.record_state(store.sample(pantile::Timestamp::from_raw(1000)), closed, &[]).expect("record");
+        let sample = store.sample(pantile::Timestamp::from_raw(1000));
+        let recorded =
+            if closed { store.record_closed(sample, None) } else { store.record_state(sample, &[]) };
+        recorded.expect("record");
     };
     record(emulated(), 1, false);
     let Err(StoreError::Damaged { detail, .. }) = store(file(), 2) else {

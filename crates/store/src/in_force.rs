@@ -1,0 +1,181 @@
+//! State records: what is sampled for them, when they count, and the two that
+//! are special. The last one says that the database was closed, and stays in
+//! force after the next opening until something is written.
+
+use pantile_base::Timestamp;
+use pantile_base::sync::atomic::Ordering;
+
+use crate::error::StoreError;
+use crate::image::ImageName;
+use crate::state_record::{PartlyFilled, StateRecord};
+use crate::store::Store;
+
+/// Fills of open blocks at one time; see [`Store::sample`].
+#[derive(Clone, Debug)]
+pub struct StateSample {
+    taken_at: Timestamp,
+    carved: u64,
+    partly_filled: Vec<PartlyFilled>,
+}
+
+impl StateSample {
+    /// When it was taken.
+    pub fn taken_at(&self) -> Timestamp {
+        self.taken_at
+    }
+}
+
+impl Store {
+    /// The blocks that streams append to, with their fill: one half of a new
+    /// state record. Every block opened by `taken_at` is either among them or
+    /// full.
+    pub fn sample(&self, taken_at: Timestamp) -> StateSample {
+        // All locks at once, or a block that a lane takes meanwhile would be
+        // missed.
+        let streams: Vec<_> =
+            self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
+        let resumable = self.resumable.lock();
+        let open = streams.iter().flat_map(|stream| stream.partly_filled());
+        let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));
+        let closed_early = self.closed_early.lock();
+        let early = closed_early.iter().map(|id| (*id, self.block(*id).1.fill()));
+        let partly_filled = open.chain(waiting).chain(early).map(|(id, fill)| {
+            let opened_at = self.block(id).1.opened_at();
+            PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
+        });
+        self.appended.store(0, Ordering::Relaxed);
+        let carved = self.allocator.lock().carved as u64;
+        StateSample { taken_at, carved, partly_filled: partly_filled.collect() }
+    }
+
+    /// Writes a state record from a sample. Every transaction at or below the
+    /// sample's `taken_at` must have been decided, except the `undecided` ones.
+    /// So must every transaction that had appended when the sample was taken.
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`]; the previous record stays valid.
+    pub fn record_state(&self, sample: StateSample, undecided: &[Timestamp]) -> Result<(), StoreError> {
+        self.record(sample, false, None, undecided)
+    }
+
+    /// Writes the last state record: the database is closed. It names an index
+    /// image of this state, if there is one.
+    ///
+    /// # Errors
+    /// As [`Store::record_state`].
+    pub fn record_closed(&self, sample: StateSample, image: Option<ImageName>) -> Result<(), StoreError> {
+        self.record(sample, true, image, &[])
+    }
+
+    fn record(
+        &self,
+        sample: StateSample,
+        closed: bool,
+        image: Option<ImageName>,
+        undecided: &[Timestamp],
+    ) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        self.assert_open();
+        self.closed.store(closed, Ordering::SeqCst);
+        let mut partly_filled = sample.partly_filled;
+        if closed {
+            // What is released and not free yet stays listed until the medium has
+            // forgotten it. The sync below sees to that.
+            partly_filled.retain(|listed| self.block(listed.id()).1.state().is_used());
+        }
+        let next = StateRecord {
+            sequence: state.sequence + 1,
+            watermark: sample.taken_at.get(),
+            taken_at: sample.taken_at.get(),
+            boot: self.options.boot,
+            closed,
+            relaxed: self.options.relaxed,
+            emulated: self.medium.facts().emulated,
+            carved: sample.carved,
+            used: if closed { self.count_used() } else { 0 },
+            image,
+            partly_filled,
+            undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
+        };
+        self.medium.sync_all()?;
+        self.put_in_force(&mut state, next)
+    }
+
+    /// Writes a record, which is the one that counts from here on.
+    fn put_in_force(&self, state: &mut StateRecord, next: StateRecord) -> Result<(), StoreError> {
+        self.write_record(&next)?;
+        self.medium.sync_all()?;
+        self.durable.store(next.watermark, Ordering::Release);
+        *state = next;
+        self.dormant.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// The record that says closed stays in force until something is written.
+    pub(crate) fn stay_closed(&self, highest: Timestamp) {
+        self.highest.store(highest.get(), Ordering::Relaxed);
+        self.dormant.store(true, Ordering::Release);
+    }
+
+    /// Closes a store to which nothing has been written since it was opened.
+    /// Returns whether it is one; otherwise the last record is still to be
+    /// written.
+    pub fn close_unchanged(&self) -> bool {
+        let is_dormant = self.dormant.load(Ordering::Acquire);
+        if is_dormant {
+            self.closed.store(true, Ordering::SeqCst);
+        }
+        is_dormant
+    }
+
+    /// Before anything is written, a record that says closed must be followed by
+    /// one that does not (I-23).
+    #[inline]
+    pub(crate) fn begin_write(&self) -> Result<(), StoreError> {
+        self.assert_open();
+        if self.dormant.load(Ordering::Acquire) { self.wake() } else { Ok(()) }
+    }
+
+    /// Writes the first record since the store was opened. All that it speaks of
+    /// has been durable since the last one.
+    #[cold]
+    fn wake(&self) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        if !self.dormant.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let highest = self.highest.load(Ordering::Relaxed);
+        let next = StateRecord {
+            sequence: state.sequence + 1,
+            watermark: highest,
+            taken_at: highest,
+            boot: self.options.boot,
+            closed: false,
+            relaxed: self.options.relaxed,
+            emulated: self.medium.facts().emulated,
+            used: 0,
+            image: None,
+            ..state.clone()
+        };
+        self.put_in_force(&mut state, next)
+    }
+
+    /// Nothing is written after the record that says closed (I-20). A write
+    /// would destroy a database that was whole.
+    #[inline]
+    pub(crate) fn assert_open(&self) {
+        assert!(!self.closed.load(Ordering::Relaxed), "nothing is written to a closed database (I-20)");
+    }
+
+    /// Number of blocks whose descriptors are written, while no thread changes
+    /// that.
+    fn count_used(&self) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        self.used().count() as u64
+    }
+
+    /// The durable watermark: transactions at or below it need no evidence.
+    pub fn durable_watermark(&self) -> Timestamp {
+        Timestamp::from_raw(self.durable.load(Ordering::Acquire))
+    }
+}
