@@ -83,10 +83,7 @@ impl Database {
         if inner.indexes().iter().any(|i| i.def.name == def.name && !i.is_dropped()) {
             return Err(Error::IndexExists { table: inner.schema.name.clone(), index: def.name });
         }
-        {
-            let _visitor = core.visitor()?;
-            core.ready(inner)?;
-        }
+        core.load_apart(inner)?;
         let mut whole = table.definition();
         whole.indexes.push(def.clone());
         Schema::new(&whole)?;
@@ -117,10 +114,7 @@ impl Database {
         core.check_open()?;
         core.tables.check_own(&table.0)?;
         let index = table.index(name)?;
-        {
-            let _visitor = core.visitor()?;
-            core.ready(&table.0)?;
-        }
+        core.load_apart(&table.0)?;
         let mut whole = table.definition();
         whole.indexes.retain(|i| i.name != name);
         self.store_definition(&table.0, &catalog::encode(&whole)?)?;

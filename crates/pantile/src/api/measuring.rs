@@ -134,9 +134,8 @@ impl Database {
 /// # Errors
 /// If an index cannot be loaded.
 pub fn index_entries(db: &Database) -> Result<u64> {
-    let _slot = db.core.visitor()?;
     let entries = |table: &Arc<TableInner>| {
-        db.core.ready(table)?;
+        db.core.load_apart(table)?;
         Ok(table.index_entries())
     };
     db.core.tables.all().iter().map(entries).sum()

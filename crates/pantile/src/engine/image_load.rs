@@ -22,6 +22,15 @@ impl Core {
         if table.primary().is_some() { Ok(()) } else { self.load(table) }
     }
 
+    /// As [`Core::ready`], for a caller without a slot.
+    ///
+    /// # Errors
+    /// The same, and [`Error::TooManyTransactions`](crate::Error::TooManyTransactions).
+    pub fn load_apart(&self, table: &TableInner) -> Result<()> {
+        let _slot = self.visitor()?;
+        self.ready(table)
+    }
+
     /// Looks a primary key up in the image in which the indexes still are. If it
     /// is there, the worker loads them meanwhile.
     #[cold]

@@ -11,8 +11,8 @@ use pantile_store::{BadPage, Image, ImageWriter, PAGE_WORDS, Section};
 /// The kind of the sections that hold runs. Their part is the level.
 const RUN: u32 = 4;
 
-/// The number of the primary index.
-pub(crate) const OF_PRIMARY: u32 = 0;
+/// The number of the primary index among a table's indexes.
+pub(crate) const PRIMARY: u32 = 0;
 
 /// Words of a page before its keys: the number of entries, and the words of a
 /// key if all have as many, or 0.

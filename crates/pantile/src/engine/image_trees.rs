@@ -10,7 +10,7 @@ use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
 use pantile_store::Image;
 
-use crate::engine::image_run::{OF_PRIMARY, StoredRun};
+use crate::engine::image_run::{PRIMARY, StoredRun};
 
 /// Lookups that are answered from an image before the thread that makes the next
 /// one loads the indexes. Each of them reads a few pages of the image.
@@ -34,7 +34,7 @@ impl StoredTrees {
     }
 
     /// The run of an index, counted from 1 in the order of the definition, or
-    /// [`OF_PRIMARY`].
+    /// [`PRIMARY`].
     pub fn run(&self, index: u32) -> Option<StoredRun> {
         StoredRun::new(&self.image, self.table, index).filter(|_| self.fits)
     }
@@ -43,7 +43,7 @@ impl StoredTrees {
     pub fn find(&self, key: &[u64], has_worker: bool) -> Option<u64> {
         let most = if has_worker { LOOKUPS_BESIDE_WORKER } else { LOOKUPS };
         let is_worth_it = self.lookups.fetch_add(1, Ordering::Relaxed) < most;
-        self.run(OF_PRIMARY).filter(|_| is_worth_it)?.get(key).ok()?
+        self.run(PRIMARY).filter(|_| is_worth_it)?.get(key).ok()?
     }
 
     /// Whether anybody has looked for anything.

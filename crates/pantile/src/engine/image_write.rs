@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Bound;
 
-use pantile_base::{TableId, Timestamp, TupleId};
+use pantile_base::{TableId, TupleId};
 use pantile_cc::Begin;
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
 use pantile_media::MediumExt;
@@ -14,7 +14,6 @@ use crate::engine::core::Core;
 use crate::engine::image_run::{RunWriter, copy_run};
 use crate::engine::image_tables::{GAUGES, anchors_of, of_table, sum_of_definition};
 use crate::engine::table::{PRIMARY, Table, TableInner};
-use crate::types::stats::Stats;
 
 impl Core {
     /// Writes an index image for the record that says closed, if the database
@@ -31,8 +30,7 @@ impl Core {
         if let Some(image) = self.image.as_ref().filter(|image| self.store.is_as_in(image)) {
             return Some(image.name());
         }
-        let now = self.registry.now();
-        let highest = Timestamp::new(now.tick() + self.registry.clock().skew() + 1, 0);
+        let highest = self.registry.after_all();
         self.store.write_image(&**beside, highest.get(), &mut |writer| self.write_tables(writer)).ok()
     }
 
@@ -46,17 +44,15 @@ impl Core {
     }
 
     fn write_tables(&self, writer: &mut ImageWriter<'_>) -> io::Result<()> {
-        let mut stats = Stats::default();
-        self.counters.add_to(&mut stats);
         let (mut rows, mut tombstones) = (0, 0);
         for table in self.tables.all() {
             let tuples = self.write_table(writer, Table(table))?;
             rows += tuples.rows;
             tombstones += tuples.tombstones;
         }
-        expect_equal(rows, stats.tuples)?;
+        expect_equal(rows, self.counters.tuples())?;
         writer.begin(GAUGES);
-        writer.page(&[rows, stats.live_bytes, tombstones])
+        writer.page(&[rows, self.counters.live_bytes(), tombstones])
     }
 
     /// Writes what there is of a table.

@@ -25,7 +25,6 @@ pub(crate) mod index_build;
 pub(crate) mod memory;
 pub(crate) mod memory_limit;
 pub(crate) mod pieces;
-
 pub(crate) mod read_set;
 pub(crate) mod recovery;
 pub(crate) mod rounds;

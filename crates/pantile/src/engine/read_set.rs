@@ -1,7 +1,7 @@
 //! What a serializable writer has read, in case it has to move to a later
 //! timestamp and read it again.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::ops::Bound;
 
 use pantile_base::{TableId, TupleId};
@@ -14,7 +14,7 @@ use crate::engine::table::PRIMARY;
 /// Words of a key.
 type Words = SmallVec<[u64; 4]>;
 
-/// A row that was looked at: it was visible, or the tuple had no visible version.
+/// A tuple whose visible version was a row, or that was looked at under its lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Point {
     pub table: TableId,
@@ -142,8 +142,8 @@ impl ReadSet {
     }
 
     /// The ranges that have been read.
-    pub fn ranges(&self) -> Vec<RangeRead> {
-        self.ranges.borrow().clone()
+    pub fn ranges(&self) -> Ref<'_, [RangeRead]> {
+        Ref::map(self.ranges.borrow(), Vec::as_slice)
     }
 
     /// Room for this many entries of either kind has been taken.
@@ -164,20 +164,22 @@ impl ReadSet {
     }
 
     /// The points, without repetitions, by table and tuple.
-    pub fn points(&self) -> Vec<Point> {
-        let mut points = self.points.borrow_mut();
-        points.sort_unstable();
-        points.dedup();
-        points.clone()
+    pub fn points(&self) -> Ref<'_, [Point]> {
+        drop_repeated(&mut self.points.borrow_mut());
+        Ref::map(self.points.borrow(), Vec::as_slice)
     }
+}
+
+fn drop_repeated(points: &mut Vec<Point>) {
+    points.sort_unstable();
+    points.dedup();
 }
 
 /// Takes out repetitions if that helps.
 #[cold]
 fn make_room(points: &mut Vec<Point>) {
     if points.len() >= COMPACTED_FROM {
-        points.sort_unstable();
-        points.dedup();
+        drop_repeated(points);
     }
     if points.len() > points.capacity() / 2 {
         points.reserve(points.len().max(16));

@@ -10,6 +10,7 @@ use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::Store;
 
 use crate::engine::anchor::Anchor;
+pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::schema::{IndexDef, Schema, TableDef};
@@ -18,9 +19,6 @@ use crate::types::schema::{IndexDef, Schema, TableDef};
 const ID_SHARDS: usize = 8;
 /// Tuple ids that a shard takes at a time.
 const ID_BATCH: u64 = 64;
-
-/// Number of the primary index among a table's indexes.
-pub(crate) const PRIMARY: u32 = crate::engine::image_run::OF_PRIMARY;
 
 /// A handle of a table; cheap to clone.
 ///

@@ -58,7 +58,7 @@ impl Transaction {
     fn read_again(&self, to: Timestamp) -> Result<()> {
         let mut last = None;
         if !is_removed(Control::RowsReadAgain) {
-            for point in self.buffers.reads.points() {
+            for point in self.buffers.reads.points().iter() {
                 if last.as_ref().is_none_or(|(id, _)| *id != point.table) {
                     last = Some((point.table, self.core.tables.by_id(point.table)));
                 }
@@ -67,9 +67,9 @@ impl Transaction {
                 }
             }
         }
-        for range in self.buffers.reads.ranges() {
+        for range in self.buffers.reads.ranges().iter() {
             if let Some(table) = self.core.tables.by_id(range.table) {
-                self.range_again(&table, &range, to)?;
+                self.range_again(&table, range, to)?;
             }
         }
         Ok(())
@@ -144,14 +144,9 @@ impl Transaction {
         bound: Timestamp,
         over: impl Fn() -> bool,
     ) -> Result<()> {
-        let registry = &self.core.registry;
-        if bound > registry.pending(self.slot) {
+        if bound > self.core.registry.pending(self.slot) {
             return Err(table.conflict(Conflict::ReadChanged));
         }
-        let over = || over() || registry.pending(holder) != bound;
-        match registry.wait(self.slot, holder, Duration::MAX, over) {
-            Some(_) => Ok(()),
-            None => Err(table.conflict(Conflict::Deadlock)),
-        }
+        self.wait_within(table, holder, bound, Duration::MAX, over)
     }
 }

@@ -6,7 +6,7 @@ use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::sync::hint;
 use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::Slot;
-use pantile_store::Content;
+use pantile_store::{Content, Link};
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::Pending;
@@ -255,6 +255,18 @@ impl Transaction {
             ConflictPolicy::Wait(limit) => limit,
             ConflictPolicy::Abort => return Err(table.conflict(Conflict::Locked)),
         };
+        self.wait_within(table, holder, bound, limit, over)
+    }
+
+    /// The same, at most for `limit`.
+    pub(super) fn wait_within(
+        &self,
+        table: &TableInner,
+        holder: Slot,
+        bound: Timestamp,
+        limit: Duration,
+        over: impl Fn() -> bool,
+    ) -> Result<()> {
         let registry = &self.core.registry;
         let over = || over() || registry.pending(holder) != bound;
         match registry.wait(self.slot, holder, limit, over) {
@@ -293,30 +305,24 @@ impl Transaction {
         if store.content_header(newest).timestamp() <= at {
             return Ok(());
         }
-        let mut next = store.link(newest);
-        while let Some(link) = next {
-            if link.begin_ts <= at {
-                return verify(link.address);
-            }
-            next = store.older(link);
-        }
-        Ok(())
+        self.older_link(newest, at, || {}).map_or(Ok(()), |link| verify(link.address))
     }
 
     /// Follows links, and reads only the content of the version that is
     /// visible, because other contents may be gone (T13).
     #[cold]
     fn older_version(&self, newest: Address, at: Timestamp) -> Seen<'_> {
+        let count = || self.versions_read.set(self.versions_read.get() + 1);
+        let visible = self.older_link(newest, at, count);
+        visible.map_or(Seen::Absent, |link| seen(self.core.store.content(link.address)))
+    }
+
+    /// The link to the version that is visible at `at`, behind the newest one;
+    /// `walked` is called for each on the way.
+    fn older_link(&self, newest: Address, at: Timestamp, walked: impl Fn()) -> Option<Link> {
         let store = &self.core.store;
-        let mut next = store.link(newest);
-        while let Some(link) = next {
-            self.versions_read.set(self.versions_read.get() + 1);
-            if link.begin_ts <= at {
-                return seen(store.content(link.address));
-            }
-            next = store.older(link);
-        }
-        Seen::Absent
+        let mut links = std::iter::successors(store.link(newest), |link| store.older(*link));
+        links.by_ref().inspect(|_| walked()).find(|link| link.begin_ts <= at)
     }
 }
 
