@@ -134,10 +134,10 @@ fn assert_same_blocks(a: &Core, b: &Core) {
         };
         assert_eq!(fields(&left), fields(&right), "{left:?}, {right:?}");
         // What is known is at least as late as what contents show. Of two copies of
-        // a version the scan may have passed over the one that the image has.
-        let passed_over = right.obsolete > left.obsolete;
+        // a version the scan may have taken the one that the image has not.
+        let took_other = right.obsolete > left.obsolete;
         assert!(
-            left.last_append >= right.last_append && (passed_over || left.seen_until >= right.seen_until),
+            left.last_append >= right.last_append && (took_other || left.seen_until >= right.seen_until),
             "{left:?}, {right:?}"
         );
         obsolete += i64::from(left.obsolete) - i64::from(right.obsolete);
