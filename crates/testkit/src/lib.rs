@@ -16,12 +16,16 @@ mod fault;
 #[cfg(feature = "database")]
 mod gate;
 #[cfg(feature = "database")]
+mod heard;
+#[cfg(feature = "database")]
 mod home;
 
 #[cfg(feature = "database")]
 pub use fault::{Fault, FaultMedium, How, Operation};
 #[cfg(feature = "database")]
 pub use gate::GatedMedium;
+#[cfg(feature = "database")]
+pub use heard::{Heard, HeardMedium};
 #[cfg(feature = "database")]
 pub use home::{Bed, Home, ScratchDir, copy_of, eager, exact_memory};
 pub use patience::{Patience, await_that, run_case, run_cases};

@@ -4,16 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumStatus};
+use pantile_media::{DramMedium, MapOptions};
 
 use pantile::{Database, Error, Medium, Options, Table, TableDef, Type, Value};
-use pantile_testkit::await_that;
+use pantile_testkit::{Heard, HeardMedium, await_that};
 
-/// Counts what is done to it after it was expected to be left alone, and what
-/// one thread has synced.
-#[derive(Debug)]
-struct Watched {
-    inner: Arc<DramMedium>,
+/// Counts what is done to a medium after it was expected to be left alone, and
+/// what one thread has synced.
+#[derive(Debug, Default)]
+struct Watch {
     is_closed: AtomicBool,
     late: AtomicU64,
     /// Whose syncs count, and their number.
@@ -21,54 +20,14 @@ struct Watched {
     syncs: AtomicU64,
 }
 
-impl Watched {
-    fn touch(&self) {
-        self.late.fetch_add(u64::from(self.is_closed.load(Ordering::SeqCst)), Ordering::SeqCst);
-    }
-}
-
-// SAFETY: all bytes are those of another medium that nobody else has, and this
-// one is used in its place.
-#[allow(unsafe_code, reason = "it is a medium")]
-unsafe impl Medium for Watched {
-    fn facts(&self) -> &Facts {
-        self.inner.facts()
-    }
-    fn len(&self) -> u64 {
-        self.inner.len()
-    }
-    fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.inner.grow(len)
-    }
-    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.touch();
-        // SAFETY: as the caller promises.
-        unsafe { self.inner.write(offset, bytes) }
-    }
-    fn flush(&self, offset: u64, len: u64) {
-        self.inner.flush(offset, len);
-    }
-    fn fence(&self) -> Result<(), MediumError> {
-        self.inner.fence()
-    }
-    fn sync_all(&self) -> Result<(), MediumError> {
-        self.touch();
-        if *self.watched.lock().expect("no panic") == Some(thread::current().id()) {
+impl Watch {
+    fn hear(&self, call: Heard) {
+        if matches!(call, Heard::Write { .. } | Heard::Sync | Heard::Discard { .. }) {
+            self.late.fetch_add(u64::from(self.is_closed.load(Ordering::SeqCst)), Ordering::SeqCst);
+        }
+        if call == Heard::Sync && *self.watched.lock().expect("no panic") == Some(thread::current().id()) {
             self.syncs.fetch_add(1, Ordering::SeqCst);
         }
-        self.inner.sync_all()
-    }
-    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.touch();
-        // SAFETY: as the caller promises.
-        unsafe { self.inner.discard(offset, len) }
-    }
-    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.inner.restore(offset, len) }
-    }
-    fn status(&self) -> MediumStatus {
-        self.inner.status()
     }
 }
 
@@ -85,15 +44,11 @@ fn put(db: &Database, table: &Table, ids: std::ops::Range<u64>, byte: u8) -> pan
 #[test]
 fn a_thread_that_makes_room_does_not_go_on_after_the_database_is_closed() {
     let map = MapOptions { max_bytes: Some(32 << 20), ..MapOptions::default() };
-    let medium = Arc::new(Watched {
-        inner: DramMedium::new(map).expect("memory"),
-        is_closed: AtomicBool::new(false),
-        late: AtomicU64::new(0),
-        watched: Mutex::default(),
-        syncs: AtomicU64::new(0),
-    });
-    let open =
-        || Options::new().on_medium(Arc::clone(&medium) as Arc<dyn Medium>).worker(false).open("unused");
+    let watch: Arc<Watch> = Arc::default();
+    let heard = Arc::clone(&watch);
+    let medium: Arc<dyn Medium> =
+        Arc::new(HeardMedium::over(DramMedium::new(map).expect("memory"), move |call| heard.hear(call)));
+    let open = || Options::new().on_medium(Arc::clone(&medium)).worker(false).open("unused");
     let db = open().expect("open");
     let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000));
     let table = db.create_table(def.primary_key(["id"])).expect("create");
@@ -103,11 +58,11 @@ fn a_thread_that_makes_room_does_not_go_on_after_the_database_is_closed() {
         rows += 500;
     }
     let writer = {
-        let (db, table, medium) = (db.clone(), table.clone(), Arc::clone(&medium));
+        let (db, table, watch) = (db.clone(), table.clone(), Arc::clone(&watch));
         thread::spawn(move || {
             loop {
-                medium.syncs.store(0, Ordering::SeqCst);
-                *medium.watched.lock().expect("no panic") = Some(thread::current().id());
+                watch.syncs.store(0, Ordering::SeqCst);
+                *watch.watched.lock().expect("no panic") = Some(thread::current().id());
                 match put(&db, &table, rows..rows + 500, 2) {
                     Err(Error::StorageFull { .. }) => {}
                     Err(Error::Closed) => return,
@@ -118,14 +73,14 @@ fn a_thread_that_makes_room_does_not_go_on_after_the_database_is_closed() {
     };
     // State records are written with two syncs each, and a commit writes one
     // at most.
-    await_that("the writer makes room", || medium.syncs.load(Ordering::SeqCst) > 3);
+    await_that("the writer makes room", || watch.syncs.load(Ordering::SeqCst) > 3);
     let expected = db.stats().tuples;
     db.clone().close().expect("close");
-    medium.is_closed.store(true, Ordering::SeqCst);
+    watch.is_closed.store(true, Ordering::SeqCst);
     writer.join().expect("the writer ends");
     drop((table, db));
-    assert_eq!(medium.late.load(Ordering::SeqCst), 0, "writes and syncs after the database was closed");
-    medium.is_closed.store(false, Ordering::SeqCst);
+    assert_eq!(watch.late.load(Ordering::SeqCst), 0, "writes and syncs after the database was closed");
+    watch.is_closed.store(false, Ordering::SeqCst);
     let db = open().expect("a database that was closed");
     assert!(db.recovery().was_closed);
     assert_eq!(db.stats().tuples, expected);

@@ -4,24 +4,31 @@
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
-use pantile_media::{DramMedium, Facts, MapOptions, MediumError, MediumStatus, Reads};
+use pantile_media::{DramMedium, MapOptions, Reads};
 
 use pantile::{Database, Medium, Options, Range, Table, TableDef, Type, Value};
+use pantile_testkit::{Heard, HeardMedium};
 
-/// Records what it is told about reads.
-#[derive(Debug)]
+/// A medium, and what it has been told about reads.
 struct Advised {
-    inner: Arc<DramMedium>,
-    facts: Facts,
-    heard: Mutex<Vec<Reads>>,
+    medium: Arc<dyn Medium>,
+    heard: Arc<Mutex<Vec<Reads>>>,
 }
 
 impl Advised {
     /// A medium that the system keeps in this many bytes of memory.
-    fn cached_in(bytes: u64) -> Arc<Self> {
+    fn cached_in(bytes: u64) -> Self {
+        let heard: Arc<Mutex<Vec<Reads>>> = Arc::default();
         let inner = DramMedium::new(MapOptions::default()).expect("memory");
-        let facts = Facts { cached_in: Some(bytes), ..inner.facts().clone() };
-        Arc::new(Self { inner, facts, heard: Mutex::default() })
+        let medium = HeardMedium::over(inner, {
+            let heard = Arc::clone(&heard);
+            move |call| {
+                if let Heard::Advice(reads) = call {
+                    heard.lock().expect("no panic").push(reads);
+                }
+            }
+        });
+        Self { medium: Arc::new(medium.cached_in(bytes)), heard }
     }
 
     /// What it has been told since the last call.
@@ -36,51 +43,13 @@ impl Advised {
     }
 }
 
-// SAFETY: all bytes are those of another medium that nobody else has, and this
-// one is used in its place.
-#[allow(unsafe_code, reason = "it is a medium")]
-unsafe impl Medium for Advised {
-    fn facts(&self) -> &Facts {
-        &self.facts
-    }
-    fn len(&self) -> u64 {
-        self.inner.len()
-    }
-    fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.inner.grow(len)
-    }
-    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.inner.write(offset, bytes) }
-    }
-    fn flush(&self, offset: u64, len: u64) {
-        self.inner.flush(offset, len);
-    }
-    fn fence(&self) -> Result<(), MediumError> {
-        self.inner.fence()
-    }
-    fn sync_all(&self) -> Result<(), MediumError> {
-        self.inner.sync_all()
-    }
-    fn advise(&self, reads: Reads) {
-        self.heard.lock().expect("no panic").push(reads);
-    }
-    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.inner.discard(offset, len) }
-    }
-    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.inner.restore(offset, len) }
-    }
-    fn status(&self) -> MediumStatus {
-        self.inner.status()
-    }
-}
-
-fn open(medium: &Arc<Advised>) -> Database {
-    let medium = Arc::clone(medium) as Arc<dyn Medium>;
-    Options::new().on_medium(medium).worker(false).streams(1).open("unused").expect("open")
+fn open(medium: &Advised) -> Database {
+    Options::new()
+        .on_medium(Arc::clone(&medium.medium))
+        .worker(false)
+        .streams(1)
+        .open("unused")
+        .expect("open")
 }
 
 /// A thousand rows of a kilobyte, written in the order of their keys.
@@ -107,7 +76,7 @@ fn reads_are_at_random_and_recovery_fetches_chunk_by_chunk() {
     drop(open(&medium));
     let heard = medium.heard();
     assert_eq!(heard[0], Reads::AtRandom);
-    let chunks = medium.len().div_ceil(2 << 20);
+    let chunks = medium.medium.len().div_ceil(2 << 20);
     let is_chunk = |reads: &&Reads| matches!(reads, Reads::Soon { len: 0x20_0000, .. });
     assert_eq!(heard.iter().filter(is_chunk).count() as u64, chunks, "{heard:?}");
 }

@@ -98,6 +98,11 @@ struct Last {
     rate: f64,
 }
 
+/// Bytes beyond the target that may be taken at rest, if this much is kept ready.
+fn slack_at_rest(ready: u64) -> u64 {
+    (SLACK_AT_REST + ready).min(SLACK)
+}
+
 impl Pacer {
     /// Bytes that each queue may hold, if there are this many queues.
     pub fn capacity(&self, queues: usize) -> u64 {
@@ -234,8 +239,7 @@ impl Pacer {
         let working = (SLACK_AT_REST + ready + CHUNK_BYTES + live_bytes / SLACK_SHARE).min(SLACK);
         let is_at_rest = self.is_at_rest(allowed, (taken, ready), (store.used_bytes(), working), rate);
         // A chunk is carved whole.
-        let (slack, carved) =
-            if is_at_rest { ((SLACK_AT_REST + ready).min(SLACK), 0) } else { (working, CHUNK_BYTES) };
+        let (slack, carved) = if is_at_rest { (slack_at_rest(ready), 0) } else { (working, CHUNK_BYTES) };
         let allowed = allowed + slack;
         let dead = allowed.saturating_sub(ready + live_bytes);
         let blocks = store.used_bytes() + ready + carved;
@@ -257,12 +261,12 @@ impl Pacer {
         (used, working): (u64, u64),
         rate: f64,
     ) -> bool {
-        let loose = taken.saturating_sub(allowed + (SLACK_AT_REST + ready).min(SLACK));
+        let loose = taken.saturating_sub(allowed + slack_at_rest(ready));
         let kept_up = rate * REST.as_secs_f64();
         let is_at_rest = kept_up * working as f64 / (SLACK as f64) < loose as f64;
         self.is_resting.store(kept_up < RESTING, Ordering::Relaxed);
         self.is_calming.store(loose > 0 && !is_at_rest, Ordering::Relaxed);
-        let slack = if is_at_rest { SLACK_AT_REST + ready } else { working };
+        let slack = if is_at_rest { slack_at_rest(ready) } else { working };
         self.is_beyond.store(used.max(taken) > allowed + slack, Ordering::Relaxed);
         is_at_rest
     }

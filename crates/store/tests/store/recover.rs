@@ -1,12 +1,13 @@
 //! What a store finds when it is reopened.
 
 use pantile_media::unshared::Unshared;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_store::{ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency};
+use pantile_testkit::{Heard, HeardMedium};
 
 const CHUNK: u64 = 2 << 20;
 /// Where the first chunk begins.
@@ -27,7 +28,7 @@ struct Opened {
     summary: ScanSummary,
 }
 
-fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened, StoreError> {
+fn try_open<M: Medium + 'static>(medium: &Arc<M>, boot: u64, relaxed: bool) -> Result<Opened, StoreError> {
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
     let store = Store::open(
         medium,
@@ -49,7 +50,7 @@ fn try_open(medium: &Arc<DramMedium>, boot: u64, relaxed: bool) -> Result<Opened
     Ok(Opened { store, rows: rows.into_inner().expect("rows"), summary })
 }
 
-fn open(medium: &Arc<DramMedium>) -> Opened {
+fn open<M: Medium + 'static>(medium: &Arc<M>) -> Opened {
     try_open(medium, 1, false).expect("open")
 }
 
@@ -306,6 +307,44 @@ fn a_full_medium_refuses_whole_transactions() {
     let opened = open(&medium);
     assert_eq!(opened.rows.len(), 1200);
     assert!(opened.rows.values().all(|(ts, _)| *ts == 1000 || *ts == 3000));
+}
+
+/// Beyond the last chunk in use there may be chunks that an earlier life has given
+/// back and not cut off. Space is found for them before anything is written there.
+#[test]
+fn space_is_found_again_beyond_the_last_chunk() {
+    let memory = memory(32);
+    let store = open(&memory).store;
+    let row = vec![1; 60_000];
+    let many = |ts: u64| (0..100).map(|n| (A, 1000 * ts + n, &row[..])).collect::<Vec<_>>();
+    let mut used = 0;
+    for ts in 1..4 {
+        let addresses = append(&store, 1000 * ts, &many(ts));
+        used = used.max(addresses.iter().map(|address| address.offset() / CHUNK).max().expect("addresses"));
+    }
+    record(&store, 4000);
+    drop(store);
+    let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+    let listener = Arc::clone(&heard);
+    let hear = move |call| listener.lock().expect("no panic").push(call);
+    let medium = Arc::new(HeardMedium::over(memory, hear));
+    let store = open(&medium).store;
+    let unknown = used + 1..medium.len() / CHUNK;
+    assert!(!unknown.is_empty(), "some of the reserve lies there");
+    (5..8).for_each(|ts| drop(append(&store, 1000 * ts, &many(ts))));
+    let mut found = BTreeSet::new();
+    let mut written = BTreeSet::new();
+    for call in heard.lock().expect("no panic").iter() {
+        match call {
+            Heard::Restore { offset } => drop(found.insert(offset / CHUNK)),
+            Heard::Write { offset, .. } if unknown.contains(&(offset / CHUNK)) => {
+                assert!(found.contains(&(offset / CHUNK)), "there may be no space behind offset {offset}");
+                written.insert(offset / CHUNK);
+            }
+            _ => {}
+        }
+    }
+    assert!(!written.is_empty());
 }
 
 #[test]

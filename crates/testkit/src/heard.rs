@@ -1,0 +1,116 @@
+//! A medium in memory that tells what it is asked to do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pantile_media::{DramMedium, Facts, Medium, MediumError, MediumStatus, Reads};
+
+/// What a medium is asked to do, which it does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// To write bytes.
+    Write {
+        /// The first of them.
+        offset: u64,
+        /// Their number.
+        len: u64,
+    },
+    /// To sync everything.
+    Sync,
+    /// To give a part back.
+    Discard {
+        /// Where it begins.
+        offset: u64,
+    },
+    /// To find space again for a part.
+    Restore {
+        /// Where it begins.
+        offset: u64,
+    },
+    /// To expect reads.
+    Advice(Reads),
+}
+
+/// A medium in memory that calls a listener before it does something.
+pub struct HeardMedium {
+    inner: Arc<DramMedium>,
+    facts: Facts,
+    hear: Box<dyn Fn(Heard) + Send + Sync>,
+}
+
+impl fmt::Debug for HeardMedium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeardMedium").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl HeardMedium {
+    /// Over memory that nobody else has.
+    pub fn over(inner: Arc<DramMedium>, hear: impl Fn(Heard) + Send + Sync + 'static) -> Self {
+        let facts = inner.facts().clone();
+        Self { inner, facts, hear: Box::new(hear) }
+    }
+
+    /// The same, as if the system kept it in this many bytes of memory.
+    #[must_use]
+    pub fn cached_in(mut self, bytes: u64) -> Self {
+        self.facts.cached_in = Some(bytes);
+        self
+    }
+}
+
+// SAFETY: all bytes are those of another medium that nobody else has, and this
+// one is used in its place.
+#[allow(unsafe_code, reason = "it is a medium")]
+unsafe impl Medium for HeardMedium {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn grow(&self, len: u64) -> Result<(), MediumError> {
+        self.inner.grow(len)
+    }
+
+    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        (self.hear)(Heard::Write { offset, len: bytes.len() as u64 });
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.write(offset, bytes) }
+    }
+
+    fn flush(&self, offset: u64, len: u64) {
+        self.inner.flush(offset, len);
+    }
+
+    fn fence(&self) -> Result<(), MediumError> {
+        self.inner.fence()
+    }
+
+    fn sync_all(&self) -> Result<(), MediumError> {
+        (self.hear)(Heard::Sync);
+        self.inner.sync_all()
+    }
+
+    fn advise(&self, reads: Reads) {
+        (self.hear)(Heard::Advice(reads));
+    }
+
+    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        (self.hear)(Heard::Discard { offset });
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.discard(offset, len) }
+    }
+
+    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        (self.hear)(Heard::Restore { offset });
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.restore(offset, len) }
+    }
+
+    fn status(&self) -> MediumStatus {
+        self.inner.status()
+    }
+}
