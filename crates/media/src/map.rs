@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Addresses reserved unless told otherwise: 1 TiB.
 pub const DEFAULT_RESERVE_BYTES: u64 = 1 << 40;
@@ -84,6 +84,8 @@ pub struct Map {
     growth: Mutex<()>,
     /// The system's advice for what is attached, and for what will be.
     advice: AtomicI32,
+    /// Whether memory that will be attached is to be on huge pages.
+    is_huge: AtomicBool,
     watch: Option<Watch>,
 }
 
@@ -123,6 +125,7 @@ impl Map {
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
             advice: AtomicI32::new(libc::MADV_NORMAL),
+            is_huge: AtomicBool::new(false),
             watch: None,
         }
     }
@@ -216,6 +219,7 @@ impl Map {
 
     /// Asks for huge pages in everything that will be attached. A wish only.
     pub fn prefer_huge_pages(&self) {
+        self.is_huge.store(true, Ordering::Relaxed);
         self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
     }
 
@@ -342,6 +346,10 @@ impl Map {
                 0,
             );
         }
+        // The new reserve knows nothing of what was asked for in the old one.
+        if self.is_huge.load(Ordering::Relaxed) {
+            self.prefer_huge_pages_in(from, to);
+        }
     }
 
     /// The address of byte `offset`.
@@ -450,5 +458,35 @@ mod tests {
     fn an_absurd_reservation_falls_back_to_a_smaller_one() {
         let map = Map::reserve(MapOptions { reserve_bytes: 1 << 50, max_bytes: None }).expect("fallback");
         assert!(map.limit() >= LEAST_RESERVE_BYTES && map.limit() < 1 << 50);
+    }
+
+    /// What the system says about the mapping at an address (`VmFlags`).
+    fn flags_at(address: *mut libc::c_void) -> String {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+        let range = |line: &str| {
+            let (from, to) = line.split_whitespace().next()?.split_once('-')?;
+            let number = |text| usize::from_str_radix(text, 16).ok();
+            Some(number(from)?..number(to)?)
+        };
+        let mut lines = smaps.lines();
+        let is_it = |line: &str| range(line).is_some_and(|range| range.contains(&(address as usize)));
+        lines.find(|line| is_it(line)).expect("it is mapped");
+        lines.find(|line| line.starts_with("VmFlags")).expect("flags").to_owned()
+    }
+
+    #[test]
+    fn memory_that_is_attached_again_is_on_huge_pages_too() {
+        let options = MapOptions { reserve_bytes: 16 * CHUNK_BYTES, max_bytes: None };
+        let map = Map::reserve(options).expect("reserve");
+        map.prefer_huge_pages();
+        let grow = || map.grow(8 * CHUNK_BYTES, |from, to| map.attach_memory(from, to)).expect("grow");
+        grow();
+        let has_huge = |n: u64| flags_at(map.at(n * CHUNK_BYTES)).contains(" hg");
+        if !has_huge(1) {
+            return eprintln!("skipped: this system has no huge pages");
+        }
+        map.shrink(2 * CHUNK_BYTES, |_| Ok(())).expect("shrink");
+        grow();
+        assert!((0..8).all(has_huge));
     }
 }

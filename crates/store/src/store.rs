@@ -7,7 +7,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
-use pantile_base::{Address, Segments, TableId, Timestamp};
+use pantile_base::{Address, Segments, TableId, Timestamp, prefetch};
 use pantile_media::{Medium, MediumExt, ReadCost};
 
 use crate::allocator::Allocator;
@@ -247,6 +247,16 @@ impl Store {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = address;
+    }
+
+    /// Asks the CPU to fetch what is known about the block of a content that will
+    /// be superseded.
+    #[inline]
+    pub fn prefetch_block(&self, address: Address) {
+        if !address.is_none() {
+            let chunk = self.chunk_of(address);
+            prefetch(&chunk.blocks[chunk.place(address).0 as usize]);
+        }
     }
 
     /// The link from the version at `address`, which an anchor has just named,

@@ -178,6 +178,7 @@ impl Transaction {
             }
             match anchor.owner() {
                 Owner::Nobody if anchor.try_lock(cell, self.slot) => {
+                    self.core.store.prefetch_block(anchor.newest());
                     if let Err(damage) = self.verify_base(anchor.newest()) {
                         Anchor::publish(cell, anchor.newest());
                         self.core.registry.wake(self.slot);

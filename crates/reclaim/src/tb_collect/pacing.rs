@@ -54,6 +54,10 @@ const LEAST_BYTES: u64 = 512 << 10;
 const MOST_LIFE: f64 = 1e6;
 /// The longest time between two looks while something is updated: an epoch.
 const LONGEST_LOOK: Duration = Duration::from_millis(40);
+/// While something is updated, what is taken beyond the target goes back to the
+/// system only if it has been beyond for this time: what the next blocks take is
+/// not worth emptying chunks for, nor the system's work.
+const LASTING: Duration = Duration::from_millis(400);
 /// How often the rate of updates is measured.
 const RATE_TIME: Duration = Duration::from_millis(250);
 
@@ -96,6 +100,10 @@ struct Last {
     superseded_at: Timestamp,
     /// Bytes superseded per second.
     rate: f64,
+    /// The least that was taken beyond the target, in this period and in the one
+    /// before it, and when this one began.
+    beyond: [u64; 2],
+    beyond_since: Timestamp,
 }
 
 /// Bytes beyond the target that may be taken at rest, if this much is kept ready.
@@ -250,7 +258,19 @@ impl Pacer {
         let record_bytes = if excess > 0 { (dead / RECORDS).max(LEAST_BYTES) } else { 0 };
         self.record_bytes.store(record_bytes, Ordering::Relaxed);
         self.look_at.store(self.superseded() + (dead / LOOKS).max(LEAST_BYTES), Ordering::Relaxed);
-        (excess, taken.saturating_sub(allowed))
+        let chunks = taken.saturating_sub(allowed);
+        let lasting = self.lasting(chunks, now);
+        (excess, if is_at_rest { chunks } else { lasting })
+    }
+
+    /// The least of what was taken beyond the target for some time, up to now.
+    fn lasting(&self, beyond: u64, now: Timestamp) -> u64 {
+        let mut last = self.last.lock();
+        if Clock::duration(now.tick().saturating_sub(last.beyond_since.tick())) >= LASTING {
+            (last.beyond, last.beyond_since) = ([u64::MAX, last.beyond[0]], now);
+        }
+        last.beyond[0] = last.beyond[0].min(beyond);
+        last.beyond[0].min(last.beyond[1])
     }
 
     /// Whether so little is updated that what is won stays won.
@@ -337,5 +357,19 @@ mod tests {
             pacer.note_price(dead, alive);
             assert!(pacer.copies_for(1000).abs_diff(copies) < 5, "{dead} of 100: {}", pacer.copies_for(1000));
         }
+    }
+
+    #[test]
+    fn only_what_stays_beyond_the_target_goes_back() {
+        let pacer = Pacer::default();
+        let at = |looks: u32| Timestamp::new(Clock::ticks(Duration::from_millis(40) * looks), 0);
+        // Now and then nothing is beyond.
+        let seen: Vec<_> =
+            (100..160).map(|n| pacer.lasting(if n % 8 == 0 { 0 } else { 9 << 20 }, at(n))).collect();
+        assert!(seen.iter().all(|&lasting| lasting == 0), "{seen:?}");
+        // From here on 3 MB always are.
+        let seen: Vec<_> = (160..200).map(|n| pacer.lasting((3 + u64::from(n) % 5) << 20, at(n))).collect();
+        assert!(seen[..5].iter().all(|&lasting| lasting == 0), "{seen:?}");
+        assert!(seen[25..].iter().all(|&lasting| lasting == 3 << 20), "within a second: {seen:?}");
     }
 }
