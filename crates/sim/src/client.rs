@@ -258,10 +258,19 @@ fn run(stage: &mut Stage<'_>) -> Result<Turn, String> {
     let row = (stage.random.below(VALUES), vec![stage.random.below(250) as u8 + 1; 9]);
     let options = TransactionOptions::new().conflict(ConflictPolicy::Abort);
     let began = stage.time.now();
-    let outcome = stage.db.run_with(options, |txn| {
+    let attempt = || {
+        let mut txn = stage.db.begin_with(options)?;
         txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
-        Ok(txn.timestamp().get())
-    });
+        // It may have moved behind readers since it began.
+        Ok(txn.commit()?.get())
+    };
+    let mut retry = stage.db.retry();
+    let outcome = loop {
+        match attempt() {
+            Err(error) if retry.again(&error) => {}
+            outcome => break outcome,
+        }
+    };
     let took = stage.time.now() - began;
     match outcome {
         Ok(ts) => {
