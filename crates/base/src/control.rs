@@ -114,11 +114,18 @@ pub enum Control {
     ImageName,
     /// Pages of an index image are verified before they are trusted (I-23).
     ImageChecksum,
+    /// Recovery drops a transaction whose predecessor is lost (I-25).
+    Dependencies,
+    /// A transaction depends on the commits in flight whose versions it reads
+    /// (I-25).
+    ReadsDepend,
+    /// A transaction that only reads waits until what it reads is durable.
+    ReadsAwait,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 48] = [
+    pub const ALL: [(Control, &'static str); 51] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -167,6 +174,9 @@ impl Control {
         (Control::MovedAreLate, "moved-are-late"),
         (Control::ImageName, "image-name"),
         (Control::ImageChecksum, "image-checksum"),
+        (Control::Dependencies, "dependencies"),
+        (Control::ReadsDepend, "reads-depend"),
+        (Control::ReadsAwait, "reads-await"),
     ];
 
     /// The name on the command line.

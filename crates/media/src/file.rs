@@ -167,11 +167,16 @@ impl FileMedium {
     }
 
     fn shared_sync(&self) -> Result<(), MediumError> {
+        let is_leader = self.sync.sync()?;
+        self.note_sync(is_leader);
+        Ok(())
+    }
+
+    fn note_sync(&self, is_leader: bool) {
         self.grown.store(0, Ordering::Relaxed);
-        if self.sync.sync()? {
+        if is_leader {
             self.contents.counters.add(Count::Syncs, 1);
         }
-        Ok(())
     }
 }
 
@@ -224,6 +229,23 @@ unsafe impl Medium for FileMedium {
     fn sync_all(&self) -> Result<(), MediumError> {
         self.shared_sync()?;
         self.contents.check_place()
+    }
+
+    fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
+        match self.durability {
+            Durability::None => self.fence().map(|()| None),
+            Durability::Sync | Durability::Group => {
+                self.contents.counters.add(Count::Fences, 1);
+                self.contents.failure.check()?;
+                Ok(Some(self.sync_point()))
+            }
+        }
+    }
+
+    fn end_fence(&self, point: SyncPoint) -> Result<(), MediumError> {
+        let is_leader = self.sync.reach(point.number())?;
+        self.note_sync(is_leader);
+        Ok(())
     }
 
     fn sync_point(&self) -> SyncPoint {

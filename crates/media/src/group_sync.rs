@@ -76,10 +76,25 @@ impl GroupSync {
     /// # Errors
     /// [`MediumError::Failed`] once a sync has failed, this one or any before.
     pub(crate) fn sync(&self) -> Result<bool, MediumError> {
-        let mut state = self.state.lock();
-        let ticket = state.started + 1;
-        state.waiting += 1;
-        self.joined.notify_one();
+        let state = self.state.lock();
+        let next = state.started + 1;
+        self.reach_from(state, next)
+    }
+
+    /// Returns once sync `number`, which [`GroupSync::next`] has returned, or one
+    /// after it has ended well, and whether this thread made it.
+    ///
+    /// # Errors
+    /// As for [`GroupSync::sync`].
+    pub(crate) fn reach(&self, number: u64) -> Result<bool, MediumError> {
+        self.reach_from(self.state.lock(), number)
+    }
+
+    fn reach_from(&self, mut state: MutexGuard<'_, State>, ticket: u64) -> Result<bool, MediumError> {
+        if ticket > state.started {
+            state.waiting += 1;
+            self.joined.notify_one();
+        }
         loop {
             // A sync that ended well serves its group even if a later one failed.
             if state.done >= ticket {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A moment in what a thread has written, see [`Medium::sync_point`]. It has
 /// a meaning only for the medium that returned it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SyncPoint(u64);
 
 impl SyncPoint {
@@ -307,6 +307,28 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// # Errors
     /// As for [`fence`](Medium::fence).
     fn sync_all(&self) -> Result<(), MediumError>;
+
+    /// The first half of a [`fence`](Medium::fence), for callers that have
+    /// something to do meanwhile. Where threads share syncs it returns the point
+    /// that [`end_fence`](Medium::end_fence) has to wait for; elsewhere it is the
+    /// whole fence, and there is nothing left to wait for.
+    ///
+    /// Whatever is durable at a point, so is everything for which a thread had got
+    /// the same point or an earlier one.
+    ///
+    /// # Errors
+    /// As for [`fence`](Medium::fence).
+    fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
+        self.fence().map(|()| None)
+    }
+
+    /// Returns once a point of [`begin_fence`](Medium::begin_fence) is durable.
+    ///
+    /// # Errors
+    /// As for [`fence`](Medium::fence). The point will never be durable then.
+    fn end_fence(&self, point: SyncPoint) -> Result<(), MediumError> {
+        if self.is_durable(point) { Ok(()) } else { self.fence() }
+    }
 
     /// A point after everything this thread wrote and flushed so far, for
     /// callers that do not wait until it is durable.

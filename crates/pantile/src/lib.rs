@@ -164,6 +164,7 @@ mod types;
 
 pub use api::database::Database;
 pub use engine::table::{Index, Table};
+pub use transactions::in_flight::InFlight;
 pub use transactions::retry::Retry;
 pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;

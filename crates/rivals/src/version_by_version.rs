@@ -131,7 +131,12 @@ impl<P: Policy> Reclaimer for VersionByVersion<P> {
 
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         cx.store.supersede(old.address, at);
-        self.policy.add(&self.work(cx), old);
+        if old.begin_ts == old.end_ts {
+            // Nobody has seen it, and nothing leads to it.
+            self.freeing.retire(cx, old.table, old.address);
+        } else {
+            self.policy.add(&self.work(cx), old);
+        }
         Ok(())
     }
 

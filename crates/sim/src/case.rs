@@ -15,7 +15,7 @@ use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
 use crate::found::found;
-use crate::life::{Ending, Life, Plan};
+use crate::life::{Ending, Life, Plan, Step};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 
@@ -377,10 +377,14 @@ impl Run<'_> {
         cuts
     }
 
-    /// Some boundaries, half of them near a block's change of state.
+    /// Some boundaries, many of them near a block's change of state, or where a
+    /// commit and one on which it depends are in flight.
     fn sampled(&self, life: &Life, random: &mut Random) -> Vec<Cut> {
         let turns = life.log.changes_of_blocks();
+        let rests = life.steps.iter().filter(|step| !step.needs.is_empty() && step.ended > step.published);
+        let dependent: Vec<usize> = rests.map(|step| step.published).collect();
         let boundary = |random: &mut Random| match turns.len() as u64 {
+            _ if !dependent.is_empty() && random.one_in(4) => *random.pick(&dependent),
             turning @ 1.. if random.one_in(2) => {
                 turns[random.below(turning) as usize] + random.below(3) as usize
             }
@@ -405,31 +409,29 @@ impl Run<'_> {
     ) -> Result<Option<(Image, State, u64)>, String> {
         let mut replay = Replay::new(&life.start, &life.log, self.case.kind);
         let (mut state, mut floor) = (life.state.clone(), life.floor);
-        let mut steps = life.steps.iter().peekable();
+        let mut rest = &life.steps[..];
         let mut left = None;
         let at_rest = life.was_closed.then_some(life.log.boundaries() - 1);
         for cut in cuts {
             self.at = Some(CutOfCase { life: number, cut, again: None });
             replay.advance_to(cut.boundary);
-            while let Some(step) = steps.next_if(|step| step.ended <= cut.boundary) {
+            while let Some((step, others)) = rest.split_first().filter(|(step, _)| step.ended <= cut.boundary)
+            {
                 // A step that has written nothing has not left a timestamp either.
                 if step.changes.iter().any(|change| change.is_written(&state)) {
                     floor = floor.max(step.ts);
                 }
                 apply(&mut state, &step.changes);
+                rest = others;
             }
-            let next = steps.peek().filter(|step| step.began < cut.boundary).map(|step| {
-                let mut next = state.clone();
-                apply(&mut next, &step.changes);
-                next
-            });
+            let first = life.steps.len() - rest.len();
+            let begun = &rest[..rest.partition_point(|step| step.began < cut.boundary)];
+            let possible = Possible { state: &state, first, begun, boundary: cut.boundary };
             let image = replay.image(cut.keep, cut.choice);
             let is_closed = at_rest == Some(cut.boundary);
             let (is, log) = found(&image, self.case.kind, floor, is_closed)?;
             self.totals.cuts += 1;
-            if is != state && next.as_ref() != Some(&is) {
-                return Err(difference(&is, &state, next.as_ref()));
-            }
+            possible.check(&is)?;
             self.cut_recovery(&image, &log, &is, floor, cut)?;
             if is_closed && self.only.is_none() {
                 self.flip_bits(&image, &is, cut.choice)?;
@@ -489,6 +491,51 @@ impl Run<'_> {
         self.totals.cuts += 1;
         self.totals.cuts_of_recovery += 1;
         if is == *expected { Ok(()) } else { Err(difference(&is, expected, None)) }
+    }
+}
+
+/// The states that a power cut may leave.
+struct Possible<'p> {
+    /// After the steps before all others.
+    state: &'p State,
+    /// The number of the first of the others.
+    first: usize,
+    /// Steps that had begun, in order.
+    begun: &'p [Step],
+    boundary: usize,
+}
+
+impl Possible<'_> {
+    /// Any steps that were not acknowledged may be lost, but none without those
+    /// that depend on it.
+    fn check(&self, is: &State) -> Result<(), String> {
+        if self.begun.is_empty() {
+            return if is == self.state { Ok(()) } else { Err(difference(is, self.state, None)) };
+        }
+        let open: Vec<usize> = (0..self.begun.len()).filter(|&n| !self.is_over(n)).collect();
+        let mut whole = None;
+        for lost in 0..1u32 << open.len() {
+            let is_lost =
+                |n: usize| open.iter().position(|&o| o == n).is_some_and(|bit| lost >> bit & 1 == 1);
+            let stands = |n: usize| {
+                is_lost(n) || !self.begun[n].needs.iter().any(|&u| u >= self.first && is_lost(u - self.first))
+            };
+            if !(0..self.begun.len()).all(stands) {
+                continue;
+            }
+            let mut state = self.state.clone();
+            let kept = (0..self.begun.len()).filter(|&n| !is_lost(n));
+            kept.for_each(|n| apply(&mut state, &self.begun[n].changes));
+            if state == *is {
+                return Ok(());
+            }
+            whole.get_or_insert(state);
+        }
+        Err(difference(is, self.state, whole.as_ref()))
+    }
+
+    fn is_over(&self, n: usize) -> bool {
+        self.begun[n].ended <= self.boundary
     }
 }
 

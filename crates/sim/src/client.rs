@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
 use pantile::{
-    ConflictPolicy, Database, Error, Isolation, Range, Savepoint, Table, Transaction, TransactionOptions,
-    Value,
+    ConflictPolicy, Database, Error, InFlight, Isolation, Range, Savepoint, Table, Transaction,
+    TransactionOptions, Value,
 };
 
 use crate::state::{Change, Look, Row, Versions};
@@ -64,12 +64,25 @@ enum TransactionMode {
 /// What a turn did to the database.
 pub(crate) enum Turn {
     Nothing,
+    /// A reader has been told what is there at a timestamp.
+    Told {
+        at: u64,
+        looks: Vec<Look>,
+    },
     /// There was no space for a commit.
     Refused,
-    Committed {
-        ts: u64,
-        changes: Vec<Change>,
-    },
+    Committed(Commit),
+    /// Others see the commit, and it is not yet durable.
+    Published(Commit, InFlight),
+}
+
+/// A commit, and what it rests on.
+pub(crate) struct Commit {
+    pub ts: u64,
+    pub changes: Vec<Change>,
+    /// When the transaction has read.
+    pub read_at: u64,
+    pub looks: Vec<Look>,
 }
 
 /// What clients mostly do.
@@ -124,6 +137,8 @@ pub(crate) struct Stage<'s> {
     pub often_late: bool,
     /// The database is being closed, so that no transaction begins.
     pub is_closing: bool,
+    /// Another commit may be left in flight.
+    pub may_publish: bool,
     /// How long a transaction is run again, and the time that passes.
     pub retry_for: Duration,
     pub time: &'s SimulatedTime,
@@ -169,6 +184,7 @@ impl Client {
                 self.open.take().expect("the transaction is open").txn.rollback();
                 Ok(Turn::Nothing)
             }
+            Ok(()) if !open.is_writer() => Ok(Turn::Told { at: open.ts(), looks: open.looks.take() }),
             Ok(()) | Err(Call::Refused | Call::Conflict(_)) => Ok(Turn::Nothing),
             Err(Call::Wrong(how)) => Err(how),
         }
@@ -276,7 +292,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Turn, String> {
         Ok(ts) => {
             let changes = vec![Change::Put(name.clone(), key, Some(row))];
             stage.versions.commit(ts, &changes)?;
-            Ok(Turn::Committed { ts, changes })
+            Ok(Turn::Committed(Commit { ts, changes, read_at: ts, looks: Vec::new() }))
         }
         Err(Error::StorageFull { .. }) => Ok(Turn::Refused),
         Err(Error::Closed) if stage.is_closing => Ok(Turn::Nothing),
@@ -495,13 +511,23 @@ impl Open {
         let is_large = changes.len() as u64 >= FLOOD / 2;
         let began = self.txn.timestamp().get();
         let before = if is_large { open_blocks(stage.db) } else { 0 };
-        match self.txn.commit() {
-            Ok(ts) => {
-                if self.kind == TransactionMode::Writer(Isolation::Serializable) && ts.get() > began {
-                    stage.versions.read_again(&self.looks.borrow(), began, ts.get())?;
+        let may_fly = stage.may_publish && stage.random.one_in(2);
+        let ended = match may_fly {
+            true => self.txn.publish().map(|flight| (flight.timestamp(), Some(flight))),
+            false => self.txn.commit().map(|ts| (ts, None)),
+        };
+        match ended {
+            Ok((ts, flight)) => {
+                let (ts, looks) = (ts.get(), self.looks.into_inner());
+                if self.kind == TransactionMode::Writer(Isolation::Serializable) && ts > began {
+                    stage.versions.read_again(&looks, began, ts)?;
                 }
-                stage.versions.commit(ts.get(), &changes)?;
-                Ok(Turn::Committed { ts: ts.get(), changes })
+                stage.versions.commit(ts, &changes)?;
+                let commit = Commit { ts, changes, read_at: began, looks };
+                Ok(match flight {
+                    Some(flight) => Turn::Published(commit, flight),
+                    None => Turn::Committed(commit),
+                })
             }
             Err(Error::Conflict { .. }) => Ok(Turn::Nothing),
             Err(Error::StorageFull { .. }) if is_large && open_blocks(stage.db) > before + OPENED => {

@@ -85,6 +85,12 @@ const fn of_versions(control: Control, what: &'static str) -> NegativeControl {
     NegativeControl { collectors: OF_VERSIONS, ..answer(control, what) }
 }
 
+/// For what only media show whose threads share syncs.
+#[cfg(feature = "controls")]
+const fn on_files(control: NegativeControl) -> NegativeControl {
+    NegativeControl { kinds: FILE, ..control }
+}
+
 /// For what only a busy collector shows.
 const fn of_busy(control: NegativeControl) -> NegativeControl {
     NegativeControl { is_busy: true, ..control }
@@ -150,6 +156,9 @@ const ANSWERS: &[NegativeControl] = &[
     answer(Control::RetryTime, "a transaction is given up after a thousand tries, however soon"),
     answer(Control::ClosingWaits, "closing fails the transactions that it waits for"),
     answer(Control::BuiltEntries, "building an index leaves entries of old versions (I-17)"),
+    on_files(answer(Control::Dependencies, "a transaction is kept whose predecessor is lost (I-25)")),
+    on_files(answer(Control::ReadsDepend, "a transaction does not depend on what it has met (I-25)")),
+    on_files(answer(Control::ReadsAwait, "readers are told what may be lost (I-25)")),
     answer(Control::RefusedBlocks, "a commit that found no space keeps the blocks that it opened"),
 ];
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::stats::CollectorStats;
-use pantile::{Collector, Database, Error, GcOptions, IndexDef, Options, Pacing, TableDef, Type};
+use pantile::stats::{CollectorStats, TableSpace};
+use pantile::{Collector, Database, Error, GcOptions, InFlight, IndexDef, Options, Pacing, TableDef, Type};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
 use crate::aside::{self, Aside};
-use crate::client::{BY_V, Client, Mood, Selection, Stage, Turn};
+use crate::client::{BY_V, Client, Commit, Mood, Selection, Stage, Turn};
 use crate::found::{compare_entries, tuples};
-use crate::state::{Change, State, Versions};
+use crate::state::{Change, Look, State, Versions};
 use pantile_testkit::{Random, mix};
 
 /// Blocks of the catalog that may be empty.
@@ -60,15 +60,23 @@ pub(crate) struct Plan {
     pub ending: Ending,
 }
 
-/// An acknowledged step.
+/// A step, in the order in which others see them.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// The number of events before it began, and after it ended.
+    /// The number of events before it began, and after it was acknowledged; never
+    /// is the end of time.
     pub began: usize,
     pub ended: usize,
     pub ts: u64,
     pub changes: Vec<Change>,
+    /// The number of events after it was published.
+    pub published: usize,
+    /// Steps that were in flight, and on which it depends.
+    pub needs: Vec<usize>,
 }
+
+/// Commits in flight at a time, at most.
+const FLIGHTS: usize = 4;
 
 /// What a life did, and its log.
 pub(crate) struct Life {
@@ -141,6 +149,7 @@ impl Plan {
             steps: Vec::new(),
             refused: 0,
             is_closing: false,
+            flights: Vec::new(),
             scanned: None,
             wanted: None,
             tables_made: mix(self.seed) % 1_000_000,
@@ -186,6 +195,8 @@ struct World<'w> {
     refused: u64,
     /// A thread is closing the database.
     is_closing: bool,
+    /// Commits in flight, with the numbers of their steps.
+    flights: Vec<(usize, InFlight)>,
     tables_made: u64,
     scanned: Option<Selection>,
     wanted: Option<Selection>,
@@ -196,6 +207,9 @@ struct World<'w> {
 
 impl World<'_> {
     fn turn(&mut self, clients: &mut [Client]) -> Result<(), String> {
+        if self.flights.len() == FLIGHTS || !self.flights.is_empty() && self.random.one_in(16) {
+            self.land()?;
+        }
         let is_lacking = self.state.len() < self.plan.tables;
         let often = match self.plan.mood {
             _ if is_lacking => 3,
@@ -218,6 +232,7 @@ impl World<'_> {
         }
         if !self.is_closing && self.random.one_in(25 * often) {
             clients.iter_mut().for_each(Client::leave);
+            self.land_all()?;
             return self.check_entries();
         }
         let client = &mut clients[self.random.below(clients.len() as u64) as usize];
@@ -235,18 +250,67 @@ impl World<'_> {
             floods: self.plan.floods,
             often_late: !self.plan.skew.is_zero(),
             is_closing: self.is_closing,
+            may_publish: !self.is_closing,
             retry_for: self.plan.retry_for(),
             time: self.time,
             scanned: &mut self.scanned,
             wanted: &mut self.wanted,
         };
         match client.turn(&mut stage)? {
-            Turn::Committed { ts, changes } => {
-                crate::state::apply(&mut self.state, &changes);
-                self.steps.push(Step { began, ended: self.medium.events(), ts, changes });
+            Turn::Committed(commit) => self.note_commit(began, self.medium.events(), commit),
+            Turn::Published(commit, flight) if flight.is_over() => {
+                flight.wait().map_err(|error| format!("a commit that was durable: {error}"))?;
+                self.note_commit(began, self.medium.events(), commit);
             }
+            Turn::Published(commit, flight) => {
+                self.note_commit(began, usize::MAX, commit);
+                self.flights.push((self.steps.len() - 1, flight));
+            }
+            Turn::Told { at, looks } => self.note_told(at, &looks),
             Turn::Refused => self.refused += 1,
             Turn::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn note_commit(&mut self, began: usize, ended: usize, commit: Commit) {
+        let Commit { ts, changes, read_at, looks } = commit;
+        let rests_on = |step: &Step| {
+            let sees = |change: &Change| step.ts <= read_at && looks.iter().any(|look| look.sees(change));
+            let meets = |change: &Change| changes.iter().any(|own| own.meets(change));
+            step.changes.iter().any(|change| sees(change) || meets(change))
+        };
+        let flights = self.flights.iter().map(|(n, _)| *n);
+        let needs = flights.filter(|n| rests_on(&self.steps[*n])).collect();
+        crate::state::apply(&mut self.state, &changes);
+        let published = self.medium.events();
+        self.steps.push(Step { began, ended, ts, changes, published, needs });
+    }
+
+    /// What a reader has been told must not be lost.
+    fn note_told(&mut self, at: u64, looks: &[Look]) {
+        let now = self.medium.events();
+        for (n, _) in &self.flights {
+            let step = &mut self.steps[*n];
+            let sees = |change: &Change| looks.iter().any(|look| look.sees(change));
+            if step.ts <= at && step.changes.iter().any(sees) {
+                step.ended = step.ended.min(now);
+            }
+        }
+    }
+
+    /// Waits for one of the commits in flight.
+    fn land(&mut self) -> Result<(), String> {
+        let chosen = self.random.below(self.flights.len() as u64) as usize;
+        let (n, flight) = self.flights.swap_remove(chosen);
+        flight.wait().map_err(|error| format!("a commit in flight: {error}"))?;
+        self.steps[n].ended = self.steps[n].ended.min(self.medium.events());
+        Ok(())
+    }
+
+    fn land_all(&mut self) -> Result<(), String> {
+        while !self.flights.is_empty() {
+            self.land()?;
         }
         Ok(())
     }
@@ -310,7 +374,8 @@ impl World<'_> {
         let changes = vec![change];
         self.versions.commit(0, &changes)?;
         crate::state::apply(&mut self.state, &changes);
-        self.steps.push(Step { began, ended: self.medium.events(), ts: 0, changes });
+        let ended = self.medium.events();
+        self.steps.push(Step { began, ended, ts: 0, changes, published: ended, needs: Vec::new() });
         Ok(())
     }
 
@@ -325,6 +390,7 @@ impl World<'_> {
     /// Closes the database, which must count what it holds, give back what it
     /// does not, and be left alone afterwards.
     fn close(&mut self, clients: &mut [Client]) -> Result<(), String> {
+        self.land_all()?;
         if self.plan.ending == Ending::ClosedBeside && self.close_beside(clients)? {
             return self.check_closed();
         }
@@ -433,8 +499,7 @@ impl World<'_> {
     fn is_empty(&self) -> bool {
         let compacts = [Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER].contains(&self.plan.collector);
         let tables = self.db.space_by_table();
-        tables
-            .iter()
-            .all(|of| of.table == "catalog" && !(compacts && of.blocks > of.contents + OPEN_OF_CATALOG))
+        let stays = |of: &TableSpace| ["catalog", "dependencies"].contains(&&*of.table);
+        tables.iter().all(|of| stays(of) && !(compacts && of.blocks > of.contents + OPEN_OF_CATALOG))
     }
 }

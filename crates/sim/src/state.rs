@@ -26,6 +26,14 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Whether both write the same row.
+    pub fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Change::Put(table, key, _), Change::Put(of, other, _)) => (table, key) == (of, other),
+            _ => false,
+        }
+    }
+
     /// Whether it reaches the medium. A row that is inserted and deleted in one
     /// transaction does not.
     pub fn is_written(&self, before: &State) -> bool {
@@ -71,6 +79,17 @@ pub(crate) enum Look {
 }
 
 impl Look {
+    /// Whether it may have seen a change, as far as the change alone tells.
+    pub fn sees(&self, change: &Change) -> bool {
+        let Change::Put(table, key, row) = change else { return false };
+        self.table() == table
+            && match self {
+                Look::Key(_, looked) => looked == key,
+                Look::Range(_, (first, last)) => (first..=last).contains(&key),
+                Look::Value(_, value) => row.as_ref().is_some_and(|row| row.0 == *value),
+            }
+    }
+
     fn table(&self) -> &str {
         match self {
             Look::Key(table, _) | Look::Range(table, _) | Look::Value(table, _) => table,

@@ -46,16 +46,30 @@ pub struct Appended<'s> {
 }
 
 impl Appended<'_> {
-    /// Makes the contents durable: the one fence of a commit.
+    /// Begins the one fence of a commit. Where threads share syncs it returns the
+    /// point that is to be waited for. A later append to a block that this one has
+    /// opened gets the same point or a later one (I-7).
     ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed and accepts nothing more.
-    pub fn persist(self) -> Result<(), StoreError> {
-        self.store.medium.fence()?;
+    pub fn begin_persist(self) -> Result<Option<SyncPoint>, StoreError> {
+        let point = self.store.medium.begin_fence()?;
         if !self.carved.is_empty() {
-            self.store.give_carved(self.carved, None);
+            self.store.give_carved(self.carved, point);
         }
         drop(self.stream);
+        Ok(point)
+    }
+
+    /// Makes the contents durable.
+    ///
+    /// # Errors
+    /// As for [`Appended::begin_persist`].
+    pub fn persist(self) -> Result<(), StoreError> {
+        let store = self.store;
+        if let Some(point) = self.begin_persist()? {
+            store.medium.end_fence(point)?;
+        }
         Ok(())
     }
 

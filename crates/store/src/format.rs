@@ -1,6 +1,7 @@
 //! The bytes of the superblock, of chunk headers and of block descriptors
 //! (docs/format.md). All numbers are little-endian.
 
+use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, TRANSACTION_SLOTS};
 use twox_hash::XxHash3_64;
@@ -32,6 +33,10 @@ pub(crate) const STATE_RECORD_BYTES: u64 = 28 << 10;
 pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
 /// The table id in the descriptors of blocks that state records continue in.
 pub(crate) const RECORD_TABLE: u32 = u32::MAX;
+
+/// The table of contents that list the commits on which their own transactions
+/// depend (I-25). Their rows are timestamps, 8 bytes each.
+pub const DEPENDENCIES: TableId = TableId(1);
 
 const SUPERBLOCK_BYTES: usize = 64;
 

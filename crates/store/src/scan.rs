@@ -26,6 +26,7 @@ use crate::format::{
 use crate::geometry::{Class, Geometry};
 use crate::image::blocks::KnownBlocks;
 use crate::image::read::Image;
+use crate::kept::Kept;
 use crate::state_record::{PartlyFilled, StateRecord, is_of_records};
 use crate::store::Store;
 use crate::stream::class_key;
@@ -153,8 +154,12 @@ impl Expectation {
 
     /// Whether a content is known to belong to a committed transaction.
     pub fn is_decided(&self, content: &Content<'_>) -> bool {
-        let begin = content.timestamp().get();
-        content.flags().is_relocated() || begin <= self.watermark && !self.undecided.contains(&begin)
+        content.flags().is_relocated() || self.is_over(content.timestamp())
+    }
+
+    /// Whether a transaction is known to have been durable, if it committed.
+    pub fn is_over(&self, transaction: Timestamp) -> bool {
+        transaction.get() <= self.watermark && !self.undecided.contains(&transaction.get())
     }
 
     /// How many of a block's slots must hold contents.
@@ -224,7 +229,7 @@ impl Store {
             });
         }
         let lost_tail = state.relaxed && state.boot != self.options.boot;
-        self.settle(scan, &mut all, lost_tail, state.closed)?;
+        self.settle(scan, &expectation, &mut all, lost_tail, state.closed)?;
         if !state.closed && !is_removed(Control::EmptyBlocks) {
             self.release_empty(chunks)?;
         }
@@ -485,6 +490,7 @@ impl Store {
     fn settle(
         &self,
         scan: &Scan<'_>,
+        expect: &Expectation,
         all: &mut Seen,
         lost_tail: bool,
         was_closed: bool,
@@ -500,13 +506,20 @@ impl Store {
             *counted.entry(found(one).1.content.timestamp()).or_default() += 1;
         }
         let mut void = std::mem::take(&mut all.holes);
+        let mut kept = Kept::default();
+        for one in &uncertain {
+            let (table, Found { content, .. }) = found(one);
+            let is_whole = counted.get(&content.timestamp()) == Some(&content.transaction_contents());
+            if is_whole || is_removed(Control::Evidence) {
+                kept.add(table, &content);
+            }
+        }
+        kept.drop_dependent(|timestamp| expect.is_over(timestamp));
         for one in uncertain {
             let (table, found) = found(&one);
-            let complete =
-                counted.get(&found.content.timestamp()) == Some(&found.content.transaction_contents());
             // After a power failure under relaxed durability, later commits may
             // be whole while earlier ones are not. Keep the consistent part.
-            if (complete || is_removed(Control::Evidence)) && !lost_tail {
+            if kept.has(found.content.timestamp()) && !lost_tail {
                 note_committed(self.block(one.block).1, &found.content);
                 all.committed(scan, table, &[found]);
             } else {

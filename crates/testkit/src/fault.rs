@@ -68,7 +68,12 @@ pub struct FaultMedium {
 impl FaultMedium {
     /// A medium that holds what an image has.
     pub fn new(image: &Image, fault: Option<Fault>) -> Arc<Self> {
-        let inner = CutMedium::new(image, CutKind::Memory, None);
+        Self::of_kind(CutKind::Memory, image, fault)
+    }
+
+    /// The same, of a kind.
+    pub fn of_kind(kind: CutKind, image: &Image, fault: Option<Fault>) -> Arc<Self> {
+        let inner = CutMedium::new(image, kind, None);
         Arc::new(Self { inner, fault, progress: Mutex::default() })
     }
 
@@ -166,6 +171,17 @@ unsafe impl Medium for FaultMedium {
 
     fn fence(&self) -> Result<(), MediumError> {
         self.ask(Operation::Sync).and_then(|()| self.inner.fence())
+    }
+
+    fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
+        if let Some(cause) = &self.progress().failure {
+            return Err(MediumError::Failed { cause: cause.clone() });
+        }
+        self.inner.begin_fence()
+    }
+
+    fn end_fence(&self, point: SyncPoint) -> Result<(), MediumError> {
+        if self.is_durable(point) { Ok(()) } else { self.fence() }
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {

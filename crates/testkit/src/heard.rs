@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pantile_media::{DramMedium, Facts, Medium, MediumError, MediumStatus, Reads};
+use pantile_media::{DramMedium, Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 
 /// What a medium is asked to do, which it does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +87,22 @@ unsafe impl Medium for HeardMedium {
 
     fn fence(&self) -> Result<(), MediumError> {
         self.inner.fence()
+    }
+
+    fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
+        self.inner.begin_fence()
+    }
+
+    fn end_fence(&self, point: SyncPoint) -> Result<(), MediumError> {
+        self.inner.end_fence(point)
+    }
+
+    fn sync_point(&self) -> SyncPoint {
+        self.inner.sync_point()
+    }
+
+    fn is_durable(&self, point: SyncPoint) -> bool {
+        self.inner.is_durable(point)
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {

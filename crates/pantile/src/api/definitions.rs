@@ -7,6 +7,7 @@ use pantile_base::control::{Control, is_removed};
 
 use crate::api::database::Database;
 use crate::engine::catalog;
+use crate::engine::failure::from_medium;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -137,6 +138,8 @@ impl Database {
     /// commits late, which keeps it from heeding the read marks of tuples that
     /// share a cell with the catalog's.
     fn change_catalog<T>(&self, mut change: impl FnMut(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
+        // A definition may rest on what is in flight: that no two rows have a key.
+        self.core.store.medium().fence().map_err(from_medium)?;
         let catalog = self.core.tables.catalog()?;
         let late = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         if is_removed(Control::LateDefinitions) {

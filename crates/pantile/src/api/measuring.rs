@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pantile_base::TableId;
 use pantile_media::MediumExt;
-use pantile_store::{Reader, TableBlocks};
+use pantile_store::{DEPENDENCIES, Reader, TableBlocks};
 
 use crate::api::database::Database;
 use crate::engine::pieces;
@@ -97,6 +97,9 @@ impl Database {
     }
 
     fn listed_name(&self, id: TableId) -> String {
+        if id == DEPENDENCIES {
+            return "dependencies".to_owned();
+        }
         let Some(table) = self.core.tables.in_use(id) else {
             return format!("table {} (dropped)", id.0);
         };

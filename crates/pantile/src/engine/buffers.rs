@@ -1,5 +1,6 @@
 //! What a transaction keeps to itself until it commits, slot by slot.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId, return_free_memory};
 use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
+use crate::engine::flights::Flight;
 use crate::engine::holders::{Holder, HolderCell};
 use crate::engine::read_set::ReadSet;
 use crate::engine::stale::StaleEntry;
@@ -81,6 +83,11 @@ pub(crate) struct Buffers {
     pub writes: Vec<Write>,
     /// What a serializable writer has read.
     pub reads: ReadSet,
+    /// The commits in flight whose versions it has met. Filled through shared
+    /// references, as the read set is.
+    pub depends: RefCell<Vec<Flight>>,
+    /// Their timestamps, as a row.
+    pub dependencies: Vec<u8>,
     pub by_tuple: HashMap<(TableId, TupleId), u32, FixedState>,
     /// Rows to be written, one after the other.
     pub rows: Vec<u8>,
@@ -168,6 +175,8 @@ impl Buffers {
         }
         self.writes.clear();
         self.reads.clear();
+        self.depends.get_mut().clear();
+        self.dependencies.clear();
         self.rows.clear();
         self.undo.clear();
         self.stale.clear();

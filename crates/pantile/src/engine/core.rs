@@ -16,12 +16,14 @@ use crate::engine::alarm::Alarm;
 use crate::engine::buffers::SlotBuffers;
 use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
+use crate::engine::flights::Flights;
 use crate::engine::gate::Gate;
 use crate::engine::memory_limit::MemoryLimit;
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
 use crate::engine::state_records::StateRecords;
+use crate::engine::syncer::Syncer;
 use crate::engine::tables::Tables;
 use crate::engine::unread::Unread;
 use crate::types::error::Error;
@@ -34,6 +36,8 @@ pub(crate) struct Core {
     pub store: Store,
     pub registry: Registry,
     pub marks: ReadMarks,
+    pub flights: Flights,
+    pub syncer: Syncer,
     pub tables: Tables,
     /// What frees space, in commits and in rounds.
     pub reclaimer: Box<dyn Reclaimer>,
@@ -65,6 +69,8 @@ impl Core {
             store,
             registry: Registry::new(clock),
             marks: ReadMarks::default(),
+            flights: Flights::default(),
+            syncer: Syncer::default(),
             tables: Tables::default(),
             reclaimer,
             rounds: Rounds::default(),

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{Address, Segments, TableId, TupleId};
-use pantile_store::{Found, Image, Store};
+use pantile_store::{DEPENDENCIES, Found, Image, Store};
 
 /// The tuples of one table as the scan finds them.
 #[derive(Default)]
@@ -44,6 +44,13 @@ impl FoundTables {
 
     /// Adds contents of a table. Called from several threads.
     pub fn add(&self, store: &Store, table: TableId, found: &[Found<'_>]) {
+        if table == DEPENDENCIES {
+            // They have served.
+            for one in found {
+                store.supersede(one.address, one.content.timestamp());
+            }
+            return;
+        }
         self.table(table).add(store, found);
     }
 

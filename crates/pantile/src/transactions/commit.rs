@@ -1,8 +1,13 @@
-//! The commit path, the only one there is: Validate, Append, Persist,
-//! Publish, Retire.
+//! The commit path, the only one there is: Validate, Append, Publish, Persist,
+//! Retire.
+//!
+//! Where fences are a thread's own, the fence comes before Publish. Where threads
+//! share syncs, a commit has only got its point by then, and is in flight until
+//! that point is durable (`engine/flights.rs`).
 
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
+use pantile_media::SyncPoint;
 use pantile_reclaim::{LongerChain, OldVersion};
 use pantile_store::{
     Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
@@ -11,6 +16,8 @@ use pantile_store::{
 use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Pending, Write};
 use crate::engine::counters::Change;
+use crate::engine::flights::Flight;
+use crate::transactions::depends::{listed_version, listing};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
@@ -25,9 +32,18 @@ struct OnMedium<'s> {
     commit_ts: Timestamp,
 }
 
-struct Persisted(Timestamp);
+/// It will be durable at the point, or is.
+struct Joined {
+    commit_ts: Timestamp,
+    point: Option<SyncPoint>,
+}
 
-struct Published {
+pub(super) struct Published {
+    joined: Joined,
+    change: Change,
+}
+
+struct Persisted {
     commit_ts: Timestamp,
     change: Change,
 }
@@ -37,9 +53,22 @@ struct Retired {
     change: Change,
 }
 
+impl Published {
+    /// Where it is visible.
+    pub fn timestamp(&self) -> Timestamp {
+        self.joined.commit_ts
+    }
+
+    /// When it will be durable; `None` if it is.
+    pub fn point(&self) -> Option<SyncPoint> {
+        self.joined.point
+    }
+}
+
 impl OnMedium<'_> {
-    fn persist(self) -> Result<Persisted, StoreError> {
-        self.appended.persist().map(|()| Persisted(self.commit_ts))
+    fn join(self) -> Result<Joined, StoreError> {
+        let Self { appended, commit_ts } = self;
+        appended.begin_persist().map(|point| Joined { commit_ts, point })
     }
 }
 
@@ -54,17 +83,30 @@ impl Transaction {
     /// [`Error::MediumFailed`]: it has been rolled back in memory; it may or
     /// may not be there when the database is next opened.
     pub fn commit(mut self) -> Result<Timestamp> {
+        let published = self.make_visible()?;
+        self.land(published)
+    }
+
+    /// All that comes before the transaction is visible. Without writes there is
+    /// nothing to be seen, and only what it has read may not be durable yet.
+    pub(super) fn make_visible(&mut self) -> Result<Published> {
         if self.buffers.writes.is_empty() {
-            return Ok(self.end(Retired { commit_ts: self.ts, change: Change::default() }));
+            let joined = Joined { commit_ts: self.ts, point: self.last_met() };
+            return Ok(Published { joined, change: Change::default() });
         }
         let validated = self.validate_commit()?;
         let appended = self.append(validated)?;
-        // The contents of the transaction are durable after this line, in one
-        // fence, and are their own evidence that it has committed.
-        let persisted = appended.persist();
-        let persisted = persisted.map_err(|e| self.core.store_error(e))?;
-        let published = self.publish(persisted);
-        let retired = self.retire(published);
+        // All that the transaction wrote is durable with one fence, and is its own
+        // evidence that it has committed.
+        let joined = appended.join();
+        let joined = joined.map_err(|e| self.core.store_error(e))?;
+        Ok(self.publish_writes(joined))
+    }
+
+    /// All that comes after it is visible.
+    pub(super) fn land(&mut self, published: Published) -> Result<Timestamp> {
+        let persisted = self.persist(published)?;
+        let retired = self.retire(persisted);
         Ok(self.end(retired))
     }
 
@@ -114,8 +156,11 @@ impl Transaction {
 
     /// Writes one content for each tuple that has changed.
     fn append(&mut self, Validated(commit_ts): Validated) -> Result<OnMedium<'_>> {
+        self.list_dependencies()?;
         let Self { core, buffers, slot, starved, .. } = self;
-        let Buffers { appends, addresses, writes, tables, rows, .. } = &mut **buffers;
+        let Buffers { appends, addresses, writes, tables, rows, dependencies, .. } = &mut **buffers;
+        let listed = (!dependencies.is_empty()).then_some(&dependencies[..]);
+        let transaction_contents = appends.len() as u64 + u64::from(listed.is_some());
         let contents = appends.iter().map(|&n| {
             let write = &writes[n as usize];
             let (flags, row) = match write.pending {
@@ -128,10 +173,11 @@ impl Transaction {
                 flags,
                 since: write.has_chain().then_some(write.base_ts),
                 timestamp: commit_ts,
-                transaction_contents: appends.len() as u64,
+                transaction_contents,
                 row,
             }
         });
+        let contents = contents.chain(listed.map(|row| listing(row, commit_ts, transaction_contents)));
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
         let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
         let registry = &core.registry;
@@ -149,10 +195,14 @@ impl Transaction {
     /// Makes the new versions visible, one tuple after the other. A transaction
     /// that reads at or above the timestamp waits at the tuples still locked,
     /// so none sees half a transaction.
-    fn publish(&mut self, Persisted(commit_ts): Persisted) -> Published {
+    fn publish_writes(&mut self, joined: Joined) -> Published {
+        let Joined { commit_ts, point } = joined;
         let change = self.supersede(commit_ts);
         if self.core.reclaimer.wants_chains() {
             self.show_chains();
+        }
+        if let Some(point) = point {
+            self.core.flights.enter(Flight { timestamp: commit_ts, point });
         }
         for (&n, &address) in self.buffers.appends.iter().zip(&self.buffers.addresses) {
             let write = &self.buffers.writes[n as usize];
@@ -161,8 +211,25 @@ impl Transaction {
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged(commit_ts);
         }
+        if point.is_some() {
+            self.core.registry.wake(self.slot);
+        }
+        self.is_visible = true;
         self.note_memory();
-        Published { commit_ts, change }
+        Published { joined, change }
+    }
+
+    /// Waits until the transaction is durable, and so all that it depends on: they
+    /// have got an earlier point or the same.
+    fn persist(&mut self, Published { joined, change }: Published) -> Result<Persisted> {
+        let Joined { commit_ts, point } = joined;
+        if let Some(point) = point {
+            // If that fails, the commit stays in flight: what others see cannot be
+            // taken back.
+            self.await_point(point)?;
+            self.core.flights.land(commit_ts);
+        }
+        Ok(Persisted { commit_ts, change })
     }
 
     /// Links the new versions to those that they supersede.
@@ -231,9 +298,16 @@ impl Transaction {
     }
 
     /// Hands superseded versions to the collector and stale entries to the cleaner.
-    fn retire(&mut self, Published { commit_ts, change }: Published) -> Retired {
+    fn retire(&mut self, Persisted { commit_ts, change }: Persisted) -> Retired {
+        if self.buffers.writes.is_empty() {
+            return Retired { commit_ts, change };
+        }
         let buffers = &mut *self.buffers;
         let permit = self.permit.as_ref().expect("the transaction has not ended");
+        if !buffers.dependencies.is_empty() {
+            let address = *buffers.addresses.last().expect("the list has been appended");
+            buffers.superseded.push(listed_version(address, commit_ts));
+        }
         // A state record covers what was done before it, whatever timestamp
         // that has.
         let now = self.core.registry.now().max(commit_ts);

@@ -220,7 +220,7 @@ impl Transaction {
             }
             if anchor.is_owned_by(self.slot) {
                 let own = self.own_version(table, tuple);
-                let own = own.unwrap_or_else(|| self.version_at(anchor.newest(), Timestamp::MAX));
+                let own = own.unwrap_or_else(|| self.version_at(anchor.newest(), Timestamp::MAX).0);
                 return Ok(matches!(own, Seen::Row(bytes) if has_key(table, index, bytes, key)));
             }
             match anchor.owner() {
@@ -252,8 +252,11 @@ impl Transaction {
                 return Err(table.conflict(Conflict::WrittenByLater));
             }
             let has = |seen| matches!(seen, Seen::Row(bytes) if has_key(table, index, bytes, key));
-            let holds = has(self.version_at(newest, Timestamp::MAX));
-            if !holds && self.isolation == Isolation::Snapshot && has(self.version_at(newest, self.ts)) {
+            let (seen, version) = self.version_at(newest, Timestamp::MAX);
+            let met = self.meet(version);
+            debug_assert!(met.is_none(), "only transactions that write look for keys");
+            let holds = has(seen);
+            if !holds && self.isolation == Isolation::Snapshot && has(self.version_at(newest, self.ts).0) {
                 // The snapshot would show two rows with the key.
                 return Err(table.conflict(Conflict::ChangedSinceSnapshot));
             }

@@ -246,6 +246,9 @@ impl Transaction {
     }
 
     fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address, base_ts: Timestamp) -> Held {
+        // Only transactions that write get here, and they need not wait.
+        let met = self.meet(base_ts);
+        debug_assert!(met.is_none());
         let used = self.use_table(table);
         let write = self.buffers.writes.len() as u32;
         self.buffers.writes.push(Write {
@@ -286,7 +289,7 @@ impl Transaction {
         let write = &self.buffers.writes[held.write as usize];
         debug_assert!(write.tuple.0 < table.tuples_end());
         match write.pending {
-            Pending::Nothing => self.version_at(write.base, Timestamp::MAX),
+            Pending::Nothing => self.version_at(write.base, Timestamp::MAX).0,
             Pending::Row { start, len } => Seen::Row(&self.buffers.rows[start..start + len]),
             Pending::Tombstone => Seen::Absent,
         }

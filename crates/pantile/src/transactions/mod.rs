@@ -1,9 +1,11 @@
 //! Transactions: reading, writing, scanning, committing, trying again.
 
 mod commit;
+mod depends;
 mod entries;
 mod fetch;
 mod hold;
+pub(crate) mod in_flight;
 mod large;
 mod moving;
 mod read;

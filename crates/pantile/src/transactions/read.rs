@@ -175,6 +175,8 @@ impl Transaction {
             prefetch(cell);
             self.core.marks.raise(table.id, tuple, at);
         }
+        // Up to where the medium has said so.
+        let mut durable = None;
         loop {
             // The timestamp protects the versions that this transaction sees.
             // The one that the anchor names may be newer, and then only the pin
@@ -194,7 +196,15 @@ impl Transaction {
                     if self.core.options.verify_reads {
                         self.verify_version(anchor.newest(), at)?;
                     }
-                    return Ok(self.version_at(anchor.newest(), at));
+                    let (seen, version) = self.version_at(anchor.newest(), at);
+                    match self.meet(version) {
+                        Some(point) if durable < Some(point) => {
+                            drop(pin);
+                            self.await_point(point)?;
+                            durable = Some(point);
+                        }
+                        _ => return Ok(seen),
+                    }
                 }
                 Passage::Changing => hint::spin_loop(),
                 Passage::Held(holder, bound) => {
@@ -276,18 +286,19 @@ impl Transaction {
         }
     }
 
-    /// The version that is visible at `at`, searched from the newest on. The
-    /// caller has pinned its slot or locked the tuple.
+    /// The version that is visible at `at`, searched from the newest on, with its
+    /// timestamp. The caller has pinned its slot or locked the tuple.
     #[inline]
-    pub(super) fn version_at(&self, newest: Address, at: Timestamp) -> Seen<'_> {
+    pub(super) fn version_at(&self, newest: Address, at: Timestamp) -> (Seen<'_>, Timestamp) {
         if newest.is_none() {
-            return Seen::Absent;
+            return (Seen::Absent, Timestamp::ZERO);
         }
         self.core.store.prefetch(newest);
         let content = self.core.store.content(newest);
         self.versions_read.set(self.versions_read.get() + 1);
-        if content.timestamp() <= at {
-            return seen(content);
+        let version = content.timestamp();
+        if version <= at {
+            return (seen(content), version);
         }
         self.older_version(newest, at)
     }
@@ -311,10 +322,11 @@ impl Transaction {
     /// Follows links, and reads only the content of the version that is
     /// visible, because other contents may be gone (T13).
     #[cold]
-    fn older_version(&self, newest: Address, at: Timestamp) -> Seen<'_> {
+    fn older_version(&self, newest: Address, at: Timestamp) -> (Seen<'_>, Timestamp) {
         let count = || self.versions_read.set(self.versions_read.get() + 1);
         let visible = self.older_link(newest, at, count);
-        visible.map_or(Seen::Absent, |link| seen(self.core.store.content(link.address)))
+        let visible = visible.map(|link| (seen(self.core.store.content(link.address)), link.begin_ts));
+        visible.unwrap_or((Seen::Absent, Timestamp::ZERO))
     }
 
     /// The link to the version that is visible at `at`, behind the newest one;

@@ -90,6 +90,8 @@ pub struct Transaction {
     pub(super) versions_read: Cell<u64>,
     /// Its commit found no space.
     pub(super) starved: bool,
+    /// Others see what it has written, so that it cannot be undone.
+    pub(super) is_visible: bool,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -136,6 +138,7 @@ impl Transaction {
             savepoints_taken: 0,
             versions_read: Cell::new(0),
             starved: false,
+            is_visible: false,
             core,
         })
     }
@@ -169,6 +172,9 @@ impl Transaction {
 
     fn abort(&mut self) {
         if self.permit.is_some() {
+            if self.is_visible {
+                return self.finish();
+            }
             let has_written = !self.buffers.writes.is_empty();
             self.undo_to(0);
             self.core.counters.aborted(self.slot);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use pantile::lab::{SimulatedTime, medium_of};
-use pantile::{Database, MediumKind, Options, Range, Table, TableDef, Transaction, Type, Value};
-use pantile_media::MediumExt;
+use pantile::{Database, Options, Range, Table, TableDef, Transaction, Type, Value};
+use pantile_media::{DramMedium, MapOptions, MediumExt};
 use pantile_testkit::copy_of;
 
 const MB: u64 = 1 << 20;
@@ -23,7 +23,9 @@ struct Small {
 impl Small {
     fn new() -> Self {
         let time = SimulatedTime::default();
-        let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone()).streams(2);
+        // What a medium finds ahead of use, in time that is not simulated, does not count.
+        let medium = DramMedium::small(MapOptions::default()).expect("memory");
+        let options = Options::new().on_medium(medium).simulated_time(time.clone()).streams(2);
         Self { db: options.open("unused").expect("open"), time }
     }
 

@@ -22,6 +22,7 @@ mod errors_open;
 mod faults;
 mod format;
 mod history;
+mod in_flight;
 mod isolation;
 mod larger_than_memory;
 mod long_values;

@@ -213,6 +213,13 @@ unsafe impl Medium for CutMedium {
         Ok(())
     }
 
+    fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
+        match self.kind {
+            CutKind::Memory => self.fence().map(|()| None),
+            CutKind::File => Ok(Some(self.sync_point())),
+        }
+    }
+
     fn sync_all(&self) -> Result<(), MediumError> {
         if self.broken != Some(Broken::Sync) {
             let mut log = self.log();

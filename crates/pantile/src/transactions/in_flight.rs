@@ -1,0 +1,217 @@
+//! Commits that are visible and that nobody waits for yet.
+//!
+//! The syncer waits for their points and ends them (`engine/syncer.rs`).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use pantile_base::Timestamp;
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_base::sync::{Condvar, Mutex};
+use pantile_media::MediumExt;
+
+use crate::engine::syncer::Syncer;
+use crate::transactions::commit::Published;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+
+/// A commit that others see and that is not yet durable, from
+/// [`Transaction::publish`].
+///
+/// It is a future, for programs that have an executor. Dropping it leaves the
+/// commit to itself: it becomes durable soon, and nobody learns if it does not.
+#[must_use = "only waiting for it tells whether the commit is durable"]
+pub struct InFlight {
+    timestamp: Timestamp,
+    how: How,
+}
+
+enum How {
+    /// The syncer has it.
+    Left(Arc<Landing>),
+    /// There is no syncer.
+    Kept(Box<(Transaction, Published)>),
+    Over,
+}
+
+impl std::fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InFlight").field("timestamp", &self.timestamp).finish_non_exhaustive()
+    }
+}
+
+impl Transaction {
+    /// Makes the writes visible, all or none, and returns before they are durable:
+    /// one thread can have many commits in flight. Transactions that depend on
+    /// this one become durable after it or not at all.
+    ///
+    /// If many commits are in flight, it waits for some of them.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let def = TableDef::new("log").column("id", Type::U64).primary_key(["id"]);
+    /// # let log = db.create_table(def)?;
+    /// let mut in_flight = Vec::new();
+    /// for id in 0..100u64 {
+    ///     let mut txn = db.begin()?;
+    ///     txn.insert(&log, &[id.into()])?;
+    ///     in_flight.push(txn.publish()?);
+    /// }
+    /// // All of them are durable after this.
+    /// in_flight.into_iter().try_for_each(|commit| commit.wait().map(|_| ()))?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn publish(mut self) -> Result<InFlight> {
+        let published = self.make_visible()?;
+        // The next transaction of this thread sees it.
+        self.core.registry.await_passed(published.timestamp());
+        Ok(InFlight::new(self, published))
+    }
+}
+
+impl InFlight {
+    fn new(txn: Transaction, published: Published) -> Self {
+        let timestamp = published.timestamp();
+        let core = Arc::clone(&txn.core);
+        let how = match core.syncer.has_thread(&core.options) {
+            true => How::Left(leave(&core.syncer, txn, published)),
+            false => How::Kept(Box::new((txn, published))),
+        };
+        Self { timestamp, how }
+    }
+
+    /// Where the commit is visible: every transaction that begins from now on
+    /// sees it.
+    pub fn timestamp(&self) -> Timestamp {
+        self.timestamp
+    }
+
+    /// Whether waiting would return at once.
+    pub fn is_over(&self) -> bool {
+        match &self.how {
+            How::Left(landing) => landing.outcome.lock().0.is_some(),
+            How::Kept(kept) => {
+                let medium = kept.0.core.store.medium();
+                medium.is_failed() || kept.1.point().is_none_or(|point| medium.is_durable(point))
+            }
+            How::Over => true,
+        }
+    }
+
+    /// Waits until the commit is durable.
+    ///
+    /// # Errors
+    /// [`Error::MediumFailed`]: it may or may not be there when the database is
+    /// next opened.
+    pub fn wait(mut self) -> Result<Timestamp> {
+        match std::mem::replace(&mut self.how, How::Over) {
+            How::Left(landing) => landing.wait(),
+            How::Kept(kept) => land(*kept),
+            How::Over => Ok(self.timestamp),
+        }
+    }
+}
+
+impl Future for InFlight {
+    type Output = Result<Timestamp>;
+
+    /// Where the system has refused the syncer, this waits.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = match std::mem::replace(&mut self.how, How::Over) {
+            How::Left(landing) => match landing.poll(context.waker()) {
+                Some(outcome) => outcome,
+                None => {
+                    self.how = How::Left(landing);
+                    return Poll::Pending;
+                }
+            },
+            How::Kept(kept) => land(*kept),
+            How::Over => Ok(self.timestamp),
+        };
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let How::Kept(kept) = std::mem::replace(&mut self.how, How::Over) {
+            // Nobody wants to know.
+            let _ = land(*kept);
+        }
+    }
+}
+
+fn land((mut txn, published): (Transaction, Published)) -> Result<Timestamp> {
+    txn.land(published)
+}
+
+/// Leaves a commit to the syncer.
+fn leave(syncer: &Syncer, txn: Transaction, published: Published) -> Arc<Landing> {
+    let landing = Arc::<Landing>::default();
+    let told = Told(Arc::clone(&landing));
+    syncer.run_later(Box::new(move || {
+        let outcome = land((txn, published));
+        told.0.end(outcome);
+    }));
+    landing
+}
+
+/// Who waits is told in any case, even if the syncer has panicked.
+struct Told(Arc<Landing>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let is_told = self.0.is_told.load(Ordering::Relaxed);
+        if !is_told {
+            self.0.end(Err(Error::MediumFailed {
+                cause: "the thread that waits for syncs has panicked".into(),
+            }));
+        }
+    }
+}
+
+/// Where the syncer says how a commit has ended.
+#[derive(Default)]
+struct Landing {
+    is_told: AtomicBool,
+    outcome: Mutex<(Option<Result<Timestamp>>, Option<Waker>)>,
+    changed: Condvar,
+}
+
+impl Landing {
+    fn end(&self, outcome: Result<Timestamp>) {
+        self.is_told.store(true, Ordering::Relaxed);
+        let waker = {
+            let mut state = self.outcome.lock();
+            state.0 = Some(outcome);
+            state.1.take()
+        };
+        self.changed.notify_all();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn wait(&self) -> Result<Timestamp> {
+        let mut state = self.outcome.lock();
+        loop {
+            match state.0.take() {
+                Some(outcome) => return outcome,
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Option<Result<Timestamp>> {
+        let mut state = self.outcome.lock();
+        let outcome = state.0.take();
+        if outcome.is_none() {
+            state.1 = Some(waker.clone());
+        }
+        outcome
+    }
+}
