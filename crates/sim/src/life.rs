@@ -336,8 +336,14 @@ impl World<'_> {
     }
 
     fn make_table(&mut self) -> Result<Option<Change>, String> {
-        self.tables_made += 1;
-        let name = format!("t{}", self.tables_made);
+        let name = loop {
+            self.tables_made += 1;
+            let name = format!("t{}", self.tables_made);
+            // A table of an earlier life may have it.
+            if !self.state.contains_key(&name) {
+                break name;
+            }
+        };
         let def = TableDef::new(&name).column("k", Type::U64).column("v", Type::U64);
         let def = def.column("data", Type::Bytes(200_000)).primary_key(["k"]);
         let made = self.db.create_table(def.index(IndexDef::new(BY_V, ["v"])));

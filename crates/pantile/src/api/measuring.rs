@@ -7,8 +7,8 @@ use pantile_media::MediumExt;
 use pantile_store::{DEPENDENCIES, Reader, TableBlocks};
 
 use crate::api::database::Database;
-use crate::engine::pieces;
 use crate::engine::table::TableInner;
+use crate::engine::{catalog, pieces};
 use crate::types::error::Result;
 use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
 
@@ -98,7 +98,7 @@ impl Database {
 
     fn listed_name(&self, id: TableId) -> String {
         if id == DEPENDENCIES {
-            return "dependencies".to_owned();
+            return catalog::OF_DEPENDENCIES.to_owned();
         }
         let Some(table) = self.core.tables.in_use(id) else {
             return format!("table {} (dropped)", id.0);

@@ -10,6 +10,10 @@ use crate::types::value::Value;
 /// The catalog's own id.
 pub(crate) const CATALOG: TableId = TableId(0);
 
+/// The name of the table of dependencies, for lists of tables. It has no
+/// definition.
+pub(crate) const OF_DEPENDENCIES: &str = "dependencies";
+
 /// The first id of a user's table. Such tables have even ids. The one that
 /// follows belongs to the table's values out of line.
 pub(crate) const FIRST_USER_TABLE: u32 = 16;

@@ -39,7 +39,7 @@ pub(crate) struct Syncer(Arc<Shared>);
 
 impl Syncer {
     /// Starts the thread if it does not run. Where time is simulated, and where
-    /// there is no worker, whoever waits for a commit ends it.
+    /// there is no worker, the caller that waits for a commit ends it.
     pub fn has_thread(&self, options: &Options) -> bool {
         let mut queue = self.0.queue.lock();
         if queue.is_over {

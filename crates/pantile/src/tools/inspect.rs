@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pantile_store::{BlockUse, ChunkUse, Survey, SurveyedBlock, SurveyedChunk, SurveyedRecord};
+use pantile_store::{BlockUse, ChunkUse, DEPENDENCIES, Survey, SurveyedBlock, SurveyedChunk, SurveyedRecord};
 
+use crate::engine::catalog;
 use crate::tools::findings::{Finding, Findings};
 use crate::tools::image::{self, InspectedImage};
 use crate::tools::options::CheckOptions;
@@ -293,6 +294,9 @@ fn tables(found: &Survey, definitions: &BTreeMap<u32, TableDef>) -> Vec<Inspecte
             table.undecided += u64::from(block.undecided);
             table.damaged += u64::from(block.damaged);
         }
+    }
+    if let Some(table) = tables.get_mut(&DEPENDENCIES.0) {
+        table.name = Some(catalog::OF_DEPENDENCIES.to_owned());
     }
     tables.into_iter().map(|(id, table)| InspectedTable { id, ..table }).collect()
 }

@@ -22,7 +22,7 @@ use crate::types::error::{Error, Result};
 ///
 /// It is a future, for programs that have an executor. Dropping it leaves the
 /// commit to itself: it becomes durable soon, and nobody learns if it does not.
-#[must_use = "only waiting for it tells whether the commit is durable"]
+#[must_use = "waiting returns whether the commit is durable"]
 pub struct InFlight {
     timestamp: Timestamp,
     how: How,
@@ -162,7 +162,7 @@ fn leave(syncer: &Syncer, txn: Transaction, published: Published) -> Arc<Landing
     landing
 }
 
-/// Who waits is told in any case, even if the syncer has panicked.
+/// A caller that waits is told in any case, even if the syncer has panicked.
 struct Told(Arc<Landing>);
 
 impl Drop for Told {
