@@ -4,7 +4,8 @@
 //! each other on the row share syncs, and each returns when its own sync has
 //! ended.
 //!
-//! `cargo run --release -p pantile --example hot_row [DIR] [CLIENTS]`
+//! `cargo run --release -p pantile --example hot_row [CLIENTS]`, on the disk of
+//! the working directory
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,14 +15,12 @@ use pantile::{Database, Result, Table, TableDef, Type};
 
 const SECONDS: Duration = Duration::from_secs(3);
 
-fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let dir = arguments.next().unwrap_or_else(|| "hot_row.db".to_owned());
-    let clients = arguments.next().and_then(|number| number.parse().ok()).unwrap_or(16);
-
-    let db = Database::open(&dir)?;
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let clients = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(16);
+    let dir = tempfile::tempdir_in(".")?;
+    let db = Database::open(dir.path())?;
     let def = TableDef::new("counters").column("id", Type::U32).column("n", Type::U64).primary_key(["id"]);
-    let counters = db.table("counters").or_else(|_| db.create_table(def))?;
+    let counters = db.create_table(def)?;
     db.run(|txn| txn.upsert(&counters, &[1u32.into(), 0u64.into()]).map(|_| ()))?;
 
     let mut rates = Vec::new();
@@ -36,7 +35,7 @@ fn main() -> Result<()> {
         rates.push(rate);
     }
     println!("ratio: {:.1}", rates[1] / rates[0]);
-    db.close()
+    Ok(db.close()?)
 }
 
 /// Lets this many clients count in one row. Returns how often they have.
