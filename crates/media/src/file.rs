@@ -219,11 +219,7 @@ unsafe impl Medium for FileMedium {
     fn flush(&self, _offset: u64, _len: u64) {}
 
     fn fence(&self) -> Result<(), MediumError> {
-        self.contents.counters.add(Count::Fences, 1);
-        match self.durability {
-            Durability::None => self.contents.failure.check(),
-            Durability::Sync | Durability::Group => self.shared_sync(),
-        }
+        self.begin_fence()?.map_or(Ok(()), |point| self.end_fence(point))
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
@@ -232,14 +228,12 @@ unsafe impl Medium for FileMedium {
     }
 
     fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
-        match self.durability {
-            Durability::None => self.fence().map(|()| None),
-            Durability::Sync | Durability::Group => {
-                self.contents.counters.add(Count::Fences, 1);
-                self.contents.failure.check()?;
-                Ok(Some(self.sync_point()))
-            }
-        }
+        self.contents.counters.add(Count::Fences, 1);
+        self.contents.failure.check()?;
+        Ok(match self.durability {
+            Durability::None => None,
+            Durability::Sync | Durability::Group => Some(self.sync_point()),
+        })
     }
 
     fn end_fence(&self, point: SyncPoint) -> Result<(), MediumError> {

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// Addresses reserved unless told otherwise: 1 TiB.
 pub const DEFAULT_RESERVE_BYTES: u64 = 1 << 40;
@@ -84,8 +84,6 @@ pub struct Map {
     growth: Mutex<()>,
     /// The system's advice for what is attached, and for what will be.
     advice: AtomicI32,
-    /// Whether memory that will be attached is to be on huge pages.
-    is_huge: AtomicBool,
     watch: Option<Watch>,
 }
 
@@ -125,7 +123,6 @@ impl Map {
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
             advice: AtomicI32::new(libc::MADV_NORMAL),
-            is_huge: AtomicBool::new(false),
             watch: None,
         }
     }
@@ -219,7 +216,7 @@ impl Map {
 
     /// Asks for huge pages in everything that will be attached. A wish only.
     pub fn prefer_huge_pages(&self) {
-        self.is_huge.store(true, Ordering::Relaxed);
+        self.advice.store(libc::MADV_HUGEPAGE, Ordering::Relaxed);
         self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
     }
 
@@ -347,9 +344,7 @@ impl Map {
             );
         }
         // The new reserve knows nothing of what was asked for in the old one.
-        if self.is_huge.load(Ordering::Relaxed) {
-            self.prefer_huge_pages_in(from, to);
-        }
+        self.advise_in(from, to, self.advice.load(Ordering::Relaxed));
     }
 
     /// The address of byte `offset`.

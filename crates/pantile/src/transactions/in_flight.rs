@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use pantile_base::Timestamp;
-use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::{Condvar, Mutex};
 use pantile_media::MediumExt;
 
@@ -154,22 +153,29 @@ fn land((mut txn, published): (Transaction, Published)) -> Result<Timestamp> {
 /// Leaves a commit to the syncer.
 fn leave(syncer: &Syncer, txn: Transaction, published: Published) -> Arc<Landing> {
     let landing = Arc::<Landing>::default();
-    let told = Told(Arc::clone(&landing));
+    let told = Told(Some(Arc::clone(&landing)));
     syncer.run_later(Box::new(move || {
         let outcome = land((txn, published));
-        told.0.end(outcome);
+        told.end(outcome);
     }));
     landing
 }
 
 /// A caller that waits is told in any case, even if the syncer has panicked.
-struct Told(Arc<Landing>);
+struct Told(Option<Arc<Landing>>);
+
+impl Told {
+    fn end(mut self, outcome: Result<Timestamp>) {
+        if let Some(landing) = self.0.take() {
+            landing.end(outcome);
+        }
+    }
+}
 
 impl Drop for Told {
     fn drop(&mut self) {
-        let is_told = self.0.is_told.load(Ordering::Relaxed);
-        if !is_told {
-            self.0.end(Err(Error::MediumFailed {
+        if let Some(landing) = self.0.take() {
+            landing.end(Err(Error::MediumFailed {
                 cause: "the thread that waits for syncs has panicked".into(),
             }));
         }
@@ -179,14 +185,12 @@ impl Drop for Told {
 /// Where the syncer says how a commit has ended.
 #[derive(Default)]
 struct Landing {
-    is_told: AtomicBool,
     outcome: Mutex<(Option<Result<Timestamp>>, Option<Waker>)>,
     changed: Condvar,
 }
 
 impl Landing {
     fn end(&self, outcome: Result<Timestamp>) {
-        self.is_told.store(true, Ordering::Relaxed);
         let waker = {
             let mut state = self.outcome.lock();
             state.0 = Some(outcome);

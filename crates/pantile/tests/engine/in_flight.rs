@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, Error, IndexDef, Options, Table, TableDef, Transaction, Type, Value};
+use pantile::{Database, Error, InFlight, IndexDef, Options, Table, TableDef, Transaction, Type, Value};
 use pantile_media::Medium;
 use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation};
@@ -36,6 +36,12 @@ fn put(txn: &mut Transaction, table: &Table, id: u64, n: u64) {
     txn.upsert(table, &[id.into(), n.into(), Value::Bytes(&[1; 900])]).expect("upsert");
 }
 
+fn publish(db: &Database, table: &Table, id: u64, n: u64) -> InFlight {
+    let mut txn = db.begin().expect("begin");
+    put(&mut txn, table, id, n);
+    txn.publish().expect("publish")
+}
+
 fn n(txn: &Transaction, table: &Table, id: u64) -> Option<u64> {
     txn.get(table, &[id.into()]).expect("get").map(|row| row.get(1).expect("n"))
 }
@@ -52,9 +58,7 @@ fn after_cut(medium: &CutMedium, keep: Keep, choice: u64) -> Vec<(u64, u64)> {
 #[test]
 fn what_a_reader_is_told_is_durable() {
     let (medium, db, table) = fresh();
-    let mut writer = db.begin().expect("begin");
-    put(&mut writer, &table, 1, 10);
-    let flight = writer.publish().expect("publish");
+    let flight = publish(&db, &table, 1, 10);
     assert!(!flight.is_over());
     assert_eq!(after_cut(&medium, Keep::Nothing, 0), []);
     let reader = db.begin_read().expect("begin");
@@ -69,9 +73,7 @@ fn what_a_reader_is_told_is_durable() {
 #[test]
 fn what_has_been_read_is_durable_with_the_commit() {
     let (medium, db, table) = fresh();
-    let mut writer = db.begin().expect("begin");
-    put(&mut writer, &table, 1, 10);
-    let flight = writer.publish().expect("publish");
+    let flight = publish(&db, &table, 1, 10);
     let other = db.begin().expect("begin");
     assert_eq!(n(&other, &table, 1), Some(10));
     assert_eq!(after_cut(&medium, Keep::Nothing, 0), [], "one that may write goes on");
@@ -113,12 +115,8 @@ fn a_unique_key_that_is_given_up_in_flight_is_never_there_twice() {
         Ok(())
     })
     .expect("commit");
-    let mut first = db.begin().expect("begin");
-    put(&mut first, &table, 1, 11);
-    let first = first.publish().expect("publish");
-    let mut second = db.begin().expect("begin");
-    put(&mut second, &table, 2, 10);
-    let second = second.publish().expect("publish");
+    let first = publish(&db, &table, 1, 11);
+    let second = publish(&db, &table, 2, 10);
     for choice in 0..400 {
         let rows = after_cut(&medium, Keep::Sectors, choice);
         let expected: [&[(u64, u64)]; 3] = [&[(1, 10)], &[(1, 11)], &[(1, 11), (2, 10)]];
@@ -142,9 +140,7 @@ fn a_failed_sync_fails_those_in_flight_and_who_reads_them() {
         Ok(())
     })
     .expect("commit");
-    let mut writer = db.begin().expect("begin");
-    put(&mut writer, &table, 1, 10);
-    let flight = writer.publish().expect("publish");
+    let flight = publish(&db, &table, 1, 10);
     medium.fail("the device does not answer");
     let failed = |error: Error| matches!(error, Error::MediumFailed { .. });
     assert!(failed(flight.wait().expect_err("not durable")));
@@ -197,12 +193,10 @@ fn one_thread_has_many_commits_in_flight() {
     let mut flights = std::collections::VecDeque::new();
     for id in 0..2_000 {
         if flights.len() == 64 {
-            let oldest: pantile::InFlight = flights.pop_front().expect("64");
+            let oldest: InFlight = flights.pop_front().expect("64");
             oldest.wait().expect("durable");
         }
-        let mut txn = db.begin().expect("begin");
-        put(&mut txn, &table, id, id);
-        flights.push_back(txn.publish().expect("publish"));
+        flights.push_back(publish(&db, &table, id, id));
     }
     // Nobody waits for the last ones, and they become durable all the same.
     drop(flights);
@@ -225,9 +219,7 @@ impl Wake for Unpark {
 #[test]
 fn a_commit_in_flight_is_a_future() {
     let (_dir, db, table) = in_directory();
-    let mut txn = db.begin().expect("begin");
-    put(&mut txn, &table, 1, 1);
-    let flight = txn.publish().expect("publish");
+    let flight = publish(&db, &table, 1, 1);
     let at = flight.timestamp();
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut flight = pin!(flight);
