@@ -112,6 +112,11 @@ pub enum Control {
     MovedAreLate,
     /// An index image is used only if the last state record names it (I-23).
     ImageName,
+    /// An image of a running database leaves out what its base may not have
+    /// published.
+    ImageBase,
+    /// An image notes tuples whose entries may be stale.
+    ImageNotes,
     /// Pages of an index image are verified before they are trusted (I-23).
     ImageChecksum,
     /// Recovery drops a transaction whose predecessor is lost (I-25).
@@ -125,7 +130,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 51] = [
+    pub const ALL: [(Control, &'static str); 53] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -173,6 +178,8 @@ impl Control {
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::MovedAreLate, "moved-are-late"),
         (Control::ImageName, "image-name"),
+        (Control::ImageBase, "image-base"),
+        (Control::ImageNotes, "image-notes"),
         (Control::ImageChecksum, "image-checksum"),
         (Control::Dependencies, "dependencies"),
         (Control::ReadsDepend, "reads-depend"),

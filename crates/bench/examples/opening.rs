@@ -1,10 +1,13 @@
 //! What opening takes: until the first row has been read, and until everything
 //! can be used, with an index image and without. And what a row takes in memory
-//! and in the image.
+//! and in the image. Then the same after a kill: a process updates rows for two
+//! seconds, and is killed.
 //!
 //!     cargo run --release -p pantile-bench --example opening -- DIRECTORY 100000 1000000
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pantile_bench::cpu::CpuTime;
@@ -15,16 +18,25 @@ use pantile::{Database, Durability, IndexDef, MediumKind, Options, Range, Result
 const BATCH: u64 = 10_000;
 /// Openings of one database.
 const TIMES: usize = 5;
+/// How long rows are updated before the kill.
+const WRITING: Duration = Duration::from_secs(2);
+/// The first argument of the process that is killed.
+const WRITE: &str = "--write";
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("a directory");
+    if directory == WRITE {
+        let [path, rows] = [arguments.next(), arguments.next()].map(|one| one.expect("a path and a number"));
+        return write_on(Path::new(&path), rows.parse().expect("a number of rows"));
+    }
     let sizes = arguments.map(|rows| rows.parse().expect("a number of rows"));
     // The first opening of a process also tests the clock.
     drop(Options::new().medium(MediumKind::Dram).open("unused")?);
     println!("medians of {TIMES}, in ms; bytes per row in anchors, in indexes, in the image");
     println!("rows, secondary indexes, image: open, first row, everything, a commit, close;");
     println!("  processor time until the first row and until everything; bytes");
+    println!("and after a kill: first row, everything; processor time; MB scanned");
     for rows in sizes {
         for indexes in [0, 1] {
             let path = Path::new(&directory).join(format!("opening-{rows}-{indexes}"));
@@ -33,6 +45,9 @@ fn main() -> Result<()> {
             }
             for image in [true, false] {
                 measure(&path, rows, indexes, image)?;
+            }
+            for image in [true, false] {
+                measure_killed(&path, rows, indexes, image)?;
             }
         }
     }
@@ -79,6 +94,65 @@ fn load(path: &Path, rows: u64, indexes: usize) -> Result<()> {
     let began = Instant::now();
     db.close()?;
     println!("loaded {rows} rows; closed in {:.1} ms", ms(began.elapsed()));
+    Ok(())
+}
+
+/// Updates rows until the process is killed.
+fn write_on(path: &Path, rows: u64) -> Result<()> {
+    let db = options().open(path)?;
+    let table = db.table("rows")?;
+    write_one(&db, &table, 0)?;
+    println!("begun");
+    let began = Instant::now();
+    let mut n = began.elapsed().as_nanos() as u64;
+    // Nobody kills it if its parent has been killed.
+    while began.elapsed() < WRITING * 10 {
+        db.run(|txn| {
+            for _ in 0..20 {
+                n = key(n).rotate_left(17) + 1;
+                let row = [key(n % rows).into(), (n % rows % 1000).into(), (&[8u8; 84][..]).into()];
+                txn.upsert(&table, &row)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn measure_killed(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
+    let (mut times, mut work, mut scanned): ([Vec<Duration>; 2], _, _) = (Default::default(), [0.0; 2], 0);
+    leave_image(path, indexes)?;
+    for turn in 0..TIMES as u64 {
+        let program = std::env::current_exe().expect("this program");
+        let (path_of, rows_of) = (path.as_os_str(), rows.to_string());
+        let mut command = Command::new(program);
+        let mut child =
+            command.arg(WRITE).arg(path_of).arg(rows_of).stdout(Stdio::piped()).spawn().expect("a process");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("it begins");
+        std::thread::sleep(WRITING);
+        child.kill().and_then(|()| child.wait()).expect("it is killed");
+        let (began, before) = (Instant::now(), CpuTime::now());
+        let worked = || {
+            let took = CpuTime::now().since(&before);
+            (took.user_seconds + took.system_seconds) * 1e3
+        };
+        let db = options().index_image(image).open(path)?;
+        let table = db.table("rows")?;
+        read(&db, &table, key(turn * 7 % rows))?;
+        times[0].push(began.elapsed());
+        work[0] = worked();
+        use_all(&db, &table, indexes)?;
+        times[1].push(began.elapsed());
+        work[1] = worked();
+        scanned = db.recovery().bytes_scanned >> 20;
+        db.close()?;
+    }
+    let [first, all] = times.map(median);
+    println!(
+        "{rows}, {indexes}, {image}, killed: {first:.2}, {all:.2}; {:.1}, {:.1}; {scanned}",
+        work[0], work[1]
+    );
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,24 +12,29 @@ use crate::place::Place;
 /// The file in which a database keeps what makes its next opening fast.
 pub const IMAGE_FILE: &str = "pantile.image";
 
-/// A file beside a medium. It holds a cache and no data. A crash leaves the old
-/// file, the new one, parts of either, or none, so a reader must know the file
+/// A new one that does not count yet.
+const NEW_FILE: &str = "pantile.image.new";
+
+/// A file beside a medium, and its successor. They hold a cache and no data. A
+/// crash leaves each whole, in parts or not at all, so a reader must know a file
 /// by a checksum that is kept elsewhere.
 pub trait Beside: Send + Sync + Debug {
-    /// Replaces the file by what `write` writes to it. Nothing of it need be
+    /// Writes a successor. The file stays as it is. Nothing of it need be
     /// durable.
     ///
     /// # Errors
-    /// What `write` returns and what the system says. There is no file then, or
-    /// the one of before.
-    fn replace(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
+    /// What `write` returns and what the system says. There is no successor then.
+    fn write(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
 
-    /// Opens the file, if there is one. What is open stays as it is when the
-    /// file is replaced.
+    /// Puts the successor in the place of the file.
     ///
     /// # Errors
-    /// What the system says.
-    fn open(&self) -> io::Result<Option<Arc<dyn BesideFile>>>;
+    /// What the system says. Both stay as they were then.
+    fn adopt(&self) -> io::Result<()>;
+
+    /// Opens the file and its successor, if they are there. What is open stays as
+    /// it is when the file is replaced.
+    fn open(&self) -> [Option<Arc<dyn BesideFile>>; 2];
 }
 
 /// An open file beside a medium.
@@ -56,12 +61,12 @@ const BUFFER: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct InDirectory {
     place: Arc<Place>,
-    path: PathBuf,
+    directory: PathBuf,
 }
 
 impl InDirectory {
     pub fn new(directory: &Path, place: Arc<Place>) -> Self {
-        Self { place, path: directory.join(IMAGE_FILE) }
+        Self { place, directory: directory.to_owned() }
     }
 
     fn write_new(
@@ -76,31 +81,35 @@ impl InDirectory {
 }
 
 impl Beside for InDirectory {
-    fn replace(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fn write(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         // If the directory was renamed, its path may lead to another database.
         self.place.check()?;
-        // Both at once would take twice the space.
-        let _ = fs::remove_file(&self.path);
-        let new = self.path.with_extension("image.new");
-        let written = self.write_new(&new, write).and_then(|()| fs::rename(&new, &self.path));
+        let new = self.directory.join(NEW_FILE);
+        let written = self.write_new(&new, write);
         if written.is_err() {
             let _ = fs::remove_file(&new);
         }
         written
     }
 
-    fn open(&self) -> io::Result<Option<Arc<dyn BesideFile>>> {
-        open_file(&self.path)
+    fn adopt(&self) -> io::Result<()> {
+        self.place.check()?;
+        fs::rename(self.directory.join(NEW_FILE), self.directory.join(IMAGE_FILE))
+    }
+
+    fn open(&self) -> [Option<Arc<dyn BesideFile>>; 2] {
+        open_files(&self.directory)
     }
 }
 
-/// Opens a file beside a data file, if there is one.
-pub(crate) fn open_file(path: &Path) -> io::Result<Option<Arc<dyn BesideFile>>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(Arc::new(Opened { len: file.metadata()?.len(), file }))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Opens the files beside a data file, if they are there.
+pub(crate) fn open_files(directory: &Path) -> [Option<Arc<dyn BesideFile>>; 2] {
+    let open = |name: &str| {
+        let file = File::open(directory.join(name)).ok()?;
+        let len = file.metadata().ok()?.len();
+        Some(Arc::new(Opened { file, len }) as Arc<dyn BesideFile>)
+    };
+    [IMAGE_FILE, NEW_FILE].map(open)
 }
 
 #[derive(Debug)]

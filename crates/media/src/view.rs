@@ -3,7 +3,7 @@
 //! The file is opened for reading and mapped privately: what is written stays
 //! in this process, so that recovery can be tried on it and seen to work.
 
-use crate::beside::{BesideFile, IMAGE_FILE, open_file};
+use crate::beside::{BesideFile, open_files};
 use crate::contents::Contents;
 use crate::directory::DATA_FILE;
 use crate::lock::{Lock, Sharing};
@@ -37,7 +37,7 @@ pub struct ViewMedium {
     file_len: u64,
     unreadable: Vec<u64>,
     data: File,
-    image: Option<Arc<dyn BesideFile>>,
+    images: Vec<Arc<dyn BesideFile>>,
     lock: Lock,
 }
 
@@ -74,8 +74,8 @@ impl ViewMedium {
         contents.facts.survives_exit = true;
         contents.grow(file_len)?;
         contents.map.attach_private(&data, file_len)?;
-        let image = open_file(&path.join(IMAGE_FILE)).ok().flatten();
-        let mut view = Self { contents, file_len, unreadable: Vec::new(), data, image, lock };
+        let images = open_files(path).into_iter().flatten().collect();
+        let mut view = Self { contents, file_len, unreadable: Vec::new(), data, images, lock };
         view.try_pages(progress)?;
         Ok(Arc::new(view))
     }
@@ -90,9 +90,9 @@ impl ViewMedium {
         &self.unreadable
     }
 
-    /// The index image beside the file, if there is one.
-    pub fn image(&self) -> Option<Arc<dyn BesideFile>> {
-        self.image.clone()
+    /// The index images beside the file: none, one, or one with its successor.
+    pub fn images(&self) -> &[Arc<dyn BesideFile>] {
+        &self.images
     }
 
     fn try_pages(&mut self, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {

@@ -103,7 +103,7 @@ fn record(store: &Store, at: u64) {
 }
 
 fn close(store: &Store, at: u64) {
-    store.record_closed(store.sample(ts(at)), None).expect("record");
+    store.record_closed(store.sample(ts(at))).expect("record");
 }
 
 fn supersede(store: &Store, versions: &[Address], at: u64) {

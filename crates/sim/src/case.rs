@@ -259,13 +259,16 @@ impl Case {
     }
 }
 
-/// Flips a bit of the file beside a medium, and returns which.
-fn flip_beside(image: &mut Image, mut bytes: Vec<u8>, random: &mut Random) -> u64 {
+/// Flips a bit of one of the files beside a medium, and returns which.
+fn flip_beside(image: &mut Image, random: &mut Random) -> u64 {
+    let mut files = image.beside().to_vec();
+    let one = random.below(files.len() as u64) as usize;
+    let bytes = Arc::make_mut(&mut files[one]);
     let bit = random.below(bytes.len().max(1) as u64 * 8);
     if let Some(byte) = bytes.get_mut(bit as usize / 8) {
         *byte ^= 1 << (bit % 8);
     }
-    image.set_beside(Some(Arc::new(bytes)));
+    image.set_beside(files);
     bit
 }
 
@@ -449,9 +452,9 @@ impl Run<'_> {
         let mut random = Random::new(mix(choice), 0);
         for _ in 0..FLIPS {
             let mut image = image.clone();
-            let bit = match image.beside().cloned().filter(|_| random.one_in(4)) {
-                Some(beside) => flip_beside(&mut image, Vec::clone(&beside), &mut random),
-                None => image.flip(&mut random),
+            let bit = match !image.beside().is_empty() && random.one_in(4) {
+                true => flip_beside(&mut image, &mut random),
+                false => image.flip(&mut random),
             };
             self.totals.flips += 1;
             match found(&image, self.case.kind, 0, false) {

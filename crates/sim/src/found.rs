@@ -78,8 +78,12 @@ fn check_space(db: &Database, state: &State, is_closed: bool) -> Result<(), Stri
     }
     compare_entries(db, state)?;
     // Each block that is kept holds something that was committed.
-    let blocks: u64 = db.space_by_table().iter().map(|of| of.blocks).sum();
-    let contents = recovery.contents_scanned - recovery.discarded;
+    let tables = db.space_by_table();
+    let blocks: u64 = tables.iter().map(|of| of.blocks).sum();
+    let contents = match recovery.from_image {
+        true => tables.iter().map(|of| of.contents).sum(),
+        false => recovery.contents_scanned - recovery.discarded,
+    };
     if !recovery.was_closed && blocks > contents {
         return Err(format!("{blocks} blocks are in use, for {contents} contents"));
     }

@@ -106,6 +106,7 @@ impl Plan {
         };
         let retry_for = self.retry_for();
         let slots = *random.pick(&[2, 4, 4, 8, 16]);
+        let image_every = *random.pick(&[u64::MAX, 1, 500, 4_000, 30_000]);
         Options::new()
             .collector(self.collector)
             .gc(gc)
@@ -113,6 +114,7 @@ impl Plan {
             .streams(1 + random.below(3) as usize)
             .on_medium(medium)
             .recovery_threads(1)
+            .index_image_every(image_every)
             .retry_for(retry_for)
             .simulated_time(time)
     }
@@ -230,6 +232,10 @@ impl World<'_> {
         if !self.is_closing && self.random.one_in(500) {
             return self.refuse_to_close(clients);
         }
+        if !self.is_closing && self.random.one_in(50) {
+            self.db.upkeep();
+            return Ok(());
+        }
         if !self.is_closing && self.random.one_in(25 * often) {
             clients.iter_mut().for_each(Client::leave);
             self.land_all()?;
@@ -274,7 +280,9 @@ impl World<'_> {
     }
 
     fn note_commit(&mut self, began: usize, ended: usize, commit: Commit) {
-        let Commit { ts, changes, read_at, looks } = commit;
+        let Commit { ts, mut changes, read_at, looks } = commit;
+        // A deletion of what is not there has written nothing, so nothing meets it.
+        changes.retain(|change| change.is_written(&self.state));
         let rests_on = |step: &Step| {
             let sees = |change: &Change| step.ts <= read_at && looks.iter().any(|look| look.sees(change));
             let meets = |change: &Change| changes.iter().any(|own| own.meets(change));

@@ -16,6 +16,8 @@ pub struct StateSample {
     taken_at: Timestamp,
     carved: u64,
     partly_filled: Vec<PartlyFilled>,
+    /// The image that is valid as soon as the record is durable.
+    image: Option<ImageName>,
 }
 
 impl StateSample {
@@ -43,9 +45,10 @@ impl Store {
             let opened_at = self.block(id).1.opened_at();
             PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
         });
-        self.appended.store(0, Ordering::Relaxed);
+        self.appended_before.fetch_add(self.appended.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         let carved = self.allocator.lock().carved as u64;
-        StateSample { taken_at, carved, partly_filled: partly_filled.collect() }
+        let image = *self.image.lock();
+        StateSample { taken_at, carved, partly_filled: partly_filled.collect(), image }
     }
 
     /// Writes a state record from a sample. Every transaction at or below the
@@ -55,25 +58,29 @@ impl Store {
     /// # Errors
     /// [`StoreError::Medium`]; the previous record stays valid.
     pub fn record_state(&self, sample: StateSample, undecided: &[Timestamp]) -> Result<(), StoreError> {
-        self.record(sample, false, None, undecided)
+        self.record(sample, false, undecided)
     }
 
-    /// Writes the last state record: the database is closed. It names an index
-    /// image of this state, if there is one.
+    /// Writes the last state record: the database is closed.
     ///
     /// # Errors
     /// As [`Store::record_state`].
-    pub fn record_closed(&self, sample: StateSample, image: Option<ImageName>) -> Result<(), StoreError> {
-        self.record(sample, true, image, &[])
+    pub fn record_closed(&self, sample: StateSample) -> Result<(), StoreError> {
+        self.record(sample, true, &[])
     }
 
-    fn record(
-        &self,
-        sample: StateSample,
-        closed: bool,
-        image: Option<ImageName>,
-        undecided: &[Timestamp],
-    ) -> Result<(), StoreError> {
+    /// Makes later samples name an index image, or none. All that it holds must
+    /// have been published.
+    pub fn name_image(&self, image: Option<ImageName>) {
+        *self.image.lock() = image;
+    }
+
+    /// The index image that the record in force names.
+    pub fn image_in_force(&self) -> Option<ImageName> {
+        self.state.lock().image
+    }
+
+    fn record(&self, sample: StateSample, closed: bool, undecided: &[Timestamp]) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         self.assert_open();
         self.closed.store(closed, Ordering::SeqCst);
@@ -93,7 +100,7 @@ impl Store {
             emulated: self.medium.facts().emulated,
             carved: sample.carved,
             used: if closed { self.count_used() } else { 0 },
-            image,
+            image: sample.image,
             partly_filled,
             undecided: undecided.iter().map(|timestamp| timestamp.get()).collect(),
         };
@@ -154,7 +161,6 @@ impl Store {
             relaxed: self.options.relaxed,
             emulated: self.medium.facts().emulated,
             used: 0,
-            image: None,
             ..state.clone()
         };
         self.put_in_force(&mut state, next)

@@ -7,27 +7,24 @@
 //! counted. Recovery changes only slots of transactions that did not commit,
 //! and a second recovery finds the same (idempotent).
 
-use std::collections::HashMap;
-
-use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::share_out;
-use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use pantile_base::{Address, TableId, Timestamp, TupleId};
+use pantile_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::{MediumError, MediumExt, Reads};
 
 use crate::block::{Block, BlockId, BlockState, Chunk};
-use crate::content::{Content, ContentFlags, HEADER_BYTES, Header, encode};
+use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
+use crate::expectation::Expectation;
 use crate::format::{
     CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::{Class, Geometry};
 use crate::image::blocks::KnownBlocks;
 use crate::image::read::Image;
-use crate::kept::Kept;
-use crate::state_record::{PartlyFilled, StateRecord, is_of_records};
+use crate::state_record::{StateRecord, is_of_records};
 use crate::store::Store;
 use crate::stream::class_key;
 
@@ -69,6 +66,16 @@ pub struct Scan<'a> {
     pub progress: &'a (dyn Fn(ScanProgress) + Sync),
 }
 
+/// Whether an image says everything about the database, or something has changed
+/// since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IsWhole {
+    /// Nothing is left to be scanned.
+    Yes,
+    /// What it says is to be brought up to date.
+    No,
+}
+
 /// What the scan found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanSummary {
@@ -82,24 +89,24 @@ pub struct ScanSummary {
     pub highest: Timestamp,
     /// Whether the database had been closed.
     pub was_closed: bool,
-    /// Whether an index image has said what the blocks hold. Their contents
+    /// Whether an index image has said what most blocks hold. These contents
     /// have not been read then.
     pub from_image: bool,
 }
 
 /// A content above the watermark. The contents of its transaction are to be
 /// counted.
-struct Uncertain {
-    block: BlockId,
-    slot: u32,
+pub(crate) struct Uncertain {
+    pub block: BlockId,
+    pub slot: u32,
 }
 
 /// What one thread has found.
 #[derive(Default)]
-struct Seen {
-    summary: ScanSummary,
-    uncertain: Vec<Uncertain>,
-    holes: Vec<Uncertain>,
+pub(crate) struct Seen {
+    pub summary: ScanSummary,
+    pub uncertain: Vec<Uncertain>,
+    pub holes: Vec<Uncertain>,
     /// The place of each damage, and what is wrong there.
     damage: Vec<(String, String)>,
     /// The error of a read that the medium could not do.
@@ -108,68 +115,13 @@ struct Seen {
     /// Blocks that state records continue in.
     record_blocks: Vec<BlockId>,
     /// Offsets of the entries in chunk pages that were cut off.
-    torn: Vec<u64>,
-    /// Blocks that are as an image has them, and those that are not.
+    pub torn: Vec<u64>,
+    /// Blocks that an image knows, and those that cannot be what it knows.
     known: usize,
-    unknown: usize,
-}
-
-/// What must be found in a block (I-9).
-pub(crate) struct Expectation {
-    taken_at: u64,
-    /// Contents of transactions at or below this need no evidence,
-    watermark: u64,
-    /// except these.
-    undecided: Vec<u64>,
-    listed: HashMap<BlockId, PartlyFilled, FixedState>,
-    /// The blocks of an image of this state.
-    known: Option<KnownBlocks>,
-    /// Nothing was written after the record, so all listed blocks are in use.
-    pub closed: bool,
-}
-
-impl Expectation {
-    pub fn new(state: &StateRecord) -> Self {
-        let named = |p: &PartlyFilled| (p.id(), *p);
-        Self {
-            // No block was opened after a record that was the last one.
-            taken_at: if state.closed { u64::MAX } else { state.taken_at },
-            watermark: state.watermark,
-            undecided: state.undecided.clone(),
-            listed: state.partly_filled.iter().map(named).collect(),
-            known: None,
-            closed: state.closed,
-        }
-    }
-
-    /// Blocks that must be in use and are not. `opened_at` looks up the
-    /// generation of a block.
-    pub fn missing(&self, opened_at: impl Fn(BlockId) -> Option<u64>) -> Vec<BlockId> {
-        let is_missing = |(id, listed): &(&BlockId, &PartlyFilled)| opened_at(**id) != Some(listed.opened_at);
-        let listed = self.listed.iter().filter(|_| self.closed);
-        let mut missing: Vec<_> = listed.filter(is_missing).map(|(id, _)| *id).collect();
-        missing.sort_unstable_by_key(|id| (id.chunk, id.index));
-        missing
-    }
-
-    /// Whether a content is known to belong to a committed transaction.
-    pub fn is_decided(&self, content: &Content<'_>) -> bool {
-        content.flags().is_relocated() || self.is_over(content.timestamp())
-    }
-
-    /// Whether a transaction is known to have been durable, if it committed.
-    pub fn is_over(&self, transaction: Timestamp) -> bool {
-        transaction.get() <= self.watermark && !self.undecided.contains(&transaction.get())
-    }
-
-    /// How many of a block's slots must hold contents.
-    pub fn of(&self, id: BlockId, opened_at: u64, slots: u32) -> u32 {
-        match self.listed.get(&id) {
-            Some(listed) if listed.opened_at == opened_at => listed.fill.min(slots),
-            _ if opened_at <= self.taken_at => slots,
-            _ => 0,
-        }
-    }
+    strange: usize,
+    /// Blocks of which an image does not say everything, each with the first slot
+    /// that is to be scanned.
+    left: Vec<(BlockId, u32)>,
 }
 
 impl Store {
@@ -179,12 +131,13 @@ impl Store {
     /// [`StoreError::Damaged`] if something that was durable has changed; the
     /// scan has then changed nothing.
     pub fn recover(&self, scan: &Scan<'_>) -> Result<ScanSummary, StoreError> {
-        self.recover_from(scan, None, || true)
+        self.recover_from(scan, None, |_| true)
     }
 
-    /// As [`Store::recover`]. If the image fits what is on the medium, no
-    /// contents are read and none are found. `fits` is asked last; contents can
-    /// be verified by then.
+    /// As [`Store::recover`]. If the image fits what is on the medium, only what
+    /// it does not know is scanned. `take` is asked before that: whether the
+    /// caller takes the image. It is told whether the image says everything.
+    /// Contents can be verified by then.
     ///
     /// # Errors
     /// As [`Store::recover`].
@@ -192,25 +145,32 @@ impl Store {
         &self,
         scan: &Scan<'_>,
         image: Option<&Image>,
-        fits: impl Fn() -> bool,
+        take: impl Fn(IsWhole) -> bool,
     ) -> Result<ScanSummary, StoreError> {
         // The scan fetches what it reads in order, and looks up older versions
         // of what it finds, which lie anywhere.
         self.medium.advise(Reads::AtRandom);
         let state = self.state.lock().clone();
         let known = image.filter(|_| self.options.reuse.is_none()).and_then(KnownBlocks::read);
-        let expectation = Expectation { known, ..Expectation::new(&state) };
+        let expectation = Expectation::new(&state);
         let chunks = self.chunks_on_medium();
-        let mut all = self.scan_chunks(scan, chunks, &expectation);
-        if let (Some(known), Some(image)) = (&expectation.known, image) {
-            let is_same = all.unknown == 0 && all.known == known.len() && all.damage.is_empty();
-            if !is_same || !fits() {
+        let mut all = self.scan_chunks(scan, chunks, &expectation, known.as_ref());
+        if let (Some(known), Some(image)) = (&known, image) {
+            let fits = all.strange == 0 && all.damage.is_empty() && all.unreadable.is_none();
+            let is_whole = all.left.is_empty() && all.known == known.len();
+            let is_taken = fits && take(if is_whole { IsWhole::Yes } else { IsWhole::No });
+            if !is_taken {
                 self.forget_chunks(chunks);
                 return self.recover(scan);
             }
+            *self.image.lock() = Some(image.name());
             self.unread.store(true, Ordering::Relaxed);
+            self.scan_left(scan, &expectation, &mut all);
+            if !is_whole {
+                self.find_unclaimed_tombstones(scan, known, &mut all);
+            }
             all.summary.from_image = true;
-            all.summary.highest = Timestamp::from_raw(image.highest());
+            all.summary.highest = all.summary.highest.max(Timestamp::from_raw(image.highest()));
         }
         if let Some(error) = all.unreadable {
             return Err(error.into());
@@ -240,6 +200,7 @@ impl Store {
             all.summary.highest.max(Timestamp::from_raw(state.watermark.max(state.taken_at)));
         all.summary.was_closed = state.closed;
         if all.summary.from_image && state.closed {
+            // Nothing has been decided, so nothing was written.
             self.stay_closed(all.summary.highest);
         }
         Ok(all.summary)
@@ -287,9 +248,15 @@ impl Store {
         }
     }
 
-    fn scan_chunks(&self, scan: &Scan<'_>, chunks: u32, expect: &Expectation) -> Seen {
+    fn scan_chunks(
+        &self,
+        scan: &Scan<'_>,
+        chunks: u32,
+        expect: &Expectation,
+        known: Option<&KnownBlocks>,
+    ) -> Seen {
         // A descriptor page is no work for a thread of its own.
-        let threads = match expect.known {
+        let threads = match known {
             Some(_) => scan.threads.min(1 + chunks as usize / PAGES_PER_THREAD),
             None => scan.threads,
         };
@@ -303,7 +270,7 @@ impl Store {
                 if number >= chunks {
                     return seen;
                 }
-                self.scan_chunk(number, scan, expect, &mut seen);
+                self.scan_chunk(number, scan, expect, known, &mut seen);
                 let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
                 (scan.progress)(ScanProgress { done, total });
             }
@@ -320,13 +287,20 @@ impl Store {
         self.used_blocks.store(0, Ordering::Relaxed);
     }
 
-    fn scan_chunk(&self, number: u32, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
+    fn scan_chunk(
+        &self,
+        number: u32,
+        scan: &Scan<'_>,
+        expect: &Expectation,
+        known: Option<&KnownBlocks>,
+        seen: &mut Seen,
+    ) {
         let offset = start_of(number);
         if self.medium.len() < offset + CHUNK_HEADER_BYTES as u64 {
             return seen.free_chunks.push(number);
         }
         // Of a block that is in the image, only the descriptor is read.
-        let len = if expect.known.is_some() { CHUNK_HEADER_BYTES as u64 } else { CHUNK_BYTES };
+        let len = if known.is_some() { CHUNK_HEADER_BYTES as u64 } else { CHUNK_BYTES };
         self.medium.advise(Reads::Soon { offset, len });
         if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
             return;
@@ -371,14 +345,9 @@ impl Store {
                     let block = &chunk.blocks[index as usize];
                     self.open_in_dram(block, &descriptor, geometry.block_bytes);
                     self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
-                    if let Some(known) = &expect.known {
-                        self.restore_block(chunk, chunk.id(index), known, expect, seen);
-                        continue;
-                    }
-                    let start = chunk.header_offset(index);
-                    let len = chunk.end_of(index).min(self.medium.len()).saturating_sub(start);
-                    if self.is_readable(start.min(self.medium.len()), len, seen) {
-                        self.scan_block(chunk, chunk.id(index), scan, expect, seen);
+                    match known {
+                        Some(known) => self.restore_block(chunk, chunk.id(index), known, expect, seen),
+                        None => self.scan_block(chunk, chunk.id(index), 0, scan, expect, seen),
                     }
                 }
                 Ok(None) => seen.torn_entries(line, at),
@@ -405,17 +374,32 @@ impl Store {
         }
     }
 
-    fn scan_block(&self, chunk: &Chunk, id: BlockId, scan: &Scan<'_>, expect: &Expectation, seen: &mut Seen) {
+    /// Scans a block from a slot on, if it can be read.
+    fn scan_block(
+        &self,
+        chunk: &Chunk,
+        id: BlockId,
+        from: u32,
+        scan: &Scan<'_>,
+        expect: &Expectation,
+        seen: &mut Seen,
+    ) {
         let block = &chunk.blocks[id.index as usize];
+        let start =
+            if from == 0 { chunk.header_offset(id.index) } else { chunk.address(id.index, from).offset() };
+        let len = chunk.end_of(id.index).min(self.medium.len()).saturating_sub(start);
+        if !self.is_readable(start.min(self.medium.len()), len, seen) {
+            return;
+        }
         let seed = self.content_seed(block.opened_at());
         let (slots, stride) = (block.slots(), block.stride() as usize);
         let expected = expect.of(id, block.opened_at(), slots);
         let may_be_torn = block.recycles() && !expect.closed;
-        let mut fill = expected;
+        let mut fill = expected.max(from);
         let mut holes = Vec::new();
         let mut committed = Vec::new();
         seen.summary.highest = seen.summary.highest.max(Timestamp::from_raw(block.opened_at()));
-        for slot in 0..slots {
+        for slot in from..slots {
             let address = chunk.address(id.index, slot);
             let Some(content) = self.valid_content(address, stride, seed) else {
                 if slot < expected && !may_be_torn {
@@ -447,7 +431,24 @@ impl Store {
         seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
     }
 
-    /// Makes a block what an image says.
+    /// Scans what an image does not know.
+    fn scan_left(&self, scan: &Scan<'_>, expect: &Expectation, all: &mut Seen) {
+        let left = std::mem::take(&mut all.left);
+        let next = AtomicUsize::new(0);
+        let work = |_| {
+            let mut seen = Seen::default();
+            while let Some(&(id, from)) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let chunk = self.block(id).0;
+                let (offset, end) = (chunk.address(id.index, from).offset(), chunk.end_of(id.index));
+                self.medium.advise(Reads::Soon { offset, len: end - offset });
+                self.scan_block(chunk, id, from, scan, expect, &mut seen);
+            }
+            seen
+        };
+        share_out(scan.threads.min(left.len()), work).into_iter().for_each(|part| all.merge(part));
+    }
+
+    /// Makes a block what an image says, and notes what it does not say.
     fn restore_block(
         &self,
         chunk: &Chunk,
@@ -457,13 +458,21 @@ impl Store {
         seen: &mut Seen,
     ) {
         let block = &chunk.blocks[id.index as usize];
+        let Some(known) = known.get(id).filter(|known| known.opened_at == block.opened_at()) else {
+            return seen.left.push((id, 0));
+        };
         let expected = expect.of(id, block.opened_at(), block.slots());
         // What has been cut off is missed by the scan.
-        let end = chunk.address(id.index, expected).offset();
-        let is_there = end <= self.medium.len();
-        match known.get(id).is_some_and(|known| is_there && block.restore(known, expected)) {
-            true => seen.known += 1,
-            false => seen.unknown += 1,
+        let end = chunk.address(id.index, known.fill).offset();
+        if end > self.medium.len() || !block.restore(known, expected) {
+            seen.strange += 1;
+            return;
+        }
+        seen.known += 1;
+        // After the last record of a closed database nothing was appended.
+        let end = if expect.closed { expected } else { block.slots() };
+        if known.fill < end {
+            seen.left.push((id, known.fill));
         }
     }
 
@@ -482,98 +491,6 @@ impl Store {
         }
         let slot = self.bytes(address.offset(), stride);
         Content::valid_in(slot, seed, address)
-    }
-
-    /// Decides the uncertain transactions and makes the contents of those that
-    /// did not commit void, so that no later recovery can take them for
-    /// committed.
-    fn settle(
-        &self,
-        scan: &Scan<'_>,
-        expect: &Expectation,
-        all: &mut Seen,
-        lost_tail: bool,
-        was_closed: bool,
-    ) -> Result<(), StoreError> {
-        let mut counted: HashMap<Timestamp, u64, FixedState> = HashMap::default();
-        let uncertain = std::mem::take(&mut all.uncertain);
-        let found = |u: &Uncertain| {
-            let (chunk, block) = self.block(u.block);
-            let address = chunk.address(u.block.index, u.slot);
-            (block.table(), Found { address, content: self.content(address) })
-        };
-        for one in &uncertain {
-            *counted.entry(found(one).1.content.timestamp()).or_default() += 1;
-        }
-        let mut void = std::mem::take(&mut all.holes);
-        let mut kept = Kept::default();
-        for one in &uncertain {
-            let (table, Found { content, .. }) = found(one);
-            let is_whole = counted.get(&content.timestamp()) == Some(&content.transaction_contents());
-            if is_whole || is_removed(Control::Evidence) {
-                kept.add(table, &content);
-            }
-        }
-        kept.drop_dependent(|timestamp| expect.is_over(timestamp));
-        for one in uncertain {
-            let (table, found) = found(&one);
-            // After a power failure under relaxed durability, later commits may
-            // be whole while earlier ones are not. Keep the consistent part.
-            if kept.has(found.content.timestamp()) && !lost_tail {
-                note_committed(self.block(one.block).1, &found.content);
-                all.committed(scan, table, &[found]);
-            } else {
-                all.summary.discarded += 1;
-                void.push(one);
-            }
-        }
-        self.clear(&all.torn)?;
-        // What lies beyond the end of the medium is not there in any case.
-        void.retain(|one| self.is_on_medium(one));
-        // Blocks without any committed content are released whole.
-        void.retain(|one| was_closed || self.block(one.block).1.last_append() > 0);
-        self.make_void(&void)
-    }
-
-    fn is_on_medium(&self, slot: &Uncertain) -> bool {
-        let (chunk, block) = self.block(slot.block);
-        chunk.address(slot.block.index, slot.slot).offset() + u64::from(block.stride()) <= self.medium.len()
-    }
-
-    /// Zeroes entries that were cut off. What is written over them may be cut
-    /// off in turn, and the two must not mix.
-    fn clear(&self, entries: &[u64]) -> Result<(), StoreError> {
-        for &offset in entries {
-            self.medium.write_flushed(offset, &[0; ENTRY_BYTES])?;
-        }
-        if !entries.is_empty() {
-            self.medium.fence()?;
-            self.medium.sync_all()?;
-        }
-        Ok(())
-    }
-
-    fn make_void(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
-        let header = Header {
-            timestamp: Timestamp::ZERO,
-            tuple: TupleId(0),
-            transaction_contents: 0,
-            flags: ContentFlags::VOID,
-        };
-        let mut bytes = Vec::with_capacity(HEADER_BYTES);
-        for one in slots {
-            let (chunk, block) = self.block(one.block);
-            let address = chunk.address(one.block.index, one.slot);
-            block.map.set(one.slot);
-            bytes.clear();
-            encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
-            self.medium.write_flushed(address.offset(), &bytes)?;
-        }
-        if !slots.is_empty() {
-            self.medium.fence()?;
-            self.medium.sync_all()?;
-        }
-        Ok(())
     }
 
     /// Sorts the blocks into free, partly filled and sealed.
@@ -660,7 +577,7 @@ impl Store {
 }
 
 impl Seen {
-    fn committed(&mut self, scan: &Scan<'_>, table: TableId, found: &[Found<'_>]) {
+    pub fn committed(&mut self, scan: &Scan<'_>, table: TableId, found: &[Found<'_>]) {
         self.summary.contents += found.len() as u64;
         self.summary.content_bytes +=
             found.iter().map(|f| (f.content.row().len() + HEADER_BYTES) as u64).sum::<u64>();
@@ -685,11 +602,12 @@ impl Seen {
         self.record_blocks.append(&mut other.record_blocks);
         self.torn.append(&mut other.torn);
         self.known += other.known;
-        self.unknown += other.unknown;
+        self.strange += other.strange;
+        self.left.append(&mut other.left);
     }
 }
 
-fn note_committed(block: &Block, content: &Content<'_>) {
+pub(crate) fn note_committed(block: &Block, content: &Content<'_>) {
     let begin = content.timestamp().get();
     block.note_begins(begin, begin, begin);
 }

@@ -20,6 +20,7 @@ use crate::format::{
     DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
+use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
@@ -83,6 +84,8 @@ pub struct Store {
     pub(crate) may_wait: AtomicBool,
     /// The life of a typical version, in ticks; `u64::MAX` if that is not known.
     typical_life: AtomicU64,
+    /// Bytes appended before the last sample, since the store was opened.
+    pub(crate) appended_before: AtomicU64,
     /// Bytes appended since the state record was last taken.
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use, and their number.
@@ -101,6 +104,8 @@ pub struct Store {
     /// Whether there may be contents that nobody has looked at, because an image
     /// said what they are.
     pub(crate) unread: AtomicBool,
+    /// The index image that the next sample names.
+    pub(crate) image: Mutex<Option<ImageName>>,
     /// Contents found damaged.
     pub(crate) damaged: AtomicU64,
     /// Whether nothing has been written since recovery found a closed database.
@@ -177,6 +182,7 @@ impl Store {
             is_running: AtomicBool::new(false),
             may_wait: AtomicBool::new(false),
             appended: AtomicU64::new(0),
+            appended_before: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
             used_blocks: AtomicU64::new(0),
             kept: KeptTiles::default(),
@@ -185,6 +191,7 @@ impl Store {
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
             unread: AtomicBool::new(false),
+            image: Mutex::default(),
             damaged: AtomicU64::new(0),
             dormant: AtomicBool::new(false),
             highest: AtomicU64::new(0),
@@ -501,6 +508,11 @@ impl Store {
     /// Bytes of the blocks that are in use.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes appended since the store was opened.
+    pub fn appended_ever(&self) -> u64 {
+        self.appended_before.load(Ordering::Relaxed) + self.appended_since_sample()
     }
 
     /// Bytes appended since the last sample.

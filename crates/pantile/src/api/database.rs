@@ -237,7 +237,11 @@ impl Database {
     /// for databases without that thread ([`Options::worker`]) in which nothing
     /// is committed for a while.
     pub fn upkeep(&self) -> Option<Duration> {
-        match self.core.round() {
+        let due = self.core.round();
+        if self.core.begin_image() {
+            self.core.make_image();
+        }
+        match due {
             Due::In(time) => Some(time),
             Due::AfterAnEnd | Due::AfterAWrite => None,
         }

@@ -63,10 +63,11 @@ impl Anchor {
         self.0 >> OWNER_SHIFT == 0 && self.0 != 0
     }
 
-    /// What recovery would make of it: `None` if it is locked.
-    pub fn to_store(self) -> Option<u64> {
-        let dead = (self.0 & ADDRESS_MASK) | (DEAD << OWNER_SHIFT);
-        self.is_at_rest().then_some(if self.is_row() { self.0 } else { dead })
+    /// What an image says of it, locked or not.
+    pub fn to_store(self) -> u64 {
+        let newest = self.0 & ADDRESS_MASK;
+        let is_dead = newest == 0 || self.is_dead();
+        if is_dead { newest | (DEAD << OWNER_SHIFT) } else { newest }
     }
 
     /// An anchor that was stored; `None` if the word is none.

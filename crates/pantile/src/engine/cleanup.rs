@@ -180,12 +180,18 @@ impl Core {
         if entry.index == PRIMARY {
             // Before the entry goes: an older snapshot that misses it must know.
             table.note_cleaned(written);
-            return table.tree().remove(&entry.key, entry.tuple.0, floor);
         }
-        if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {
-            index.tree().remove(&entry.key, entry.tuple.0, floor);
-        }
-        false
+        let is_removed = match entry.index {
+            PRIMARY => table.tree().remove(&entry.key, entry.tuple.0, floor),
+            number => {
+                if let Some(index) = table.indexes().iter().find(|i| i.number == number) {
+                    index.tree().remove(&entry.key, entry.tuple.0, floor);
+                }
+                false
+            }
+        };
+        self.stale.note(table.id, entry.tuple);
+        is_removed
     }
 
     /// The newest version with the entry's key that a transaction may see.

@@ -38,6 +38,7 @@ impl Core {
             self.gate.open();
             return Err(error);
         }
+        self.images.stop();
         // What is salvaged is only read.
         let recorded = if self.options.salvage.is_none() { self.record_last() } else { Ok(()) };
         self.gate.close();
@@ -51,8 +52,9 @@ impl Core {
             // The data file must still be in its place.
             return self.store.medium().sync_all().map_err(from_medium);
         }
-        let image = self.write_image();
-        let recorded = self.state_records.record_last(&self.store, &self.registry, image);
+        self.write_last_image();
+        let recorded = self.state_records.record_last(&self.store, &self.registry);
+        self.adopt_image();
         recorded.map_err(|e| self.store_error(e))
     }
 

@@ -18,6 +18,7 @@ use crate::engine::counters::Counters;
 use crate::engine::failure::from_store;
 use crate::engine::flights::Flights;
 use crate::engine::gate::Gate;
+use crate::engine::images::Images;
 use crate::engine::memory_limit::MemoryLimit;
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
@@ -53,6 +54,8 @@ pub(crate) struct Core {
     pub recovery: Recovery,
     /// The index image that the database was opened with.
     pub image: Option<Arc<Image>>,
+    /// Those that are made while it is open.
+    pub images: Arc<Images>,
     pub unread: Unread,
     /// Whether the worker has indexes to load.
     pub wanted: AtomicBool,
@@ -82,6 +85,7 @@ impl Core {
             counters: Counters::default(),
             recovery: Recovery::default(),
             image: None,
+            images: Arc::default(),
             unread: Unread::default(),
             wanted: AtomicBool::new(false),
             gate: Gate::default(),

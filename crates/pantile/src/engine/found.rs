@@ -9,6 +9,8 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_base::{Address, Segments, TableId, TupleId};
 use pantile_store::{DEPENDENCIES, Found, Image, Store};
 
+use crate::engine::changed::Changed;
+
 /// The tuples of one table as the scan finds them.
 #[derive(Default)]
 pub(crate) struct FoundTable {
@@ -27,6 +29,8 @@ pub(crate) struct StoredTable {
     pub definition: u64,
     /// Ids of tuples that are not rows.
     pub dead: Vec<TupleId>,
+    /// The tuples about which the image is not up to date, if there may be any.
+    pub changed: Option<Changed>,
 }
 
 /// The tuples of all tables as the scan finds them.
@@ -36,10 +40,9 @@ pub(crate) struct FoundTables {
 }
 
 impl FoundTables {
-    /// The tables of an image.
-    pub fn of_image(tables: impl IntoIterator<Item = (TableId, FoundTable)>) -> Self {
-        let tables = tables.into_iter().map(|(id, table)| (id, Arc::new(table)));
-        Self { by_id: RwLock::new(tables.collect()) }
+    /// Begins with the tables of an image.
+    pub fn begin_with(&self, tables: impl IntoIterator<Item = (TableId, FoundTable)>) {
+        self.by_id.write().extend(tables.into_iter().map(|(id, table)| (id, Arc::new(table))));
     }
 
     /// Adds contents of a table. Called from several threads.
@@ -78,7 +81,9 @@ impl FoundTable {
     fn add(&self, store: &Store, found: &[Found<'_>]) {
         let Some(end) = found.iter().map(|f| f.content.tuple().0 + 1).max() else { return };
         self.tuples.fetch_max(end, Ordering::AcqRel);
+        let changed = self.stored.as_ref().and_then(|stored| stored.changed.as_ref());
         for one in found {
+            changed.inspect(|changed| changed.insert(one.content.tuple()));
             let cell = self.anchors.get_or_grow(one.content.tuple().0);
             let mut known = cell.load(Ordering::Acquire);
             let begin = one.content.timestamp();

@@ -1,13 +1,17 @@
 //! Loading the indexes of a table that are still in an image.
 
+use pantile_base::TupleId;
 use pantile_base::sync::atomic::Ordering;
 use pantile_index::Index as Tree;
 
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
+use crate::engine::image_run::Update;
 use crate::engine::image_trees::StoredTrees;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::types::error::Result;
+use crate::types::key::Key;
+use crate::types::row::Encoded;
 
 impl Core {
     /// Makes the indexes of a table usable: the first caller loads them. Everything
@@ -42,7 +46,16 @@ impl Core {
             self.wanted.store(true, Ordering::Relaxed);
             self.alarm.written();
         }
-        found
+        // What the row says counts: a key has one row at a time.
+        let is_of_row = |tuple: &u64| {
+            let row = table.live_row(&self.store, TupleId(*tuple));
+            row.is_some_and(|bytes| {
+                let mut own = Key::default();
+                own.set_row(&Encoded { schema: &table.schema, bytes }, &table.schema.primary_key);
+                own.words() == key
+            })
+        };
+        found.filter(|tuple| !stored.has_changed(TupleId(*tuple)) || is_of_row(tuple))
     }
 
     /// Loads the indexes of tables that are being used. A failure shows in
@@ -79,7 +92,19 @@ impl Core {
         let mut words = vec![TableInner::primary_words(&table.schema)];
         words.extend(table.indexes().iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
         let threads = self.threads_for(table);
-        let load = |(n, words)| stored.run(n)?.load(words, &self.tables.arena, threads);
+        let Some(changes) = &stored.changes else {
+            let load = |(n, words)| stored.run(n)?.load(words, &self.tables.arena, threads, None);
+            return (PRIMARY..).zip(words).map(load).collect();
+        };
+        // The entries of what has changed come from the rows.
+        let fresh = self.gather_changed(table, &changes.tuples).ok()?;
+        let load = |(n, words)| {
+            let fresh = fresh.iter().map(|part| part.of_index(n as usize)).collect();
+            let update = Update { changed: &changes.tuples, fresh };
+            let tree = stored.run(n)?.load(words, &self.tables.arena, threads, Some(update))?;
+            // Each row has one entry.
+            (tree.len() as u64 == changes.rows).then_some(tree)
+        };
         (PRIMARY..).zip(words).map(load).collect()
     }
 }

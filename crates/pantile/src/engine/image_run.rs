@@ -2,11 +2,15 @@
 //! first keys of the pages below, up to a single page.
 
 use std::io;
+use std::iter::Peekable;
 use std::sync::Arc;
 
-use pantile_base::TableId;
+use pantile_base::{TableId, TupleId};
 use pantile_index::{Index as Tree, NodeArena, Parts};
 use pantile_store::{BadPage, Image, ImageWriter, PAGE_WORDS, Section};
+
+use crate::engine::changed::Changed;
+use crate::engine::sorted_keys::{Merge, SortedKeys};
 
 /// The kind of the sections that hold runs. Their part is the level.
 const RUN: u32 = 4;
@@ -126,6 +130,11 @@ impl<'a, 'w> RunWriter<'a, 'w> {
         Self { writer, table, index, level: 0, page: PageOfKeys::default(), firsts: Vec::new() }
     }
 
+    /// What it writes with.
+    pub fn writer(&self) -> &ImageWriter<'w> {
+        self.writer
+    }
+
     pub fn push(&mut self, key: &[u64], value: u64) -> io::Result<()> {
         if !self.page.has_room_for(key) {
             self.writer.page(self.page.take())?;
@@ -208,8 +217,14 @@ impl StoredRun {
         Ok(None)
     }
 
-    /// The tree of the run; `None` if it cannot be read.
-    pub fn load(&self, words: usize, arena: &Arc<NodeArena>, threads: usize) -> Option<Tree> {
+    /// The tree of the run, brought up to date; `None` if it cannot be read.
+    pub fn load(
+        &self,
+        words: usize,
+        arena: &Arc<NodeArena>,
+        threads: usize,
+        update: Option<Update<'_>>,
+    ) -> Option<Tree> {
         let pages = self.image.pages(self.level(0));
         let count = pages.min(threads * PARTS_PER_THREAD);
         let mut page = Vec::new();
@@ -220,8 +235,33 @@ impl StoredRun {
             let keys = KeysOfPage::of(&page).filter(|keys| keys.len() > 0)?;
             firsts.push(keys.key(0).to_vec());
         }
-        let parts = PartsOfRun { run: self, words, starts, end: pages, firsts };
+        if let (Some(update), Some(first)) = (&update, firsts.first_mut()) {
+            // New keys may come before those of the image.
+            let lowest = update.fresh.iter().filter_map(|keys| keys.first()).min();
+            if let Some(lowest) = lowest.filter(|lowest| *lowest < &first[..]) {
+                *first = lowest.to_vec();
+            }
+        }
+        if let (Some(update), 0) = (&update, pages) {
+            return Tree::bulk_load(words, arena, Merge::new(update.fresh.iter().copied()), FILL).ok();
+        }
+        let parts = PartsOfRun { run: self, words, starts, end: pages, firsts, update };
         Tree::bulk_load_parts(words, arena, &parts, threads, FILL)
+    }
+}
+
+/// What a run is brought up to date with.
+pub(crate) struct Update<'u> {
+    /// The tuples whose entries in the run do not count.
+    pub changed: &'u Changed,
+    /// Their entries.
+    pub fresh: Vec<&'u SortedKeys>,
+}
+
+impl Update<'_> {
+    /// The entries whose keys are at or above `from`, in order.
+    fn fresh_from(&self, from: &[u64]) -> Peekable<Merge<'_>> {
+        Merge::from(self.fresh.iter().copied(), from).peekable()
     }
 }
 
@@ -234,6 +274,7 @@ struct PartsOfRun<'r> {
     starts: Vec<usize>,
     end: usize,
     firsts: Vec<Vec<u64>>,
+    update: Option<Update<'r>>,
 }
 
 impl Parts for PartsOfRun<'_> {
@@ -248,6 +289,11 @@ impl Parts for PartsOfRun<'_> {
     fn each(&self, part: usize, push: &mut impl FnMut(&[u64], u64) -> bool) -> bool {
         let end = self.starts.get(part + 1).copied().unwrap_or(self.end);
         let mut words = Vec::new();
+        let mut fresh = self.update.as_ref().map(|update| update.fresh_from(&self.firsts[part]));
+        let counts = |tuple: u64| match &self.update {
+            Some(update) => !update.changed.contains(TupleId(tuple)),
+            None => true,
+        };
         for page in self.starts[part]..end {
             if self.run.image.read(self.run.level(0), page, &mut words).is_err() {
                 return false;
@@ -255,7 +301,24 @@ impl Parts for PartsOfRun<'_> {
             let Some(keys) = KeysOfPage::of(&words) else { return false };
             let fits =
                 |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
-            if !(0..keys.len()).all(|n| fits(keys.key(n)) && push(keys.key(n), keys.values[n])) {
+            let mut one = |n: usize| {
+                let (key, tuple) = (keys.key(n), keys.values[n]);
+                while let Some((next, tuple)) = fresh.as_mut().and_then(|f| f.next_if(|f| f.0 < key)) {
+                    if !push(next, tuple) {
+                        return false;
+                    }
+                }
+                fits(key) && (!counts(tuple) || push(key, tuple))
+            };
+            if !(0..keys.len()).all(&mut one) {
+                return false;
+            }
+        }
+        let high = self.firsts.get(part + 1);
+        while let Some((key, tuple)) =
+            fresh.as_mut().and_then(|f| f.next_if(|f| high.is_none_or(|high| f.0 < &high[..])))
+        {
+            if !push(key, tuple) {
                 return false;
             }
         }

@@ -7,16 +7,18 @@ use std::sync::Arc;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
 use pantile_base::{TableId, TupleId, share_out};
-use pantile_store::{Image, PAGE_WORDS, Section};
+use pantile_store::{Image, PAGE_WORDS, Section, Store};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::catalog;
+use crate::engine::changed::Changed;
 use crate::engine::counters::Change;
 use crate::engine::found::{FoundTable, StoredTable};
 use crate::types::error::Result;
 use crate::types::schema::TableDef;
 
-/// The gauges of the whole database.
+/// The gauges of the whole database. An image that was made while the database
+/// was in use has none.
 pub(crate) const GAUGES: Section = Section { kind: 1, table: 0, index: 0, part: 0 };
 
 /// What there is of a table: its definition and its number of tuples.
@@ -29,11 +31,20 @@ pub(crate) fn anchors_of(table: TableId) -> Section {
     Section { kind: ANCHORS, table: table.0, index: 0, part: 0 }
 }
 
+/// Tuples of a table of which the image may have entries that it should not have.
+pub(crate) fn notes_of(table: TableId) -> Section {
+    Section { kind: NOTES, table: table.0, index: 0, part: 0 }
+}
+
 /// Pages of anchors that are worth another thread.
 const PAGES_PER_THREAD: usize = 64;
+/// Tuples that are.
+pub(crate) const TUPLES_PER_THREAD: usize = 1 << 16;
 
 const TABLE: u32 = 2;
 const ANCHORS: u32 = 3;
+// 4 is the kind of runs (`image_run.rs`).
+const NOTES: u32 = 5;
 
 /// Identifies a definition. Keys in an image are those of the indexes that the
 /// definition had.
@@ -45,8 +56,11 @@ pub(crate) fn sum_of_definition(def: &TableDef) -> Result<u64> {
 #[derive(Default)]
 pub(crate) struct StoredTables {
     pub tables: BTreeMap<TableId, FoundTable>,
-    pub change: Change,
-    pub buried: u64,
+    /// What the gauges were, and the number of tombstones; `None` if they are to be
+    /// counted.
+    pub gauges: Option<(Change, u64)>,
+    /// No anchor leads beyond this.
+    pub end: u64,
 }
 
 /// A table whose anchors are being read.
@@ -61,61 +75,101 @@ struct Reading {
 impl StoredTables {
     /// Reads gauges and anchors, on this many threads. `None` if a page cannot
     /// be read.
-    pub fn read(image: &Arc<Image>, medium_len: u64, threads: usize) -> Option<Self> {
+    pub fn read(image: &Arc<Image>, threads: usize) -> Option<Self> {
         let mut words = Vec::new();
-        if !image.has(GAUGES) {
-            return None;
-        }
-        image.read(GAUGES, 0, &mut words).ok()?;
-        let [tuples, live_bytes, buried] = words[..] else { return None };
-        let change = Change { tuples: tuples as i64, live_bytes: live_bytes as i64 };
+        let gauges = match image.has(GAUGES) {
+            true => {
+                image.read(GAUGES, 0, &mut words).ok()?;
+                let [tuples, live_bytes, buried] = words[..] else { return None };
+                Some((Change { tuples: tuples as i64, live_bytes: live_bytes as i64 }, buried))
+            }
+            false => None,
+        };
         let mut reading = BTreeMap::new();
         for section in image.sections().filter(|section| section.kind == TABLE) {
             image.read(section, 0, &mut words).ok()?;
             let [definition, tuples] = words[..] else { return None };
             reading.insert(TableId(section.table), Reading { definition, tuples, ..Reading::default() });
         }
-        read_anchors(image, &reading, medium_len, threads)?;
+        let end = read_anchors(image, &reading, threads)?;
         let stored = |(id, one): (TableId, Reading)| {
             let Reading { mut found, definition, tuples, dead } = one;
             found.tuples.store(tuples, Ordering::Relaxed);
             let dead = dead.into_inner();
-            found.stored = Some(StoredTable { image: Arc::clone(image), definition, dead });
+            found.stored = Some(StoredTable { image: Arc::clone(image), definition, dead, changed: None });
             (id, found)
         };
-        Some(Self { tables: reading.into_iter().map(stored).collect(), change, buried })
+        Some(Self { tables: reading.into_iter().map(stored).collect(), gauges, end })
+    }
+
+    /// Forgets the anchors that lead to nothing any more, and what is known only
+    /// if nothing has changed. Where the others lead is alive, unless the scan
+    /// finds something newer. `None` if a page cannot be read.
+    pub fn bring_up_to_date(&mut self, store: &Store, threads: usize) -> Option<()> {
+        self.gauges = None;
+        store.forget_superseded();
+        for (id, found) in &mut self.tables {
+            let end = found.tuples.load(Ordering::Relaxed);
+            let Some(stored) = &mut found.stored else { continue };
+            let changed = Changed::default();
+            read_notes(&stored.image, *id, &changed)?;
+            // Whether their tombstones are still there is for the contents to say.
+            stored.dead.drain(..).for_each(|tuple| changed.insert(tuple));
+            let (anchors, changed) = (&found.anchors, &*stored.changed.insert(changed));
+            let shares = threads.min(1 + end as usize / TUPLES_PER_THREAD) as u64;
+            let part = end.div_ceil(shares);
+            share_out(shares as usize, |n| {
+                for tuple in n as u64 * part..((n as u64 + 1) * part).min(end) {
+                    let cell = anchors.get_or_grow(tuple);
+                    let newest = Anchor::load(cell).newest();
+                    let is_there = !newest.is_none() && store.claim(newest);
+                    if !is_there {
+                        changed.insert(TupleId(tuple));
+                    }
+                    cell.store(if is_there { newest.word() } else { 0 }, Ordering::Relaxed);
+                }
+            });
+        }
+        Some(())
     }
 }
 
-fn read_anchors(
-    image: &Image,
-    tables: &BTreeMap<TableId, Reading>,
-    medium_len: u64,
-    threads: usize,
-) -> Option<()> {
+fn read_notes(image: &Image, table: TableId, changed: &Changed) -> Option<()> {
+    let mut words = Vec::new();
+    for page in 0..image.pages(notes_of(table)) {
+        image.read(notes_of(table), page, &mut words).ok()?;
+        words.iter().for_each(|tuple| changed.insert(TupleId(*tuple)));
+    }
+    Some(())
+}
+
+fn read_anchors(image: &Image, tables: &BTreeMap<TableId, Reading>, threads: usize) -> Option<u64> {
     let pages = |id: &TableId| image.pages(anchors_of(*id));
     let jobs: Vec<_> =
         tables.iter().flat_map(|(id, one)| (0..pages(id)).map(move |n| (*id, one, n))).collect();
     let next = AtomicUsize::new(0);
     let work = |_| {
-        let mut words = Vec::new();
+        let (mut words, mut end) = (Vec::new(), 0);
         while let Some((id, one, page)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             image.read(anchors_of(*id), *page, &mut words).ok()?;
-            take_anchors(one, *page, &words, medium_len)?;
+            end = take_anchors(one, *page, &words)?.max(end);
         }
-        Some(())
+        Some(end)
     };
-    share_out(threads.min(1 + jobs.len() / PAGES_PER_THREAD), work).into_iter().collect()
+    let ends: Option<Vec<u64>> =
+        share_out(threads.min(1 + jobs.len() / PAGES_PER_THREAD), work).into_iter().collect();
+    ends?.into_iter().max()
 }
 
-/// Stores a page of anchors.
-fn take_anchors(one: &Reading, page: usize, words: &[u64], medium_len: u64) -> Option<()> {
-    let mut dead = Vec::new();
+/// Stores a page of anchors. Returns the highest offset to which they lead.
+fn take_anchors(one: &Reading, page: usize, words: &[u64]) -> Option<u64> {
+    let (mut dead, mut end) = (Vec::new(), 0);
     for (tuple, &word) in ((page * PAGE_WORDS) as u64..).zip(words) {
         let anchor = Anchor::stored(word)?;
-        if tuple >= one.tuples || anchor.newest().offset() >= medium_len {
+        if tuple >= one.tuples {
             return None;
         }
+        end = end.max(anchor.newest().offset());
         one.found.anchors.get_or_grow(tuple).store(word, Ordering::Relaxed);
         if anchor.is_dead() {
             dead.push(TupleId(tuple));
@@ -124,5 +178,5 @@ fn take_anchors(one: &Reading, page: usize, words: &[u64], medium_len: u64) -> O
     if !dead.is_empty() {
         one.dead.lock().append(&mut dead);
     }
-    Some(())
+    Some(end)
 }

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use pantile_base::TableId;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
+use pantile_base::{TableId, TupleId};
 use pantile_store::Image;
 
+use crate::engine::changed::Changed;
 use crate::engine::image_run::{PRIMARY, StoredRun};
 
 /// Lookups that are answered from an image before the thread that makes the next
@@ -23,14 +24,23 @@ pub(crate) struct StoredTrees {
     table: TableId,
     /// Whether the image has the keys of the table's present definition.
     pub fits: bool,
+    /// The tuples whose entries it does not have as they are.
+    pub changes: Option<Changes>,
     /// Held while they are loaded.
     pub loading: Mutex<()>,
     lookups: AtomicU32,
 }
 
+/// What has changed in a table since its image was made.
+pub(crate) struct Changes {
+    pub tuples: Changed,
+    /// All rows that the table has.
+    pub rows: u64,
+}
+
 impl StoredTrees {
-    pub fn new(image: Arc<Image>, table: TableId, fits: bool) -> Self {
-        Self { image, table, fits, loading: Mutex::new(()), lookups: AtomicU32::new(0) }
+    pub fn new(image: Arc<Image>, table: TableId, fits: bool, changes: Option<Changes>) -> Self {
+        Self { image, table, fits, changes, loading: Mutex::new(()), lookups: AtomicU32::new(0) }
     }
 
     /// The run of an index, counted from 1 in the order of the definition, or
@@ -44,6 +54,11 @@ impl StoredTrees {
         let most = if has_worker { LOOKUPS_BESIDE_WORKER } else { LOOKUPS };
         let is_worth_it = self.lookups.fetch_add(1, Ordering::Relaxed) < most;
         self.run(PRIMARY).filter(|_| is_worth_it)?.get(key).ok()?
+    }
+
+    /// Whether the entries of a tuple may be others than the image says.
+    pub fn has_changed(&self, tuple: TupleId) -> bool {
+        self.changes.as_ref().is_some_and(|changes| changes.tuples.contains(tuple))
     }
 
     /// Whether anybody has looked for anything.

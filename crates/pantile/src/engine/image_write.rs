@@ -1,37 +1,125 @@
-//! Writing the index image when the database is closed.
+//! Writing the index image: when the database is closed, and now and then while
+//! it is open (I-23).
 
 use std::io;
 use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
 
 use pantile_base::{TableId, TupleId};
 use pantile_cc::Begin;
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
-use pantile_media::MediumExt;
+use pantile_media::{Beside, MediumExt};
 use pantile_store::{ImageName, ImageWriter, PAGE_WORDS};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::image_run::{RunWriter, copy_run};
-use crate::engine::image_tables::{GAUGES, anchors_of, of_table, sum_of_definition};
+use crate::engine::image_tables::{GAUGES, anchors_of, notes_of, of_table, sum_of_definition};
 use crate::engine::table::{PRIMARY, Table, TableInner};
+
+/// While the database is open, an image is written in steps of this many bytes,
+/// 64 MB in a second.
+const STEP: u64 = 1 << 20;
+const PAUSE: Duration = Duration::from_millis(1000 / 64);
 
 impl Core {
     /// Writes an index image for the record that says closed, if the database
     /// has a place for one. A failure costs the next opening its time, and has
     /// no other effect. No transaction runs.
-    pub fn write_image(&self) -> Option<ImageName> {
+    pub fn write_last_image(&self) {
+        let Some(beside) = self.place_of_image() else { return self.store.name_image(None) };
+        self.adopt_image();
+        if self.has_dropped_tables() || self.clean_for_image().is_none() {
+            return;
+        }
+        if let Some(image) = self.image.as_ref().filter(|image| self.store.is_as_in(image)) {
+            return self.store.name_image(Some(image.name()));
+        }
+        let highest = || self.registry.after_all().get();
+        let written = self.store.write_image(beside, None, &highest, &mut |writer| self.write_tables(writer));
+        if let Ok(name) = written {
+            self.store.name_image(Some(name));
+            self.images.made(name, self.store.appended_ever());
+        }
+    }
+
+    /// Where an image can be written, if one may be.
+    fn place_of_image(&self) -> Option<&dyn Beside> {
         let beside = self.store.medium().facts().beside.as_ref()?;
         // What is damaged must show when the database is opened.
         let is_whole = !self.store.medium().is_failed() && self.store.damaged() == 0;
-        if self.options.without_image || !is_whole || self.has_dropped_tables() {
-            return None;
+        (is_whole && !self.options.without_image).then_some(&**beside)
+    }
+
+    /// Puts an image that the record in force names in the place of the last one.
+    pub fn adopt_image(&self) {
+        self.images.adopt_if_named(&self.store, || {
+            if let Some(beside) = self.store.medium().facts().beside.as_ref() {
+                // It is found all the same.
+                let _ = beside.adopt();
+            }
+        });
+    }
+
+    /// Whether it is time for an image. The caller makes it then.
+    pub fn begin_image(&self) -> bool {
+        let is_at_rest = self.alarm.is_idle();
+        let bytes = || {
+            let in_trees = |table: &Arc<TableInner>| table.anchor_bytes() + table.index_bytes();
+            let now = self.tables.all().iter().map(in_trees).sum();
+            self.image.as_ref().map_or(0, |image| image.bytes()).max(now)
+        };
+        let every = self.options.image_every;
+        let is_due = || self.images.is_worth_it(&self.store, every, is_at_rest, bytes);
+        !self.images.is_pending()
+            && is_due()
+            && self.place_of_image().is_some()
+            && !self.has_dropped_tables()
+            && self.reclaimer.slot_reuse().is_none()
+            && self.images.try_begin()
+    }
+
+    /// Makes an image beside all transactions. The caller has begun it.
+    pub fn make_image(&self) {
+        let appended = self.store.appended_ever();
+        let made = self.place_of_image().map(|beside| self.write_image_beside(beside));
+        if let Some(Ok(name)) = made {
+            self.images.made(name, appended);
+            self.store.name_image(Some(name));
         }
-        self.clean_for_image()?;
-        if let Some(image) = self.image.as_ref().filter(|image| self.store.is_as_in(image)) {
-            return Some(image.name());
-        }
-        let highest = self.registry.after_all();
-        self.store.write_image(&**beside, highest.get(), &mut |writer| self.write_tables(writer)).ok()
+        self.images.end();
+        self.alarm.written();
+    }
+
+    /// The order matters. Everything below the base has been published, so it is
+    /// found. Entries come before anchors: a tuple with an entry of a transaction
+    /// that has not committed is still locked, or has been noted, or has a
+    /// content above the base.
+    fn write_image_beside(&self, beside: &dyn Beside) -> io::Result<ImageName> {
+        let base = self.store.image_base();
+        self.stale.begin_notes();
+        let highest = || self.registry.after_all().get();
+        let mut write = |writer: &mut ImageWriter<'_>| {
+            let mut locked = Vec::new();
+            let tables = self.tables.all();
+            for table in tables.iter().cloned() {
+                self.write_moving_table(writer, Table(table), &mut locked)?;
+            }
+            let notes = self.stale.end_notes().ok_or_else(|| io::Error::other("too much is stale"))?;
+            for table in &tables {
+                let of_table = notes.iter().chain(&locked).filter(|(of, _)| *of == table.id);
+                let mut tuples: Vec<_> = of_table.map(|(_, tuple)| tuple.0).collect();
+                tuples.sort_unstable();
+                tuples.dedup();
+                writer.begin(notes_of(table.id));
+                writer.pages(&tuples)?;
+            }
+            Ok(())
+        };
+        let written = self.store.write_image(beside, Some(&base), &highest, &mut write);
+        self.stale.end_notes();
+        written
     }
 
     /// Cleans every index entry that waits for it, so that trees hold what
@@ -55,27 +143,86 @@ impl Core {
         writer.page(&[rows, self.counters.live_bytes(), tombstones])
     }
 
-    /// Writes what there is of a table.
+    /// Writes what there is of a table while nothing changes.
     fn write_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<Tuples> {
+        let tuples = write_anchors(writer, &table.0, |_, _| Ok(()))?;
+        if tuples.locked > 0 {
+            return Err(io::Error::other("a tuple is locked"));
+        }
+        self.write_head(writer, &table, tuples.end)?;
+        let entries = self.write_trees(writer, &table.0, |_| Ok(()))?;
+        entries.into_iter().flatten().try_for_each(|entries| expect_equal(entries, tuples.rows))?;
+        Ok(tuples)
+    }
+
+    /// The same beside transactions. Adds the tuples that somebody has locked.
+    fn write_moving_table(
+        &self,
+        writer: &mut ImageWriter<'_>,
+        table: Table,
+        locked: &mut Vec<(TableId, TupleId)>,
+    ) -> io::Result<()> {
+        let version = table.0.indexes_version();
+        let mut next = STEP;
+        let mut pause = |writer: &ImageWriter<'_>| {
+            if writer.written() >= next {
+                next = writer.written() + STEP;
+                self.registry.clock().sleep(PAUSE);
+            }
+            if self.images.is_stopped() {
+                Err(io::Error::other("the database is being closed"))
+            } else {
+                Ok(())
+            }
+        };
+        self.write_trees(writer, &table.0, &mut pause)?;
+        let id = table.0.id;
+        let tuples = write_anchors(writer, &table.0, |writer, tuple| {
+            locked.extend(tuple.map(|tuple| (id, tuple)));
+            pause(writer)
+        })?;
+        self.write_head(writer, &table, tuples.end)?;
+        match table.0.indexes_version() == version {
+            true => Ok(()),
+            false => Err(io::Error::other("an index was made or dropped")),
+        }
+    }
+
+    fn write_head(&self, writer: &mut ImageWriter<'_>, table: &Table, end: u64) -> io::Result<()> {
         let definition = sum_of_definition(&table.definition()).map_err(io::Error::other)?;
-        let table = &*table.0;
-        let tuples = write_anchors(writer, table)?;
-        writer.begin(of_table(table.id));
-        writer.page(&[definition, tuples.end])?;
+        writer.begin(of_table(table.0.id));
+        writer.page(&[definition, end])
+    }
+
+    /// Writes the entries of all indexes, calling `each` now and then. Returns
+    /// their numbers, where they are known.
+    fn write_trees(
+        &self,
+        writer: &mut ImageWriter<'_>,
+        table: &TableInner,
+        mut each: impl FnMut(&ImageWriter<'_>) -> io::Result<()>,
+    ) -> io::Result<Vec<Option<u64>>> {
         let indexes = table.indexes();
+        if indexes.iter().any(|index| !index.is_ready()) {
+            return Err(io::Error::other("an index is being made or dropped"));
+        }
+        // An image that is not up to date is not copied.
+        if table.stored().is_some_and(|stored| stored.changes.is_some()) {
+            self.ready(table).map_err(io::Error::other)?;
+        }
         if let Some(stored) = table.stored() {
             let count = if stored.fits { indexes.len() as u32 + 1 } else { 0 };
-            (0..count).try_for_each(|n| copy_run(writer, &stored.image, table.id, n))?;
-            return Ok(tuples);
-        }
-        write_tree(writer, table.id, PRIMARY, table.tree(), tuples.rows)?;
-        for (n, index) in (1..).zip(&*indexes) {
-            if !index.is_ready() {
-                return Err(io::Error::other("an index is being made or dropped"));
+            for n in 0..count {
+                copy_run(writer, &stored.image, table.id, n)?;
+                each(writer)?;
             }
-            write_tree(writer, table.id, n, index.tree(), tuples.rows)?;
+            return Ok(Vec::new());
         }
-        Ok(tuples)
+        let trees = [table.tree()].into_iter().chain(indexes.iter().map(|index| index.tree()));
+        (PRIMARY..)
+            .zip(trees)
+            .map(|(n, tree)| Ok(Some(write_tree(writer, table.id, n, tree, &mut each)?)))
+            .collect()
     }
 }
 
@@ -85,25 +232,35 @@ struct Tuples {
     rows: u64,
     /// Of tuples that are gone for good.
     tombstones: u64,
+    locked: u64,
     /// One more than the highest id that a content has.
     end: u64,
 }
 
-/// Writes the anchors of a table.
-fn write_anchors(writer: &mut ImageWriter<'_>, table: &TableInner) -> io::Result<Tuples> {
+/// Writes the anchors of a table. Calls `each` after each page, and with every
+/// tuple that is locked.
+fn write_anchors(
+    writer: &mut ImageWriter<'_>,
+    table: &TableInner,
+    mut each: impl FnMut(&ImageWriter<'_>, Option<TupleId>) -> io::Result<()>,
+) -> io::Result<Tuples> {
     let is_used = |tuple: &u64| !Anchor::load(table.anchor(TupleId(*tuple))).newest().is_none();
     let end = (0..table.tuples_end()).rev().find(is_used).map_or(0, |last| last + 1);
     writer.begin(anchors_of(table.id));
     let (mut tuples, mut page) = (Tuples { end, ..Tuples::default() }, Vec::with_capacity(PAGE_WORDS));
-    for tuple in 0..end {
-        let anchor = Anchor::load(table.anchor(TupleId(tuple)));
-        let word = anchor.to_store().ok_or_else(|| io::Error::other("a tuple is locked"))?;
+    for tuple in (0..end).map(TupleId) {
+        let anchor = Anchor::load(table.anchor(tuple));
         tuples.rows += u64::from(anchor.is_row());
         tuples.tombstones += u64::from(!anchor.is_row() && !anchor.newest().is_none());
-        page.push(word);
+        if !anchor.is_at_rest() {
+            tuples.locked += 1;
+            each(writer, Some(tuple))?;
+        }
+        page.push(anchor.to_store());
         if page.len() == PAGE_WORDS {
             writer.page(&page)?;
             page.clear();
+            each(writer, None)?;
         }
     }
     if !page.is_empty() {
@@ -112,22 +269,24 @@ fn write_anchors(writer: &mut ImageWriter<'_>, table: &TableInner) -> io::Result
     Ok(tuples)
 }
 
+/// Writes the entries of an index. Returns their number.
 fn write_tree(
     writer: &mut ImageWriter<'_>,
     table: TableId,
     index: u32,
     tree: &Tree,
-    rows: u64,
-) -> io::Result<()> {
+    each: &mut impl FnMut(&ImageWriter<'_>) -> io::Result<()>,
+) -> io::Result<u64> {
     let mut run = RunWriter::new(writer, table, index);
     let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
     let (mut batch, mut entries) = (Batch::new(), 0);
     while scan.next_batch(tree, None, &mut batch) {
         entries += batch.len() as u64;
         batch.iter().try_for_each(|(key, tuple)| run.push(key, tuple))?;
+        each(run.writer())?;
     }
     run.finish()?;
-    expect_equal(entries, rows)
+    Ok(entries)
 }
 
 /// An index has an entry for each row. If it has not, something waits that the

@@ -5,22 +5,23 @@
 
 use std::sync::Arc;
 
-use pantile_base::sync::Instant;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
+use pantile_base::sync::{Instant, Mutex};
 use pantile_base::{TableId, Timestamp, TupleId, share_out};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
 use pantile_reclaim::Reclaimer;
-use pantile_store::{HEADER_BYTES, Image, Scan, ScanProgress, ScanSummary, Store, StoreError};
+use pantile_store::{HEADER_BYTES, Image, IsWhole, Scan, ScanProgress, ScanSummary, Store, StoreError};
 
 use crate::engine::anchor::Anchor;
+use crate::engine::changed::Changed;
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
 use crate::engine::failure::from_medium;
 use crate::engine::found::{FoundTable, FoundTables, StoredTable};
-use crate::engine::image_tables::{StoredTables, sum_of_definition};
-use crate::engine::image_trees::StoredTrees;
+use crate::engine::image_tables::{StoredTables, TUPLES_PER_THREAD, sum_of_definition};
+use crate::engine::image_trees::{Changes, StoredTrees};
 use crate::engine::salvage::Skip;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::{IndexInner, Table, TableInner};
@@ -40,10 +41,10 @@ pub(crate) struct Scanned {
     found: FoundTables,
     summary: ScanSummary,
     began: Instant,
-    /// The image in place of a scan, and the gauges in it.
+    /// The image in place of a scan, and the gauges in it if nothing has changed
+    /// since.
     image: Option<Arc<Image>>,
-    change: Change,
-    buried: u64,
+    gauges: Option<(Change, u64)>,
 }
 
 impl Scanned {
@@ -60,17 +61,24 @@ impl Scanned {
                 options.report(Progress { step: RecoveryStep::Scan, done, total })
             },
         };
-        let image = stored.as_ref().map(|(image, _)| &**image);
-        let catalog = || stored.as_ref().is_none_or(|(_, tables)| is_catalog_whole(&store, tables));
-        let summary = store.recover_from(&scan, image, catalog)?;
-        let (change, buried) = (Change::default(), 0);
-        Ok(match stored.filter(|_| summary.from_image) {
-            Some((image, StoredTables { tables, change, buried })) => {
-                let (found, image) = (FoundTables::of_image(tables), Some(image));
-                Self { store, found, summary, began, image, change, buried }
+        let (image, tables) = stored.unzip();
+        let (tables, gauges) = (Mutex::new(tables), Mutex::new(None));
+        let take = |whole| {
+            let Some(mut tables) = tables.lock().take() else { return true };
+            let is_current = match whole {
+                IsWhole::Yes if tables.gauges.is_some() => tables.end < store.medium().len(),
+                _ => tables.bring_up_to_date(&store, threads).is_some(),
+            };
+            let is_taken = is_current && is_catalog_whole(&store, &tables);
+            if is_taken {
+                *gauges.lock() = tables.gauges;
+                found.begin_with(tables.tables);
             }
-            None => Self { store, found, summary, began, image: None, change, buried },
-        })
+            is_taken
+        };
+        let summary = store.recover_from(&scan, image.as_deref(), take)?;
+        let (image, gauges) = (image.filter(|_| summary.from_image), gauges.into_inner());
+        Ok(Self { store, found, summary, began, image, gauges })
     }
 
     /// The highest timestamp on the medium.
@@ -80,7 +88,7 @@ impl Scanned {
 
     /// Makes the tables and their indexes.
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
-        let Self { store, found, summary, began, image, change, buried } = self;
+        let Self { store, found, summary, began, image, gauges } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
         // Indexes are built in the order of tuples. Rows that were updated lie
         // anywhere.
@@ -88,8 +96,11 @@ impl Scanned {
         let mut core = Core::new(options, store, clock, reclaimer);
         core.unread = Unread::new(image.as_ref().and_then(|image| core.store.unread(image)));
         core.image = image;
-        core.counters.adjust(change);
-        core.counters.found_buried(buried);
+        core.images.begin(summary.content_bytes, core.image.is_some());
+        if let Some((change, buried)) = gauges {
+            core.counters.adjust(change);
+            core.counters.found_buried(buried);
+        }
         core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
         let definitions = core.stored_definitions()?;
         let total = definitions.len() as u64;
@@ -128,9 +139,9 @@ impl Rebuilt {
         let core = self.0;
         if core.options.salvage.is_none() {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
-            // With an image nothing has been decided, and the record that says
-            // closed stays in force until something is added.
-            if core.image.is_none() {
+            // If an image has said all, nothing has been decided, and the record that
+            // says closed stays in force until something is added.
+            if !(core.recovery.was_closed && core.image.is_some()) {
                 let recorded = core.state_records.record_now(&core.store, &core.registry);
                 recorded.map_err(|e| core.store_error(e))?;
             }
@@ -202,8 +213,43 @@ impl Core {
     fn leave_in_image(&self, table: TableInner, stored: StoredTable) -> Result<TableInner> {
         stored.dead.iter().for_each(|tuple| table.return_tuple(tuple.0 as usize, *tuple));
         let fits = sum_of_definition(&table.def)? == stored.definition;
-        let trees = StoredTrees::new(stored.image, table.id, fits);
+        let changes = stored.changed.map(|tuples| self.take_stock(&table, tuples));
+        let trees = StoredTrees::new(stored.image, table.id, fits, changes);
         Ok(table.with_stored(trees))
+    }
+
+    /// Counts what a table holds after it has been brought up to date. A row that
+    /// has not been read counts with its slot, which is up to a sixteenth more
+    /// than its bytes.
+    fn take_stock(&self, table: &TableInner, tuples: Changed) -> Changes {
+        let (end, store) = (table.tuples_end(), &self.store);
+        let shares = self.options.threads_of_recovery().min(1 + end as usize / TUPLES_PER_THREAD);
+        let part = end.div_ceil(shares as u64);
+        let counted = share_out(shares, |n| {
+            let (mut change, mut dead) = (Change::default(), Vec::new());
+            for tuple in (n as u64 * part..((n as u64 + 1) * part).min(end)).map(TupleId) {
+                let newest = Anchor::load(table.anchor(tuple)).newest();
+                let bytes = match newest.is_none() {
+                    true => None,
+                    false if !tuples.contains(tuple) => Some(store.slot_bytes(newest)),
+                    false => table.live_row(store, tuple).map(|row| (row.len() + HEADER_BYTES) as u64),
+                };
+                if bytes.is_none() {
+                    tuples.insert(tuple);
+                    dead.push(tuple);
+                }
+                change.tuples += i64::from(bytes.is_some());
+                change.live_bytes += bytes.unwrap_or(0) as i64;
+            }
+            (change, dead)
+        });
+        let mut rows = 0;
+        for (change, dead) in counted {
+            rows += change.tuples as u64;
+            self.counters.adjust(change);
+            self.bury(table, &dead);
+        }
+        Changes { tuples, rows }
     }
 
     /// Makes the trees of a table whose tuples have been found.
@@ -239,6 +285,17 @@ impl Core {
         self.build_trees(table, &list, &keys)
     }
 
+    /// The keys of the rows of some tuples, in parts.
+    pub fn gather_changed(&self, table: &TableInner, tuples: &Changed) -> Result<Vec<Gathered>> {
+        let shares = self.threads_for(table);
+        let part = table.tuples_end().div_ceil(shares as u64);
+        let gather = |n: usize| {
+            let within = tuples.within(n as u64 * part..((n as u64 + 1) * part).min(table.tuples_end()));
+            Gathered::from_tuples(self, table, &table.indexes(), within, &Skip::default())
+        };
+        share_out(shares, gather).into_iter().collect()
+    }
+
     /// Goes over the tuples once, in parallel, and gathers the keys of all
     /// indexes.
     fn gather(&self, table: &TableInner, indexes: &[Arc<IndexInner>], skip: &Skip) -> Result<Vec<Gathered>> {
@@ -247,7 +304,7 @@ impl Core {
         let gather = |n: usize| {
             let n = n as u64;
             let tuples = n * part..((n + 1) * part).min(table.tuples_end());
-            Gathered::from_tuples(self, table, indexes, tuples, skip)
+            Gathered::from_tuples(self, table, indexes, tuples.map(TupleId), skip)
         };
         share_out(shares, gather).into_iter().collect()
     }
@@ -306,7 +363,7 @@ fn stored_tables(store: &Store, options: &Options) -> Option<(Arc<Image>, Stored
         return None;
     }
     let image = Arc::new(store.named_image(&**beside)?);
-    let tables = StoredTables::read(&image, store.medium().len(), options.threads_of_recovery())?;
+    let tables = StoredTables::read(&image, options.threads_of_recovery())?;
     Some((image, tables))
 }
 
@@ -329,7 +386,7 @@ fn in_parallel<R: Send>(
 
 /// What one thread gathers from a range of tuples.
 #[derive(Default)]
-struct Gathered {
+pub(crate) struct Gathered {
     change: Change,
     /// Deleted, or never committed.
     dead: Vec<TupleId>,
@@ -338,71 +395,86 @@ struct Gathered {
 }
 
 /// How many tuples ahead contents are prefetched.
-const AHEAD: u64 = 8;
+const AHEAD: usize = 8;
 
 /// How many contents the medium is asked for at once, one such number ahead.
-const FETCHED: u64 = 256;
+const FETCHED: usize = 256;
 
 impl Gathered {
+    /// The keys of an index, counted from 1, or of the primary index.
+    pub fn of_index(&self, n: usize) -> &SortedKeys {
+        &self.keys[n]
+    }
+
     fn from_tuples(
         core: &Core,
         table: &TableInner,
         indexes: &[Arc<IndexInner>],
-        tuples: std::ops::Range<u64>,
+        mut tuples: impl Iterator<Item = TupleId>,
         skip: &Skip,
     ) -> Result<Self> {
         let store = &core.store;
         let mut gathered =
             Self { keys: (0..=indexes.len()).map(|_| SortedKeys::default()).collect(), ..Self::default() };
         let mut key = Key::default();
-        fetch_rows(store, table, tuples.start);
-        for tuple in tuples {
-            if store.may_wait() && tuple % FETCHED == 0 {
-                fetch_rows(store, table, tuple + FETCHED);
-            }
-            prefetch_row(store, table, TupleId(tuple + AHEAD));
-            let tuple = TupleId(tuple);
-            let Some(bytes) = table.live_row(store, tuple) else {
-                gathered.dead.push(tuple);
-                continue;
-            };
-            if !skip.is_empty() && skip.contains(&tuple.0) {
-                continue;
-            }
-            gathered.change.tuples += 1;
-            gathered.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
-            let row = Encoded { schema: &table.schema, bytes };
-            if let Some(problem) = row.shape_problem() {
-                let address = Anchor::load(table.anchor(tuple)).newest();
-                let place = format!("{}, tuple {}", store.place_of(address), tuple.0);
-                let error = Error::Damaged { place, detail: problem };
-                core.leave_out(Some(table.id), Some(tuple), error)?;
-                continue;
-            }
-            key.set_row(&row, &table.schema.primary_key);
-            gathered.keys[0].push(&key, tuple);
-            for (keys, index) in gathered.keys[1..].iter_mut().zip(indexes) {
-                key.set_row(&row, &index.columns);
-                key.push_tuple(tuple.0);
-                keys.push(&key, tuple);
+        let mut next: Vec<_> = tuples.by_ref().take(FETCHED).collect();
+        fetch_rows(store, table, &next);
+        while !next.is_empty() {
+            let batch = std::mem::replace(&mut next, tuples.by_ref().take(FETCHED).collect());
+            fetch_rows(store, table, &next);
+            for (n, &tuple) in batch.iter().enumerate() {
+                if let Some(&ahead) = batch.get(n + AHEAD) {
+                    store.prefetch(Anchor::load(table.anchor(ahead)).newest());
+                }
+                let Some(bytes) = table.live_row(store, tuple) else {
+                    gathered.dead.push(tuple);
+                    continue;
+                };
+                if !skip.is_empty() && skip.contains(&tuple.0) {
+                    continue;
+                }
+                gathered.add(core, table, indexes, tuple, bytes, &mut key)?;
             }
         }
         gathered.keys.iter_mut().for_each(SortedKeys::sort);
         Ok(gathered)
     }
-}
 
-/// Lets the medium begin to read the rows of tuples from `first` on.
-fn fetch_rows(store: &Store, table: &TableInner, first: u64) {
-    if store.may_wait() {
-        let tuples = (first..table.tuples_end().min(first + FETCHED)).map(TupleId);
-        store.fetch(&mut tuples.map(|tuple| Anchor::load(table.anchor(tuple)).newest()).collect::<Vec<_>>());
+    /// Adds a row and its keys.
+    fn add(
+        &mut self,
+        core: &Core,
+        table: &TableInner,
+        indexes: &[Arc<IndexInner>],
+        tuple: TupleId,
+        bytes: &[u8],
+        key: &mut Key,
+    ) -> Result<()> {
+        self.change.tuples += 1;
+        self.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
+        let row = Encoded { schema: &table.schema, bytes };
+        if let Some(problem) = row.shape_problem() {
+            let address = Anchor::load(table.anchor(tuple)).newest();
+            let place = format!("{}, tuple {}", core.store.place_of(address), tuple.0);
+            let error = Error::Damaged { place, detail: problem };
+            return core.leave_out(Some(table.id), Some(tuple), error);
+        }
+        key.set_row(&row, &table.schema.primary_key);
+        self.keys[0].push(key, tuple);
+        for (keys, index) in self.keys[1..].iter_mut().zip(indexes) {
+            key.set_row(&row, &index.columns);
+            key.push_tuple(tuple.0);
+            keys.push(key, tuple);
+        }
+        Ok(())
     }
 }
 
-fn prefetch_row(store: &Store, table: &TableInner, tuple: TupleId) {
-    if tuple.0 < table.tuples_end() {
-        store.prefetch(Anchor::load(table.anchor(tuple)).newest());
+/// Lets the medium begin to read the rows of tuples.
+fn fetch_rows(store: &Store, table: &TableInner, tuples: &[TupleId]) {
+    if store.may_wait() {
+        let newest = |tuple: &TupleId| Anchor::load(table.anchor(*tuple)).newest();
+        store.fetch(&mut tuples.iter().map(newest).collect::<Vec<_>>());
     }
 }
 

@@ -29,6 +29,11 @@ impl SortedKeys {
             .sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key_at(words, a.1).cmp(key_at(words, b.1))));
     }
 
+    /// The lowest key.
+    pub fn first(&self) -> Option<&[u64]> {
+        (!self.entries.is_empty()).then(|| self.key(0))
+    }
+
     fn key(&self, n: usize) -> &[u64] {
         key_at(&self.words, self.entries[n].1)
     }
@@ -47,6 +52,19 @@ pub(crate) struct Merge<'r> {
 impl<'r> Merge<'r> {
     pub fn new(runs: impl Iterator<Item = &'r SortedKeys>) -> Self {
         Self { runs: runs.map(|run| (run, 0)).collect() }
+    }
+
+    /// Leaves out the keys below `low`.
+    pub fn from(runs: impl Iterator<Item = &'r SortedKeys>, low: &[u64]) -> Self {
+        let start = |run: &SortedKeys| {
+            let (mut from, mut to) = (0, run.entries.len());
+            while from < to {
+                let middle = from.midpoint(to);
+                if run.key(middle) < low { from = middle + 1 } else { to = middle }
+            }
+            from
+        };
+        Self { runs: runs.map(|run| (run, start(run))).collect() }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::Mutex;
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_cc::Slot;
 use smallvec::SmallVec;
@@ -61,7 +63,19 @@ pub(crate) struct DueBefore {
 #[derive(Default)]
 pub(crate) struct StaleQueue {
     shards: [Mutex<Tasks>; SHARDS],
+    notes: Notes,
 }
+
+/// The tuples with stale entries, as long as an index image is being made: what
+/// that has found in a tree may have been stale.
+#[derive(Default)]
+struct Notes {
+    are_taken: AtomicBool,
+    tuples: Mutex<Vec<(TableId, TupleId)>>,
+}
+
+/// More notes than these are not worth their memory.
+const MOST_NOTES: usize = 1 << 20;
 
 #[derive(Default)]
 struct Tasks {
@@ -129,6 +143,7 @@ impl StaleQueue {
     }
 
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
+        self.note(entry.table, entry.tuple);
         self.shard(slot.index()).lock().fresh.push_back((at, entry));
     }
 
@@ -136,7 +151,38 @@ impl StaleQueue {
     pub fn push_all(&self, slot: Slot, at: Timestamp, entries: impl ExactSizeIterator<Item = StaleEntry>) {
         if entries.len() > 0 {
             let mut shard = self.shard(slot.index()).lock();
-            shard.fresh.extend(entries.map(|entry| (at, entry)));
+            shard.fresh.extend(entries.map(|entry| {
+                self.note(entry.table, entry.tuple);
+                (at, entry)
+            }));
+        }
+    }
+
+    /// Begins to note the tuples of entries that wait, come or go.
+    pub fn begin_notes(&self) {
+        self.notes.are_taken.store(true, Ordering::SeqCst);
+        for shard in &self.shards {
+            let tasks = shard.lock();
+            tasks.fresh.iter().chain(&tasks.late).for_each(|(_, entry)| self.note(entry.table, entry.tuple));
+        }
+    }
+
+    /// Ends that. Returns the notes; `None` if there were too many.
+    pub fn end_notes(&self) -> Option<Vec<(TableId, TupleId)>> {
+        self.notes.are_taken.store(false, Ordering::SeqCst);
+        let notes = std::mem::take(&mut *self.notes.tuples.lock());
+        (notes.len() < MOST_NOTES).then_some(notes)
+    }
+
+    /// Notes a tuple if notes are being taken. A caller that removes an entry does
+    /// so first: if the image has seen the entry, the caller sees the flag.
+    #[inline]
+    pub fn note(&self, table: TableId, tuple: TupleId) {
+        if self.notes.are_taken.load(Ordering::SeqCst) && !is_removed(Control::ImageNotes) {
+            let mut tuples = self.notes.tuples.lock();
+            if tuples.len() < MOST_NOTES {
+                tuples.push((table, tuple));
+            }
         }
     }
 
@@ -148,6 +194,7 @@ impl StaleQueue {
 
     #[inline]
     pub fn push_late(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
+        self.note(entry.table, entry.tuple);
         self.shard(slot.index()).lock().late.push_back((at, entry));
     }
 

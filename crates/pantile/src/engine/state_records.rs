@@ -7,7 +7,7 @@ use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_cc::{CommitsUnderWay, Registry};
 use pantile_reclaim::Debt;
-use pantile_store::{ImageName, StateSample, Store, StoreError};
+use pantile_store::{StateSample, Store, StoreError};
 
 /// A new state record is due when this share of the used bytes has been
 /// appended (within bounds in bytes), or after this many epochs (half a second).
@@ -85,14 +85,9 @@ impl StateRecords {
         store.record_state(self.sample_now(store, registry), &[])
     }
 
-    /// Writes the record that says closed, which names an index image.
-    pub fn record_last(
-        &self,
-        store: &Store,
-        registry: &Registry,
-        image: Option<ImageName>,
-    ) -> Result<(), StoreError> {
-        store.record_closed(self.sample_now(store, registry), image)
+    /// Writes the record that says closed.
+    pub fn record_last(&self, store: &Store, registry: &Registry) -> Result<(), StoreError> {
+        store.record_closed(self.sample_now(store, registry))
     }
 
     fn sample_now(&self, store: &Store, registry: &Registry) -> StateSample {

@@ -73,6 +73,7 @@ impl Core {
         let dropped = self.tables.dropped(self.registry.watermark());
         let is_owed = self.store.appended_since_sample() > 0
             || dropped == Some(true)
+            || self.images.is_pending()
             || debt != Debt::Nothing && debt != Debt::Held;
         if is_owed && self.is_state_due(debt) {
             self.advance_state(permit);
@@ -82,6 +83,7 @@ impl Core {
         if self.state_records.has_sample() {
             self.advance_state(permit);
         }
+        self.adopt_image();
         if self.tables.has_more_to_release() && self.release_dropped(permit, Batch::LARGE) {
             return Due::In(Duration::ZERO);
         }

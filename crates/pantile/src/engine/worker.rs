@@ -10,10 +10,12 @@ use pantile_base::sync::thread;
 
 use crate::engine::alarm::{AWAKE, Alarm, Due, UNTIL_A_WRITE, UNTIL_AN_END};
 use crate::engine::core::Core;
+use crate::engine::images::Images;
 
 /// The thread. It runs as long as there are handles of the database.
 pub(crate) struct Worker {
     alarm: Arc<Alarm>,
+    images: Arc<Images>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -29,7 +31,8 @@ impl Worker {
         let builder = thread::Builder::new().name("pantile-worker".into());
         let thread = builder.spawn(move || work(&weak, &alarm)).ok()?;
         core.rounds.leave_to_worker();
-        Some(Self { alarm: Arc::clone(&core.alarm), thread: Some(thread) })
+        let (alarm, images) = (Arc::clone(&core.alarm), Arc::clone(&core.images));
+        Some(Self { alarm, images, thread: Some(thread) })
     }
 }
 
@@ -41,6 +44,10 @@ fn work(core: &Weak<Core>, alarm: &Alarm) {
         // the core, so this is never the last reference.
         let Some(core) = core.upgrade() else { return };
         let due = core.round();
+        if core.begin_image() {
+            let making = Arc::clone(&core);
+            core.images.make_apart(move || making.make_image());
+        }
         let epoch = core.options.gc.epoch;
         drop(core);
         let (what_for, limit) = match due {
@@ -69,5 +76,7 @@ impl Drop for Worker {
             // A round that panicked has already said so on stderr.
             let _ = thread.join();
         }
+        // Neither has the thread that makes an image the last reference.
+        self.images.stop();
     }
 }

@@ -1,6 +1,8 @@
 //! The index image of a closed database.
 
-use pantile_media::ViewMedium;
+use std::sync::Arc;
+
+use pantile_media::{BesideFile, ViewMedium};
 use pantile_store::{Image, Survey};
 
 /// What is known about an index image; see [`inspect`](crate::tools::inspect()).
@@ -20,10 +22,12 @@ pub struct InspectedImage {
 
 /// Reads the image, if there is one.
 pub(super) fn look(view: &ViewMedium, found: &Survey) -> Option<InspectedImage> {
-    let file = view.image()?;
-    let bytes = file.len();
     let name = found.record().and_then(|record| record.image);
-    let whole = || Image::open(file, found.identity, name)?.verify().map_err(|_| "a page of it is damaged");
+    let open = |file: &Arc<dyn BesideFile>| Image::open(Arc::clone(file), found.identity, name);
+    // A successor counts only if it is the one that is named.
+    let file = view.images().iter().rev().find(|file| open(file).is_ok()).or(view.images().first())?;
+    let bytes = file.len();
+    let whole = || open(file)?.verify().map_err(|_| "a page of it is damaged");
     let problem = match name {
         Some(_) => whole().err(),
         None => Some("the last state record names none"),

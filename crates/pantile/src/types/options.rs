@@ -142,6 +142,7 @@ pub struct Options {
     pub(crate) gc: GcOptions,
     pub(crate) without_worker: bool,
     pub(crate) without_image: bool,
+    pub(crate) image_every: Option<u64>,
     pub(crate) verify_reads: bool,
     pub(crate) verify_rate: Option<u64>,
     pub(crate) conflict: ConflictPolicy,
@@ -265,14 +266,24 @@ impl Options {
         self
     }
 
-    /// Whether closing writes an index image, a file beside the data file with
-    /// which the next opening need not read all data, and whether opening uses
+    /// Whether index images are written, a file beside the data file with which
+    /// the next opening need not read all data, and whether opening uses
     /// one (the default). It takes 8 bytes for each row and, for each index, the
     /// key in whole words and 8 bytes. The file holds no data: it can be removed
     /// while the database is closed.
     #[must_use]
     pub fn index_image(mut self, image: bool) -> Self {
         self.without_image = !image;
+        self
+    }
+
+    /// After how many appended bytes an index image is written while the database
+    /// is open. What was appended after the last image is read if the process is
+    /// killed. By default it is written when 20 times its size have been appended,
+    /// and for the first time when nothing else is written.
+    #[must_use]
+    pub fn index_image_every(mut self, bytes: u64) -> Self {
+        self.image_every = Some(bytes);
         self
     }
 

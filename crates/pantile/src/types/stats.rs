@@ -148,7 +148,7 @@ pub struct Recovery {
     pub tuples: u64,
     /// Whether the database had been closed, and nothing was added since.
     pub was_closed: bool,
-    /// Whether an index image made the scan unnecessary. No contents were read
-    /// then, and indexes are loaded when they are first used.
+    /// Whether opening took an index image. Then only what was written after the
+    /// image was read, and indexes are loaded when they are first used.
     pub from_image: bool,
 }

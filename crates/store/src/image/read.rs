@@ -196,12 +196,18 @@ fn sections(words: &mut impl Iterator<Item = u64>, count: u64) -> Option<BTreeMa
 impl Store {
     /// The image that the state record in force names, if it can be read.
     pub fn named_image(&self, beside: &dyn Beside) -> Option<Image> {
-        let state = self.state.lock();
-        let name = state.image.filter(|_| state.closed);
+        let name = self.state.lock().image;
         if name.is_none() && !is_removed(Control::ImageName) {
             return None;
         }
         let name = name.filter(|_| !is_removed(Control::ImageName));
-        Image::open(beside.open().ok()??, self.identity, name).ok()
+        let [file, successor] = beside.open();
+        let open = |file: Option<_>| Image::open(file?, self.identity, name).ok();
+        if let Some(image) = open(successor) {
+            // If that fails, the next opening finds it where it is.
+            let _ = beside.adopt();
+            return Some(image);
+        }
+        open(file)
     }
 }

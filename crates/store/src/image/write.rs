@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use pantile_media::Beside;
 
+use crate::image::PAGE_WORDS;
+use crate::image::blocks::{self, ImageBase};
 use crate::image::read::{Image, Page};
 use crate::image::{ImageName, MAGIC, Section, VERSION, seed_at, seed_of, sum, to_bytes};
-use crate::image::{PAGE_WORDS, blocks};
 use crate::store::Store;
 
 /// An image that is being written: sections one after the other, each of any
@@ -32,6 +33,11 @@ impl std::fmt::Debug for ImageWriter<'_> {
 impl<'w> ImageWriter<'w> {
     fn new(out: &'w mut dyn Write, identity: u64, number: u64) -> Self {
         Self { out, identity, number, at: 0, sections: Vec::new(), bytes: Vec::new() }
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.at
     }
 
     /// Begins a section.
@@ -102,27 +108,29 @@ impl<'w> ImageWriter<'w> {
 }
 
 impl Store {
-    /// Writes an image of the blocks as they are, and of what `more` adds. The
-    /// next state record can name it, if nothing changes before. `highest` is at
-    /// or above every timestamp.
+    /// Writes an image of the blocks and of what `more` adds. A state record can
+    /// name it whose sample is taken afterwards ([`Store::name_image`]).
+    /// `highest` is then at or above every timestamp that the image has. Without a
+    /// base, nothing changes before that record.
     ///
     /// # Errors
     /// What `more` returns, and what the system says. There is no image then.
     pub fn write_image(
         &self,
         beside: &dyn Beside,
-        highest: u64,
+        base: Option<&ImageBase>,
+        highest: &dyn Fn() -> u64,
         more: &mut dyn FnMut(&mut ImageWriter<'_>) -> io::Result<()>,
     ) -> io::Result<ImageName> {
         let number = self.state.lock().sequence + 1;
         let mut name = Err(io::Error::other("nothing was written"));
-        beside.replace(&mut |out| {
+        beside.write(&mut |out| {
             let mut writer = ImageWriter::new(out, self.identity, number);
-            writer.begin(Section::BLOCKS);
-            let pages = blocks::encode(self);
-            pages.iter().try_for_each(|page| writer.page(page))?;
             more(&mut writer)?;
-            name = Ok(writer.finish(highest, blocks::sum_of(self.identity, &pages))?);
+            writer.begin(Section::BLOCKS);
+            let pages = blocks::encode(self, base);
+            pages.iter().try_for_each(|page| writer.page(page))?;
+            name = Ok(writer.finish(highest(), blocks::sum_of(self.identity, &pages))?);
             Ok(())
         })?;
         name
@@ -131,6 +139,6 @@ impl Store {
     /// Whether the blocks are as the image has them. All that it holds is then
     /// as it was, since every change leaves a content or a superseded bit.
     pub fn is_as_in(&self, image: &Image) -> bool {
-        blocks::sum_of(self.identity, &blocks::encode(self)) == image.blocks_sum()
+        blocks::sum_of(self.identity, &blocks::encode(self, None)) == image.blocks_sum()
     }
 }

@@ -5,13 +5,14 @@ use pantile_media::Medium;
 
 use crate::block::{BlockId, Chunk};
 use crate::content::{Content, HEADER_BYTES};
+use crate::expectation::Expectation;
 use crate::format::{
     BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES,
     FrozenFlag, has_lost_a_word,
 };
 use crate::geometry::Geometry;
 use crate::own::mapped;
-use crate::scan::{Expectation, FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
+use crate::scan::{FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
 use crate::shape::Shape;
 use crate::state_record::{StateRecord, is_of_records};
 use crate::survey::calls::{SurveyCalls, Surveyed};

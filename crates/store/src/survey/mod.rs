@@ -17,9 +17,10 @@ use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
+use crate::expectation::Expectation;
 use crate::format::{STATE_RECORD_BYTES, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable};
 use crate::own::mapped;
-use crate::scan::{Expectation, LOST_BLOCK, start_of};
+use crate::scan::{LOST_BLOCK, start_of};
 use crate::state_record::StateRecord;
 
 pub use calls::{SurveyCalls, Surveyed};

@@ -54,7 +54,7 @@ impl RecordFacts {
             taken_at: Timestamp::from_raw(record.taken_at),
             boot: record.boot,
             closed: record.closed,
-            image: record.image.filter(|_| record.closed),
+            image: record.image,
             relaxed: record.relaxed,
             carved: record.carved,
             partly_filled: record.partly_filled.len() as u64,

@@ -1,7 +1,7 @@
 //! The file beside a simulated medium.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pantile_media::{Beside, BesideFile};
 
@@ -23,26 +23,32 @@ impl BesideFile for Bytes {
     }
 }
 
-/// A file in memory. What is written to it is logged with what is done to the
-/// medium.
+/// A file in memory and its successor. What is written is logged with what is
+/// done to the medium.
 #[derive(Debug)]
 pub(crate) struct CutBeside {
-    file: Mutex<Option<Arc<Vec<u8>>>>,
+    files: Mutex<Vec<Arc<Vec<u8>>>>,
     log: Arc<Mutex<Log>>,
 }
 
 impl CutBeside {
-    pub fn new(file: Option<Arc<Vec<u8>>>, log: Arc<Mutex<Log>>) -> Self {
-        Self { file: Mutex::new(file), log }
+    pub fn new(files: Vec<Arc<Vec<u8>>>, log: Arc<Mutex<Log>>) -> Self {
+        Self { files: Mutex::new(files), log }
+    }
+
+    fn files(&self) -> MutexGuard<'_, Vec<Arc<Vec<u8>>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Beside for CutBeside {
-    fn replace(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fn write(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         let mut bytes = Vec::new();
         write(&mut bytes)?;
         let bytes = Arc::new(bytes);
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&bytes));
+        let mut files = self.files();
+        files.truncate(1);
+        files.push(Arc::clone(&bytes));
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.files.push(bytes);
         let file = log.files.len() - 1;
@@ -50,8 +56,16 @@ impl Beside for CutBeside {
         Ok(())
     }
 
-    fn open(&self) -> io::Result<Option<Arc<dyn BesideFile>>> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(file.as_ref().map(|bytes| Arc::new(Bytes(Arc::clone(bytes))) as Arc<dyn BesideFile>))
+    fn adopt(&self) -> io::Result<()> {
+        let mut files = self.files();
+        let last = files.pop().ok_or(io::ErrorKind::NotFound)?;
+        *files = vec![last];
+        Ok(())
+    }
+
+    fn open(&self) -> [Option<Arc<dyn BesideFile>>; 2] {
+        let files = self.files();
+        let open = |bytes: &Arc<Vec<u8>>| Arc::new(Bytes(Arc::clone(bytes))) as Arc<dyn BesideFile>;
+        [0, 1].map(|n| files.get(n).map(open))
     }
 }

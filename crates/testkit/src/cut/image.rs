@@ -20,7 +20,7 @@ type Page = [u8; PAGE as usize];
 pub struct Image {
     len: u64,
     pages: BTreeMap<u64, Arc<Page>>,
-    beside: Option<Arc<Vec<u8>>>,
+    beside: Vec<Arc<Vec<u8>>>,
 }
 
 impl Image {
@@ -46,14 +46,14 @@ impl Image {
         self.len == 0
     }
 
-    /// The file beside the medium.
-    pub fn beside(&self) -> Option<&Arc<Vec<u8>>> {
-        self.beside.as_ref()
+    /// The file beside the medium and its successor, as far as they are there.
+    pub fn beside(&self) -> &[Arc<Vec<u8>>] {
+        &self.beside
     }
 
-    /// Puts a file beside the medium, or takes it away.
-    pub fn set_beside(&mut self, file: Option<Arc<Vec<u8>>>) {
-        self.beside = file;
+    /// Puts files beside the medium in place of those that are there.
+    pub fn set_beside(&mut self, files: Vec<Arc<Vec<u8>>>) {
+        self.beside = files;
     }
 
     pub(crate) fn grow(&mut self, len: u64) {

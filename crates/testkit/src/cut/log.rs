@@ -64,8 +64,8 @@ pub(crate) enum Event {
     /// Durable after a sync, or when something beyond that is written later
     /// has become durable.
     Shrink(u64),
-    /// The file beside the medium was replaced. Nobody waits until that is
-    /// durable.
+    /// A successor of the file beside the medium was written. Nobody waits until
+    /// it is durable.
     Beside {
         file: usize,
     },

@@ -72,7 +72,7 @@ impl CutMedium {
         let name = format!("simulated {}", kind.name());
         let limit = limit.unwrap_or(RESERVE);
         let log: Arc<Mutex<Log>> = Arc::default();
-        let beside = Arc::new(CutBeside::new(image.beside().cloned(), Arc::clone(&log)));
+        let beside = Arc::new(CutBeside::new(image.beside().to_vec(), Arc::clone(&log)));
         let facts =
             Facts { survives_exit: true, beside: Some(beside), ..Facts::new(name, memory.base(), limit) };
         let (start, core) = (image.clone(), AtomicU8::new(BY_THREAD));

@@ -121,7 +121,7 @@ impl<'l> Replay<'l> {
             flushed: HashMap::new(),
             shrinks: Vec::new(),
             grown: image.len(),
-            files: image.beside().cloned().into_iter().collect(),
+            files: image.beside().to_vec(),
         }
     }
 
@@ -282,25 +282,26 @@ impl<'l> Replay<'l> {
 }
 
 impl Replay<'_> {
-    /// The file beside the medium, which is never synced: as it was last
-    /// written, as it was before, some sectors of it, or nothing.
-    fn beside(&self, keep: Keep, choice: u64) -> Option<Arc<Vec<u8>>> {
-        let last = self.files.last()?;
-        match mix(choice ^ 0xBE5) % 4 {
-            _ if keep == Keep::All => Some(Arc::clone(last)),
-            0 => None,
-            1 => self.files.get(self.files.len().checked_sub(2)?).cloned(),
-            2 => Some(Arc::clone(last)),
+    /// What is beside the medium, which is never synced: the last two files that
+    /// were written, one of them, some sectors of the last one, or nothing.
+    fn beside(&self, keep: Keep, choice: u64) -> Vec<Arc<Vec<u8>>> {
+        let last_two = &self.files[self.files.len().saturating_sub(2)..];
+        let choice = if keep == Keep::All { 0 } else { mix(choice ^ 0xBE5) };
+        let mut files = last_two.to_vec();
+        match choice % 5 {
+            0 => {}
+            1 => files.clear(),
+            2 => drop(files.pop()),
+            3 => drop(files.drain(..files.len().saturating_sub(1))),
             _ => {
-                let mut torn = Vec::clone(last);
-                for (n, sector) in (0..).zip(torn.chunks_mut(SECTOR as usize)) {
-                    if mix(choice ^ mix(n)).is_multiple_of(2) {
-                        sector.fill(0);
-                    }
+                if let Some(last) = files.last_mut() {
+                    let sectors = Arc::make_mut(last).chunks_mut(SECTOR as usize);
+                    let is_lost = |n| mix(choice ^ mix(n)).is_multiple_of(2);
+                    (0..).zip(sectors).filter(|(n, _)| is_lost(*n)).for_each(|(_, sector)| sector.fill(0));
                 }
-                Some(Arc::new(torn))
             }
         }
+        files
     }
 }
 
