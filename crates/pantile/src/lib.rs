@@ -172,7 +172,9 @@ pub use transactions::scan::{Range, Scan};
 pub use transactions::transaction::Transaction;
 pub use types::error::{Conflict, Error, OpenTransaction, Result};
 pub use types::isolation::Isolation;
-pub use types::options::{ConflictPolicy, MediumKind, Options, Progress, RecoveryStep, TransactionOptions};
+pub use types::options::{
+    ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
+};
 pub use types::row::{ColumnRef, FromValue, Micros, Row};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::value::{Decimal, Value};

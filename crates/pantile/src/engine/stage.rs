@@ -4,60 +4,187 @@ use std::time::Duration;
 
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::thread::{self, ThreadId};
-use pantile_base::sync::{Condvar, Mutex, MutexGuard};
+use pantile_base::sync::{Condvar, Instant, Mutex};
 
 /// How long a transaction waits at most for one that has the stage, to have it
 /// next or to begin at all.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
 
+/// How long a transaction has the stage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Play {
+    /// Others wait for one turn, and go on.
+    Turn,
+    /// Others wait until it has ended.
+    Whole,
+}
+
 /// The exclusive stage (Zen+ 4.1.2). Without it transactions could invalidate
-/// each other's reads for ever (T20). While a transaction that has failed often
-/// has the stage, no other begins, and those that run soon end.
+/// each other's reads for ever (T20). While a transaction has the stage, no other
+/// begins that may write, and those that run soon end.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
-    taken: AtomicBool,
-    turn: Mutex<()>,
-    by: Mutex<Option<ThreadId>>,
-    left: Condvar,
+    /// Whether a thread has the stage, or all who begin are to wait.
+    is_taken: AtomicBool,
+    holder: Mutex<Holder>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Holder {
+    thread: Option<(ThreadId, Play)>,
+    /// There is little space left, and a long transaction keeps some.
+    is_cleared: bool,
+}
+
+impl Holder {
+    /// How long this thread waits for whoever is on stage; `None` if it need not.
+    fn wait_of(&self, longest: Duration) -> Option<Duration> {
+        match self.thread {
+            Some((thread, _)) if thread == thread::current().id() => None,
+            Some((_, Play::Whole)) => Some(longest),
+            Some((_, Play::Turn)) => Some(TURN),
+            None => self.is_cleared.then_some(TURN),
+        }
+    }
 }
 
 impl Stage {
-    /// Waits a while if another thread has the stage.
+    /// Waits while another thread has the stage: for a turn, or if it has it until
+    /// its transaction has ended, for at most `longest`.
     #[inline]
-    pub fn pass(&self) {
-        if self.taken.load(Ordering::Relaxed) {
-            self.wait();
+    pub fn pass(&self, longest: Duration) {
+        if self.is_taken.load(Ordering::Relaxed) {
+            self.wait(longest);
         }
     }
 
     #[cold]
-    fn wait(&self) {
-        let mut by = self.by.lock();
-        if by.is_some_and(|thread| thread != thread::current().id()) {
-            self.left.wait_for(&mut by, TURN);
+    fn wait(&self, longest: Duration) {
+        let mut holder = self.holder.lock();
+        let began = Instant::now();
+        while let Some(limit) = holder.wait_of(longest) {
+            let left = limit.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            self.changed.wait_for(&mut holder, left);
         }
     }
 
-    /// Takes the stage for this thread, unless others hold it for too long, or
-    /// for all of `limit`.
-    pub fn enter(&self, limit: Duration) -> Option<OnStage<'_>> {
-        let turn = self.turn.try_lock_for(TURN.min(limit))?;
-        *self.by.lock() = Some(thread::current().id());
-        self.taken.store(true, Ordering::Relaxed);
-        Some(OnStage { stage: self, _turn: turn })
+    /// Takes the stage for this thread, unless it has it, or others hold it for
+    /// too long, or for all of `limit`. Returns whether it took it.
+    pub fn take(&self, play: Play, limit: Duration) -> bool {
+        let mut holder = self.holder.lock();
+        let (me, began) = (thread::current().id(), Instant::now());
+        while let Some((by, _)) = holder.thread {
+            let left = TURN.min(limit).saturating_sub(began.elapsed());
+            if by == me || left.is_zero() {
+                return false;
+            }
+            self.changed.wait_for(&mut holder, left);
+        }
+        holder.thread = Some((me, play));
+        self.is_taken.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// As [`Stage::take`], until what it returns is dropped.
+    pub fn enter(&self, play: Play, limit: Duration) -> Option<OnStage<'_>> {
+        self.take(play, limit).then_some(OnStage(self))
+    }
+
+    /// Leaves the stage to others.
+    pub fn leave(&self) {
+        self.change(|holder| holder.thread = None);
+    }
+
+    /// Lets those that begin wait for those that run, or not.
+    pub fn clear(&self, is_cleared: bool) {
+        if is_cleared || self.is_taken.load(Ordering::Relaxed) {
+            self.change(|holder| holder.is_cleared = is_cleared);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Holder)) {
+        let mut holder = self.holder.lock();
+        change(&mut holder);
+        self.is_taken.store(holder.thread.is_some() || holder.is_cleared, Ordering::Relaxed);
+        self.changed.notify_all();
     }
 }
 
 /// The stage is this thread's until this is dropped.
-pub(crate) struct OnStage<'s> {
-    stage: &'s Stage,
-    _turn: MutexGuard<'s, ()>,
-}
+pub(crate) struct OnStage<'s>(&'s Stage);
 
 impl Drop for OnStage<'_> {
     fn drop(&mut self) {
-        self.stage.taken.store(false, Ordering::Relaxed);
-        *self.stage.by.lock() = None;
-        self.stage.left.notify_all();
+        self.0.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pantile_base::sync::thread;
+
+    use super::{Play, Stage, TURN};
+    use crate::api::database::Database;
+    use crate::types::options::{ExclusiveStage, MediumKind, Options};
+    use crate::types::schema::{TableDef, Type};
+    use pantile_cc::SimulatedTime;
+
+    /// Longer than anything here takes.
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn one_has_it_at_a_time() {
+        let stage = Stage::default();
+        stage.pass(LONG);
+        let mine = stage.enter(Play::Whole, TURN).expect("nobody has it");
+        // It does not wait for itself, and does not take it twice.
+        stage.pass(LONG);
+        assert!(!stage.take(Play::Turn, TURN));
+        let others = thread::scope(|scope| {
+            scope.spawn(|| stage.take(Play::Turn, Duration::from_millis(1))).join().expect("no panic")
+        });
+        assert!(!others);
+        drop(mine);
+        assert!(stage.take(Play::Turn, TURN));
+        stage.clear(true);
+        stage.leave();
+        assert!(stage.is_taken.load(super::Ordering::Relaxed), "there is still little space");
+        stage.clear(false);
+        assert!(!stage.is_taken.load(super::Ordering::Relaxed));
+        stage.pass(LONG);
+    }
+
+    /// β: little space is left, and a long transaction keeps some of it.
+    #[test]
+    fn little_space_lets_long_transactions_end() {
+        let time = SimulatedTime::default();
+        let when = ExclusiveStage { space_left: 0.5, ..ExclusiveStage::default() };
+        let options = Options::new().medium(MediumKind::Dram).max_bytes(8 << 20);
+        let db: Database =
+            options.exclusive_stage(when).simulated_time(time.clone()).open("unused").expect("a database");
+        let def =
+            TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000)).primary_key(["id"]);
+        let table = db.create_table(def).expect("a table");
+        let is_cleared = || {
+            time.advance(Duration::from_secs(2));
+            db.upkeep();
+            db.core.stage.is_taken.load(super::Ordering::Relaxed)
+        };
+        let long = db.begin_read().expect("a transaction");
+        assert!(!is_cleared(), "there is space");
+        for id in 0..5_000u64 {
+            db.run(|txn| txn.insert(&table, &[id.into(), (&[7u8; 900][..]).into()])).expect("there is space");
+        }
+        assert!(is_cleared());
+        // Whoever begins waits for a turn and goes on.
+        drop(db.begin().expect("a transaction"));
+        drop(long);
+        assert!(!is_cleared(), "nobody keeps any");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pantile_cc::Begin;
+use pantile_cc::{Begin, Clock};
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
 
@@ -13,6 +13,9 @@ use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::state_records::StateRecords;
 use crate::types::error::Result;
+
+/// A transaction that has been open for so long is a long one.
+const LONG: Duration = Duration::from_secs(1);
 
 /// How much is given back of dropped tables at a time.
 #[derive(Clone, Copy)]
@@ -59,12 +62,25 @@ impl Core {
             let Ok((debt, stale)) = cleaned else { return Due::AfterAWrite };
             let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return Due::AfterAWrite };
             self.load_wanted(&permit);
+            self.clear_stage();
             let due = self.settle(&permit, debt, stale);
             let epoch = self.options.gc.epoch;
             let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
             if is_left { due.at_the_latest(epoch) } else { due }
         })
+    }
+
+    /// Where little space is left, a long transaction is to end before others
+    /// begin (Zen+ 4.1.1, β).
+    fn clear_stage(&self) {
+        let share = self.options.exclusive.space_left;
+        if share > 0.0 {
+            let (room, limit) = self.store.room();
+            let age = self.registry.now().tick().saturating_sub(self.registry.watermark().tick());
+            let is_little = (room as f64) < limit as f64 * share;
+            self.stage.clear(is_little && Clock::duration(age) >= LONG);
+        }
     }
 
     /// Writes a state record if the round makes one due.

@@ -1,17 +1,26 @@
 //! Running transactions again after conflicts.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::thread;
 
 use crate::engine::core::Core;
-use crate::engine::stage::{OnStage, TURN};
+use crate::engine::stage::{OnStage, Play, TURN};
 use crate::types::error::Error;
+use crate::types::options::ExclusiveStage;
 
-/// Failures after which a transaction asks for the exclusive stage, and asks
-/// again after it has lost it.
-const PATIENCE: u32 = 8;
+pantile_base::sync::thread_local! {
+    /// Rows that the last transaction of this thread had read and written when it
+    /// was rolled back.
+    static IN_VAIN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A transaction of this thread has been rolled back.
+pub(super) fn note_in_vain(rows: u64) {
+    IN_VAIN.set(rows);
+}
 
 /// The longest sleep is below 2^14 microseconds, and below 2^10 for a
 /// transaction that has the stage: those in its way end soon.
@@ -23,7 +32,8 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 /// [`Database::run`](crate::Database::run) uses it; use it directly to see each
 /// attempt. Retries sleep for a growing, random time, up to 16 milliseconds.
 /// After each eighth failure others wait until the transaction has succeeded, at
-/// most a tenth of a second. It gives up when the time of
+/// most a tenth of a second, and after much work in vain until it has ended
+/// ([`ExclusiveStage`](crate::ExclusiveStage)). It gives up when the time of
 /// [`Options::retry_for`](crate::Options::retry_for) is over.
 ///
 /// ```
@@ -46,8 +56,10 @@ pub struct Retry<'d> {
     tries: u32,
     /// Failures since it had the stage last.
     unstaged: u32,
-    /// The exclusive stage, and since when it has it.
-    stage: Option<(OnStage<'d>, Duration)>,
+    /// Rows that all attempts have accessed.
+    wasted: u64,
+    /// The exclusive stage, and since when it has it if only for a turn.
+    stage: Option<(OnStage<'d>, Option<Duration>)>,
     random: u64,
 }
 
@@ -60,7 +72,15 @@ impl std::fmt::Debug for Retry<'_> {
 impl<'d> Retry<'d> {
     pub(crate) fn new(core: &'d Core) -> Self {
         let began = core.registry.clock().elapsed();
-        Self { core, began, tries: 0, unstaged: 0, stage: None, random: core.registry.now().get() | 1 }
+        Self {
+            core,
+            began,
+            tries: 0,
+            unstaged: 0,
+            wasted: 0,
+            stage: None,
+            random: core.registry.now().get() | 1,
+        }
     }
 
     /// How many times the transaction has failed.
@@ -79,6 +99,7 @@ impl<'d> Retry<'d> {
             return false;
         }
         self.tries += 1;
+        self.wasted = self.wasted.saturating_add(IN_VAIN.take());
         self.settle_stage();
         self.back_off();
         true
@@ -92,15 +113,19 @@ impl<'d> Retry<'d> {
     /// Asks for the exclusive stage after many failures, and leaves it when
     /// others have waited for their time.
     fn settle_stage(&mut self) {
-        let now = self.core.registry.clock().elapsed();
-        if self.stage.as_ref().is_some_and(|(_, since)| now.saturating_sub(*since) >= TURN) {
+        let elapsed = || self.core.registry.clock().elapsed();
+        let is_over =
+            |since: &Option<Duration>| since.is_some_and(|since| elapsed().saturating_sub(since) >= TURN);
+        if self.stage.as_ref().is_some_and(|(_, since)| is_over(since)) {
             self.stage = None;
             self.unstaged = 0;
         }
         self.unstaged += 1;
-        if self.unstaged >= PATIENCE && self.stage.is_none() {
-            let entered = self.core.stage.enter(self.time_left());
-            self.stage = entered.map(|stage| (stage, self.core.registry.clock().elapsed()));
+        let ExclusiveStage { tries, wasted, .. } = self.core.options.exclusive;
+        let play = if self.wasted >= wasted { Play::Whole } else { Play::Turn };
+        if self.stage.is_none() && (play == Play::Whole || self.unstaged >= tries) {
+            let entered = self.core.stage.enter(play, self.time_left());
+            self.stage = entered.map(|stage| (stage, (play == Play::Turn).then(elapsed)));
         }
     }
 

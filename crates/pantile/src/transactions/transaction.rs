@@ -13,6 +13,8 @@ use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::holders::Holder;
 use crate::engine::memory_limit::Adds;
+use crate::engine::stage::{Play, TURN};
+use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};
@@ -90,6 +92,8 @@ pub struct Transaction {
     pub(super) versions_read: Cell<u64>,
     /// Its commit found no space.
     pub(super) starved: bool,
+    /// It has the exclusive stage.
+    on_stage: bool,
     /// Others see what it has written, so that it cannot be undone.
     pub(super) is_visible: bool,
 }
@@ -110,7 +114,7 @@ impl Transaction {
         // Where writers move, a transaction that only reads is in nobody's way.
         let passes = options.read_only && (may_move || options.safe_snapshot);
         if !passes {
-            core.stage.pass();
+            core.stage.pass(core.options.wait_to_begin());
         }
         let how = match options {
             TransactionOptions { safe_snapshot: true, .. } => Begin::SafeReader,
@@ -138,6 +142,7 @@ impl Transaction {
             savepoints_taken: 0,
             versions_read: Cell::new(0),
             starved: false,
+            on_stage: false,
             is_visible: false,
             core,
         })
@@ -178,6 +183,7 @@ impl Transaction {
             let has_written = !self.buffers.writes.is_empty();
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
+            note_in_vain(self.accessed());
             if has_written {
                 self.core.alarm.written();
             }
@@ -186,6 +192,21 @@ impl Transaction {
             if self.starved {
                 self.core.make_room();
             }
+        }
+    }
+
+    /// Rows that it has read and written.
+    #[inline]
+    pub(super) fn accessed(&self) -> u64 {
+        self.versions_read.get() + self.buffers.writes.len() as u64
+    }
+
+    /// Takes the exclusive stage if it has accessed so much that others must not
+    /// come in its way any more.
+    #[inline]
+    pub(super) fn claim_stage(&mut self) {
+        if self.accessed() >= self.core.options.exclusive.accessed && !self.on_stage {
+            self.on_stage = self.core.stage.take(Play::Whole, TURN);
         }
     }
 
@@ -222,6 +243,9 @@ impl Transaction {
             self.core.buffers.keep(self.slot, buffers);
         }
         self.core.counters.read(self.slot, self.versions_read.get());
+        if self.on_stage {
+            self.core.stage.leave();
+        }
         if let Some(permit) = self.permit.take() {
             self.core.leave(permit);
             self.core.alarm.ended();

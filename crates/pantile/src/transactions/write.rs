@@ -268,6 +268,7 @@ impl Transaction {
         }
         write.pending = pending;
         self.note_memory();
+        self.claim_stage();
         Ok(())
     }
 }

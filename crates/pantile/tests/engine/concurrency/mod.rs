@@ -4,6 +4,7 @@
 mod bank;
 mod churn;
 mod ddl;
+mod exclusive;
 mod indexes;
 mod own_writes;
 mod space;

@@ -1,0 +1,135 @@
+//! The exclusive stage: which transactions get it, and who waits for them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pantile::{Database, ExclusiveStage, IndexDef, MediumKind, Options};
+
+use super::table::Things;
+
+const ROWS: u64 = 100;
+/// Longer than anything in these tests takes.
+const LONG: Duration = Duration::from_secs(600);
+
+fn things(when: ExclusiveStage) -> Things {
+    let options = Options::new().medium(MediumKind::Dram).begin_wait(LONG).exclusive_stage(when);
+    let things = Things::new(&options.open("unused").unwrap(), &[IndexDef::unique("by_name", ["name"])]);
+    things.fill((0..ROWS).map(|n| (n, n, 0)));
+    things
+}
+
+/// Lets another thread begin a transaction while `alone` has the stage. The
+/// thread must have waited until `alone` has ended; readers need not wait.
+fn nobody_begins_during(db: &Database, alone: impl FnOnce(&dyn Fn())) {
+    let (has_stage, has_left) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !has_stage.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            drop(db.begin_read().unwrap());
+            let txn = db.begin().unwrap();
+            assert!(
+                has_left.load(Ordering::SeqCst),
+                "a transaction has begun beside one that is to be alone"
+            );
+            drop(txn);
+        });
+        alone(&|| {
+            has_stage.store(true, Ordering::SeqCst);
+            // Enough for the other thread to begin if it may.
+            std::thread::sleep(Duration::from_millis(300));
+            has_left.store(true, Ordering::SeqCst);
+        });
+    });
+}
+
+/// γ: what was read and written in vain counts, over all attempts.
+#[test]
+fn work_in_vain_earns_the_stage() {
+    let things = things(ExclusiveStage { wasted: 3 * ROWS, tries: u32::MAX, ..ExclusiveStage::default() });
+    let db = &things.db;
+    let mut retry = db.retry();
+    let mut attempts = 0;
+    let mut attempt = || {
+        attempts += 1;
+        let mut txn = db.begin().unwrap();
+        for id in 0..ROWS {
+            things.size(&txn, id).unwrap();
+        }
+        // Somebody writes what it has read, as long as others begin.
+        if attempts < 4 {
+            db.begin()
+                .and_then(|mut other| {
+                    things.resize(&mut other, 1, attempts)?;
+                    other.commit()
+                })
+                .unwrap();
+        }
+        things.resize(&mut txn, 0, 7)?;
+        let fails = things.resize(&mut txn, 1, 7).and_then(|_| txn.commit());
+        fails.map(drop)
+    };
+    let error = attempt().unwrap_err();
+    assert!(retry.again(&error), "{error}");
+    let error = attempt().unwrap_err();
+    assert!(retry.again(&error), "{error}");
+    // Not yet: two attempts have accessed 200 rows and a few.
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(db.begin().unwrap()));
+    });
+    let error = attempt().unwrap_err();
+    assert!(retry.again(&error), "{error}");
+    nobody_begins_during(db, |has_stage| {
+        attempt().unwrap();
+        has_stage();
+        drop(retry);
+    });
+}
+
+/// α: from a number of rows on, until it ends.
+#[test]
+fn a_large_writer_is_left_alone() {
+    let things = things(ExclusiveStage { accessed: 100, ..ExclusiveStage::default() });
+    let db = &things.db;
+    for commits in [true, false] {
+        let mut txn = db.begin().unwrap();
+        for id in 0..10 {
+            things.resize(&mut txn, id, 1).unwrap();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(db.begin().unwrap()));
+        });
+        for id in 10..ROWS {
+            things.resize(&mut txn, id, 1).unwrap();
+        }
+        nobody_begins_during(db, |has_stage| {
+            has_stage();
+            match commits {
+                true => _ = txn.commit().unwrap(),
+                false => txn.rollback(),
+            }
+        });
+    }
+    // One that only reads never has it.
+    let reader = db.begin_read().unwrap();
+    for id in 0..ROWS {
+        things.size(&reader, id).unwrap();
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(db.begin().unwrap()));
+    });
+}
+
+#[test]
+fn thresholds_that_make_no_sense_are_named() {
+    for when in [
+        ExclusiveStage { space_left: f64::NAN, ..ExclusiveStage::default() },
+        ExclusiveStage { space_left: 1.5, ..ExclusiveStage::default() },
+        ExclusiveStage { tries: 0, ..ExclusiveStage::default() },
+    ] {
+        let options = Options::new().medium(MediumKind::Dram).exclusive_stage(when);
+        let error = options.open("unused").unwrap_err();
+        assert!(error.to_string().contains("exclusive_stage"), "{error}");
+    }
+}
