@@ -38,7 +38,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// How long this thread waits for whoever is on stage; `None` if it need not.
+    /// How long this thread waits for the one on stage; `None` if it need not.
     fn wait_of(&self, longest: Duration) -> Option<Duration> {
         match self.thread {
             Some((thread, _)) if thread == thread::current().id() => None,
@@ -182,7 +182,7 @@ mod tests {
             db.run(|txn| txn.insert(&table, &[id.into(), (&[7u8; 900][..]).into()])).expect("there is space");
         }
         assert!(is_cleared());
-        // Whoever begins waits for a turn and goes on.
+        // A transaction that begins waits for a turn and goes on.
         drop(db.begin().expect("a transaction"));
         drop(long);
         assert!(!is_cleared(), "nobody keeps any");
