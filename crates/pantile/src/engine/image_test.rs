@@ -425,6 +425,36 @@ fn an_image_of_the_last_closing_serves_after_a_kill() {
     }
 }
 
+/// A full disk costs one attempt, not one after the other.
+#[test]
+fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
+    let place = Place::new();
+    let db = options().index_image_every(1000).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let mut next = 0u64;
+    let mut write = || {
+        for id in next..next + 50 {
+            let row = [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+            db.run(|txn| txn.insert(&table, &row)).expect("a free key");
+        }
+        next += 50;
+    };
+    let successor = place.path().join(IMAGE_FILE).with_extension("image.new");
+    fs::create_dir(&successor).expect("a directory in the way");
+    for turn in 0..3 {
+        write();
+        assert!(db.core.begin_image(), "turn {turn}");
+        db.core.make_image();
+        assert!(!db.core.images.is_pending() && !db.core.begin_image(), "turn {turn}");
+    }
+    fs::remove_dir(&successor).expect("it is empty");
+    let expected = rows(&db);
+    drop(table);
+    db.close().expect("it closes");
+    let db = options().open(place.path()).expect("it opens");
+    assert_eq!(rows(&db), expected);
+}
+
 /// The worker makes images while transactions go on, and closing ends that.
 #[test]
 fn the_worker_makes_images() {
@@ -459,7 +489,7 @@ fn the_worker_makes_images() {
 fn image_now(db: &Database) -> bool {
     let core = &db.core;
     let before = core.store.image_in_force();
-    if core.images.is_pending() || !core.images.try_begin() {
+    if core.images.is_pending() || !core.images.try_begin(&core.store) {
         return false;
     }
     core.make_image();

@@ -77,7 +77,7 @@ impl Core {
             && self.place_of_image().is_some()
             && !self.has_dropped_tables()
             && self.reclaimer.slot_reuse().is_none()
-            && self.images.try_begin()
+            && self.images.try_begin(&self.store)
     }
 
     /// Makes an image beside all transactions. The caller has begun it.
@@ -145,6 +145,9 @@ impl Core {
 
     /// Writes what there is of a table while nothing changes.
     fn write_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<Tuples> {
+        if table.0.stored().is_some_and(|stored| stored.changes.is_some()) {
+            self.ready(&table.0).map_err(io::Error::other)?;
+        }
         let tuples = write_anchors(writer, &table.0, |_, _| Ok(()))?;
         if tuples.locked > 0 {
             return Err(io::Error::other("a tuple is locked"));
@@ -162,6 +165,10 @@ impl Core {
         table: Table,
         locked: &mut Vec<(TableId, TupleId)>,
     ) -> io::Result<()> {
+        // An image that is not up to date is not copied.
+        if table.0.stored().is_some_and(|stored| stored.changes.is_some()) {
+            self.load_apart(&table.0).map_err(io::Error::other)?;
+        }
         let version = table.0.indexes_version();
         let mut next = STEP;
         let mut pause = |writer: &ImageWriter<'_>| {
@@ -205,10 +212,6 @@ impl Core {
         let indexes = table.indexes();
         if indexes.iter().any(|index| !index.is_ready()) {
             return Err(io::Error::other("an index is being made or dropped"));
-        }
-        // An image that is not up to date is not copied.
-        if table.stored().is_some_and(|stored| stored.changes.is_some()) {
-            self.ready(table).map_err(io::Error::other)?;
         }
         if let Some(stored) = table.stored() {
             let count = if stored.fits { indexes.len() as u32 + 1 } else { 0 };

@@ -17,6 +17,8 @@ pub(crate) struct Images {
     /// before this one, and those appended since the base of the last image.
     before: AtomicU64,
     base: AtomicU64,
+    /// What had been appended when one was last begun.
+    begun: AtomicU64,
     /// Whether there is an image.
     is_there: AtomicBool,
     /// Named by the next sample, and perhaps not by the record in force.
@@ -44,17 +46,24 @@ impl Images {
         bytes: impl FnOnce() -> u64,
     ) -> bool {
         let appended = store.appended_ever() - self.base.load(Ordering::Relaxed);
+        // Making one may fail, and is not tried again at once.
+        let since = store.appended_ever() - self.begun.load(Ordering::Relaxed);
         if let Some(every) = every {
-            return appended >= every.max(1);
+            return appended >= every.max(1) && since > 0;
         }
         let to_scan = self.before.load(Ordering::Relaxed) + appended;
         let is_first = is_at_rest && !self.is_there.load(Ordering::Relaxed);
-        to_scan >= LEAST && (is_first || appended >= bytes() * TIMES)
+        let is_tried = self.begun.load(Ordering::Relaxed) > 0 && since < LEAST;
+        to_scan >= LEAST && !is_tried && (is_first || appended >= bytes() * TIMES)
     }
 
     /// Whether no image is being made; the caller makes one then.
-    pub fn try_begin(&self) -> bool {
-        !self.is_stopped() && !self.is_being_made.swap(true, Ordering::SeqCst)
+    pub fn try_begin(&self, store: &Store) -> bool {
+        let begins = !self.is_stopped() && !self.is_being_made.swap(true, Ordering::SeqCst);
+        if begins {
+            self.begun.store(store.appended_ever(), Ordering::Relaxed);
+        }
+        begins
     }
 
     /// An image has been made whose base was taken when so much had been appended.
