@@ -99,7 +99,8 @@ impl<'d> Retry<'d> {
             return false;
         }
         self.tries += 1;
-        self.wasted = self.wasted.saturating_add(IN_VAIN.take());
+        self.wasted = self.wasted.saturating_add(IN_VAIN.get());
+        IN_VAIN.set(0);
         self.settle_stage();
         self.back_off();
         true
