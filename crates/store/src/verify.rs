@@ -56,18 +56,11 @@ impl Store {
         KnownBlocks::read(image).map(UnreadBlocks)
     }
 
-    /// Looks at the checksums of contents in blocks from number `from` on, until
-    /// it has read this many bytes. Returns the number to go on with. The caller
-    /// has pinned its slot, so that no block is used again meanwhile.
-    pub fn verify_unread(&self, blocks: &UnreadBlocks, from: usize, bytes: u64) -> usize {
-        let (mut at, mut read) = (from, 0);
-        while read < bytes
-            && let Some(known) = blocks.0.at(at)
-        {
-            read += self.verify_block(known);
-            at += 1;
-        }
-        at.max(from)
+    /// Looks at the checksums of the contents in block number `n`. Returns the
+    /// bytes that it has read. The caller has pinned its slot, so that the block is
+    /// not used again meanwhile.
+    pub fn verify_unread(&self, blocks: &UnreadBlocks, n: usize) -> u64 {
+        blocks.0.at(n).map_or(0, |known| self.verify_block(known))
     }
 
     /// Counts what is damaged in a block. Returns the bytes read.

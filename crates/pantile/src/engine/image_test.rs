@@ -723,6 +723,26 @@ fn damage_that_opening_does_not_read_is_found() {
     assert!(is_damage(options().open(place.path())), "the next opening reads everything");
 }
 
+/// A block is looked at as a whole, and the next ones wait until it has been paid
+/// for.
+#[test]
+fn damage_is_looked_for_at_a_bounded_rate() {
+    let (place, _) = small(51);
+    let db = options().open(place.path()).expect("it opens");
+    let (unread, store) = (&db.core.unread, &db.core.store);
+    let _visitor = db.core.visitor().expect("a slot");
+    let left = unread.left();
+    assert!(left > 10, "{left} blocks");
+    unread.look(store, 1);
+    assert_eq!(unread.left(), left - 1);
+    for _ in 0..20 {
+        unread.look(store, 1);
+    }
+    assert_eq!(unread.left(), left - 1, "a block has more than 20 bytes");
+    unread.look(store, 1 << 30);
+    assert!(!unread.is_left());
+}
+
 #[test]
 fn reads_look_at_checksums_if_asked_to() {
     let place = with_a_damaged_row();

@@ -8,15 +8,22 @@ use pantile_store::{Store, UnreadBlocks};
 /// The blocks whose contents nobody has looked at.
 #[derive(Default)]
 pub(crate) struct Unread {
-    /// With the number of those that have been looked at.
-    blocks: Mutex<Option<(UnreadBlocks, usize)>>,
+    left: Mutex<Option<Left>>,
     is_left: AtomicBool,
+}
+
+struct Left {
+    blocks: UnreadBlocks,
+    /// The number of those that have been looked at.
+    next: usize,
+    /// Bytes that may be read, below zero after a block that was larger.
+    credit: i64,
 }
 
 impl Unread {
     pub fn new(blocks: Option<UnreadBlocks>) -> Self {
         let is_left = AtomicBool::new(blocks.is_some());
-        Self { blocks: Mutex::new(blocks.map(|blocks| (blocks, 0))), is_left }
+        Self { left: Mutex::new(blocks.map(|blocks| Left { blocks, next: 0, credit: 0 })), is_left }
     }
 
     /// Whether some are left.
@@ -26,19 +33,23 @@ impl Unread {
 
     /// Number of blocks that are left.
     pub fn left(&self) -> u64 {
-        self.blocks.lock().as_ref().map_or(0, |(blocks, next)| blocks.len() - next) as u64
+        self.left.lock().as_ref().map_or(0, |left| left.blocks.len() - left.next) as u64
     }
 
-    /// Looks at some. The caller has pinned its slot.
+    /// Looks at some, on average as many `bytes` with each call. The caller has
+    /// pinned its slot.
     pub fn look(&self, store: &Store, bytes: u64) {
-        let Some(mut left) = self.blocks.try_lock() else { return };
-        if let Some((blocks, next)) = &mut *left {
-            *next = store.verify_unread(blocks, *next, bytes);
-            if *next == blocks.len() {
-                *left = None;
-                self.is_left.store(false, Ordering::Relaxed);
-                store.all_is_read();
-            }
+        let Some(mut all) = self.left.try_lock() else { return };
+        let Some(left) = &mut *all else { return };
+        left.credit += bytes as i64;
+        while left.credit > 0 && left.next < left.blocks.len() {
+            left.credit -= store.verify_unread(&left.blocks, left.next) as i64;
+            left.next += 1;
+        }
+        if left.next == left.blocks.len() {
+            *all = None;
+            self.is_left.store(false, Ordering::Relaxed);
+            store.all_is_read();
         }
     }
 }

@@ -116,7 +116,7 @@ impl Core {
     /// Looks at the checksums of what opening has not read, at the rate that the
     /// options allow for this time. Returns whether more is left.
     fn look_at_unread(&self, permit: &Permit, time: Duration) -> bool {
-        let rate = self.options.rate_of_verifying();
+        let rate = self.options.rate_of_verifying(self.store.may_wait());
         if !self.unread.is_left() || rate == 0 {
             return false;
         }

@@ -104,6 +104,8 @@ const LEAST_MEMORY: u64 = 8 << 20;
 const BEGIN_WAIT: Duration = Duration::from_secs(10);
 
 const VERIFY_RATE: u64 = 64 << 20;
+/// The same where the data is larger than memory: reads wait for the device then.
+const VERIFY_RATE_BESIDE_READS: u64 = 1 << 20;
 
 const RETRY_FOR: Duration = Duration::from_secs(30);
 
@@ -300,7 +302,7 @@ impl Options {
 
     /// Sets how many bytes per second the database looks at in the background after
     /// an index image made it unnecessary to read them when it was opened: 64 MB
-    /// by default, 0 for none. [`Stats::damaged_contents`](crate::Stats::damaged_contents)
+    /// by default, 1 MB where the data is larger than memory, 0 for none. [`Stats::damaged_contents`](crate::Stats::damaged_contents)
     /// counts what it finds. A database in which it has found something is read
     /// and checked as a whole when it is next opened.
     #[must_use]
@@ -493,8 +495,9 @@ impl Options {
     }
 
     /// Bytes to look at per second after opening with an image.
-    pub(crate) fn rate_of_verifying(&self) -> u64 {
-        self.verify_rate.unwrap_or(VERIFY_RATE)
+    pub(crate) fn rate_of_verifying(&self, reads_wait: bool) -> u64 {
+        let rate = if reads_wait { VERIFY_RATE_BESIDE_READS } else { VERIFY_RATE };
+        self.verify_rate.unwrap_or(rate)
     }
 
     pub(crate) fn time_to_retry(&self) -> Duration {
