@@ -110,6 +110,8 @@ pub enum Control {
     RangesReadAgain,
     /// A writer that must move waits for all who may get its unique keys.
     MovedAreLate,
+    /// Recovery zeroes what was cut off behind the last content of a block (T2).
+    Wiping,
     /// An index image is used only if the last state record names it (I-23).
     ImageName,
     /// An image of a running database leaves out what its base may not have
@@ -130,7 +132,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 53] = [
+    pub const ALL: [(Control, &'static str); 54] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -177,6 +179,7 @@ impl Control {
         (Control::RowsReadAgain, "rows-read-again"),
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::MovedAreLate, "moved-are-late"),
+        (Control::Wiping, "wiping"),
         (Control::ImageName, "image-name"),
         (Control::ImageBase, "image-base"),
         (Control::ImageNotes, "image-notes"),

@@ -107,6 +107,8 @@ pub(crate) struct Seen {
     pub summary: ScanSummary,
     pub uncertain: Vec<Uncertain>,
     pub holes: Vec<Uncertain>,
+    /// Slots behind the last content of a block that are not empty.
+    pub behind: Vec<Uncertain>,
     /// The place of each damage, and what is wrong there.
     damage: Vec<(String, String)>,
     /// The error of a read that the medium could not do.
@@ -426,9 +428,15 @@ impl Store {
         }
         seen.committed(scan, block.table(), &committed);
         block.set_fill(fill);
-        // Slots beyond the last valid content were never written in this
-        // generation.
-        seen.holes.extend(holes.into_iter().filter(|&s| s < fill).map(|slot| Uncertain { block: id, slot }));
+        let (inside, behind): (Vec<_>, Vec<_>) = holes.into_iter().partition(|&slot| slot < fill);
+        let uncertain = |slot| Uncertain { block: id, slot };
+        seen.holes.extend(inside.into_iter().map(uncertain));
+        // Slots behind the last valid content hold nothing of this generation, or what was
+        // cut off.
+        let is_wiped = expect.closed || is_removed(Control::Wiping);
+        let behind =
+            behind.into_iter().filter(|&slot| !is_wiped && self.has_header(chunk.address(id.index, slot)));
+        seen.behind.extend(behind.map(uncertain));
     }
 
     /// Scans what an image does not know.
@@ -596,6 +604,7 @@ impl Seen {
         self.summary.highest = self.summary.highest.max(other.summary.highest);
         self.uncertain.append(&mut other.uncertain);
         self.holes.append(&mut other.holes);
+        self.behind.append(&mut other.behind);
         self.damage.append(&mut other.damage);
         self.unreadable = self.unreadable.take().or(other.unreadable);
         self.free_chunks.append(&mut other.free_chunks);

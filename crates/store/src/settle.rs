@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::{Timestamp, TupleId};
+use pantile_base::{Address, Timestamp, TupleId};
 
 use crate::content::{ContentFlags, HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
@@ -64,7 +64,30 @@ impl Store {
         void.retain(|one| self.is_on_medium(one));
         // Blocks without any committed content are released whole.
         void.retain(|one| was_closed || self.block(one.block).1.last_append() > 0);
-        self.make_void(&void)
+        all.behind.retain(|one| self.block(one.block).1.last_append() > 0);
+        self.make_void(&void)?;
+        self.wipe(&all.behind)
+    }
+
+    /// Whether there is anything where a header would be.
+    pub(crate) fn has_header(&self, address: Address) -> bool {
+        let is_there = address.offset() + HEADER_BYTES as u64 <= self.medium.len();
+        is_there && self.bytes(address.offset(), HEADER_BYTES).iter().any(|byte| *byte != 0)
+    }
+
+    /// Zeroes the headers in slots that will be written next. A content may have been
+    /// cut off there. If what is written over it were cut off in turn, and agreed with
+    /// it in the lines that are there, the first one would be whole.
+    fn wipe(&self, slots: &[Uncertain]) -> Result<(), StoreError> {
+        for one in slots {
+            let address = self.block(one.block).0.address(one.block.index, one.slot);
+            self.medium.write_flushed(address.offset(), &[0; HEADER_BYTES])?;
+        }
+        if !slots.is_empty() {
+            self.medium.fence()?;
+            self.medium.sync_all()?;
+        }
+        Ok(())
     }
 
     fn is_on_medium(&self, slot: &Uncertain) -> bool {

@@ -272,6 +272,32 @@ fn lines_that_were_cut_off_are_cleared() {
     }
 }
 
+/// A content that was cut off, and another of the same length over it that is cut
+/// off in turn: what the medium has of both must not make the first one whole (T2).
+#[test]
+fn what_was_cut_off_twice_does_not_become_whole() {
+    let (first, second, third) = ([1; 100], [2; 100], {
+        let mut row = [3; 100];
+        row[40..].fill(2);
+        row
+    });
+    let medium = memory(8);
+    let Opened { store, .. } = open(&medium);
+    append(&store, 1000, &[(A, 1, &first)]);
+    record(&store, 1500);
+    let at = append(&store, 2000, &[(A, 2, &second)])[0].offset();
+    drop(store);
+    // All but the lines from the second one on.
+    medium.put(at + 64, &[0; 60]).expect("write");
+    let Opened { store, rows, .. } = open(&medium);
+    expect(&rows, &[(A, 1, 1000, &first)]);
+    let found = bytes(&medium)[at as usize..][..64].to_vec();
+    assert_eq!(append(&store, 3000, &[(A, 3, &third)])[0].offset(), at);
+    drop(store);
+    medium.put(at, &found).expect("write");
+    expect(&open(&medium).rows, &[(A, 1, 1000, &first)]);
+}
+
 #[test]
 fn a_store_whose_making_was_cut_short_is_made_anew() {
     let whole = memory(8);
