@@ -55,7 +55,7 @@ pub trait BesideFile: Send + Sync + Debug {
 }
 
 /// Bytes that are handed to the system at once.
-const BUFFER: usize = 1 << 20;
+const BUFFER: usize = 256 << 10;
 
 /// A file in the directory of the data file.
 #[derive(Debug)]

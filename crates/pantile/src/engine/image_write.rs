@@ -101,24 +101,16 @@ impl Core {
         self.stale.begin_notes();
         let highest = || self.registry.after_all().get();
         let mut write = |writer: &mut ImageWriter<'_>| {
-            let mut locked = Vec::new();
-            let tables = self.tables.all();
-            for table in tables.iter().cloned() {
-                self.write_moving_table(writer, Table(table), &mut locked)?;
-            }
-            let notes = self.stale.end_notes().ok_or_else(|| io::Error::other("too much is stale"))?;
-            for table in &tables {
-                let of_table = notes.iter().chain(&locked).filter(|(of, _)| *of == table.id);
-                let mut tuples: Vec<_> = of_table.map(|(_, tuple)| tuple.0).collect();
-                tuples.sort_unstable();
-                tuples.dedup();
-                writer.begin(notes_of(table.id));
-                writer.pages(&tuples)?;
-            }
-            Ok(())
+            self.tables
+                .all()
+                .into_iter()
+                .try_for_each(|table| self.write_moving_table(writer, Table(table)))?;
+            self.stale.end_notes(|notes| {
+                write_notes(writer, notes.ok_or_else(|| io::Error::other("too much is stale"))?)
+            })
         };
         let written = self.store.write_image(beside, Some(&base), &highest, &mut write);
-        self.stale.end_notes();
+        self.stale.end_notes(|_| ());
         written
     }
 
@@ -158,13 +150,8 @@ impl Core {
         Ok(tuples)
     }
 
-    /// The same beside transactions. Adds the tuples that somebody has locked.
-    fn write_moving_table(
-        &self,
-        writer: &mut ImageWriter<'_>,
-        table: Table,
-        locked: &mut Vec<(TableId, TupleId)>,
-    ) -> io::Result<()> {
+    /// The same beside transactions. Notes the tuples that somebody has locked.
+    fn write_moving_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<()> {
         // An image that is not up to date is not copied.
         if table.0.stored().is_some_and(|stored| stored.changes.is_some()) {
             self.load_apart(&table.0).map_err(io::Error::other)?;
@@ -185,7 +172,7 @@ impl Core {
         self.write_trees(writer, &table.0, &mut pause)?;
         let id = table.0.id;
         let tuples = write_anchors(writer, &table.0, |writer, tuple| {
-            locked.extend(tuple.map(|tuple| (id, tuple)));
+            tuple.inspect(|tuple| self.stale.note(id, *tuple));
             pause(writer)
         })?;
         self.write_head(writer, &table, tuples.end)?;
@@ -227,6 +214,20 @@ impl Core {
             .map(|(n, tree)| Ok(Some(write_tree(writer, table.id, n, tree, &mut each)?)))
             .collect()
     }
+}
+
+/// Writes the tuples that are noted, which are in order.
+fn write_notes(writer: &mut ImageWriter<'_>, notes: &[(TableId, TupleId)]) -> io::Result<()> {
+    let mut page = Vec::with_capacity(PAGE_WORDS);
+    for of_table in notes.chunk_by(|a, b| a.0 == b.0) {
+        writer.begin(notes_of(of_table[0].0));
+        for some in of_table.chunks(PAGE_WORDS) {
+            page.clear();
+            page.extend(some.iter().map(|(_, tuple)| tuple.0));
+            writer.page(&page)?;
+        }
+    }
+    Ok(())
 }
 
 /// The tuples of a table.

@@ -10,6 +10,9 @@ const TIMES: u64 = 20;
 /// Reading so much takes no longer than a few milliseconds.
 const LEAST: u64 = 8 << 20;
 
+/// What making one takes, beside notes: pages on their way to the file.
+const BUFFERS: u64 = 512 << 10;
+
 /// The images of an open database.
 #[derive(Default)]
 pub(crate) struct Images {
@@ -77,6 +80,11 @@ impl Images {
     /// The caller of [`Images::try_begin`] is done.
     pub fn end(&self) {
         self.is_being_made.store(false, Ordering::SeqCst);
+    }
+
+    /// DRAM used, in bytes.
+    pub fn bytes(&self) -> u64 {
+        if self.is_being_made.load(Ordering::Relaxed) { BUFFERS } else { 0 }
     }
 
     /// Whether an image waits to be named by a record.

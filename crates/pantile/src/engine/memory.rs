@@ -22,7 +22,7 @@ impl Core {
             free_nodes: arena.kept_bytes().saturating_sub(indexes),
             anchors: tables.iter().map(|table| table.anchor_bytes()).sum(),
             tiles: space.tile_bytes,
-            buffers: self.buffers.bytes() + self.stale.bytes() + space.block_bytes,
+            buffers: self.buffers.bytes() + self.stale.bytes() + self.images.bytes() + space.block_bytes,
             rest: fixed + collector.queue_bytes,
         }
     }

@@ -139,7 +139,8 @@ fn pop_and_shrink<T>(queue: &mut VecDeque<T>) -> Option<T> {
 impl StaleQueue {
     /// DRAM used, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.lock().bytes()).sum()
+        let notes = self.notes.tuples.lock().capacity() * size_of::<(TableId, TupleId)>();
+        self.shards.iter().map(|shard| shard.lock().bytes()).sum::<u64>() + notes as u64
     }
 
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
@@ -167,11 +168,16 @@ impl StaleQueue {
         }
     }
 
-    /// Ends that. Returns the notes; `None` if there were too many.
-    pub fn end_notes(&self) -> Option<Vec<(TableId, TupleId)>> {
+    /// Ends that. Calls `take` with the notes in order, or with none if there were
+    /// too many.
+    pub fn end_notes<R>(&self, take: impl FnOnce(Option<&[(TableId, TupleId)]>) -> R) -> R {
         self.notes.are_taken.store(false, Ordering::SeqCst);
-        let notes = std::mem::take(&mut *self.notes.tuples.lock());
-        (notes.len() < MOST_NOTES).then_some(notes)
+        let mut tuples = self.notes.tuples.lock();
+        tuples.sort_unstable();
+        tuples.dedup();
+        let result = take((tuples.len() < MOST_NOTES).then_some(&tuples));
+        *tuples = Vec::new();
+        result
     }
 
     /// Notes a tuple if notes are being taken. A caller that removes an entry does
