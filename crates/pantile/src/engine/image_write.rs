@@ -82,13 +82,14 @@ impl Core {
 
     /// Makes an image beside all transactions. The caller has begun it.
     pub fn make_image(&self) {
+        let making = self.images.making();
         let appended = self.store.appended_ever();
         let made = self.place_of_image().map(|beside| self.write_image_beside(beside));
         if let Some(Ok(name)) = made {
             self.images.made(name, appended);
             self.store.name_image(Some(name));
         }
-        self.images.end();
+        drop(making);
         self.alarm.written();
     }
 

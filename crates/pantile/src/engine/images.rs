@@ -77,9 +77,9 @@ impl Images {
         self.is_there.store(true, Ordering::Relaxed);
     }
 
-    /// The caller of [`Images::try_begin`] is done.
-    pub fn end(&self) {
-        self.is_being_made.store(false, Ordering::SeqCst);
+    /// The caller of [`Images::try_begin`] is done when this is dropped.
+    pub fn making(&self) -> Making<'_> {
+        Making(self)
     }
 
     /// DRAM used, in bytes.
@@ -109,6 +109,11 @@ impl Images {
     /// No image is made any more, and none is being made afterwards.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
+        // The worker may have begun one, and not yet started its thread.
+        while self.is_being_made.load(Ordering::SeqCst) {
+            self.join();
+            thread::yield_now();
+        }
         self.join();
     }
 
@@ -127,7 +132,16 @@ impl Images {
         let named = thread::Builder::new().name("pantile-image".into());
         match named.spawn(make) {
             Ok(thread) => *self.thread.lock() = Some(thread),
-            Err(_) => self.end(),
+            Err(_) => drop(self.making()),
         }
+    }
+}
+
+/// An image is being made.
+pub(crate) struct Making<'i>(&'i Images);
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.0.is_being_made.store(false, Ordering::SeqCst);
     }
 }
