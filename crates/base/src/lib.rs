@@ -22,6 +22,6 @@ pub use heap::return_free_memory;
 pub use ids::{Address, TableId, TupleId};
 pub use prefetch::prefetch;
 pub use segments::{Segments, Zeroed};
-pub use team::share_out;
+pub use team::{share_out, share_range};
 pub use thread_id::thread_id;
 pub use timestamp::Timestamp;

@@ -1,6 +1,7 @@
 //! Sharing work out over threads, as many as the system allows.
 
 use std::io;
+use std::ops::Range;
 
 use crate::sync::thread::{self, Scope, ScopedJoinHandle};
 
@@ -12,6 +13,19 @@ use crate::sync::thread::{self, Scope, ScopedJoinHandle};
 /// If `work` does.
 pub fn share_out<R: Send>(shares: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     share_out_while(|| true, shares, work)
+}
+
+/// Shares the numbers below `end` out in ranges that follow each other, as
+/// [`share_out`] does.
+///
+/// # Panics
+/// If `work` does.
+pub fn share_range<R: Send>(shares: usize, end: u64, work: impl Fn(Range<u64>) -> R + Sync) -> Vec<R> {
+    let part = end.div_ceil(shares.max(1) as u64);
+    share_out(shares, |n| {
+        let from = (n as u64 * part).min(end);
+        work(from..(from + part).min(end))
+    })
 }
 
 /// [`share_out`] that counts threads as refused once `allowed` returns false.

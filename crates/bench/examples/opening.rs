@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use pantile_bench::cpu::CpuTime;
 
-use pantile::{Database, Durability, IndexDef, MediumKind, Options, Range, Result, Table, TableDef, Type};
+use pantile::{
+    Database, Durability, IndexDef, MediumKind, Options, Range, Result, Table, TableDef, Type, Value,
+};
 
 /// Rows of a transaction that loads.
 const BATCH: u64 = 10_000;
@@ -110,8 +112,7 @@ fn write_on(path: &Path, rows: u64) -> Result<()> {
         db.run(|txn| {
             for _ in 0..20 {
                 n = key(n).rotate_left(17) + 1;
-                let row = [key(n % rows).into(), (n % rows % 1000).into(), (&[8u8; 84][..]).into()];
-                txn.upsert(&table, &row)?;
+                txn.upsert(&table, &row(n % rows))?;
             }
             Ok(())
         })?;
@@ -133,18 +134,14 @@ fn measure_killed(path: &Path, rows: u64, indexes: usize, image: bool) -> Result
         std::thread::sleep(WRITING);
         child.kill().and_then(|()| child.wait()).expect("it is killed");
         let (began, before) = (Instant::now(), CpuTime::now());
-        let worked = || {
-            let took = CpuTime::now().since(&before);
-            (took.user_seconds + took.system_seconds) * 1e3
-        };
         let db = options().index_image(image).open(path)?;
         let table = db.table("rows")?;
         read(&db, &table, key(turn * 7 % rows))?;
         times[0].push(began.elapsed());
-        work[0] = worked();
+        work[0] = worked(&before);
         use_all(&db, &table, indexes)?;
         times[1].push(began.elapsed());
-        work[1] = worked();
+        work[1] = worked(&before);
         scanned = db.recovery().bytes_scanned >> 20;
         db.close()?;
     }
@@ -163,10 +160,6 @@ fn measure(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
     let in_image = std::fs::metadata(path.join("pantile.image")).map_or(0, |file| file.len());
     for turn in 0..TIMES as u64 {
         let (began, before) = (Instant::now(), CpuTime::now());
-        let worked = |since: &CpuTime| {
-            let took = CpuTime::now().since(since);
-            (took.user_seconds + took.system_seconds) * 1e3
-        };
         let db = options().index_image(image).open(path)?;
         times[0].push(began.elapsed());
         let table = db.table("rows")?;
@@ -195,9 +188,19 @@ fn measure(path: &Path, rows: u64, indexes: usize, image: bool) -> Result<()> {
     Ok(())
 }
 
+/// Processor time of all threads since then, in milliseconds.
+fn worked(since: &CpuTime) -> f64 {
+    let took = CpuTime::now().since(since);
+    (took.user_seconds + took.system_seconds) * 1e3
+}
+
+/// A row as it is after an update.
+fn row(n: u64) -> [Value<'static>; 3] {
+    [key(n).into(), (n % 1000).into(), (&[8u8; 84][..]).into()]
+}
+
 fn write_one(db: &Database, table: &Table, n: u64) -> Result<()> {
-    let row = [key(n).into(), (n % 1000).into(), (&[8u8; 84][..]).into()];
-    db.run(|txn| txn.upsert(table, &row).map(drop))
+    db.run(|txn| txn.upsert(table, &row(n)).map(drop))
 }
 
 fn read(db: &Database, table: &Table, key: u64) -> Result<()> {

@@ -433,9 +433,10 @@ impl Store {
         seen.holes.extend(inside.into_iter().map(uncertain));
         // Slots behind the last valid content hold nothing of this generation, or what was
         // cut off.
-        let is_wiped = expect.closed || is_removed(Control::Wiping);
-        let behind =
-            behind.into_iter().filter(|&slot| !is_wiped && self.has_header(chunk.address(id.index, slot)));
+        let may_be_cut_off = !expect.closed && !is_removed(Control::Wiping);
+        let behind = behind
+            .into_iter()
+            .filter(|&slot| may_be_cut_off && self.has_header(chunk.address(id.index, slot)));
         seen.behind.extend(behind.map(uncertain));
     }
 

@@ -18,7 +18,7 @@ use crate::store::Store;
 impl Store {
     /// Decides the uncertain transactions and makes the contents of those that
     /// did not commit void, so that no later recovery can take them for
-    /// committed.
+    /// committed. All of that is durable when it returns.
     pub(crate) fn settle(
         &self,
         scan: &Scan<'_>,
@@ -59,14 +59,19 @@ impl Store {
                 void.push(one);
             }
         }
-        self.clear(&all.torn)?;
         // What lies beyond the end of the medium is not there in any case.
         void.retain(|one| self.is_on_medium(one));
         // Blocks without any committed content are released whole.
         void.retain(|one| was_closed || self.block(one.block).1.last_append() > 0);
         all.behind.retain(|one| self.block(one.block).1.last_append() > 0);
+        if all.torn.is_empty() && void.is_empty() && all.behind.is_empty() {
+            return Ok(());
+        }
+        self.clear(&all.torn)?;
         self.make_void(&void)?;
-        self.wipe(&all.behind)
+        self.wipe(&all.behind)?;
+        self.medium.fence()?;
+        Ok(self.medium.sync_all()?)
     }
 
     /// Whether there is anything where a header would be.
@@ -83,10 +88,6 @@ impl Store {
             let address = self.block(one.block).0.address(one.block.index, one.slot);
             self.medium.write_flushed(address.offset(), &[0; HEADER_BYTES])?;
         }
-        if !slots.is_empty() {
-            self.medium.fence()?;
-            self.medium.sync_all()?;
-        }
         Ok(())
     }
 
@@ -100,10 +101,6 @@ impl Store {
     fn clear(&self, entries: &[u64]) -> Result<(), StoreError> {
         for &offset in entries {
             self.medium.write_flushed(offset, &[0; ENTRY_BYTES])?;
-        }
-        if !entries.is_empty() {
-            self.medium.fence()?;
-            self.medium.sync_all()?;
         }
         Ok(())
     }
@@ -123,10 +120,6 @@ impl Store {
             bytes.clear();
             encode(header, &[], self.content_seed(block.opened_at()), address, &mut bytes);
             self.medium.write_flushed(address.offset(), &bytes)?;
-        }
-        if !slots.is_empty() {
-            self.medium.fence()?;
-            self.medium.sync_all()?;
         }
         Ok(())
     }

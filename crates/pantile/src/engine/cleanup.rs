@@ -177,21 +177,16 @@ impl Core {
         let written =
             if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).timestamp() };
         let floor = self.marks.highest(table.id, entry.tuple).max(written).get();
+        let mut was_primary = false;
         if entry.index == PRIMARY {
             // Before the entry goes: an older snapshot that misses it must know.
             table.note_cleaned(written);
+            was_primary = table.tree().remove(&entry.key, entry.tuple.0, floor);
+        } else if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {
+            index.tree().remove(&entry.key, entry.tuple.0, floor);
         }
-        let is_removed = match entry.index {
-            PRIMARY => table.tree().remove(&entry.key, entry.tuple.0, floor),
-            number => {
-                if let Some(index) = table.indexes().iter().find(|i| i.number == number) {
-                    index.tree().remove(&entry.key, entry.tuple.0, floor);
-                }
-                false
-            }
-        };
         self.stale.note(table.id, entry.tuple);
-        is_removed
+        was_primary
     }
 
     /// The newest version with the entry's key that a transaction may see.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
-use pantile_base::{TableId, TupleId, share_out};
+use pantile_base::{TableId, TupleId, share_out, share_range};
 use pantile_store::{Image, PAGE_WORDS, Section, Store};
 
 use crate::engine::anchor::Anchor;
@@ -116,10 +116,8 @@ impl StoredTables {
             // Whether their tombstones are still there is for the contents to say.
             stored.dead.drain(..).for_each(|tuple| changed.insert(tuple));
             let (anchors, changed) = (&found.anchors, &*stored.changed.insert(changed));
-            let shares = threads.min(1 + end as usize / TUPLES_PER_THREAD) as u64;
-            let part = end.div_ceil(shares);
-            share_out(shares as usize, |n| {
-                for tuple in n as u64 * part..((n as u64 + 1) * part).min(end) {
+            share_range(threads.min(1 + end as usize / TUPLES_PER_THREAD), end, |part| {
+                for tuple in part {
                     let cell = anchors.get_or_grow(tuple);
                     let newest = Anchor::load(cell).newest();
                     let is_there = !newest.is_none() && store.claim(newest);

@@ -3,11 +3,12 @@
 //! Its stages follow each other by their types: [`Scanned`], [`Rebuilt`], and
 //! the open database. `store/src/scan.rs` decides what has been committed.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
 use pantile_base::sync::{Instant, Mutex};
-use pantile_base::{TableId, Timestamp, TupleId, share_out};
+use pantile_base::{TableId, Timestamp, TupleId, share_out, share_range};
 use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
@@ -224,10 +225,9 @@ impl Core {
     fn take_stock(&self, table: &TableInner, tuples: Changed) -> Changes {
         let (end, store) = (table.tuples_end(), &self.store);
         let shares = self.options.threads_of_recovery().min(1 + end as usize / TUPLES_PER_THREAD);
-        let part = end.div_ceil(shares as u64);
-        let counted = share_out(shares, |n| {
+        let counted = share_range(shares, end, |part| {
             let (mut change, mut dead) = (Change::default(), Vec::new());
-            for tuple in (n as u64 * part..((n as u64 + 1) * part).min(end)).map(TupleId) {
+            for tuple in part.map(TupleId) {
                 let newest = Anchor::load(table.anchor(tuple)).newest();
                 let bytes = match newest.is_none() {
                     true => None,
@@ -273,13 +273,9 @@ impl Core {
     /// The trees of a table in which nothing has changed since it was opened with
     /// an image, from its rows. No scan has looked at their checksums.
     pub fn trees_from_rows(&self, table: &TableInner) -> Result<Vec<Tree>> {
-        let shares = self.threads_for(table);
-        let part = table.tuples_end().div_ceil(shares as u64);
-        let verify = |n: usize| {
-            let tuples = n as u64 * part..((n as u64 + 1) * part).min(table.tuples_end());
-            tuples.into_iter().try_for_each(|tuple| self.verify_newest(table, TupleId(tuple)))
-        };
-        share_out(shares, verify).into_iter().collect::<Result<()>>()?;
+        let verify =
+            |mut tuples: Range<u64>| tuples.try_for_each(|tuple| self.verify_newest(table, TupleId(tuple)));
+        self.share_tuples(table, verify).into_iter().collect::<Result<()>>()?;
         let list = table.indexes();
         let keys = self.gather(table, &list, &Skip::default())?;
         self.build_trees(table, &list, &keys)
@@ -287,26 +283,22 @@ impl Core {
 
     /// The keys of the rows of some tuples, in parts.
     pub fn gather_changed(&self, table: &TableInner, tuples: &Changed) -> Result<Vec<Gathered>> {
-        let shares = self.threads_for(table);
-        let part = table.tuples_end().div_ceil(shares as u64);
-        let gather = |n: usize| {
-            let within = tuples.within(n as u64 * part..((n as u64 + 1) * part).min(table.tuples_end()));
-            Gathered::from_tuples(self, table, &table.indexes(), within, &Skip::default())
-        };
-        share_out(shares, gather).into_iter().collect()
+        let indexes = table.indexes();
+        let gather =
+            |part| Gathered::from_tuples(self, table, &indexes, tuples.within(part), &Skip::default());
+        self.share_tuples(table, gather).into_iter().collect()
     }
 
     /// Goes over the tuples once, in parallel, and gathers the keys of all
     /// indexes.
     fn gather(&self, table: &TableInner, indexes: &[Arc<IndexInner>], skip: &Skip) -> Result<Vec<Gathered>> {
-        let shares = self.threads_for(table);
-        let part = table.tuples_end().div_ceil(shares as u64);
-        let gather = |n: usize| {
-            let n = n as u64;
-            let tuples = n * part..((n + 1) * part).min(table.tuples_end());
-            Gathered::from_tuples(self, table, indexes, tuples.map(TupleId), skip)
-        };
-        share_out(shares, gather).into_iter().collect()
+        let gather = |part: Range<u64>| Gathered::from_tuples(self, table, indexes, part.map(TupleId), skip);
+        self.share_tuples(table, gather).into_iter().collect()
+    }
+
+    /// Does `work` for all tuples of a table, in ranges on several threads.
+    fn share_tuples<R: Send>(&self, table: &TableInner, work: impl Fn(Range<u64>) -> R + Sync) -> Vec<R> {
+        share_range(self.threads_for(table), table.tuples_end(), work)
     }
 
     /// Makes the ids of deleted tuples available.

@@ -23,11 +23,12 @@ pub struct InspectedImage {
 /// Reads the image, if there is one.
 pub(super) fn look(view: &ViewMedium, found: &Survey) -> Option<InspectedImage> {
     let name = found.record().and_then(|record| record.image);
-    let open = |file: &Arc<dyn BesideFile>| Image::open(Arc::clone(file), found.identity, name);
+    let open = |file: &Arc<dyn BesideFile>| (file.len(), Image::open(Arc::clone(file), found.identity, name));
     // A successor counts only if it is the one that is named.
-    let file = view.images().iter().rev().find(|file| open(file).is_ok()).or(view.images().first())?;
-    let bytes = file.len();
-    let whole = || open(file)?.verify().map_err(|_| "a page of it is damaged");
+    let mut opened = view.images().iter().map(open);
+    let first = opened.next()?;
+    let (bytes, image) = opened.find(|(_, image)| image.is_ok()).unwrap_or(first);
+    let whole = || image?.verify().map_err(|_| "a page of it is damaged");
     let problem = match name {
         Some(_) => whole().err(),
         None => Some("the last state record names none"),

@@ -302,8 +302,8 @@ impl Options {
 
     /// Sets how many bytes per second the database looks at in the background after
     /// an index image made it unnecessary to read them when it was opened: 64 MB
-    /// by default, 1 MB where the data is larger than memory, 0 for none. [`Stats::damaged_contents`](crate::Stats::damaged_contents)
-    /// counts what it finds. A database in which it has found something is read
+    /// by default, 1 MB where the data is larger than memory, 0 for none.
+    /// [`Stats::damaged_contents`](crate::Stats::damaged_contents) counts what it finds. A database in which it has found something is read
     /// and checked as a whole when it is next opened.
     #[must_use]
     pub fn verify_rate(mut self, bytes_per_second: u64) -> Self {

@@ -41,7 +41,6 @@ pub struct Image {
     file: Arc<dyn BesideFile>,
     seed: u64,
     name: ImageName,
-    number: u64,
     highest: u64,
     blocks_sum: u64,
     sections: BTreeMap<Section, Vec<Page>>,
@@ -73,13 +72,13 @@ impl Image {
             return Err("the checksum of its directory does not fit");
         }
         let (head, mut rest) = (words.get(..HEAD_WORDS).ok_or(SHORT)?, words[HEAD_WORDS..].iter().copied());
-        let &[version, of, number, highest, blocks_sum, count] = head else { return Err(SHORT) };
+        let &[version, of, highest, blocks_sum, count] = head else { return Err(SHORT) };
         if version != VERSION || of != identity {
             return Err("it is of another format or database");
         }
         let sections = sections(&mut rest, count).ok_or(SHORT)?;
         let name = ImageName::new(own_name).ok_or(SHORT)?;
-        Ok(Self { file, seed: seed_of(identity), name, number, highest, blocks_sum, sections })
+        Ok(Self { file, seed: seed_of(identity), name, highest, blocks_sum, sections })
     }
 
     /// A checksum of bytes, for those that note what a section is of.
@@ -90,11 +89,6 @@ impl Image {
     /// Its name.
     pub fn name(&self) -> ImageName {
         self.name
-    }
-
-    /// The sequence number of the state record that it was written for.
-    pub fn number(&self) -> u64 {
-        self.number
     }
 
     /// No timestamp in it is higher.

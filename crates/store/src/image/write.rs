@@ -15,7 +15,6 @@ use crate::store::Store;
 pub struct ImageWriter<'w> {
     out: &'w mut dyn Write,
     identity: u64,
-    number: u64,
     at: u64,
     sections: Vec<(Section, Vec<Page>)>,
     bytes: Vec<u8>,
@@ -23,16 +22,13 @@ pub struct ImageWriter<'w> {
 
 impl std::fmt::Debug for ImageWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImageWriter")
-            .field("number", &self.number)
-            .field("at", &self.at)
-            .finish_non_exhaustive()
+        f.debug_struct("ImageWriter").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
 impl<'w> ImageWriter<'w> {
-    fn new(out: &'w mut dyn Write, identity: u64, number: u64) -> Self {
-        Self { out, identity, number, at: 0, sections: Vec::new(), bytes: Vec::new() }
+    fn new(out: &'w mut dyn Write, identity: u64) -> Self {
+        Self { out, identity, at: 0, sections: Vec::new(), bytes: Vec::new() }
     }
 
     /// Bytes written so far.
@@ -61,14 +57,6 @@ impl<'w> ImageWriter<'w> {
         self.put()
     }
 
-    /// Adds words to the section, as many to a page as fit.
-    ///
-    /// # Errors
-    /// As [`ImageWriter::page`].
-    pub fn pages(&mut self, words: &[u64]) -> io::Result<()> {
-        words.chunks(PAGE_WORDS).try_for_each(|page| self.page(page))
-    }
-
     /// Copies a section from another image.
     ///
     /// # Errors
@@ -90,8 +78,7 @@ impl<'w> ImageWriter<'w> {
 
     /// Writes the directory and the trailer. Returns the image's name.
     fn finish(mut self, highest: u64, blocks: u64) -> io::Result<ImageName> {
-        let mut words =
-            vec![VERSION, self.identity, self.number, highest, blocks, self.sections.len() as u64];
+        let mut words = vec![VERSION, self.identity, highest, blocks, self.sections.len() as u64];
         for (section, pages) in &self.sections {
             words.push(u64::from(section.kind) | u64::from(section.table) << 32);
             words.push(u64::from(section.index) | u64::from(section.part) << 32);
@@ -122,10 +109,9 @@ impl Store {
         highest: &dyn Fn() -> u64,
         more: &mut dyn FnMut(&mut ImageWriter<'_>) -> io::Result<()>,
     ) -> io::Result<ImageName> {
-        let number = self.state.lock().sequence + 1;
         let mut name = Err(io::Error::other("nothing was written"));
         beside.write(&mut |out| {
-            let mut writer = ImageWriter::new(out, self.identity, number);
+            let mut writer = ImageWriter::new(out, self.identity);
             more(&mut writer)?;
             writer.begin(Section::BLOCKS);
             let pages = blocks::encode(self, base);

@@ -1,13 +1,12 @@
 //! Compares rows with definitions, indexes and values out of line.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use pantile_base::TupleId;
-use pantile_base::share_out;
 use pantile_base::sync::Mutex;
+use pantile_base::{TupleId, share_range};
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
 
 use crate::engine::anchor::Anchor;
@@ -66,9 +65,8 @@ impl Checker<'_> {
     fn rows(&self, threads: usize) -> u64 {
         let end = self.table.tuples_end();
         let shares = threads.min(1 + end as usize / 4096);
-        let part = end.div_ceil(shares as u64);
-        let look = |n: u64| (n * part..((n + 1) * part).min(end)).filter(|&t| self.row(TupleId(t))).count();
-        share_out(shares, |n| look(n as u64)).into_iter().sum::<usize>() as u64
+        let look = |tuples: Range<u64>| tuples.filter(|&tuple| self.row(TupleId(tuple))).count();
+        share_range(shares, end, look).into_iter().sum::<usize>() as u64
     }
 
     /// Checks a tuple. Returns whether it is a row.
