@@ -75,9 +75,20 @@ impl Store {
         *self.image.lock() = image;
     }
 
+    /// Whether there is an index image that samples name.
+    pub fn has_image(&self) -> bool {
+        self.image.lock().is_some()
+    }
+
     /// The index image that the record in force names.
     pub fn image_in_force(&self) -> Option<ImageName> {
         self.state.lock().image
+    }
+
+    /// Whether that is the one that samples name.
+    pub fn is_image_in_force(&self) -> bool {
+        let next = *self.image.lock();
+        next == self.image_in_force()
     }
 
     fn record(&self, sample: StateSample, closed: bool, undecided: &[Timestamp]) -> Result<(), StoreError> {

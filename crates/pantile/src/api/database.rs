@@ -238,8 +238,8 @@ impl Database {
     /// is committed for a while.
     pub fn upkeep(&self) -> Option<Duration> {
         let due = self.core.round();
-        if self.core.begin_image() {
-            self.core.make_image();
+        if let Some(making) = self.core.begin_image() {
+            self.core.make_image(making);
         }
         match due {
             Due::In(time) => Some(time),

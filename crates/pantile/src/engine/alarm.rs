@@ -51,11 +51,6 @@ impl Alarm {
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// Whether the worker found nothing to do, and nobody has written since.
-    pub fn is_idle(&self) -> bool {
-        self.is_set_for() == UNTIL_A_WRITE
-    }
-
     /// Ends the thread.
     pub fn end(&self) {
         *self.ended.lock() = true;

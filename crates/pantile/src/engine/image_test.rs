@@ -443,9 +443,8 @@ fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
     fs::create_dir(&successor).expect("a directory in the way");
     for turn in 0..3 {
         write();
-        assert!(db.core.begin_image(), "turn {turn}");
-        db.core.make_image();
-        assert!(!db.core.images.is_pending() && !db.core.begin_image(), "turn {turn}");
+        db.core.make_image(db.core.begin_image().expect("it is time for one"));
+        assert!(!db.core.images.is_pending() && db.core.begin_image().is_none(), "turn {turn}");
     }
     fs::remove_dir(&successor).expect("it is empty");
     let expected = rows(&db);
@@ -453,6 +452,28 @@ fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
     db.close().expect("it closes");
     let db = options().open(place.path()).expect("it opens");
     assert_eq!(rows(&db), expected);
+}
+
+/// The first image is made once a round finds that nothing has been appended since
+/// the last one, also while transactions read.
+#[test]
+fn the_first_image_is_made_at_rest() {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let long = vec![7; 900];
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(&long)];
+    db.run(|txn| txn.insert(&table, &row(20_000))).expect("a free key");
+    let begins = || db.core.begin_image().is_some();
+    assert!(!begins() && !begins(), "so little is soon read");
+    db.run(|txn| (0..10_000).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    let reader = db.begin_read().expect("a transaction");
+    assert!(!begins(), "it was not at rest");
+    db.core.make_image(db.core.begin_image().expect("it is at rest"));
+    assert!(db.core.store.has_image());
+    drop(reader);
+    db.run(|txn| txn.insert(&table, &row(10_000))).expect("a free key");
+    assert!(!begins() && !begins(), "another one has its price");
 }
 
 /// The worker makes images while transactions go on, and closing ends that.
@@ -489,10 +510,11 @@ fn the_worker_makes_images() {
 fn image_now(db: &Database) -> bool {
     let core = &db.core;
     let before = core.store.image_in_force();
-    if core.images.is_pending() || !core.images.try_begin(&core.store) {
+    if core.images.is_pending() {
         return false;
     }
-    core.make_image();
+    let Some(making) = core.images.try_begin(&core.store) else { return false };
+    core.make_image(making);
     if !core.images.is_pending() {
         return false;
     }
@@ -721,6 +743,25 @@ fn damage_that_opening_does_not_read_is_found() {
     drop(table);
     db.close().expect("it closes");
     assert!(is_damage(options().open(place.path())), "the next opening reads everything");
+}
+
+/// Also if nobody has written anything, and if the process is killed.
+#[test]
+fn damage_that_is_found_takes_the_image_its_name() {
+    let mut place = with_a_damaged_row();
+    let db = options().open(place.path()).expect("it opens");
+    assert!(db.recovery().from_image);
+    let killed_before = place.copy();
+    let mut rounds = 0;
+    while db.stats().unread_blocks > 0 || db.core.store.image_in_force().is_some() {
+        db.upkeep();
+        rounds += 1;
+        assert!(rounds < 100_000, "a record names the image all the same");
+    }
+    assert!(options().open(killed_before).expect("nobody had found it").recovery().from_image);
+    assert!(is_damage(options().open(place.copy())), "after a kill");
+    db.close().expect("it closes");
+    assert!(is_damage(options().open(place.path())), "after closing");
 }
 
 /// A block is looked at as a whole, and the next ones wait until it has been paid

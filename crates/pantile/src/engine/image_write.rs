@@ -16,6 +16,7 @@ use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::image_run::{RunWriter, copy_run};
 use crate::engine::image_tables::{GAUGES, anchors_of, notes_of, of_table, sum_of_definition};
+use crate::engine::images::Making;
 use crate::engine::table::{PRIMARY, Table, TableInner};
 
 /// While the database is open, an image is written in steps of this many bytes,
@@ -39,17 +40,25 @@ impl Core {
         let highest = || self.registry.after_all().get();
         let written = self.store.write_image(beside, None, &highest, &mut |writer| self.write_tables(writer));
         if let Ok(name) = written {
-            self.store.name_image(Some(name));
-            self.images.made(name, self.store.appended_ever());
+            self.images.made(&self.store, name, self.store.appended_ever());
         }
     }
 
     /// Where an image can be written, if one may be.
     fn place_of_image(&self) -> Option<&dyn Beside> {
         let beside = self.store.medium().facts().beside.as_ref()?;
-        // What is damaged must show when the database is opened.
-        let is_whole = !self.store.medium().is_failed() && self.store.damaged() == 0;
-        (is_whole && !self.options.without_image).then_some(&**beside)
+        let may_write = !self.store.medium().is_failed() && !self.is_damaged();
+        (may_write && !self.options.without_image).then_some(&**beside)
+    }
+
+    /// Whether something is damaged. It must show when the database is next opened,
+    /// so no record names an image from then on.
+    pub fn is_damaged(&self) -> bool {
+        let is_damaged = self.store.damaged() > 0;
+        if is_damaged {
+            self.store.name_image(None);
+        }
+        is_damaged
     }
 
     /// Puts an image that the record in force names in the place of the last one.
@@ -62,32 +71,29 @@ impl Core {
         });
     }
 
-    /// Whether it is time for an image. The caller makes it then.
-    pub fn begin_image(&self) -> bool {
-        let is_at_rest = self.alarm.is_idle();
+    /// Begins an image if it is time for one.
+    pub fn begin_image(&self) -> Option<Making> {
         let bytes = || {
             let in_trees = |table: &Arc<TableInner>| table.anchor_bytes() + table.index_bytes();
             let now = self.tables.all().iter().map(in_trees).sum();
             self.image.as_ref().map_or(0, |image| image.bytes()).max(now)
         };
         let every = self.options.image_every;
-        let is_due = || self.images.is_worth_it(&self.store, every, is_at_rest, bytes);
-        !self.images.is_pending()
+        let is_due = || self.images.is_worth_it(&self.store, every, bytes);
+        let may_begin = self.place_of_image().is_some()
             && is_due()
-            && self.place_of_image().is_some()
+            && !self.images.is_pending()
             && !self.has_dropped_tables()
-            && self.reclaimer.slot_reuse().is_none()
-            && self.images.try_begin(&self.store)
+            && self.reclaimer.slot_reuse().is_none();
+        if may_begin { self.images.try_begin(&self.store) } else { None }
     }
 
-    /// Makes an image beside all transactions. The caller has begun it.
-    pub fn make_image(&self) {
-        let making = self.images.making();
+    /// Makes the image that has been begun, beside all transactions.
+    pub fn make_image(&self, making: Making) {
         let appended = self.store.appended_ever();
         let made = self.place_of_image().map(|beside| self.write_image_beside(beside));
         if let Some(Ok(name)) = made {
-            self.images.made(name, appended);
-            self.store.name_image(Some(name));
+            self.images.made(&self.store, name, appended);
         }
         drop(making);
         self.alarm.written();

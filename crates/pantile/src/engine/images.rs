@@ -1,5 +1,7 @@
 //! When index images are made while the database is open.
 
+use std::sync::Arc;
+
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, thread};
 use pantile_store::{ImageName, Store};
@@ -20,12 +22,12 @@ pub(crate) struct Images {
     /// before this one, and those appended since the base of the last image.
     before: AtomicU64,
     base: AtomicU64,
-    /// What had been appended when one was last begun.
+    /// What had been appended when one was last begun, and when somebody last asked
+    /// whether it is time for one.
     begun: AtomicU64,
-    /// Whether there is an image.
-    is_there: AtomicBool,
-    /// Named by the next sample, and perhaps not by the record in force.
-    pending: Mutex<Option<ImageName>>,
+    seen: AtomicU64,
+    /// Whether the file has a successor that is still to take its place.
+    has_successor: AtomicBool,
     is_being_made: AtomicBool,
     is_stopped: AtomicBool,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
@@ -33,53 +35,44 @@ pub(crate) struct Images {
 
 impl Images {
     /// The database has been opened; this many bytes were scanned.
-    pub fn begin(&self, scanned: u64, is_there: bool) {
+    pub fn begin(&self, scanned: u64) {
         self.before.store(scanned, Ordering::Relaxed);
-        self.is_there.store(is_there, Ordering::Relaxed);
     }
 
-    /// Whether an image of these `bytes` is worth them. While nothing else is
-    /// written, the first one is. With `every`, it is worth it after that many
-    /// bytes.
-    pub fn is_worth_it(
-        &self,
-        store: &Store,
-        every: Option<u64>,
-        is_at_rest: bool,
-        bytes: impl FnOnce() -> u64,
-    ) -> bool {
-        let appended = store.appended_ever() - self.base.load(Ordering::Relaxed);
+    /// Whether an image of these `bytes` is worth them. The first one is if nothing
+    /// has been appended since the last call. With `every`, it is worth it after
+    /// that many bytes.
+    pub fn is_worth_it(&self, store: &Store, every: Option<u64>, bytes: impl FnOnce() -> u64) -> bool {
+        let now = store.appended_ever();
+        let is_at_rest = self.seen.swap(now, Ordering::Relaxed) == now;
+        let appended = now - self.base.load(Ordering::Relaxed);
         // Making one may fail, and is not tried again at once.
-        let since = store.appended_ever() - self.begun.load(Ordering::Relaxed);
+        let since = now - self.begun.load(Ordering::Relaxed);
         if let Some(every) = every {
             return appended >= every.max(1) && since > 0;
         }
         let to_scan = self.before.load(Ordering::Relaxed) + appended;
-        let is_first = is_at_rest && !self.is_there.load(Ordering::Relaxed);
+        let is_first = is_at_rest && !store.has_image();
         let is_tried = self.begun.load(Ordering::Relaxed) > 0 && since < LEAST;
         to_scan >= LEAST && !is_tried && (is_first || appended >= bytes() * TIMES)
     }
 
-    /// Whether no image is being made; the caller makes one then.
-    pub fn try_begin(&self, store: &Store) -> bool {
-        let begins = !self.is_stopped() && !self.is_being_made.swap(true, Ordering::SeqCst);
-        if begins {
-            self.begun.store(store.appended_ever(), Ordering::Relaxed);
+    /// Begins an image, unless one is being made.
+    pub fn try_begin(self: &Arc<Self>, store: &Store) -> Option<Making> {
+        if self.is_stopped() || self.is_being_made.swap(true, Ordering::SeqCst) {
+            return None;
         }
-        begins
+        self.begun.store(store.appended_ever(), Ordering::Relaxed);
+        Some(Making(Arc::clone(self)))
     }
 
     /// An image has been made whose base was taken when so much had been appended.
-    pub fn made(&self, name: ImageName, base: u64) {
-        *self.pending.lock() = Some(name);
+    /// Later samples name it.
+    pub fn made(&self, store: &Store, name: ImageName, base: u64) {
         self.before.store(0, Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
-        self.is_there.store(true, Ordering::Relaxed);
-    }
-
-    /// The caller of [`Images::try_begin`] is done when this is dropped.
-    pub fn making(&self) -> Making<'_> {
-        Making(self)
+        store.name_image(Some(name));
+        self.has_successor.store(true, Ordering::SeqCst);
     }
 
     /// DRAM used, in bytes.
@@ -89,15 +82,14 @@ impl Images {
 
     /// Whether an image waits to be named by a record.
     pub fn is_pending(&self) -> bool {
-        self.pending.lock().is_some()
+        self.has_successor.load(Ordering::SeqCst)
     }
 
     /// Calls `adopt` once, as soon as the record in force names the new image.
     pub fn adopt_if_named(&self, store: &Store, adopt: impl FnOnce()) {
-        let mut pending = self.pending.lock();
-        if pending.is_some() && *pending == store.image_in_force() {
+        if self.is_pending() && store.is_image_in_force() && self.has_successor.swap(false, Ordering::SeqCst)
+        {
             adopt();
-            *pending = None;
         }
     }
 
@@ -130,17 +122,16 @@ impl Images {
     pub fn make_apart(&self, make: impl FnOnce() + Send + 'static) {
         self.join();
         let named = thread::Builder::new().name("pantile-image".into());
-        match named.spawn(make) {
-            Ok(thread) => *self.thread.lock() = Some(thread),
-            Err(_) => drop(self.making()),
+        if let Ok(thread) = named.spawn(make) {
+            *self.thread.lock() = Some(thread);
         }
     }
 }
 
-/// An image is being made.
-pub(crate) struct Making<'i>(&'i Images);
+/// An image has been begun. It is made, or given up, when this is dropped.
+pub(crate) struct Making(Arc<Images>);
 
-impl Drop for Making<'_> {
+impl Drop for Making {
     fn drop(&mut self) {
         self.0.is_being_made.store(false, Ordering::SeqCst);
     }

@@ -97,7 +97,7 @@ impl Scanned {
         let mut core = Core::new(options, store, clock, reclaimer);
         core.unread = Unread::new(image.as_ref().and_then(|image| core.store.unread(image)));
         core.image = image;
-        core.images.begin(summary.content_bytes, core.image.is_some());
+        core.images.begin(summary.content_bytes);
         if let Some((change, buried)) = gauges {
             core.counters.adjust(change);
             core.counters.found_buried(buried);

@@ -87,8 +87,10 @@ impl Core {
     fn settle(&self, permit: &Permit, debt: Debt, stale: bool) -> Due {
         let epoch = self.options.gc.epoch;
         let dropped = self.tables.dropped(self.registry.watermark());
+        let names_too_much = self.is_damaged() && !self.store.is_image_in_force();
         let is_owed = self.store.appended_since_sample() > 0
             || dropped == Some(true)
+            || names_too_much
             || self.images.is_pending()
             || debt != Debt::Nothing && debt != Debt::Held;
         if is_owed && self.is_state_due(debt) {

@@ -44,9 +44,9 @@ fn work(core: &Weak<Core>, alarm: &Alarm) {
         // the core, so this is never the last reference.
         let Some(core) = core.upgrade() else { return };
         let due = core.round();
-        if core.begin_image() {
-            let making = Arc::clone(&core);
-            core.images.make_apart(move || making.make_image());
+        if let Some(making) = core.begin_image() {
+            let maker = Arc::clone(&core);
+            core.images.make_apart(move || maker.make_image(making));
         }
         let epoch = core.options.gc.epoch;
         drop(core);
