@@ -117,6 +117,25 @@ fn contents_and_lengths_are_found_again() {
     assert_eq!(content(&*medium, CHUNK_BYTES - 3, 8), b"\0across\0");
 }
 
+/// A file ends where the zeros end that are written ahead, wherever that is. A
+/// store beyond the end would end the process.
+#[test]
+fn all_that_is_found_again_can_be_stored_to() {
+    let place = tempfile::tempdir().expect("directory");
+    for round in 0..4u8 {
+        let medium = open(place.path());
+        let (len, found) =
+            (medium.len(), std::fs::metadata(place.path().join(DATA_FILE)).expect("a file").len());
+        assert_eq!(len, if round == 0 { 0 } else { found });
+        if len > 0 {
+            medium.put(len - 6, b"at end").expect("write");
+            assert_eq!(content(&*medium, len - 6, 6), b"at end");
+        }
+        medium.grow(len + 9 * CHUNK_BYTES).expect("grow");
+        medium.put(medium.len() - 1, &[round]).expect("write");
+    }
+}
+
 #[test]
 fn what_one_medium_writes_the_others_read() {
     let place = tempfile::tempdir().expect("directory");

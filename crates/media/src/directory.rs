@@ -79,7 +79,7 @@ impl Directory {
     }
 
     fn over(path: &Path, data: Arc<DataFile>, lock: Lock, made: Made) -> Result<Self, MediumError> {
-        let looked_at = whole_chunks(&data).and_then(|len| {
+        let looked_at = whole_pieces(&data).and_then(|len| {
             let name = fs::canonicalize(path).map_err(|error| MediumError::at("look at", path, error))?;
             if made.file.is_some() {
                 sync_directory(path)?;
@@ -120,7 +120,7 @@ impl Directory {
         }
     }
 
-    /// Bytes in the data file when it was opened, a multiple of the chunk size.
+    /// Bytes in the data file when it was opened, a multiple of `GROWTH_BYTES`.
     pub(crate) fn opened_len(&self) -> u64 {
         self.len
     }
@@ -218,7 +218,7 @@ pub(crate) fn map_opened(
     if options.explain_bus_errors {
         map.explain_bus_errors(data.file(), data.path());
     }
-    map.grow(len, |from, to| map.attach_file(data.file(), protection, from, to))?;
+    map.begin(len, |from, to| map.attach_file(data.file(), protection, from, to))?;
     Ok(map)
 }
 
@@ -281,7 +281,7 @@ fn permit(data_path: &Path, exists: bool, create: Create) -> Result<(), MediumEr
     }
 }
 
-fn whole_chunks(data: &DataFile) -> Result<u64, MediumError> {
+fn whole_pieces(data: &DataFile) -> Result<u64, MediumError> {
     let path = data.path();
     let found = data.file().metadata().map_err(|error| MediumError::at("look at", path, error))?;
     match found.len() {

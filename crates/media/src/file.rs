@@ -14,10 +14,10 @@ use crate::memory::available_memory;
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
+use parking_lot::Mutex;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes of a page: the unit in which the system writes a file to its device.
@@ -89,14 +89,14 @@ pub struct FileMedium {
     file: Arc<DataFile>,
     contents: Contents,
     durability: Durability,
-    /// Bytes that the file has grown by since the last sync was asked for.
-    grown: AtomicU64,
+    /// Bytes written and syncs made when the file last grew.
+    last_growth: Mutex<Option<[u64; 2]>>,
 }
 
-/// Bytes that are written with zeros between two syncs. A transaction that
-/// needs more is large: zeros would cost as much as the transaction itself,
-/// and it has one sync to share the cost of new space.
-const MOST_ZEROS: u64 = 1 << 20;
+/// Where commits write less than this, new space is written with zeros before it
+/// is used. Zeros cost as much as what they make room for, and only those who
+/// sync often get it back.
+const SMALL_COMMIT: u64 = 4096;
 
 impl FileMedium {
     /// Opens the database in `path`, or makes an empty one as
@@ -146,7 +146,7 @@ impl FileMedium {
             file,
             contents,
             durability,
-            grown: AtomicU64::new(0),
+            last_growth: Mutex::default(),
         }))
     }
 
@@ -157,13 +157,22 @@ impl FileMedium {
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
         match &self.prefill {
-            Some(prefill) => {
-                let grown = self.grown.fetch_add(to - from, Ordering::Relaxed) + (to - from);
-                prefill.ensure(to, grown <= MOST_ZEROS)?;
-            }
+            Some(prefill) => prefill.ensure(to, self.commits_are_small())?,
             None => self.file.allocate(from, to)?,
         }
         self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
+    }
+
+    /// Whether they have been since the file last grew, each with its share of a
+    /// sync. A file that grows without one is growing for a large transaction.
+    fn commits_are_small(&self) -> bool {
+        let counters = &self.contents.counters;
+        let now = [Count::BytesWritten, Count::Syncs].map(|count| counters.total(count));
+        let last = self.last_growth.lock().replace(now);
+        last.is_none_or(|[bytes, syncs]| {
+            let [bytes, syncs] = [now[0] - bytes, now[1] - syncs];
+            syncs > 0 && bytes <= syncs * SMALL_COMMIT
+        })
     }
 
     fn shared_sync(&self) -> Result<(), MediumError> {
@@ -173,7 +182,6 @@ impl FileMedium {
     }
 
     fn note_sync(&self, is_leader: bool) {
-        self.grown.store(0, Ordering::Relaxed);
         if is_leader {
             self.contents.counters.add(Count::Syncs, 1);
         }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 fn with(durability: Durability) -> FileOptions {
     FileOptions { durability, ..FileOptions::default() }
@@ -96,7 +97,8 @@ fn contents_are_found_again_and_new_space_is_zero() {
         drop(medium);
         let medium = FileMedium::open(place.path(), with(durability)).expect("open again");
         assert!(medium.len() >= 9 * CHUNK_BYTES);
-        assert_eq!(medium.len() % CHUNK_BYTES, 0);
+        // All of it: nothing lies beyond the end of the file.
+        assert_eq!(ahead(&medium), 0);
         let mut found = vec![0; medium.len() as usize];
         medium.get(0, &mut found).expect("read");
         let at = CHUNK_BYTES as usize - 2;
@@ -224,6 +226,48 @@ fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
     medium.get(0, &mut found).expect("read");
     let mut chunks = found.chunks_exact(CHUNK_BYTES as usize).zip(bytes);
     chunks.all(|(chunk, byte)| chunk.iter().all(|&found| found == byte))
+}
+
+/// Bytes that the file has beyond what the medium takes: they are written with
+/// zeros ahead of their use.
+fn ahead(medium: &FileMedium) -> u64 {
+    std::fs::metadata(medium.data_path()).expect("the file is there").len() - medium.len()
+}
+
+#[test]
+fn zeros_are_written_ahead_of_small_commits_only() {
+    for durability in [Durability::Sync, Durability::Group] {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = FileMedium::open(place.path(), with(durability)).expect("open");
+        let mut end = 0;
+        let mut grow = || {
+            end += CHUNK_BYTES;
+            medium.grow(end).expect("grow");
+        };
+        let commit = |bytes: usize| {
+            medium.put(0, &vec![1; bytes]).expect("write");
+            medium.fence().expect("fence");
+        };
+        // Growing without a sync in between, and with large ones.
+        (0..20).for_each(|_| grow());
+        let beyond = ahead(&medium);
+        (0..20).for_each(|_| grow());
+        assert!(ahead(&medium) <= beyond, "{beyond} before");
+        commit(CHUNK_BYTES as usize);
+        grow();
+        let rest = ahead(&medium);
+        commit(CHUNK_BYTES as usize);
+        grow();
+        assert_eq!(ahead(&medium), rest.saturating_sub(CHUNK_BYTES));
+        // Chunk by chunk beside small ones.
+        (0..100).for_each(|_| commit(1000));
+        grow();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while ahead(&medium) < 2 * CHUNK_BYTES {
+            assert!(Instant::now() < deadline, "nothing is written ahead");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 #[test]

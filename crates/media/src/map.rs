@@ -162,6 +162,23 @@ impl Map {
         self.check(offset, len)
     }
 
+    /// Takes a file's `len` bytes and no more, since what lies beyond its end cannot
+    /// be touched. A file may end anywhere: zeros are written ahead of its use.
+    ///
+    /// # Errors
+    /// What `attach(0, len)` returns.
+    pub(crate) fn begin(
+        &self,
+        len: u64,
+        attach: impl FnOnce(u64, u64) -> Result<(), MediumError>,
+    ) -> Result<(), MediumError> {
+        if len > 0 {
+            attach(0, len)?;
+            self.len.store(len, Ordering::Release);
+        }
+        Ok(())
+    }
+
     /// Grows to at least `len` bytes: `attach(from, to)` must make the bytes
     /// between readable. One thread grows at a time.
     ///

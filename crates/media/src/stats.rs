@@ -118,7 +118,8 @@ impl Counters {
         }
     }
 
-    fn total(&self, count: Count) -> u64 {
+    /// One of the totals.
+    pub(crate) fn total(&self, count: Count) -> u64 {
         self.shards.iter().map(|shard| shard.0[count as usize].load(Ordering::Relaxed)).sum()
     }
 }
