@@ -18,15 +18,15 @@ use crate::types::value::Value;
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Key {
     words: SmallVec<[u64; 8]>,
-    /// Bytes written into the last word.
-    fill: u32,
+    /// Bytes that the last word has room for.
+    room: u32,
     pub has_null: bool,
 }
 
 impl Key {
     pub fn clear(&mut self) {
         self.words.clear();
-        self.fill = 0;
+        self.room = 0;
         self.has_null = false;
     }
 
@@ -38,28 +38,25 @@ impl Key {
     /// Appends the low `len` (at most 8) bytes of `value`, most significant first.
     #[inline]
     fn push(&mut self, value: u64, len: u32) {
-        let value = if len == 8 { value } else { value & ((1 << (8 * len)) - 1) };
-        if self.words.is_empty() || self.fill == 8 {
-            self.words.push(0);
-            self.fill = 0;
+        let value = value & (u64::MAX >> (64 - 8 * len));
+        if let Some(last) = self.words.last_mut()
+            && self.room > 0
+        {
+            if len <= self.room {
+                self.room -= len;
+                *last |= value << (8 * self.room);
+                return;
+            }
+            *last |= value >> (8 * (len - self.room));
         }
-        let room = 8 - self.fill;
-        let Some(last) = self.words.last_mut() else { return };
-        if len <= room {
-            *last |= value << (8 * (room - len));
-            self.fill += len;
-        } else {
-            let over = len - room;
-            *last |= value >> (8 * over);
-            self.words.push(value << (64 - 8 * over));
-            self.fill = over;
-        }
+        self.room = 8 - (len - self.room);
+        self.words.push(value << (8 * self.room));
     }
 
     /// Appends a tuple id as a word of its own.
     pub fn push_tuple(&mut self, tuple: u64) {
         self.words.push(tuple);
-        self.fill = 8;
+        self.room = 0;
     }
 
     fn push_escaped(&mut self, bytes: &[u8]) {
@@ -159,7 +156,7 @@ impl Key {
         let mut words = self.words.clone();
         let last = words.last_mut()?;
         // One more in the last byte written; a carry runs into earlier bytes.
-        let unit = 1u64 << (8 * (8 - self.fill));
+        let unit = 1u64 << (8 * self.room);
         let (sum, overflow) = last.overflowing_add(unit);
         *last = sum;
         if !overflow {

@@ -128,6 +128,7 @@ pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Resu
         (_, Value::Null) => {
             return Err(Error::NotNull { table: schema.name.clone(), column: column.name.clone() });
         }
+        (Type::U64, Value::UInt(_)) | (Type::I64, Value::Int(_)) => true,
         (ty, Value::Int(v)) if int_range(ty).is_some() => {
             int_range(ty).is_some_and(|r| r.contains(&i128::from(*v)))
         }
