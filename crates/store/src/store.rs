@@ -493,9 +493,9 @@ impl Store {
     }
 
     /// Says how long a typical version lives, in ticks: what is expected of others
-    /// is relative to that.
-    pub fn set_typical_life(&self, ticks: u64) {
-        self.typical_life.store(ticks, Ordering::Relaxed);
+    /// is relative to that. With `None`, no other is expected of any.
+    pub fn set_typical_life(&self, ticks: Option<u64>) {
+        self.typical_life.store(ticks.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// What is expected at `at` of a content's life.

@@ -394,7 +394,8 @@ impl Options {
     }
 
     /// Sets how many commits can append at the same time, from 1 to 1,024; by
-    /// default one per core.
+    /// default one per core, and only one where commits share syncs: a sync takes
+    /// the longer the more places have been written to.
     #[must_use]
     pub fn streams(mut self, streams: usize) -> Self {
         self.streams = Some(streams);
@@ -507,7 +508,8 @@ impl Options {
     /// The same with the number of cores filled in where none was chosen.
     pub(crate) fn for_this_machine(mut self) -> Self {
         let cores = cores();
-        self.streams.get_or_insert(cores);
+        let shares_syncs = self.medium == MediumKind::File && self.durability != Durability::None;
+        self.streams.get_or_insert(if shares_syncs { 1 } else { cores });
         self.recovery_threads.get_or_insert(cores);
         self
     }

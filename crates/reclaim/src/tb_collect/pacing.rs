@@ -50,6 +50,9 @@ const LOOKS: u64 = 48;
 const RECORDS: u64 = 24;
 /// The least number of bytes between two looks or two records.
 const LEAST_BYTES: u64 = 512 << 10;
+/// Bytes to copy for 256 superseded ones from which on versions get lanes by their
+/// lives.
+const DEAR: u64 = 32;
 /// The longest life that is thought typical, in seconds.
 const MOST_LIFE: f64 = 1e6;
 /// The longest time between two looks while something is updated: an epoch.
@@ -100,6 +103,8 @@ struct Last {
     superseded_at: Timestamp,
     /// Bytes superseded per second.
     rate: f64,
+    /// Whether versions have lanes by their lives.
+    is_dear: bool,
     /// The least that was taken beyond the target, in this period and in the one
     /// before it, and when this one began.
     beyond: [u64; 2],
@@ -180,6 +185,15 @@ impl Pacer {
         self.price.store((alive << 8).checked_div(dead).unwrap_or(0).min(16 << 8), Ordering::Relaxed);
     }
 
+    /// Whether so much is copied that lanes pay, which scatter a commit over more
+    /// pages. They make copying cheaper, and are given up late.
+    fn is_dear(&self) -> bool {
+        let price = self.price.load(Ordering::Relaxed);
+        let mut last = self.last.lock();
+        last.is_dear = price >= if last.is_dear { DEAR / 4 } else { DEAR };
+        last.is_dear
+    }
+
     /// The bytes to copy for these superseded ones: (1 - d) / d of them, if d
     /// is the dead share of the blocks that are being emptied.
     pub fn copies_for(&self, bytes: u64) -> u64 {
@@ -241,7 +255,7 @@ impl Pacer {
         if rate >= 1.0 {
             // In that time as many bytes are superseded as are alive.
             let life = Duration::from_secs_f64((live_bytes as f64 / rate).min(MOST_LIFE));
-            store.set_typical_life(Clock::ticks(life));
+            store.set_typical_life(self.is_dear().then(|| Clock::ticks(life)));
         }
         store.note_live_bytes(live_bytes);
         let working = (SLACK_AT_REST + ready + CHUNK_BYTES + live_bytes / SLACK_SHARE).min(SLACK);
