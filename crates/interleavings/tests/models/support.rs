@@ -25,6 +25,7 @@ pub struct Small {
     medium: Arc<dyn Medium>,
     collector: Collector,
     block_slots: u32,
+    writers_move: bool,
 }
 
 impl Small {
@@ -34,22 +35,27 @@ impl Small {
 
     /// The same with another collector.
     pub fn beside(collector: Collector, block_slots: u32) -> Self {
-        Self::on(collector, block_slots, None)
+        Self::on(collector, block_slots, None, true)
     }
 
     /// The same with at most `max_bytes`.
     pub fn limited(block_slots: u32, max_bytes: u64) -> Self {
-        Self::on(Collector::TB_COLLECT, block_slots, Some(max_bytes))
+        Self::on(Collector::TB_COLLECT, block_slots, Some(max_bytes), true)
     }
 
-    fn on(collector: Collector, block_slots: u32, max_bytes: Option<u64>) -> Self {
+    /// The same with writers that keep their timestamps.
+    pub fn unmoved(block_slots: u32) -> Self {
+        Self::on(Collector::TB_COLLECT, block_slots, None, false)
+    }
+
+    fn on(collector: Collector, block_slots: u32, max_bytes: Option<u64>, writers_move: bool) -> Self {
         let map = MapOptions { reserve_bytes: 1 << 28, max_bytes };
         let medium: Arc<dyn Medium> = DramMedium::new(map).expect("memory");
-        let db = open(&medium, collector, block_slots);
+        let db = open(&medium, collector, block_slots, writers_move);
         let def = TableDef::new("rows").column("key", Type::U64).column("n", Type::U64);
         let def = def.column("data", Type::Bytes(ROW_BYTES as u32)).primary_key(["key"]);
         let table = db.create_table(def).expect("create");
-        Self { db, table, medium, collector, block_slots }
+        Self { db, table, medium, collector, block_slots, writers_move }
     }
 
     /// The same database for another thread of the model.
@@ -60,6 +66,7 @@ impl Small {
             medium: Arc::clone(&self.medium),
             collector: self.collector,
             block_slots: self.block_slots,
+            writers_move: self.writers_move,
         }
     }
 
@@ -114,14 +121,14 @@ impl Small {
     /// reopened.
     pub fn check_closed(self, expected: &[(u64, u64)]) {
         drop((self.db, self.table));
-        let db = open(&self.medium, self.collector, self.block_slots);
+        let db = open(&self.medium, self.collector, self.block_slots, self.writers_move);
         assert!(db.recovery().was_closed);
         let table = db.table("rows").expect("the table");
         assert_eq!(all(&db.begin_read().expect("begin"), &table).expect("rows"), expected, "reopened");
     }
 }
 
-fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32) -> Database {
+fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32, writers_move: bool) -> Database {
     let gc = GcOptions {
         theta: 0.5,
         queue_share: 0.0,
@@ -133,7 +140,7 @@ fn open(medium: &Arc<dyn Medium>, collector: Collector, block_slots: u32) -> Dat
     };
     let options = Options::new().on_medium(Arc::clone(medium)).gc(gc).block_slots(block_slots).streams(1);
     // The models call for rounds themselves.
-    let options = options.worker(false);
+    let options = options.worker(false).writers_move(writers_move);
     options.collector(collector).recovery_threads(1).open("unused").expect("open")
 }
 

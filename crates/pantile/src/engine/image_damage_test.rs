@@ -1,0 +1,109 @@
+//! Damage to what an opening from an image does not read.
+
+use super::*;
+
+/// A closed database with an image in which one row is damaged.
+fn with_a_damaged_row() -> Place {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Str("a needle"), Value::Bytes(b"x")];
+    db.run(|txn| txn.insert(&table, &row(50))).expect("a free key");
+    let hay = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+    let ids = (0..100).filter(|id| *id != 50);
+    db.run(|txn| ids.clone().try_for_each(|id| txn.insert(&table, &hay(id)))).expect("free keys");
+    drop(table);
+    db.close().expect("it closes");
+    let path = place.path().join(DATA_FILE);
+    let mut data = fs::read(&path).expect("the data file");
+    let at = data.windows(8).position(|bytes| bytes == b"a needle").expect("the row");
+    data[at] ^= 1;
+    fs::write(&path, data).expect("written");
+    place
+}
+
+fn is_damage<T>(result: crate::Result<T>) -> bool {
+    matches!(result, Err(crate::Error::Damaged { .. }))
+}
+
+/// What opening does not read any more shows later, and at the next opening.
+#[test]
+fn damage_that_opening_does_not_read_is_found() {
+    let mut place = with_a_damaged_row();
+    assert!(is_damage(options().index_image(false).open(place.copy())), "a scan finds it");
+    let db = options().open(place.path()).expect("it opens");
+    assert!(db.recovery().from_image && db.stats().unread_blocks > 0);
+    // The collector must not give the damaged row a checksum that fits.
+    let table = db.table("a").expect("the table");
+    let even = (0..100u64).step_by(2).filter(|id| *id != 50);
+    db.run(|txn| even.clone().try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop)))
+        .expect("nobody else writes");
+    let mut looks = 0;
+    db.compact_with(|_| {
+        looks += 1;
+        if looks < 5 { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
+    })
+    .expect("it compacts");
+    while db.stats().unread_blocks > 0 {
+        db.upkeep();
+    }
+    assert!(db.stats().damaged_contents > 0);
+    drop(table);
+    db.close().expect("it closes");
+    assert!(is_damage(options().open(place.path())), "the next opening reads everything");
+}
+
+/// Also if nobody has written anything, and if the process is killed.
+#[test]
+fn damage_that_is_found_takes_the_image_its_name() {
+    let mut place = with_a_damaged_row();
+    let db = options().open(place.path()).expect("it opens");
+    assert!(db.recovery().from_image);
+    let killed_before = place.copy();
+    let mut rounds = 0;
+    while db.stats().unread_blocks > 0 || db.core.store.image_in_force().is_some() {
+        db.upkeep();
+        rounds += 1;
+        assert!(rounds < 100_000, "a record names the image all the same");
+    }
+    assert!(options().open(killed_before).expect("nobody had found it").recovery().from_image);
+    assert!(is_damage(options().open(place.copy())), "after a kill");
+    db.close().expect("it closes");
+    assert!(is_damage(options().open(place.path())), "after closing");
+}
+
+/// A block is looked at as a whole, and the next ones wait until it has been paid
+/// for.
+#[test]
+fn damage_is_looked_for_at_a_bounded_rate() {
+    let (place, _) = small(51);
+    let db = options().open(place.path()).expect("it opens");
+    let (unread, store) = (&db.core.unread, &db.core.store);
+    let _visitor = db.core.visitor().expect("a slot");
+    let left = unread.left();
+    assert!(left > 10, "{left} blocks");
+    unread.look(store, 1);
+    assert_eq!(unread.left(), left - 1);
+    for _ in 0..20 {
+        unread.look(store, 1);
+    }
+    assert_eq!(unread.left(), left - 1, "a block has more than 20 bytes");
+    unread.look(store, 1 << 30);
+    assert!(!unread.is_left());
+}
+
+#[test]
+fn reads_look_at_checksums_if_asked_to() {
+    let place = with_a_damaged_row();
+    let db = options().verify_reads(true).open(place.path()).expect("it opens");
+    let table = db.table("a").expect("the table");
+    let read =
+        |id: u64| db.begin_read().and_then(|txn| txn.get(&table, &[id.into()]).map(|row| row.is_some()));
+    assert!(is_damage(read(50)));
+    assert!(read(49).expect("this row is whole"));
+    let update = db.run(|txn| txn.update(&table, &[50u64.into()], &[(1, Value::Int(2))]));
+    assert!(is_damage(update));
+    let txn = db.begin_read().expect("a transaction");
+    let all: Vec<_> = txn.scan(&table, Range::all()).expect("a scan").collect();
+    assert_eq!(all.iter().filter(|row| row.is_err()).count(), 1);
+}

@@ -1,0 +1,256 @@
+//! Images that are made while the database is open, and what they are worth after
+//! a kill.
+
+use super::*;
+
+/// What a kill leaves is opened with the image of the last closing, and only what
+/// has changed since is read.
+#[test]
+fn an_image_of_the_last_closing_serves_after_a_kill() {
+    for seed in seeds(13, 3) {
+        let _note = SeedNote(seed);
+        let (mut place, _) = small(seed);
+        let db = options().open(place.path()).expect("it opens");
+        // Where a dropped table is left, closing makes none.
+        let has_image = db.recovery().from_image;
+        let mut random = Random::new(seed, 1);
+        for _ in 0..4 {
+            let turns = *random.pick(&[0, 1, 2, 30, 300]);
+            work(&db, &mut random, turns);
+            if random.one_in(4) {
+                db.compact().expect("it compacts");
+            }
+            let (with, without) = place.open_killed();
+            assert_eq!(with.recovery().from_image, has_image);
+            let expected = rows(&db);
+            assert_eq!(rows(&without), expected);
+            assert_same(&with, &without);
+            assert_eq!(rows(&with), expected);
+            // It goes on like any other, and its image can be copied or not.
+            work(&with, &mut random, turns);
+            let expected = rows(&with);
+            let path = place.scratch.path().join(format!("copy{}", place.copies - 1));
+            with.close().expect("it closes");
+            let again = options().open(path).expect("it opens");
+            assert!(again.recovery().was_closed);
+            assert_eq!(rows(&again), expected);
+        }
+    }
+}
+
+/// A full disk costs one attempt, not one after the other.
+#[test]
+fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
+    let place = Place::new();
+    let db = options().index_image_every(1000).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let mut next = 0u64;
+    let mut write = || {
+        for id in next..next + 50 {
+            let row = [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+            db.run(|txn| txn.insert(&table, &row)).expect("a free key");
+        }
+        next += 50;
+    };
+    let successor = place.path().join(IMAGE_FILE).with_extension("image.new");
+    fs::create_dir(&successor).expect("a directory in the way");
+    for turn in 0..3 {
+        write();
+        db.core.make_image(db.core.begin_image().expect("it is time for one"));
+        assert!(!db.core.images.is_pending() && db.core.begin_image().is_none(), "turn {turn}");
+    }
+    fs::remove_dir(&successor).expect("it is empty");
+    let expected = rows(&db);
+    drop(table);
+    db.close().expect("it closes");
+    let db = options().open(place.path()).expect("it opens");
+    assert_eq!(rows(&db), expected);
+}
+
+/// The first image is made once a round finds that nothing has been appended since
+/// the last one, also while transactions read.
+#[test]
+fn the_first_image_is_made_at_rest() {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let long = vec![7; 900];
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(&long)];
+    db.run(|txn| txn.insert(&table, &row(20_000))).expect("a free key");
+    let begins = || db.core.begin_image().is_some();
+    assert!(!begins() && !begins(), "so little is soon read");
+    db.run(|txn| (0..10_000).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    let reader = db.begin_read().expect("a transaction");
+    assert!(!begins(), "it was not at rest");
+    db.core.make_image(db.core.begin_image().expect("it is at rest"));
+    assert!(db.core.store.has_image());
+    drop(reader);
+    db.run(|txn| txn.insert(&table, &row(10_000))).expect("a free key");
+    assert!(!begins() && !begins(), "another one has its price");
+}
+
+/// The worker makes images while transactions go on, and closing ends that.
+#[test]
+fn the_worker_makes_images() {
+    let mut place = Place::new();
+    let options = || Options::new().durability(Durability::None).index_image_every(1 << 16);
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let mut random = Random::new(41, 0);
+    let mut named = None;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut images = 0;
+    while images < 3 {
+        assert!(std::time::Instant::now() < deadline, "{images} images in a minute");
+        let id = random.below(1000);
+        let row = [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+        db.run(|txn| txn.upsert(&table, &row).map(drop)).expect("nobody else writes");
+        let now = db.core.store.image_in_force();
+        images += u32::from(now != named);
+        named = now;
+    }
+    let expected = rows(&db);
+    let killed = place.copy();
+    let left = options().open(&killed).expect("it opens");
+    assert!(left.recovery().from_image && !left.recovery().was_closed);
+    assert_eq!(rows(&left), expected);
+    drop(table);
+    db.close().expect("it closes");
+    assert!(!place.path().join(IMAGE_FILE).with_extension("image.new").exists());
+}
+
+/// Makes an image as the worker would, and has it named.
+fn image_now(db: &Database) -> bool {
+    let core = &db.core;
+    let before = core.store.image_in_force();
+    if core.images.is_pending() {
+        return false;
+    }
+    let Some(making) = core.images.try_begin(&core.store) else { return false };
+    core.make_image(making);
+    if !core.images.is_pending() {
+        return false;
+    }
+    // A record waits for the commits that are under way.
+    while core.store.image_in_force() == before {
+        db.upkeep();
+        let (permit, _) = core.enter(pantile_cc::Begin::LateWriter).expect("a slot");
+        core.sample_and_record(&permit);
+        core.leave(permit);
+        std::thread::yield_now();
+    }
+    core.adopt_image();
+    true
+}
+
+/// A transaction that stays open while others come and go. It has keys of its
+/// own.
+fn write_some(
+    txn: &mut crate::Transaction,
+    db: &Database,
+    random: &mut Random,
+    writer: u64,
+    writers: u64,
+) -> bool {
+    let name = *random.pick(&NAMES);
+    let Ok(table) = db.table(name) else { return true };
+    let id = random.below(30) * writers + writer;
+    let text = format!("{:x}", random.below(1 << 40));
+    let row = [id.into(), Value::Int(random.below(9) as i64), Value::Str(&text), Value::Bytes(b"x")];
+    match random.below(5) {
+        0 => txn.delete(&table, &[id.into()]).is_ok(),
+        1 => txn.update(&table, &[id.into()], &[(1, Value::Int(random.below(9) as i64))]).is_ok(),
+        2 => {
+            let savepoint = txn.savepoint();
+            let done = txn.upsert(&table, &row).is_ok();
+            done && txn.rollback_to(savepoint).is_ok()
+        }
+        _ => txn.upsert(&table, &row).is_ok(),
+    }
+}
+
+/// Images that are made beside open transactions, and a kill.
+#[test]
+fn an_image_made_beside_transactions_serves_after_a_kill() {
+    const WRITERS: u64 = 4;
+    let mut images = 0;
+    for seed in seeds(29, 6) {
+        let _note = SeedNote(seed);
+        let (mut random, mut place) = (Random::new(seed, 0), Place::new());
+        let db = options().index_image_every(u64::MAX).open(place.path()).expect("a new database");
+        work(&db, &mut random, 100);
+        let mut open: Vec<Option<crate::Transaction>> = (0..WRITERS).map(|_| None).collect();
+        for _ in 0..600 {
+            let n = random.below(WRITERS) as usize;
+            match &mut open[n] {
+                None => open[n] = Some(db.begin().expect("a transaction")),
+                Some(_) if random.one_in(6) => {
+                    let txn = open[n].take().expect("it is open");
+                    if random.one_in(3) {
+                        drop(txn)
+                    } else {
+                        let _ = txn.commit();
+                    }
+                }
+                Some(txn) => {
+                    if !write_some(txn, &db, &mut random, n as u64, WRITERS) {
+                        open[n] = None;
+                    }
+                }
+            }
+            if random.one_in(10) {
+                db.upkeep();
+            }
+            if random.one_in(40) {
+                images += u64::from(image_now(&db));
+            }
+            if random.one_in(200) {
+                let (with, without) = place.open_killed();
+                assert_same(&with, &without);
+                assert_eq!(rows(&with), rows(&without));
+            }
+        }
+    }
+    assert!(images > 30, "{images} images were made");
+}
+
+/// The same beside threads that write all the time.
+#[test]
+fn an_image_made_beside_threads_serves_after_a_kill() {
+    const WRITERS: u64 = 3;
+    for seed in seeds(31, 6) {
+        let _note = SeedNote(seed);
+        let mut place = Place::new();
+        let db = options().index_image_every(u64::MAX).open(place.path()).expect("a new database");
+        NAMES.iter().for_each(|name| drop(db.create_table(definition(name)).expect("a free name")));
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let images = std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (db, is_over) = (&db, &is_over);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed, writer + 1);
+                    for _ in 0..20_000 {
+                        if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                            return;
+                        }
+                        let Ok(mut txn) = db.begin() else { return };
+                        let statements = 1 + random.below(4);
+                        let is_done =
+                            (0..statements).all(|_| write_some(&mut txn, db, &mut random, writer, WRITERS));
+                        if is_done && !random.one_in(5) {
+                            let _ = txn.commit();
+                        }
+                    }
+                });
+            }
+            let images = (0..8).filter(|_| image_now(&db)).count();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            images
+        });
+        assert!(images > 0);
+        let (with, without) = place.open_killed();
+        assert!(with.recovery().from_image);
+        assert_same(&with, &without);
+        assert_eq!(rows(&with), rows(&db));
+    }
+}
