@@ -1,0 +1,691 @@
+/* Pantile: an embedded store for transactions. C interface.
+ *
+ * Codes: calls return PANTILE_OK, PANTILE_NOT_FOUND or PANTILE_DONE, or an error from 100 on.
+ * pantile_error_message() then says what went wrong, what is still true and what to do. A call
+ * that failed has changed nothing, unless its message says otherwise.
+ *
+ * Ownership: what is handed out through a pointer to a pointer is the caller's until it is given to
+ * the call that its comment names. What callers hand in stays theirs.
+ *
+ * Threads: databases, tables and indexes may be used by any number of threads, everything else by
+ * one at a time.
+ *
+ * Examples: crates/capi/examples. This file is made from crates/capi/src; changes go there. */
+
+#ifndef PANTILE_H
+#define PANTILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// There is no bound.
+#define PANTILE_UNBOUNDED 0
+
+// The range includes keys that are or begin with the bound.
+#define PANTILE_INCLUDED 1
+
+// The range excludes them.
+#define PANTILE_EXCLUDED 2
+
+// A truth value, 1 byte.
+#define PANTILE_TYPE_BOOL 0
+
+// A signed integer of `size` bytes: 1, 2, 4 or 8.
+#define PANTILE_TYPE_INT 1
+
+// An unsigned integer of `size` bytes: 1, 2, 4 or 8.
+#define PANTILE_TYPE_UINT 2
+
+// An IEEE 754 number of `size` bytes: 4 or 8.
+#define PANTILE_TYPE_FLOAT 3
+
+// A decimal number of `size` digits, at most 38, of which `scale` are behind the point; 16 bytes.
+#define PANTILE_TYPE_DECIMAL 4
+
+// Microseconds since 1970-01-01 UTC, 8 bytes.
+#define PANTILE_TYPE_TIMESTAMP 5
+
+// Exactly `size` bytes; shorter values are padded with zero bytes.
+#define PANTILE_TYPE_FIXED_BYTES 6
+
+// UTF-8 text in exactly `size` bytes, padded with zero bytes.
+#define PANTILE_TYPE_FIXED_TEXT 7
+
+// Up to `size` bytes.
+#define PANTILE_TYPE_BYTES 8
+
+// UTF-8 text of up to `size` bytes.
+#define PANTILE_TYPE_TEXT 9
+
+// The call has done what it is for.
+#define PANTILE_OK 0
+
+// There is no such row.
+#define PANTILE_NOT_FOUND 1
+
+// The cursor has no more rows.
+#define PANTILE_DONE 2
+
+// The call was not made as it must be. It has done nothing.
+#define PANTILE_MISUSE 100
+
+// The library has a fault. The transaction can only be rolled back.
+#define PANTILE_PANIC 101
+
+// A concurrent transaction has read or written what this one would write. Run the transaction again.
+#define PANTILE_CONFLICT 110
+
+// Another running transaction has locked the row, and the call was not to wait. Run the transaction again.
+#define PANTILE_LOCKED 111
+
+// Another running transaction has locked the row, and has not ended in time. Run the transaction again.
+#define PANTILE_TIMED_OUT 112
+
+// Waiting would have closed a circle of transactions. Run the transaction again.
+#define PANTILE_DEADLOCK 113
+
+// As many transactions are open as can be. Run the transaction again.
+#define PANTILE_TOO_MANY_TRANSACTIONS 114
+
+// A row with this key is there.
+#define PANTILE_DUPLICATE_KEY 120
+
+// No table, index or column of this name.
+#define PANTILE_UNKNOWN_NAME 121
+
+// A table or index of this name is there.
+#define PANTILE_NAME_EXISTS 122
+
+// The table was dropped while it was in use.
+#define PANTILE_TABLE_DROPPED 123
+
+// A value that its column does not take: its kind, its range, its length, NULL, or the number of values.
+#define PANTILE_BAD_VALUE 124
+
+// A row that is too large.
+#define PANTILE_ROW_TOO_LARGE 125
+
+// An update would change the primary key.
+#define PANTILE_PRIMARY_KEY_CHANGED 126
+
+// A definition or an option that makes no sense.
+#define PANTILE_INVALID 127
+
+// A write in a transaction that only reads.
+#define PANTILE_READ_ONLY 128
+
+// More rows than one transaction may write.
+#define PANTILE_TRANSACTION_TOO_LARGE 129
+
+// No such savepoint.
+#define PANTILE_UNKNOWN_SAVEPOINT 130
+
+// The medium has no room.
+#define PANTILE_STORAGE_FULL 140
+
+// The database may not take more memory.
+#define PANTILE_MEMORY_FULL 141
+
+// The medium failed earlier and takes no more writes.
+#define PANTILE_MEDIUM_FAILED 142
+
+// Committed data is damaged.
+#define PANTILE_DAMAGED 143
+
+// The system refused something before anything was changed.
+#define PANTILE_IO 144
+
+// A process has the database open.
+#define PANTILE_ALREADY_OPEN 150
+
+// There is no database at this path.
+#define PANTILE_NO_DATABASE 151
+
+// These files are not a database that this library can read.
+#define PANTILE_NOT_A_DATABASE 152
+
+// The medium cannot be used at this path.
+#define PANTILE_UNFIT_MEDIUM 153
+
+// The database is closed or is being closed.
+#define PANTILE_CLOSED 154
+
+// Others have not ended in time. The call has changed nothing.
+#define PANTILE_BUSY 155
+
+// A file in the database's directory, the default.
+#define PANTILE_MEDIUM_FILE 0
+
+// Memory, which is freed when the database is closed.
+#define PANTILE_MEDIUM_DRAM 1
+
+// Persistent memory: a file on a file system that is mounted with `dax=always`.
+#define PANTILE_MEDIUM_DAX 2
+
+// A commit returns when it is durable; commits that come together share a sync. The default.
+#define PANTILE_DURABILITY_SYNC 0
+
+// The same; a commit may wait up to 500 microseconds for others to share its sync.
+#define PANTILE_DURABILITY_GROUP 1
+
+// A commit returns at once. A power failure may take the last ones, and leaves an earlier consistent state.
+#define PANTILE_DURABILITY_NONE 2
+
+// Transactions are as if run one by one, in an order that agrees with real time. The default.
+#define PANTILE_SERIALIZABLE 0
+
+// Reads show the moment at which the transaction began.
+#define PANTILE_SNAPSHOT 1
+
+// Reads show the moment at which the statement began.
+#define PANTILE_READ_COMMITTED 2
+
+// No value. Only nullable columns hold it.
+#define PANTILE_NULL 0
+
+// A truth value: `as.boolean`.
+#define PANTILE_BOOL 1
+
+// A signed integer, for integer columns of any width that holds it: `as.integer`.
+#define PANTILE_INT 2
+
+// An unsigned integer, for integer columns of any width that holds it: `as.natural`.
+#define PANTILE_UINT 3
+
+// A floating-point number: `as.real`.
+#define PANTILE_FLOAT 4
+
+// A decimal number: `as.decimal` units of 10 to the power of minus `scale`.
+#define PANTILE_DECIMAL 5
+
+// UTF-8 text: `as.bytes`, without a zero byte at its end.
+#define PANTILE_TEXT 6
+
+// Bytes: `as.bytes`.
+#define PANTILE_BYTES 7
+
+// Microseconds since 1970-01-01 00:00:00 UTC: `as.integer`.
+#define PANTILE_TIMESTAMP 8
+
+// The rows of a range, as its transaction sees them. While it is open the transaction only reads.
+typedef struct pantile_cursor pantile_cursor;
+
+// An open database.
+typedef struct pantile_db pantile_db;
+
+// A commit on its way to the medium.
+typedef struct pantile_in_flight pantile_in_flight;
+
+// An index of a table.
+typedef struct pantile_index pantile_index;
+
+// Names, one after the other.
+typedef struct pantile_names pantile_names;
+
+// How a database opens. What is not set has its default.
+typedef struct pantile_options pantile_options;
+
+// A place for the values of a row. It keeps its memory from row to row. The values are copies: they stay as they are
+// when the transaction goes on or ends.
+typedef struct pantile_row pantile_row;
+
+// A table of an open database.
+typedef struct pantile_table pantile_table;
+
+// A table to be created.
+typedef struct pantile_table_def pantile_table_def;
+
+// A transaction.
+typedef struct pantile_txn pantile_txn;
+
+// A signed integer of 128 bits: `high` times 2 to the power of 64, plus `low`.
+typedef struct pantile_int128 {
+  // The upper half, with the sign.
+  int64_t high;
+  // The lower half.
+  uint64_t low;
+} pantile_int128;
+
+// Bytes that lie elsewhere.
+typedef struct pantile_span {
+  // The first one; may be NULL if there are none.
+  const uint8_t *data;
+  // How many there are.
+  size_t len;
+} pantile_span;
+
+// What a value is, by its kind.
+typedef union pantile_value_as {
+  // Of `PANTILE_BOOL`.
+  bool boolean;
+  // Of `PANTILE_INT` and `PANTILE_TIMESTAMP`.
+  int64_t integer;
+  // Of `PANTILE_UINT`.
+  uint64_t natural;
+  // Of `PANTILE_FLOAT`.
+  double real;
+  // Of `PANTILE_DECIMAL`.
+  struct pantile_int128 decimal;
+  // Of `PANTILE_TEXT` and `PANTILE_BYTES`.
+  struct pantile_span bytes;
+} pantile_value_as;
+
+// One value of a row or a key. Those that go into a call need to last only as long as the call. Those that come from a
+// row point into it.
+typedef struct pantile_value {
+  // `PANTILE_NULL` to `PANTILE_TIMESTAMP`.
+  int kind;
+  // Digits after the point of a decimal number.
+  int scale;
+  // The value.
+  union pantile_value_as as;
+} pantile_value;
+
+// One end of a range: a key, or the first values of one.
+typedef struct pantile_bound {
+  // `PANTILE_UNBOUNDED`, `PANTILE_INCLUDED` or `PANTILE_EXCLUDED`.
+  int kind;
+  // The values; NULL if there is no bound.
+  const struct pantile_value *values;
+  // How many there are.
+  size_t len;
+} pantile_bound;
+
+// Which rows to read, and in which order. Zeros are all rows, in ascending order.
+typedef struct pantile_range {
+  // Where it begins.
+  struct pantile_bound from;
+  // Where it ends.
+  struct pantile_bound to;
+  // Whether keys descend.
+  bool reverse;
+  // The most rows; 0 for all.
+  size_t limit;
+} pantile_range;
+
+// The type of a column.
+typedef struct pantile_type {
+  // `PANTILE_TYPE_BOOL` to `PANTILE_TYPE_TEXT`.
+  int kind;
+  // Bytes or digits; the kind says which. 0 where it says nothing.
+  uint32_t size;
+  // Digits behind the point of a decimal number.
+  uint32_t scale;
+} pantile_type;
+
+// What a database has done and takes.
+typedef struct pantile_stats {
+  // Transactions that have committed since the database was opened.
+  uint64_t commits;
+  // Transactions that have not.
+  uint64_t aborts;
+  // Transactions that are open now.
+  uint64_t running;
+  // Rows, as the newest transaction sees them, and one for each table in the catalog.
+  uint64_t rows;
+  // Their bytes, with a header of 24 bytes each.
+  uint64_t live_bytes;
+  // Bytes of the medium.
+  uint64_t medium_bytes;
+  // Bytes of versions that are not the newest and wait to be reclaimed.
+  uint64_t obsolete_bytes;
+  // Bytes of the medium that are free.
+  uint64_t free_bytes;
+  // Bytes of memory that the database takes.
+  uint64_t memory_bytes;
+  // Rows that were found to be damaged.
+  uint64_t damaged_rows;
+} pantile_stats;
+
+// How a transaction runs. Zeros are the defaults.
+typedef struct pantile_txn_options {
+  // `PANTILE_SERIALIZABLE`, `PANTILE_SNAPSHOT` or `PANTILE_READ_COMMITTED`.
+  int isolation;
+  // Whether it only reads. It then sees all that was acknowledged before it began, and never fails because of
+  // others.
+  bool read_only;
+  // Whether it reads a state from before every writer that is running. No writer notices it: for long reports.
+  bool safe_snapshot;
+  // Whether `lock_wait` counts. Otherwise the database's does.
+  bool has_lock_wait;
+  // For how many milliseconds calls wait for rows that others have locked.
+  uint64_t lock_wait;
+} pantile_txn_options;
+
+// What `pantile_run` calls: it reads and writes, and returns `PANTILE_OK`, the code of a call that has failed, or a
+// negative number of its own.
+typedef int (*pantile_body)(struct pantile_txn *txn, void *context);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The rows of a range of primary keys. `range` may be NULL: all rows. Freed by `pantile_cursor_free`, before the
+// transaction ends.
+int pantile_scan(struct pantile_txn *txn,
+                 const struct pantile_table *table,
+                 const struct pantile_range *range,
+                 struct pantile_cursor **out);
+
+// The rows of a range of keys of an index, in its order. Freed by `pantile_cursor_free`, before the transaction ends.
+int pantile_scan_index(struct pantile_txn *txn,
+                       const struct pantile_index *index,
+                       const struct pantile_range *range,
+                       struct pantile_cursor **out);
+
+// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none.
+int pantile_cursor_next(struct pantile_cursor *cursor,
+                        struct pantile_row *row);
+
+// Frees a cursor.
+void pantile_cursor_free(struct pantile_cursor *cursor);
+
+// Opens the database in the directory `path`, or makes it. `options` may be NULL. The database is closed by
+// `pantile_close`, or let go by `pantile_release`.
+int pantile_open(const char *path,
+                 const struct pantile_options *options,
+                 struct pantile_db **out);
+
+// Closes a database: waits for transactions that are open, makes everything durable, and lets other processes open it.
+// Handles of tables and indexes are still to be freed, and of no other use.
+//
+// If it fails, with `PANTILE_BUSY` for example because a transaction did not end, the database is as open as before.
+int pantile_close(struct pantile_db *db);
+
+// Lets go of a database without waiting. It stays open as long as transactions, tables or indexes of it are not freed.
+// What has been acknowledged is as safe as after closing.
+void pantile_release(struct pantile_db *db);
+
+// Creates a table. It is durable when the call returns. `out` may be NULL; the handle is freed by `pantile_table_free`.
+int pantile_create_table(struct pantile_db *db,
+                         const struct pantile_table_def *def,
+                         struct pantile_table **out);
+
+// Finds a table by its name. Freed by `pantile_table_free`.
+int pantile_table_open(struct pantile_db *db, const char *name, struct pantile_table **out);
+
+// Frees the handle of a table. The table stays.
+void pantile_table_free(struct pantile_table *table);
+
+// Drops a table with its rows and indexes.
+int pantile_drop_table(struct pantile_db *db, const char *name);
+
+// The names of all tables, in order. Freed by `pantile_names_free`.
+int pantile_table_names(struct pantile_db *db, struct pantile_names **out);
+
+// How many names there are; 0 for NULL.
+size_t pantile_names_len(const struct pantile_names *names);
+
+// One of the names, or NULL. It is valid until the names are freed.
+const char *pantile_names_get(const struct pantile_names *names, size_t n);
+
+// Frees names.
+void pantile_names_free(struct pantile_names *names);
+
+// The name of a table, or NULL for NULL. It is valid until the handle is freed.
+const char *pantile_table_name(const struct pantile_table *table);
+
+// How many columns a table has; 0 for NULL.
+size_t pantile_table_columns(const struct pantile_table *table);
+
+// What is known of a column. `name`, `type` and `nullable` may be NULL. The name is valid until the handle is freed.
+int pantile_table_column(const struct pantile_table *table,
+                         size_t n,
+                         const char **name,
+                         struct pantile_type *type,
+                         bool *nullable);
+
+// The number of a column by its name.
+int pantile_table_column_number(const struct pantile_table *table, const char *name, size_t *out);
+
+// Creates an index of `len` columns, beside transactions that go on. `out` may be NULL; the handle is freed by
+// `pantile_index_free`.
+int pantile_create_index(struct pantile_db *db,
+                         const struct pantile_table *table,
+                         const char *name,
+                         const char *const *columns,
+                         size_t len,
+                         bool unique,
+                         struct pantile_index **out);
+
+// Finds an index of a table by its name. Freed by `pantile_index_free`.
+int pantile_index_open(const struct pantile_table *table,
+                       const char *name,
+                       struct pantile_index **out);
+
+// Frees the handle of an index. The index stays.
+void pantile_index_free(struct pantile_index *index);
+
+// Drops an index.
+int pantile_drop_index(struct pantile_db *db, const struct pantile_table *table, const char *name);
+
+// Gives all space back that can be given back, beside transactions that go on. Takes as long as copying the data.
+int pantile_compact(struct pantile_db *db);
+
+// What a database has done and takes.
+int pantile_statistics(struct pantile_db *db, struct pantile_stats *out);
+
+// A table of this name that has no columns yet. Freed by `pantile_table_def_free`.
+int pantile_table_def_new(const char *name, struct pantile_table_def **out);
+
+// Frees a definition. Tables made from it stay.
+void pantile_table_def_free(struct pantile_table_def *def);
+
+// Adds a column behind the others.
+int pantile_table_def_column(struct pantile_table_def *def,
+                             const char *name,
+                             struct pantile_type type,
+                             bool nullable);
+
+// Names the `len` columns of the primary key, most significant first.
+int pantile_table_def_primary_key(struct pantile_table_def *def,
+                                  const char *const *columns,
+                                  size_t len);
+
+// Adds an index of `len` columns, most significant first. A unique index takes no second row with the same key, unless
+// the key contains a NULL.
+int pantile_table_def_index(struct pantile_table_def *def,
+                            const char *name,
+                            const char *const *columns,
+                            size_t len,
+                            bool unique);
+
+// What went wrong in the last call of this thread that returned an error, what is still true and what to do. Empty if
+// there was none. The text is valid until the next call of this thread that returns an error.
+const char *pantile_error_message(void);
+
+// The table that the last error is about, or NULL. Valid as long as the message.
+const char *pantile_error_table(void);
+
+// The index that the last error is about, or NULL: of a duplicate key, `primary` for the primary key. Valid as long as
+// the message.
+const char *pantile_error_index(void);
+
+// The column that the last error is about, or NULL. Valid as long as the message.
+const char *pantile_error_column(void);
+
+// Whether the whole transaction can succeed if it is run again.
+bool pantile_is_retryable(int code);
+
+// The version of the library, as in "0.1.0".
+const char *pantile_version(void);
+
+// New options, all with their defaults. Freed by `pantile_options_free`.
+struct pantile_options *pantile_options_new(void);
+
+// Frees options. Databases that were opened with them go on.
+void pantile_options_free(struct pantile_options *options);
+
+// Sets where data is kept: `PANTILE_MEDIUM_FILE`, `PANTILE_MEDIUM_DRAM` or `PANTILE_MEDIUM_DAX`.
+int pantile_options_medium(struct pantile_options *options, int medium);
+
+// Sets when commits return: `PANTILE_DURABILITY_SYNC`, `PANTILE_DURABILITY_GROUP` or `PANTILE_DURABILITY_NONE`.
+int pantile_options_durability(struct pantile_options *options,
+                               int durability);
+
+// Sets whether a database is made where there is none. It is by default.
+int pantile_options_create(struct pantile_options *options, bool create);
+
+// Sets the most bytes that the medium may take. By default it is limited by the file system only.
+int pantile_options_max_bytes(struct pantile_options *options, uint64_t bytes);
+
+// Sets the most bytes of memory that the database may take, beside the system's copies of its file. By default it is
+// limited by what the process may have.
+int pantile_options_memory_limit(struct pantile_options *options,
+                                 uint64_t bytes);
+
+// Sets how many bytes of the medium may be taken for each live byte, besides 16 MB: 2 by default. Less space costs more
+// writes.
+int pantile_options_space_target(struct pantile_options *options,
+                                 double ratio);
+
+// Sets for how many milliseconds calls wait for rows that others have locked: 1,000 by default. With 0 they fail at
+// once.
+int pantile_options_lock_wait(struct pantile_options *options,
+                              uint64_t milliseconds);
+
+// A place for rows, with none in it. Freed by `pantile_row_free`.
+struct pantile_row *pantile_row_new(void);
+
+// Frees a row and its values.
+void pantile_row_free(struct pantile_row *row);
+
+// How many values the row has; 0 for NULL, and before a row has been read into it.
+size_t pantile_row_len(const struct pantile_row *row);
+
+// A value of the row, by the number of its column. Its bytes are valid until another row is read into this one, or
+// this one is freed.
+int pantile_row_get(const struct pantile_row *row,
+                    size_t column,
+                    struct pantile_value *out);
+
+// Begins a transaction. `options` may be NULL. Ended by `pantile_commit`, `pantile_publish` or `pantile_rollback`.
+int pantile_begin(struct pantile_db *db,
+                  const struct pantile_txn_options *options,
+                  struct pantile_txn **out);
+
+// Commits: makes the writes visible and durable, all or none. `timestamp` may be NULL; transactions with a greater one
+// see them. The transaction has ended in any case, and is rolled back if the call fails, unless it returns
+// `PANTILE_MISUSE`.
+int pantile_commit(struct pantile_txn *txn,
+                   uint64_t *timestamp);
+
+// The same, but returns as soon as the writes are visible. `out` says when they are durable, and is given to
+// `pantile_in_flight_wait`. One thread can so have many commits on their way.
+int pantile_publish(struct pantile_txn *txn,
+                    struct pantile_in_flight **out);
+
+// Whether waiting would return at once; also for NULL.
+bool pantile_in_flight_is_over(const struct pantile_in_flight *flight);
+
+// Waits until a commit is durable, and frees it. `timestamp` may be NULL.
+int pantile_in_flight_wait(struct pantile_in_flight *flight, uint64_t *timestamp);
+
+// Undoes all writes and ends the transaction. Does nothing for NULL.
+int pantile_rollback(struct pantile_txn *txn);
+
+// The timestamp of the transaction: it sees what was committed at or before it.
+int pantile_txn_timestamp(const struct pantile_txn *txn, uint64_t *out);
+
+// Runs `body` in a transaction and commits it. Starts again, after a while and for some time, if the body or the commit
+// has met a conflict, so the body may run several times. If the body returns anything else than `PANTILE_OK`, the
+// transaction is rolled back and the call returns the same. `options` may be NULL.
+int pantile_run(struct pantile_db *db,
+                const struct pantile_txn_options *options,
+                pantile_body body,
+                void *context);
+
+// Sets a savepoint. Savepoints are numbered from 0.
+int pantile_savepoint(struct pantile_txn *txn, size_t *out);
+
+// Undoes all writes since a savepoint, which stays valid. Later ones do not.
+int pantile_rollback_to(struct pantile_txn *txn, size_t savepoint);
+
+// Inserts a row: `len` values, in the order of the table's columns.
+int pantile_insert(struct pantile_txn *txn,
+                   const struct pantile_table *table,
+                   const struct pantile_value *row,
+                   size_t len);
+
+// Inserts a row, or replaces the one with the same primary key. `replaced` may be NULL.
+int pantile_upsert(struct pantile_txn *txn,
+                   const struct pantile_table *table,
+                   const struct pantile_value *row,
+                   size_t len,
+                   bool *replaced);
+
+// Sets `len` columns, by their numbers, of the row with this primary key. Returns `PANTILE_NOT_FOUND` if there is none.
+int pantile_update(struct pantile_txn *txn,
+                   const struct pantile_table *table,
+                   const struct pantile_value *key,
+                   size_t key_len,
+                   const size_t *columns,
+                   const struct pantile_value *new_values,
+                   size_t len);
+
+// Deletes the row with this primary key. Returns `PANTILE_NOT_FOUND` if there is none.
+int pantile_delete(struct pantile_txn *txn,
+                   const struct pantile_table *table,
+                   const struct pantile_value *key,
+                   size_t key_len);
+
+// Reads the row with this primary key into `row`. Returns `PANTILE_NOT_FOUND`, and leaves `row` as it was, if there is
+// none.
+int pantile_get(struct pantile_txn *txn,
+                const struct pantile_table *table,
+                const struct pantile_value *key,
+                size_t key_len,
+                struct pantile_row *row);
+
+// The same, and keeps others from writing the row until the transaction has ended.
+int pantile_get_for_update(struct pantile_txn *txn,
+                           const struct pantile_table *table,
+                           const struct pantile_value *key,
+                           size_t key_len,
+                           struct pantile_row *row);
+
+// Reads the row with this key of a unique index into `row`. Returns `PANTILE_NOT_FOUND` if there is none.
+int pantile_get_by_index(struct pantile_txn *txn,
+                         const struct pantile_index *index,
+                         const struct pantile_value *key,
+                         size_t key_len,
+                         struct pantile_row *row);
+
+// NULL.
+struct pantile_value pantile_null(void);
+
+// A truth value.
+struct pantile_value pantile_bool(bool boolean);
+
+// A signed integer.
+struct pantile_value pantile_int(int64_t integer);
+
+// An unsigned integer.
+struct pantile_value pantile_uint(uint64_t natural);
+
+// A floating-point number.
+struct pantile_value pantile_float(double real);
+
+// A decimal number: `high` times 2 to the power of 64, plus `low`, units of 10 to the power of minus `scale`.
+struct pantile_value pantile_decimal(int64_t high,
+                                     uint64_t low,
+                                     int scale);
+
+// A text that ends with a zero byte; NULL if the pointer is.
+struct pantile_value pantile_text(const char *text);
+
+// A text of `len` bytes.
+struct pantile_value pantile_text_of(const char *text, size_t len);
+
+// `len` bytes.
+struct pantile_value pantile_bytes(const uint8_t *data, size_t len);
+
+// A point in time, in microseconds since 1970-01-01 00:00:00 UTC.
+struct pantile_value pantile_timestamp(int64_t micros);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* PANTILE_H */

@@ -1,0 +1,123 @@
+//! How a database opens.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use pantile::{ConflictPolicy, Durability, GcOptions, MediumKind, Options};
+
+use crate::error::{Failure, PANTILE_OK, call};
+use crate::pointer::{lent_mut, taken};
+
+/// A file in the database's directory, the default.
+pub const PANTILE_MEDIUM_FILE: c_int = 0;
+/// Memory, which is freed when the database is closed.
+pub const PANTILE_MEDIUM_DRAM: c_int = 1;
+/// Persistent memory: a file on a file system that is mounted with `dax=always`.
+pub const PANTILE_MEDIUM_DAX: c_int = 2;
+
+/// A commit returns when it is durable; commits that come together share a sync. The default.
+pub const PANTILE_DURABILITY_SYNC: c_int = 0;
+/// The same; a commit may wait up to 500 microseconds for others to share its sync.
+pub const PANTILE_DURABILITY_GROUP: c_int = 1;
+/// A commit returns at once. A power failure may take the last ones, and leaves an earlier consistent state.
+pub const PANTILE_DURABILITY_NONE: c_int = 2;
+
+/// How a database opens. What is not set has its default.
+pub struct pantile_options {
+    pub(crate) options: Options,
+    gc: GcOptions,
+}
+
+fn change(
+    options: *mut pantile_options,
+    change: impl FnOnce(&mut pantile_options) -> Result<(), Failure>,
+) -> c_int {
+    call(|| change(lent_mut(options, "options")?).map(|()| PANTILE_OK))
+}
+
+fn set(options: *mut pantile_options, with: impl FnOnce(Options) -> Options) -> c_int {
+    change(options, |options| {
+        options.options = with(options.options.clone());
+        Ok(())
+    })
+}
+
+/// New options, all with their defaults. Freed by `pantile_options_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_new() -> *mut pantile_options {
+    Box::into_raw(Box::new(pantile_options { options: Options::new(), gc: GcOptions::default() }))
+}
+
+/// Frees options. Databases that were opened with them go on.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_free(options: *mut pantile_options) {
+    drop(taken(options));
+}
+
+/// Sets where data is kept: `PANTILE_MEDIUM_FILE`, `PANTILE_MEDIUM_DRAM` or `PANTILE_MEDIUM_DAX`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_medium(options: *mut pantile_options, medium: c_int) -> c_int {
+    let medium = match medium {
+        PANTILE_MEDIUM_FILE => MediumKind::File,
+        PANTILE_MEDIUM_DRAM => MediumKind::Dram,
+        PANTILE_MEDIUM_DAX => MediumKind::Dax,
+        other => return change(options, |_| Err(Failure::misuse(format!("there is no medium {other}")))),
+    };
+    set(options, |options| options.medium(medium))
+}
+
+/// Sets when commits return: `PANTILE_DURABILITY_SYNC`, `PANTILE_DURABILITY_GROUP` or `PANTILE_DURABILITY_NONE`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_durability(options: *mut pantile_options, durability: c_int) -> c_int {
+    let durability = match durability {
+        PANTILE_DURABILITY_SYNC => Durability::Sync,
+        PANTILE_DURABILITY_GROUP => Durability::Group,
+        PANTILE_DURABILITY_NONE => Durability::None,
+        other => return change(options, |_| Err(Failure::misuse(format!("there is no durability {other}")))),
+    };
+    set(options, |options| options.durability(durability))
+}
+
+/// Sets whether a database is made where there is none. It is by default.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_create(options: *mut pantile_options, create: bool) -> c_int {
+    set(options, |options| options.create(create))
+}
+
+/// Sets the most bytes that the medium may take. By default it is limited by the file system only.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_max_bytes(options: *mut pantile_options, bytes: u64) -> c_int {
+    set(options, |options| options.max_bytes(bytes))
+}
+
+/// Sets the most bytes of memory that the database may take, beside the system's copies of its file. By default it is
+/// limited by what the process may have.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_memory_limit(options: *mut pantile_options, bytes: u64) -> c_int {
+    set(options, |options| options.memory_limit(bytes))
+}
+
+/// Sets how many bytes of the medium may be taken for each live byte, besides 16 MB: 2 by default. Less space costs more
+/// writes.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_space_target(options: *mut pantile_options, ratio: f64) -> c_int {
+    change(options, |options| {
+        options.gc.space_target = ratio;
+        options.options = options.options.clone().gc(options.gc);
+        Ok(())
+    })
+}
+
+/// Sets for how many milliseconds calls wait for rows that others have locked: 1,000 by default. With 0 they fail at
+/// once.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_lock_wait(options: *mut pantile_options, milliseconds: u64) -> c_int {
+    set(options, |options| options.conflict(policy(milliseconds)))
+}
+
+pub(crate) fn policy(milliseconds: u64) -> ConflictPolicy {
+    match milliseconds {
+        0 => ConflictPolicy::Abort,
+        some => ConflictPolicy::Wait(Duration::from_millis(some)),
+    }
+}

@@ -1,0 +1,418 @@
+//! Transactions: beginning, writing, reading by key, ending.
+
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ffi::{c_int, c_void};
+
+use pantile::{InFlight, Isolation, Savepoint, Transaction, TransactionOptions};
+
+use crate::database::{pantile_db, pantile_index, pantile_table};
+use crate::error::{
+    Failure, PANTILE_NOT_FOUND, PANTILE_OK, PANTILE_PANIC, call, guarded, note, pantile_is_retryable,
+};
+use crate::options::policy;
+use crate::pointer::{Out, array, lent, lent_mut, taken, tell};
+use crate::row::pantile_row;
+use crate::value::{pantile_value, values};
+
+/// Transactions are as if run one by one, in an order that agrees with real time. The default.
+pub const PANTILE_SERIALIZABLE: c_int = 0;
+/// Reads show the moment at which the transaction began.
+pub const PANTILE_SNAPSHOT: c_int = 1;
+/// Reads show the moment at which the statement began.
+pub const PANTILE_READ_COMMITTED: c_int = 2;
+
+/// How a transaction runs. Zeros are the defaults.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pantile_txn_options {
+    /// `PANTILE_SERIALIZABLE`, `PANTILE_SNAPSHOT` or `PANTILE_READ_COMMITTED`.
+    pub isolation: c_int,
+    /// Whether it only reads. It then sees all that was acknowledged before it began, and never fails because of
+    /// others.
+    pub read_only: bool,
+    /// Whether it reads a state from before every writer that is running. No writer notices it: for long reports.
+    pub safe_snapshot: bool,
+    /// Whether `lock_wait` counts. Otherwise the database's does.
+    pub has_lock_wait: bool,
+    /// For how many milliseconds calls wait for rows that others have locked.
+    pub lock_wait: u64,
+}
+
+/// A transaction.
+pub struct pantile_txn {
+    txn: UnsafeCell<Transaction>,
+    /// Cursors that are open, and look at it.
+    pub(crate) cursors: Cell<usize>,
+    savepoints: RefCell<Vec<Savepoint>>,
+    /// Why the last call failed, if running the transaction again can succeed.
+    again: Cell<Option<pantile::Error>>,
+    has_panicked: Cell<bool>,
+    /// It is of `pantile_run`, which ends it.
+    is_lent: bool,
+    /// That has ended it, and the last cursor is to free it.
+    pub(crate) is_left: Cell<bool>,
+}
+
+/// A commit on its way to the medium.
+pub struct pantile_in_flight {
+    flight: InFlight,
+}
+
+impl pantile_txn {
+    fn new(txn: Transaction, is_lent: bool) -> Self {
+        Self {
+            txn: UnsafeCell::new(txn),
+            cursors: Cell::new(0),
+            savepoints: RefCell::default(),
+            again: Cell::new(None),
+            has_panicked: Cell::new(false),
+            is_lent,
+            is_left: Cell::new(false),
+        }
+    }
+
+    /// For reading.
+    pub(crate) fn open(&self) -> Result<&Transaction, Failure> {
+        self.check_panicked()?;
+        // SAFETY: one thread uses the transaction at a time, and what `open_mut` has
+        // lent has ended with its call.
+        Ok(unsafe { &*self.txn.get() })
+    }
+
+    /// For writing, for the time of one call.
+    #[allow(clippy::mut_from_ref, reason = "cursors look at the transaction, so it is always shared")]
+    fn open_mut(&self) -> Result<&mut Transaction, Failure> {
+        self.check_panicked()?;
+        self.check_cursors()?;
+        // SAFETY: as for `open`, and no cursor looks at it.
+        Ok(unsafe { &mut *self.txn.get() })
+    }
+
+    fn check_panicked(&self) -> Result<(), Failure> {
+        if self.has_panicked.get() { Err(Failure::panicked()) } else { Ok(()) }
+    }
+
+    fn check_cursors(&self) -> Result<(), Failure> {
+        match self.cursors.get() {
+            0 => Ok(()),
+            n => Err(Failure::misuse(format!("{n} cursors of the transaction are open; free them first"))),
+        }
+    }
+
+    fn into_open(self) -> Result<Transaction, Failure> {
+        self.check_panicked()?;
+        Ok(self.txn.into_inner())
+    }
+}
+
+/// Runs a call about a transaction.
+pub(crate) fn about(
+    txn: *const pantile_txn,
+    body: impl FnOnce(&pantile_txn) -> Result<c_int, Failure>,
+) -> c_int {
+    let txn = match lent(txn, "the transaction") {
+        Ok(txn) => txn,
+        Err(failure) => return note(failure),
+    };
+    guarded(|| body(txn)).unwrap_or_else(|mut failure| {
+        txn.has_panicked.set(txn.has_panicked.get() || failure.code == PANTILE_PANIC);
+        txn.again.set(failure.take_again());
+        note(failure)
+    })
+}
+
+fn options_of(options: *const pantile_txn_options) -> Result<TransactionOptions, Failure> {
+    if options.is_null() {
+        return Ok(TransactionOptions::new());
+    }
+    let options = lent(options, "options")?;
+    let isolation = match options.isolation {
+        PANTILE_SERIALIZABLE => Isolation::Serializable,
+        PANTILE_SNAPSHOT => Isolation::Snapshot,
+        PANTILE_READ_COMMITTED => Isolation::ReadCommitted,
+        other => return Err(Failure::misuse(format!("there is no isolation {other}"))),
+    };
+    let mut made = TransactionOptions::new().isolation(isolation).read_only(options.read_only);
+    if options.safe_snapshot {
+        made = made.safe_snapshot();
+    }
+    Ok(if options.has_lock_wait { made.conflict(policy(options.lock_wait)) } else { made })
+}
+
+/// Begins a transaction. `options` may be NULL. Ended by `pantile_commit`, `pantile_publish` or `pantile_rollback`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_begin(
+    db: *mut pantile_db,
+    options: *const pantile_txn_options,
+    out: *mut *mut pantile_txn,
+) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        let txn = lent(db, "the database")?.db.begin_with(options_of(options)?)?;
+        out.give(pantile_txn::new(txn, false));
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Checks that a transaction can be ended by its holder, and takes it.
+fn ended(txn: *mut pantile_txn) -> Result<Transaction, Failure> {
+    let held = lent(txn, "the transaction")?;
+    held.check_cursors()?;
+    if held.is_lent {
+        return Err(Failure::misuse("pantile_run ends the transaction; return a code instead"));
+    }
+    taken(txn).ok_or_else(|| Failure::null("the transaction"))?.into_open()
+}
+
+/// Commits: makes the writes visible and durable, all or none. `timestamp` may be NULL; transactions with a greater one
+/// see them. The transaction has ended in any case, and is rolled back if the call fails, unless it returns
+/// `PANTILE_MISUSE`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_commit(txn: *mut pantile_txn, timestamp: *mut u64) -> c_int {
+    call(|| {
+        let committed = ended(txn)?.commit()?;
+        tell(timestamp, committed.get());
+        Ok(PANTILE_OK)
+    })
+}
+
+/// The same, but returns as soon as the writes are visible. `out` says when they are durable, and is given to
+/// `pantile_in_flight_wait`. One thread can so have many commits on their way.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_publish(txn: *mut pantile_txn, out: *mut *mut pantile_in_flight) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        out.give(pantile_in_flight { flight: ended(txn)?.publish()? });
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Whether waiting would return at once; also for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_in_flight_is_over(flight: *const pantile_in_flight) -> bool {
+    lent(flight, "the commit").map_or(true, |flight| flight.flight.is_over())
+}
+
+/// Waits until a commit is durable, and frees it. `timestamp` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_in_flight_wait(flight: *mut pantile_in_flight, timestamp: *mut u64) -> c_int {
+    call(|| {
+        let flight = taken(flight).ok_or_else(|| Failure::null("the commit"))?;
+        tell(timestamp, flight.flight.wait()?.get());
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Undoes all writes and ends the transaction. Does nothing for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_rollback(txn: *mut pantile_txn) -> c_int {
+    if txn.is_null() {
+        return PANTILE_OK;
+    }
+    call(|| {
+        match ended(txn) {
+            Ok(txn) => txn.rollback(),
+            Err(failure) if failure.code == PANTILE_PANIC => {}
+            Err(failure) => return Err(failure),
+        }
+        Ok(PANTILE_OK)
+    })
+}
+
+/// The timestamp of the transaction: it sees what was committed at or before it.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_txn_timestamp(txn: *const pantile_txn, out: *mut u64) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        out.set(lent(txn, "the transaction")?.open()?.timestamp().get());
+        Ok(PANTILE_OK)
+    })
+}
+
+/// What `pantile_run` calls: it reads and writes, and returns `PANTILE_OK`, the code of a call that has failed, or a
+/// negative number of its own.
+pub type pantile_body = Option<unsafe extern "C" fn(txn: *mut pantile_txn, context: *mut c_void) -> c_int>;
+
+/// Runs `body` in a transaction and commits it. Starts again, after a while and for some time, if the body or the commit
+/// has met a conflict, so the body may run several times. If the body returns anything else than `PANTILE_OK`, the
+/// transaction is rolled back and the call returns the same. `options` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_run(
+    db: *mut pantile_db,
+    options: *const pantile_txn_options,
+    body: pantile_body,
+    context: *mut c_void,
+) -> c_int {
+    call(|| {
+        let db = &lent(db, "the database")?.db;
+        let options = options_of(options)?;
+        let body = body.ok_or_else(|| Failure::null("the body"))?;
+        let mut retry = db.retry();
+        loop {
+            let outcome = db.begin_with(options).map_err(Failure::from).and_then(|txn| {
+                let txn = Box::into_raw(Box::new(pantile_txn::new(txn, true)));
+                // SAFETY: callers hand over a function that may be called so. It has
+                // returned when the transaction is used again.
+                let code = unsafe { body(txn, context) };
+                let left = lent(txn, "the transaction")?;
+                left.check_cursors().inspect_err(|_| left.is_left.set(true))?;
+                let txn = taken(txn).ok_or_else(|| Failure::null("the transaction"))?;
+                match txn.again.take() {
+                    Some(error) if pantile_is_retryable(code) => Err(error.into()),
+                    _ if code != PANTILE_OK => Ok(code),
+                    _ => Ok(txn.into_open()?.commit().map(|_| PANTILE_OK)?),
+                }
+            });
+            let mut failure = match outcome {
+                Ok(code) => return Ok(code),
+                Err(failure) => failure,
+            };
+            match failure.take_again() {
+                Some(error) if retry.again(&error) => {}
+                Some(error) => return Err(error.into()),
+                None => return Err(failure),
+            }
+        }
+    })
+}
+
+/// Sets a savepoint. Savepoints are numbered from 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_savepoint(txn: *mut pantile_txn, out: *mut usize) -> c_int {
+    about(txn, |txn| {
+        let out = Out::new(out)?;
+        let savepoint = txn.open_mut()?.savepoint();
+        let mut set = txn.savepoints.borrow_mut();
+        out.set(set.len());
+        set.push(savepoint);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Undoes all writes since a savepoint, which stays valid. Later ones do not.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_rollback_to(txn: *mut pantile_txn, savepoint: usize) -> c_int {
+    about(txn, |txn| {
+        let mut set = txn.savepoints.borrow_mut();
+        let found = set.get(savepoint).copied().ok_or(pantile::Error::UnknownSavepoint)?;
+        txn.open_mut()?.rollback_to(found)?;
+        set.truncate(savepoint + 1);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Inserts a row: `len` values, in the order of the table's columns.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_insert(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    row: *const pantile_value,
+    len: usize,
+) -> c_int {
+    about(txn, |txn| {
+        txn.open_mut()?.insert(&lent(table, "the table")?.table, &values(row, len)?)?;
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Inserts a row, or replaces the one with the same primary key. `replaced` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_upsert(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    row: *const pantile_value,
+    len: usize,
+    replaced: *mut bool,
+) -> c_int {
+    about(txn, |txn| {
+        let found = txn.open_mut()?.upsert(&lent(table, "the table")?.table, &values(row, len)?)?;
+        tell(replaced, found);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Sets `len` columns, by their numbers, of the row with this primary key. Returns `PANTILE_NOT_FOUND` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_update(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    key: *const pantile_value,
+    key_len: usize,
+    columns: *const usize,
+    new_values: *const pantile_value,
+    len: usize,
+) -> c_int {
+    about(txn, |txn| {
+        let columns = array(columns, len, "the array of columns")?;
+        let changes: Vec<_> = columns.iter().copied().zip(values(new_values, len)?).collect();
+        let table = &lent(table, "the table")?.table;
+        Ok(found(txn.open_mut()?.update(table, &values(key, key_len)?, &changes)?))
+    })
+}
+
+/// Deletes the row with this primary key. Returns `PANTILE_NOT_FOUND` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_delete(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    key: *const pantile_value,
+    key_len: usize,
+) -> c_int {
+    about(txn, |txn| {
+        let table = &lent(table, "the table")?.table;
+        Ok(found(txn.open_mut()?.delete(table, &values(key, key_len)?)?))
+    })
+}
+
+/// Reads the row with this primary key into `row`. Returns `PANTILE_NOT_FOUND`, and leaves `row` as it was, if there is
+/// none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_get(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    key: *const pantile_value,
+    key_len: usize,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
+        let row = txn.open()?.get(&table.table, &values(key, key_len)?)?;
+        Ok(found(row.map(|row| place.load(&row, &table.columns)).transpose()?.is_some()))
+    })
+}
+
+/// The same, and keeps others from writing the row until the transaction has ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_get_for_update(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    key: *const pantile_value,
+    key_len: usize,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
+        let row = txn.open_mut()?.get_for_update(&table.table, &values(key, key_len)?)?;
+        Ok(found(row.map(|row| place.load(&row, &table.columns)).transpose()?.is_some()))
+    })
+}
+
+/// Reads the row with this key of a unique index into `row`. Returns `PANTILE_NOT_FOUND` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_get_by_index(
+    txn: *mut pantile_txn,
+    index: *const pantile_index,
+    key: *const pantile_value,
+    key_len: usize,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (index, place) = (lent(index, "the index")?, lent_mut(row, "the row")?);
+        let row = txn.open()?.get_by_index(&index.index, &values(key, key_len)?)?;
+        Ok(found(row.map(|row| place.load(&row, &index.columns)).transpose()?.is_some()))
+    })
+}
+
+fn found(found: bool) -> c_int {
+    if found { PANTILE_OK } else { PANTILE_NOT_FOUND }
+}

@@ -1,0 +1,205 @@
+/* Transactions: threads, conflicts, retries, commits in flight, options, closing, misuse. */
+#include "test.h"
+#include <pthread.h>
+
+enum { THREADS = 4, ADDITIONS = 200 };
+
+struct work {
+    pantile_db *db;
+    pantile_table *table;
+    int calls;
+};
+
+static int add_one(pantile_txn *txn, void *context) {
+    struct work *work = context;
+    work->calls++;
+    pantile_value key = pantile_uint(1), group;
+    size_t column = 1;
+    pantile_row *row = pantile_row_new();
+    int code = pantile_get(txn, work->table, &key, 1, row);
+    if (code == PANTILE_OK) {
+        OK(pantile_row_get(row, 1, &group));
+        group.as.integer++;
+        code = pantile_update(txn, work->table, &key, 1, &column, &group, 1);
+    }
+    pantile_row_free(row);
+    return code;
+}
+
+static void *add_many(void *context) {
+    for (int n = 0; n < ADDITIONS; n++) {
+        struct work *work = context;
+        struct work own = {work->db, work->table, 0};
+        OK(pantile_run(own.db, NULL, add_one, &own));
+    }
+    return NULL;
+}
+
+static int64_t counter(pantile_db *db, pantile_table *table) {
+    pantile_txn *txn;
+    pantile_row *row = pantile_row_new();
+    pantile_value key = pantile_uint(1), group;
+    OK(pantile_begin(db, &(pantile_txn_options){.read_only = true}, &txn));
+    OK(pantile_get(txn, table, &key, 1, row));
+    OK(pantile_row_get(row, 1, &group));
+    OK(pantile_rollback(txn));
+    pantile_row_free(row);
+    return group.as.integer;
+}
+
+static int refuses(pantile_txn *txn, void *context) {
+    struct work *work = context;
+    work->calls++;
+    OK(put(txn, work->table, 50, 0, NULL));
+    FAILS(PANTILE_MISUSE, pantile_commit(txn, NULL));
+    FAILS(PANTILE_MISUSE, pantile_rollback(txn));
+    return -7;
+}
+
+static pantile_cursor *kept;
+
+static int keeps_a_cursor(pantile_txn *txn, void *context) {
+    struct work *work = context;
+    OK(pantile_scan(txn, work->table, NULL, &kept));
+    return PANTILE_OK;
+}
+
+static void conflicts(pantile_db *db, pantile_table *table) {
+    pantile_txn *first, *second;
+    pantile_value key = pantile_uint(1), group = pantile_int(0);
+    size_t column = 1;
+    OK(pantile_begin(db, NULL, &first));
+    OK(pantile_update(first, table, &key, 1, &column, &group, 1));
+    pantile_txn_options at_once = {.has_lock_wait = true};
+    OK(pantile_begin(db, &at_once, &second));
+    int code = pantile_update(second, table, &key, 1, &column, &group, 1);
+    EXPECT(code == PANTILE_LOCKED && pantile_is_retryable(code));
+    EXPECT(strcmp(pantile_error_table(), "numbers") == 0);
+    EXPECT(!pantile_is_retryable(PANTILE_DUPLICATE_KEY) && !pantile_is_retryable(PANTILE_OK));
+    OK(pantile_rollback(second));
+    at_once.isolation = 9;
+    FAILS(PANTILE_MISUSE, pantile_begin(db, &at_once, &second));
+
+    /* Closing waits, says what is open, and leaves it open. */
+    FAILS(PANTILE_BUSY, pantile_close(db));
+    OK(pantile_rollback(first));
+}
+
+static void misuse(pantile_db *db, pantile_table *table) {
+    pantile_txn *txn;
+    pantile_value key = pantile_uint(1), bad = {42, 0, {0}};
+    pantile_row *row = pantile_row_new();
+    FAILS(PANTILE_MISUSE, pantile_begin(NULL, NULL, &txn));
+    FAILS(PANTILE_MISUSE, pantile_begin(db, NULL, NULL));
+    FAILS(PANTILE_MISUSE, pantile_commit(NULL, NULL));
+    FAILS(PANTILE_MISUSE, pantile_close(NULL));
+    FAILS(PANTILE_MISUSE, pantile_table_open(db, "\xff", &table));
+    FAILS(PANTILE_MISUSE, pantile_run(db, NULL, NULL, NULL));
+    OK(pantile_rollback(NULL));
+    pantile_release(NULL);
+    pantile_table_free(NULL);
+    pantile_index_free(NULL);
+    pantile_cursor_free(NULL);
+    pantile_row_free(NULL);
+    pantile_names_free(NULL);
+    pantile_options_free(NULL);
+    pantile_table_def_free(NULL);
+    EXPECT(pantile_row_len(NULL) == 0 && pantile_table_columns(NULL) == 0 && !pantile_table_name(NULL));
+
+    OK(pantile_begin(db, NULL, &txn));
+    FAILS(PANTILE_MISUSE, pantile_get(txn, NULL, &key, 1, row));
+    FAILS(PANTILE_MISUSE, pantile_get(txn, table, NULL, 1, row));
+    FAILS(PANTILE_MISUSE, pantile_get(txn, table, &key, 1, NULL));
+    FAILS(PANTILE_MISUSE, pantile_get(txn, table, &bad, 1, row));
+    bad = pantile_bytes(NULL, 3);
+    FAILS(PANTILE_MISUSE, pantile_get(txn, table, &bad, 1, row));
+    bad = pantile_text_of("\xff", 1);
+    FAILS(PANTILE_MISUSE, pantile_get(txn, table, &bad, 1, row));
+    bad = pantile_decimal(0, 1, 39);
+    FAILS(PANTILE_MISUSE, pantile_get(txn, table, &bad, 1, row));
+    bad = pantile_text_of("one, and more", 3);
+    FAILS(PANTILE_BAD_VALUE, pantile_get(txn, table, &bad, 1, row));
+    FAILS(PANTILE_BAD_VALUE, pantile_insert(txn, table, &key, 1));
+    /* It goes on after all that. */
+    OK(pantile_get(txn, table, &key, 1, row));
+    OK(pantile_rollback(txn));
+    pantile_row_free(row);
+
+    pantile_table_def *def;
+    OK(pantile_table_def_new("odd", &def));
+    FAILS(PANTILE_MISUSE, pantile_table_def_column(def, "n", type(PANTILE_TYPE_INT, 3, 0), false));
+    FAILS(PANTILE_MISUSE, pantile_table_def_column(def, NULL, type(PANTILE_TYPE_INT, 4, 0), false));
+    FAILS(PANTILE_INVALID, pantile_create_table(db, def, NULL));
+    pantile_table_def_free(def);
+}
+
+static void in_flight(pantile_db *db, pantile_table *table) {
+    pantile_in_flight *flights[16];
+    uint64_t timestamp, last = 0;
+    for (int n = 0; n < 16; n++) {
+        pantile_txn *txn;
+        OK(pantile_begin(db, NULL, &txn));
+        OK(put(txn, table, (uint64_t)(100 + n), 1, NULL));
+        OK(pantile_publish(txn, &flights[n]));
+    }
+    for (int n = 0; n < 16; n++) {
+        OK(pantile_in_flight_wait(flights[n], &timestamp));
+        EXPECT(timestamp > last);
+        last = timestamp;
+    }
+    FAILS(PANTILE_MISUSE, pantile_in_flight_wait(NULL, NULL));
+    EXPECT(pantile_in_flight_is_over(NULL));
+}
+
+int main(int argc, char **argv) {
+    EXPECT(argc == 2 && strlen(pantile_version()) >= 5);
+    pantile_options *options = pantile_options_new();
+    pantile_db *db, *other;
+    OK(pantile_options_create(options, false));
+    FAILS(PANTILE_NO_DATABASE, pantile_open(argv[1], options, &db));
+    OK(pantile_options_create(options, true));
+    OK(pantile_options_medium(options, PANTILE_MEDIUM_FILE));
+    FAILS(PANTILE_MISUSE, pantile_options_medium(options, 9));
+    OK(pantile_options_durability(options, PANTILE_DURABILITY_GROUP));
+    FAILS(PANTILE_MISUSE, pantile_options_durability(options, 9));
+    OK(pantile_options_max_bytes(options, 64 << 20));
+    OK(pantile_options_memory_limit(options, 64 << 20));
+    OK(pantile_options_space_target(options, 0.5));
+    FAILS(PANTILE_INVALID, pantile_open(argv[1], options, &db));
+    OK(pantile_options_space_target(options, 1.5));
+    OK(pantile_options_lock_wait(options, 5000));
+    OK(pantile_open(argv[1], options, &db));
+    pantile_options_free(options);
+    FAILS(PANTILE_ALREADY_OPEN, pantile_open(argv[1], NULL, &other));
+
+    pantile_table *table = numbers(db);
+    struct work work = {db, table, 0};
+    pantile_txn *txn;
+    OK(pantile_begin(db, NULL, &txn));
+    OK(put(txn, table, 1, 0, "a counter"));
+    OK(pantile_commit(txn, NULL));
+    pthread_t threads[THREADS];
+    for (int n = 0; n < THREADS; n++)
+        EXPECT(pthread_create(&threads[n], NULL, add_many, &work) == 0);
+    for (int n = 0; n < THREADS; n++)
+        EXPECT(pthread_join(threads[n], NULL) == 0);
+    EXPECT(counter(db, table) == THREADS * ADDITIONS);
+
+    EXPECT(pantile_run(db, NULL, refuses, &work) == -7 && work.calls == 1);
+    FAILS(PANTILE_MISUSE, pantile_run(db, NULL, keeps_a_cursor, &work));
+    pantile_cursor_free(kept);
+    conflicts(db, table);
+    misuse(db, table);
+    in_flight(db, table);
+    OK(pantile_compact(db));
+    pantile_stats stats;
+    OK(pantile_statistics(db, &stats));
+    /* The catalog has a row for the table. */
+    EXPECT(stats.rows == 18 && stats.running == 0 && stats.commits > THREADS * ADDITIONS && stats.memory_bytes > 0);
+    EXPECT(stats.medium_bytes >= stats.live_bytes && stats.damaged_rows == 0);
+    pantile_table_free(table);
+    OK(pantile_close(db));
+    OK(pantile_open(argv[1], NULL, &db));
+    pantile_release(db);
+    return 0;
+}
