@@ -89,6 +89,47 @@ fn the_first_image_is_made_at_rest() {
     assert!(!begins() && !begins(), "another one has its price");
 }
 
+/// A row that comes and goes in one transaction has no content. While the commit is
+/// in flight, its id leads to the tombstone of an earlier row.
+#[test]
+fn a_row_that_has_come_and_gone_is_none_in_an_image() {
+    let mut place = Place::new();
+    let db = options().durability(Durability::Sync).streams(1).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+    db.run(|txn| (0..9).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    db.run(|txn| (0..5).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
+    while db.stats().collector.waiting_tombstones < 5 || db.core.stale.len() > 0 {
+        db.upkeep();
+    }
+    // The base of the image is the last record.
+    let record = || {
+        let (permit, _) = db.core.enter(pantile_cc::Begin::LateWriter).expect("a slot");
+        db.core.sample_and_record(&permit);
+        db.core.leave(permit);
+    };
+    record();
+    let mut txn = db.begin().expect("a transaction");
+    (20..24).for_each(|id| txn.insert(&table, &row(id)).expect("a free key"));
+    (20..24).for_each(|id| assert!(txn.delete(&table, &[id.into()]).expect("the row")));
+    txn.insert(&table, &row(30)).expect("a free key");
+    let in_flight = txn.publish().expect("it is visible");
+    let is_none = |tuple: &u64| table.0.live_row(&db.core.store, TupleId(*tuple)).is_none();
+    let anchor = |tuple: u64| Anchor::load(table.0.anchor(TupleId(tuple)));
+    let gone = (0..table.0.tuples_end()).filter(is_none).filter(|&tuple| anchor(tuple).is_row()).count();
+    assert!(gone > 0, "no id was used again");
+    db.core.make_image(db.core.images.try_begin(&db.core.store).expect("none is being made"));
+    assert!(db.core.images.is_pending());
+    in_flight.wait().expect("it is durable");
+    while db.core.images.is_pending() {
+        db.upkeep();
+    }
+    let (with, without) = place.open_killed();
+    assert!(with.recovery().from_image);
+    assert_eq!((with.stats().tuples, rows(&with)), (without.stats().tuples, rows(&db)));
+    assert_same(&with, &without);
+}
+
 /// The worker makes images while transactions go on, and closing ends that.
 #[test]
 fn the_worker_makes_images() {

@@ -204,6 +204,10 @@ impl Transaction {
         if let Some(point) = point {
             self.core.flights.enter(Flight { timestamp: commit_ts, point });
         }
+        // The cleaner has them before an anchor says that the row is gone: an image
+        // takes such an anchor for a row's unless an entry waits. Nothing is cleaned
+        // for good until the transaction has ended.
+        self.core.stale.push_all(self.slot, commit_ts, self.buffers.stale.drain(..));
         for (&n, &address) in self.buffers.appends.iter().zip(&self.buffers.addresses) {
             let write = &self.buffers.writes[n as usize];
             Anchor::publish(self.anchor_of(write), address);
@@ -297,7 +301,7 @@ impl Transaction {
         }
     }
 
-    /// Hands superseded versions to the collector and stale entries to the cleaner.
+    /// Hands superseded versions to the collector.
     fn retire(&mut self, Persisted { commit_ts, change }: Persisted) -> Retired {
         if self.buffers.writes.is_empty() {
             return Retired { commit_ts, change };
@@ -314,7 +318,6 @@ impl Transaction {
         self.core.with_collector(permit, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
-        self.core.stale.push_all(self.slot, commit_ts, buffers.stale.drain(..));
         Retired { commit_ts, change }
     }
 
