@@ -130,6 +130,35 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     assert_same(&with, &without);
 }
 
+/// The first read after a kill looks into the image, where the entry still is of a row
+/// that was never committed. Its id was the highest.
+#[test]
+fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
+    let mut place = Place::new();
+    let db = options().streams(1).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+    db.run(|txn| (0..5).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    let mut txn = db.begin().expect("a transaction");
+    txn.insert(&table, &row(100)).expect("a free key");
+    assert!(image_now(&db));
+    txn.rollback();
+    // The key comes again, with the id of a row that is deleted.
+    db.run(|txn| (0..2).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
+    while db.core.stale.len() > 0 {
+        db.upkeep();
+    }
+    db.run(|txn| txn.insert(&table, &row(100))).expect("a free key");
+    let (with, without) = place.open_killed();
+    assert!(with.recovery().from_image);
+    let txn = with.begin_read().expect("a transaction");
+    let there = with.table("a").expect("the table");
+    assert!(txn.get(&there, &[100u64.into()]).expect("it can be read").is_some(), "the first read misses a row");
+    assert_eq!(rows(&without), rows(&db));
+    drop(txn);
+    assert_same(&with, &without);
+}
+
 /// The worker makes images while transactions go on, and closing ends that.
 #[test]
 fn the_worker_makes_images() {

@@ -244,7 +244,7 @@ struct Tuples {
     /// Of tuples that are gone for good.
     tombstones: u64,
     locked: u64,
-    /// One more than the highest id that a content has.
+    /// One more than the highest id that has a content or is locked.
     end: u64,
 }
 
@@ -255,7 +255,11 @@ fn write_anchors(
     table: &TableInner,
     mut each: impl FnMut(&ImageWriter<'_>, Option<TupleId>) -> io::Result<()>,
 ) -> io::Result<Tuples> {
-    let is_used = |tuple: &u64| !Anchor::load(table.anchor(TupleId(*tuple))).newest().is_none();
+    // One that is locked may have entries, which have been gathered.
+    let is_used = |tuple: &u64| {
+        let anchor = Anchor::load(table.anchor(TupleId(*tuple)));
+        !anchor.newest().is_none() || !anchor.is_at_rest()
+    };
     let end = (0..table.tuples_end()).rev().find(is_used).map_or(0, |last| last + 1);
     writer.begin(anchors_of(table.id));
     let (mut tuples, mut page) = (Tuples { end, ..Tuples::default() }, Vec::with_capacity(PAGE_WORDS));
