@@ -153,7 +153,10 @@ fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
     assert!(with.recovery().from_image);
     let txn = with.begin_read().expect("a transaction");
     let there = with.table("a").expect("the table");
-    assert!(txn.get(&there, &[100u64.into()]).expect("it can be read").is_some(), "the first read misses a row");
+    assert!(
+        txn.get(&there, &[100u64.into()]).expect("it can be read").is_some(),
+        "the first read misses a row"
+    );
     assert_eq!(rows(&without), rows(&db));
     drop(txn);
     assert_same(&with, &without);
