@@ -17,6 +17,7 @@ use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Pending, Write};
 use crate::engine::counters::Change;
 use crate::engine::flights::Flight;
+use crate::engine::stale::StaleEntry;
 use crate::transactions::depends::{listed_version, listing};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -204,10 +205,6 @@ impl Transaction {
         if let Some(point) = point {
             self.core.flights.enter(Flight { timestamp: commit_ts, point });
         }
-        // The cleaner has them before an anchor says that the row is gone: an image
-        // takes such an anchor for a row's unless an entry waits. Nothing is cleaned
-        // for good until the transaction has ended.
-        self.core.stale.push_all(self.slot, commit_ts, self.buffers.stale.drain(..));
         for (&n, &address) in self.buffers.appends.iter().zip(&self.buffers.addresses) {
             let write = &self.buffers.writes[n as usize];
             Anchor::publish(self.anchor_of(write), address);
@@ -290,7 +287,17 @@ impl Transaction {
     }
 
     /// Unlocks tuples that were locked and not changed. They count as read.
-    fn unlock_unchanged(&self, commit_ts: Timestamp) {
+    fn unlock_unchanged(&mut self, commit_ts: Timestamp) {
+        let Buffers { appends, by_tuple, stale, .. } = &mut *self.buffers;
+        // Rows that were inserted and deleted again. Their anchors may name tombstones
+        // of earlier rows, and an image takes such an anchor for that of a row unless
+        // an entry waits.
+        let has_content = |n: &u32| appends.binary_search(n).is_ok();
+        let is_of_none = |entry: &mut StaleEntry| {
+            by_tuple.get(&(entry.table, entry.tuple)).is_some_and(|n| !has_content(n))
+        };
+        let gone: Vec<_> = stale.extract_if(.., is_of_none).collect();
+        self.core.stale.push_all(self.slot, commit_ts, gone.into_iter());
         let mut appends = self.buffers.appends.iter().peekable();
         for (n, write) in self.buffers.writes.iter().enumerate() {
             if appends.next_if(|&&a| a as usize == n).is_none() {
@@ -301,7 +308,7 @@ impl Transaction {
         }
     }
 
-    /// Hands superseded versions to the collector.
+    /// Hands superseded versions to the collector and stale entries to the cleaner.
     fn retire(&mut self, Persisted { commit_ts, change }: Persisted) -> Retired {
         if self.buffers.writes.is_empty() {
             return Retired { commit_ts, change };
@@ -318,6 +325,7 @@ impl Transaction {
         self.core.with_collector(permit, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
+        self.core.stale.push_all(self.slot, commit_ts, buffers.stale.drain(..));
         Retired { commit_ts, change }
     }
 
