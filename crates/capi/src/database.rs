@@ -9,7 +9,7 @@ use pantile::{Database, Index, Options, Table, Type};
 use crate::definition::{index_def, pantile_table_def, pantile_type};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::options::pantile_options;
-use crate::pointer::{Out, lent, taken, tell, text};
+use crate::pointer::{Out, as_c, lent, taken, tell, text};
 
 /// An open database.
 pub struct pantile_db {
@@ -40,10 +40,6 @@ impl ColumnFacts {
     pub fn is_text(&self) -> bool {
         matches!(self.ty, Type::String(_) | Type::FixedString(_))
     }
-}
-
-fn as_c(name: &str) -> CString {
-    CString::new(name.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 impl pantile_table {

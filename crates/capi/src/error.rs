@@ -8,6 +8,8 @@ use std::ptr;
 
 use pantile::{Conflict, Error};
 
+use crate::pointer::as_c;
+
 /// The call has done what it is for.
 pub const PANTILE_OK: c_int = 0;
 /// There is no such row.
@@ -210,18 +212,14 @@ thread_local! {
     static LAST: RefCell<Last> = RefCell::default();
 }
 
-fn as_c(text: String) -> CString {
-    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
-}
-
 /// Notes why a call has failed, and returns its code.
 pub(crate) fn note(failure: Failure) -> c_int {
     let About { message, table, index, column, .. } = *failure.about;
     let last = Last {
-        message: as_c(message),
-        table: table.map(as_c),
-        index: index.map(as_c),
-        column: column.map(as_c),
+        message: as_c(&message),
+        table: table.as_deref().map(as_c),
+        index: index.as_deref().map(as_c),
+        column: column.as_deref().map(as_c),
     };
     // A thread that is ending has no last error any more.
     let _ = LAST.try_with(|place| place.replace(last));

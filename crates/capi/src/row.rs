@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use pantile::{Error, Row, Value};
 
 use crate::database::ColumnFacts;
-use crate::error::{Failure, PANTILE_OK, call};
+use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
 use crate::pointer::{Out, lent, taken};
 use crate::value::{PANTILE_BYTES, PANTILE_TEXT, pantile_span, pantile_value, pantile_value_as};
 
@@ -28,31 +28,55 @@ enum Copied {
 }
 
 impl pantile_row {
-    /// Takes the values of a row.
+    /// Takes the values of a row, if there is one, and says so.
+    pub(crate) fn take(&mut self, row: Option<Row<'_>>, columns: &[ColumnFacts]) -> Result<c_int, Failure> {
+        match row {
+            Some(row) => self.load(&row, columns).map(|()| PANTILE_OK),
+            None => Ok(PANTILE_NOT_FOUND),
+        }
+    }
+
+    /// Takes the values of a row. All are read before any is replaced: reading what is
+    /// stored out of line may fail.
     pub(crate) fn load(&mut self, row: &Row<'_>, columns: &[ColumnFacts]) -> Result<(), Failure> {
+        let read = |(n, facts): (usize, &ColumnFacts)| {
+            Ok(match row.get::<Value<'_>>(n) {
+                Err(Error::OutOfLine { .. }) => {
+                    Read::bytes(facts.is_text(), row.read(n)?.unwrap_or_default())
+                }
+                value => match value? {
+                    Value::Str(text) => Read::bytes(true, text.as_bytes().into()),
+                    Value::Bytes(bytes) => Read::bytes(false, bytes.into()),
+                    plain => Read::Plain(pantile_value::from_value(&plain)),
+                },
+            })
+        };
+        let values = columns.iter().enumerate().map(read).collect::<Result<Vec<_>, Failure>>()?;
         self.values.clear();
         self.bytes.clear();
-        for (n, facts) in columns.iter().enumerate() {
-            let value = match row.get::<Value<'_>>(n) {
-                Err(Error::OutOfLine { .. }) => {
-                    self.keep(facts.is_text(), &row.read(n)?.unwrap_or(Cow::Borrowed(&[])));
-                    continue;
+        for value in values {
+            self.values.push(match value {
+                Read::Plain(value) => Copied::Plain(value),
+                Read::Bytes { kind, bytes } => {
+                    let start = self.bytes.len();
+                    self.bytes.extend_from_slice(&bytes);
+                    Copied::Bytes { kind, start, len: bytes.len() }
                 }
-                value => value?,
-            };
-            match value {
-                Value::Str(text) => self.keep(true, text.as_bytes()),
-                Value::Bytes(bytes) => self.keep(false, bytes),
-                plain => self.values.push(Copied::Plain(pantile_value::from_value(&plain))),
-            }
+            });
         }
         Ok(())
     }
+}
 
-    fn keep(&mut self, is_text: bool, bytes: &[u8]) {
-        let kind = if is_text { PANTILE_TEXT } else { PANTILE_BYTES };
-        self.values.push(Copied::Bytes { kind, start: self.bytes.len(), len: bytes.len() });
-        self.bytes.extend_from_slice(bytes);
+/// A value where it was found.
+enum Read<'r> {
+    Plain(pantile_value),
+    Bytes { kind: c_int, bytes: Cow<'r, [u8]> },
+}
+
+impl<'r> Read<'r> {
+    fn bytes(is_text: bool, bytes: Cow<'r, [u8]>) -> Self {
+        Self::Bytes { kind: if is_text { PANTILE_TEXT } else { PANTILE_BYTES }, bytes }
     }
 }
 

@@ -377,7 +377,7 @@ pub extern "C" fn pantile_get(
     about(txn, |txn| {
         let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
         let row = txn.open()?.get(&table.table, &values(key, key_len)?)?;
-        Ok(found(row.map(|row| place.load(&row, &table.columns)).transpose()?.is_some()))
+        place.take(row, &table.columns)
     })
 }
 
@@ -393,7 +393,7 @@ pub extern "C" fn pantile_get_for_update(
     about(txn, |txn| {
         let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
         let row = txn.open_mut()?.get_for_update(&table.table, &values(key, key_len)?)?;
-        Ok(found(row.map(|row| place.load(&row, &table.columns)).transpose()?.is_some()))
+        place.take(row, &table.columns)
     })
 }
 
@@ -409,7 +409,7 @@ pub extern "C" fn pantile_get_by_index(
     about(txn, |txn| {
         let (index, place) = (lent(index, "the index")?, lent_mut(row, "the row")?);
         let row = txn.open()?.get_by_index(&index.index, &values(key, key_len)?)?;
-        Ok(found(row.map(|row| place.load(&row, &index.columns)).transpose()?.is_some()))
+        place.take(row, &index.columns)
     })
 }
 

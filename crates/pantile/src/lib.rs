@@ -87,8 +87,9 @@
 //!
 //! # Fresh reads and safe snapshots
 //!
-//! [`Database::begin_read`] sees every commit that was acknowledged before it. Its reads can wait for an older writer,
-//! or make one start again. [`Database::begin_safe_snapshot`] reads a state from before every writer that is running.
+//! [`Database::begin_read`] sees every commit that was acknowledged before it. Its reads wait for nothing but a commit
+//! that is being made durable, and never fail because of others; an older writer may have to commit behind it, or to start
+//! again. [`Database::begin_safe_snapshot`] reads a state from before every writer that is running.
 //! Its reads never wait and never fail because of others, and no writer notices it. Take a fresh transaction to see
 //! what another has just committed, and a safe snapshot for long reports.
 //!

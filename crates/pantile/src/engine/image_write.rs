@@ -47,13 +47,13 @@ impl Core {
     /// Where an image can be written, if one may be.
     fn place_of_image(&self) -> Option<&dyn Beside> {
         let beside = self.store.medium().facts().beside.as_ref()?;
-        let may_write = !self.store.medium().is_failed() && !self.is_damaged();
+        let may_write = !self.store.medium().is_failed() && !self.give_up_image_if_damaged();
         (may_write && !self.options.without_image).then_some(&**beside)
     }
 
-    /// Whether something is damaged. It must show when the database is next opened,
-    /// so no record names an image from then on.
-    pub fn is_damaged(&self) -> bool {
+    /// Returns whether something is damaged. It must show when the database is next
+    /// opened, so no record names an image from then on.
+    pub fn give_up_image_if_damaged(&self) -> bool {
         let is_damaged = self.store.damaged() > 0;
         if is_damaged {
             self.store.name_image(None);

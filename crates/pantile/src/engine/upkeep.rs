@@ -87,7 +87,7 @@ impl Core {
     fn settle(&self, permit: &Permit, debt: Debt, stale: bool) -> Due {
         let epoch = self.options.gc.epoch;
         let dropped = self.tables.dropped(self.registry.watermark());
-        let names_too_much = self.is_damaged() && !self.store.is_image_in_force();
+        let names_too_much = self.give_up_image_if_damaged() && !self.store.is_image_in_force();
         let is_owed = self.store.appended_since_sample() > 0
             || dropped == Some(true)
             || names_too_much

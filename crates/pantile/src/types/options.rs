@@ -303,8 +303,9 @@ impl Options {
     /// Sets how many bytes per second the database looks at in the background after
     /// an index image made it unnecessary to read them when it was opened: 64 MB
     /// by default, 1 MB where the data is larger than memory, 0 for none.
-    /// [`Stats::damaged_contents`](crate::Stats::damaged_contents) counts what it finds. A database in which it has found something is read
-    /// and checked as a whole when it is next opened.
+    /// [`Stats::damaged_contents`](crate::Stats::damaged_contents) counts what it
+    /// finds. A database in which it has found something is read and checked as a
+    /// whole when it is next opened.
     #[must_use]
     pub fn verify_rate(mut self, bytes_per_second: u64) -> Self {
         self.verify_rate = Some(bytes_per_second);
@@ -505,7 +506,8 @@ impl Options {
         self.retry_for.unwrap_or(RETRY_FOR)
     }
 
-    /// The same with the number of cores filled in where none was chosen.
+    /// The same with numbers of streams and threads that suit the machine, where none
+    /// were chosen.
     pub(crate) fn for_this_machine(mut self) -> Self {
         let cores = cores();
         let shares_syncs = self.medium == MediumKind::File && self.durability != Durability::None;
