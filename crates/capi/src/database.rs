@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use pantile::{Database, Index, Options, Table, Type};
 
+use crate::c_text::as_c;
 use crate::definition::{index_def, pantile_table_def, pantile_type};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::options::pantile_options;
-use crate::pointer::{Out, as_c, lent, taken, tell, text};
+use crate::pointer::{Out, lent, taken, tell, text};
 
 /// An open database.
 pub struct pantile_db {

@@ -8,7 +8,7 @@ use std::ptr;
 
 use pantile::{Conflict, Error};
 
-use crate::pointer::as_c;
+use crate::c_text::as_c;
 
 /// The call has done what it is for.
 pub const PANTILE_OK: c_int = 0;

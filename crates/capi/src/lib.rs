@@ -46,6 +46,7 @@
     reason = "what callers must see to is said once, above"
 )]
 
+mod c_text;
 mod cursor;
 mod database;
 mod definition;

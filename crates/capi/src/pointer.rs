@@ -1,6 +1,6 @@
 //! What C hands over.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, c_char};
 
 use crate::error::Failure;
 
@@ -77,9 +77,4 @@ pub(crate) fn texts(
     what: &'static str,
 ) -> Result<Vec<String>, Failure> {
     array(pointer, len, what)?.iter().map(|&each| text(each, what).map(str::to_owned)).collect()
-}
-
-/// A text as C reads it. It can contain no zero byte.
-pub(crate) fn as_c(text: &str) -> CString {
-    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
