@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     pantile_row *row = pantile_row_new();
     int64_t total = 0;
     int code;
-    while ((code = pantile_cursor_next(cursor, row)) == PANTILE_OK) {
+    while ((code = pantile_cursor_next(cursor, txn, row)) == PANTILE_OK) {
         pantile_value id, cents;
         check(pantile_row_get(row, 0, &id), "id");
         check(pantile_row_get(row, 2, &cents), "cents");

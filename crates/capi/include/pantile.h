@@ -88,6 +88,12 @@
 // As many transactions are open as can be. Run the transaction again.
 #define PANTILE_TOO_MANY_TRANSACTIONS 114
 
+// Another transaction has changed the row since the snapshot. Run the transaction again.
+#define PANTILE_CHANGED 115
+
+// A wait for a row that another transaction has locked was interrupted.
+#define PANTILE_INTERRUPTED 116
+
 // A row with this key is there.
 #define PANTILE_DUPLICATE_KEY 120
 
@@ -208,7 +214,7 @@
 // Microseconds since 1970-01-01 00:00:00 UTC: `as.integer`.
 #define PANTILE_TIMESTAMP 8
 
-// The rows of a range, as its transaction sees them. While it is open the transaction only reads.
+// A place in a range of rows, as its transaction sees them.
 typedef struct pantile_cursor pantile_cursor;
 
 // An open database.
@@ -357,26 +363,61 @@ typedef struct pantile_txn_options {
 // negative number of its own.
 typedef int (*pantile_body)(struct pantile_txn *txn, void *context);
 
+// Whether a wait is to end.
+typedef bool (*pantile_stop)(void *context);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// The rows of a range of primary keys. `range` may be NULL: all rows. Freed by `pantile_cursor_free`, before the
-// transaction ends.
+// A cursor before the first row of a range of primary keys. `range` may be NULL: all rows. Freed by
+// `pantile_cursor_free`.
 int pantile_scan(struct pantile_txn *txn,
                  const struct pantile_table *table,
                  const struct pantile_range *range,
                  struct pantile_cursor **out);
 
-// The rows of a range of keys of an index, in its order. Freed by `pantile_cursor_free`, before the transaction ends.
+// A cursor before the first row of a range of keys of an index, in its order. Freed by `pantile_cursor_free`.
 int pantile_scan_index(struct pantile_txn *txn,
                        const struct pantile_index *index,
                        const struct pantile_range *range,
                        struct pantile_cursor **out);
 
-// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none.
+// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none. `txn` is the
+// transaction that has made the cursor; it may have written meanwhile.
 int pantile_cursor_next(struct pantile_cursor *cursor,
+                        struct pantile_txn *txn,
                         struct pantile_row *row);
+
+// The same, and keeps others from writing the row until the transaction has ended. At read committed it is the newest
+// committed row. With `skip_locked`, rows that others have locked are passed over.
+int pantile_cursor_next_for_update(struct pantile_cursor *cursor,
+                                   struct pantile_txn *txn,
+                                   bool skip_locked,
+                                   struct pantile_row *row);
+
+// Lets the cursor go on from the row that it has come to last, up or down, as far as the index goes. `txn` may be
+// another transaction than before. Does nothing to a cursor that has come to no row.
+int pantile_cursor_turn(struct pantile_cursor *cursor,
+                        struct pantile_txn *txn,
+                        bool reverse);
+
+// The place of the row that the cursor has come to last: for `pantile_get_row` and the like, as long as the
+// transaction runs. Returns `PANTILE_NOT_FOUND` before the first row.
+int pantile_cursor_row_id(const struct pantile_cursor *cursor,
+                          uint64_t *out);
+
+// About how many rows are in a range of primary keys, however long it is. `range` may be NULL: all rows.
+int pantile_estimate(struct pantile_txn *txn,
+                     const struct pantile_table *table,
+                     const struct pantile_range *range,
+                     uint64_t *out);
+
+// About how many rows are in a range of keys of an index.
+int pantile_estimate_index(struct pantile_txn *txn,
+                           const struct pantile_index *index,
+                           const struct pantile_range *range,
+                           uint64_t *out);
 
 // Frees a cursor.
 void pantile_cursor_free(struct pantile_cursor *cursor);
@@ -560,6 +601,12 @@ int pantile_row_get(const struct pantile_row *row,
                     size_t column,
                     struct pantile_value *out);
 
+// The first `len` values of the row, with bytes that are valid as long as those of `pantile_row_get`. Fails if it has
+// fewer.
+int pantile_row_values(const struct pantile_row *row,
+                       struct pantile_value *out,
+                       size_t len);
+
 // Begins a transaction. `options` may be NULL. Ended by `pantile_commit`, `pantile_publish` or `pantile_rollback`.
 int pantile_begin(struct pantile_db *db,
                   const struct pantile_txn_options *options,
@@ -601,6 +648,29 @@ int pantile_savepoint(struct pantile_txn *txn, size_t *out);
 
 // Undoes all writes since a savepoint, which stays valid. Later ones do not.
 int pantile_rollback_to(struct pantile_txn *txn, size_t savepoint);
+
+// Forgets a savepoint and those that were set after it. What was written since stays.
+int pantile_release_savepoint(struct pantile_txn *txn, size_t savepoint);
+
+// Begins a statement: at `PANTILE_READ_COMMITTED`, calls up to the next statement read the state of this moment.
+// Without, each call reads a state of its own.
+int pantile_begin_statement(struct pantile_txn *txn);
+
+// From here on, a transaction at `PANTILE_READ_COMMITTED` is one at `PANTILE_SNAPSHOT`, and its snapshot is of this
+// moment. What it has locked and written before stays.
+int pantile_take_snapshot(struct pantile_txn *txn);
+
+// Sets for how many milliseconds calls of this transaction wait for rows that others have locked. With 0 they fail at
+// once.
+int pantile_set_lock_wait(struct pantile_txn *txn,
+                          uint64_t milliseconds);
+
+// While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
+// that waits. The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
+// long as the transaction.
+int pantile_interrupt_when(struct pantile_txn *txn,
+                           pantile_stop stop,
+                           void *context);
 
 // Inserts a row: `len` values, in the order of the table's columns.
 int pantile_insert(struct pantile_txn *txn,
@@ -651,6 +721,36 @@ int pantile_get_by_index(struct pantile_txn *txn,
                          const struct pantile_value *key,
                          size_t key_len,
                          struct pantile_row *row);
+
+// Reads the row at this place into `row`; places are from `pantile_cursor_row_id`. Returns `PANTILE_NOT_FOUND` if the
+// transaction sees none there.
+int pantile_get_row(struct pantile_txn *txn,
+                    const struct pantile_table *table,
+                    uint64_t id,
+                    struct pantile_row *row);
+
+// The same, and keeps others from writing the row until the transaction has ended.
+int pantile_get_row_for_update(struct pantile_txn *txn,
+                               const struct pantile_table *table,
+                               uint64_t id,
+                               struct pantile_row *row);
+
+// Sets `len` columns, by their numbers, of the row at this place. Returns `PANTILE_NOT_FOUND` if there is none.
+int pantile_update_row(struct pantile_txn *txn,
+                       const struct pantile_table *table,
+                       uint64_t id,
+                       const size_t *columns,
+                       const struct pantile_value *new_values,
+                       size_t len);
+
+// Deletes the row at this place. Returns `PANTILE_NOT_FOUND` if there is none.
+int pantile_delete_row(struct pantile_txn *txn, const struct pantile_table *table, uint64_t id);
+
+// Lets go of a row that this transaction has locked last and not written. Returns `PANTILE_NOT_FOUND`, and does
+// nothing, if it is another one.
+int pantile_unlock_row(struct pantile_txn *txn,
+                       const struct pantile_table *table,
+                       uint64_t id);
 
 // NULL.
 struct pantile_value pantile_null(void);

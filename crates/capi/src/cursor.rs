@@ -1,14 +1,13 @@
 //! Cursors: the rows of a range, one after the other.
 
 use std::ffi::c_int;
-use std::mem::ManuallyDrop;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pantile::{Index, Range, Scan, Table, Value};
+use pantile::{Cursor, Index, Range, Table, Value};
 
 use crate::database::{ColumnFacts, pantile_index, pantile_table};
-use crate::error::{Failure, PANTILE_DONE, PANTILE_OK, note};
+use crate::error::{Failure, PANTILE_DONE, PANTILE_NOT_FOUND, PANTILE_OK, call};
 use crate::pointer::{Out, lent, lent_mut, taken};
 use crate::row::pantile_row;
 use crate::transaction::{about, pantile_txn};
@@ -47,32 +46,15 @@ pub struct pantile_range {
     pub limit: usize,
 }
 
-/// The rows of a range, as its transaction sees them. While it is open the transaction only reads.
+/// A place in a range of rows, as its transaction sees them.
 pub struct pantile_cursor {
-    /// Borrows from `of` and from the transaction.
-    scan: ManuallyDrop<Scan<'static>>,
-    _of: Box<Of>,
-    txn: *const pantile_txn,
+    cursor: Cursor,
     columns: Arc<[ColumnFacts]>,
 }
 
-enum Of {
-    Table(Table),
-    Index(Index),
-}
-
-impl Drop for pantile_cursor {
-    fn drop(&mut self) {
-        // SAFETY: once, and what it borrows from is still there: the transaction
-        // cannot be ended while a cursor is open.
-        unsafe { ManuallyDrop::drop(&mut self.scan) };
-        if let Ok(txn) = lent(self.txn, "the transaction") {
-            txn.cursors.set(txn.cursors.get() - 1);
-            if txn.cursors.get() == 0 && txn.is_left.get() {
-                drop(taken(self.txn.cast_mut()));
-            }
-        }
-    }
+enum Of<'o> {
+    Table(&'o Table),
+    Index(&'o Index),
 }
 
 fn bound<'v>(bound: &pantile_bound) -> Result<(c_int, Vec<Value<'v>>), Failure> {
@@ -91,40 +73,55 @@ fn end<'b>((kind, values): &'b (c_int, Vec<Value<'b>>)) -> Bound<&'b [Value<'b>]
     }
 }
 
-fn open(
-    txn: &pantile_txn,
-    of: Of,
-    columns: Arc<[ColumnFacts]>,
+/// Runs `body` with the range that C means.
+fn with_range<T>(
     range: *const pantile_range,
-) -> Result<pantile_cursor, Failure> {
-    let of = Box::new(of);
-    let ends = match range.is_null() {
-        true => None,
-        false => {
-            let range = lent(range, "the range")?;
-            Some((bound(&range.from)?, bound(&range.to)?, range.reverse, range.limit))
-        }
-    };
-    let mut wanted = Range::all();
-    if let Some((from, to, reverse, limit)) = &ends {
-        wanted = wanted.from(end(from)).to(end(to));
-        wanted = if *reverse { wanted.reverse() } else { wanted };
-        wanted = if *limit > 0 { wanted.limit(*limit) } else { wanted };
+    body: impl FnOnce(Range<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if range.is_null() {
+        return body(Range::all());
     }
-    let open = txn.open()?;
-    let scan = match &*of {
-        Of::Table(table) => open.scan(table, wanted)?,
-        Of::Index(index) => open.scan_index(index, wanted)?,
-    };
-    // SAFETY: the scan borrows from the transaction, which stays where it is and is
-    // neither written nor ended while a cursor is open, and from the box beside it.
-    let scan = unsafe { std::mem::transmute::<Scan<'_>, Scan<'static>>(scan) };
-    txn.cursors.set(txn.cursors.get() + 1);
-    Ok(pantile_cursor { scan: ManuallyDrop::new(scan), _of: of, txn, columns })
+    let range = lent(range, "the range")?;
+    let (from, to) = (bound(&range.from)?, bound(&range.to)?);
+    let mut wanted = Range::all().from(end(&from)).to(end(&to));
+    wanted = if range.reverse { wanted.reverse() } else { wanted };
+    body(if range.limit > 0 { wanted.limit(range.limit) } else { wanted })
 }
 
-/// The rows of a range of primary keys. `range` may be NULL: all rows. Freed by `pantile_cursor_free`, before the
-/// transaction ends.
+fn open(
+    txn: &pantile_txn,
+    of: &Of<'_>,
+    columns: &Arc<[ColumnFacts]>,
+    range: *const pantile_range,
+) -> Result<pantile_cursor, Failure> {
+    let open = txn.open()?;
+    let cursor = with_range(range, |range| {
+        Ok(match of {
+            Of::Table(table) => open.cursor(table, range)?,
+            Of::Index(index) => open.index_cursor(index, range)?,
+        })
+    })?;
+    Ok(pantile_cursor { cursor, columns: Arc::clone(columns) })
+}
+
+fn estimate(
+    txn: &pantile_txn,
+    of: &Of<'_>,
+    range: *const pantile_range,
+    out: Out<'_, u64>,
+) -> Result<c_int, Failure> {
+    let open = txn.open()?;
+    out.set(with_range(range, |range| {
+        Ok(match of {
+            Of::Table(table) => open.estimate(table, range)?,
+            Of::Index(index) => open.estimate_index(index, range)?,
+        })
+    })?);
+    Ok(PANTILE_OK)
+}
+
+/// A cursor before the first row of a range of primary keys. `range` may be NULL: all rows. Freed by
+/// `pantile_cursor_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_scan(
     txn: *mut pantile_txn,
@@ -135,13 +132,12 @@ pub extern "C" fn pantile_scan(
     about(txn, |txn| {
         let out = Out::new(out)?;
         let table = lent(table, "the table")?;
-        let columns = Arc::clone(&table.columns);
-        out.give(open(txn, Of::Table(table.table.clone()), columns, range)?);
+        out.give(open(txn, &Of::Table(&table.table), &table.columns, range)?);
         Ok(PANTILE_OK)
     })
 }
 
-/// The rows of a range of keys of an index, in its order. Freed by `pantile_cursor_free`, before the transaction ends.
+/// A cursor before the first row of a range of keys of an index, in its order. Freed by `pantile_cursor_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_scan_index(
     txn: *mut pantile_txn,
@@ -152,27 +148,96 @@ pub extern "C" fn pantile_scan_index(
     about(txn, |txn| {
         let out = Out::new(out)?;
         let index = lent(index, "the index")?;
-        let columns = Arc::clone(&index.columns);
-        out.give(open(txn, Of::Index(index.index.clone()), columns, range)?);
+        out.give(open(txn, &Of::Index(&index.index), &index.columns, range)?);
         Ok(PANTILE_OK)
     })
 }
 
-/// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none.
+/// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none. `txn` is the
+/// transaction that has made the cursor; it may have written meanwhile.
 #[unsafe(no_mangle)]
-pub extern "C" fn pantile_cursor_next(cursor: *mut pantile_cursor, row: *mut pantile_row) -> c_int {
-    let cursor = match lent_mut(cursor, "the cursor") {
-        Ok(cursor) => cursor,
-        Err(failure) => return note(failure),
-    };
-    about(cursor.txn, |txn| {
-        txn.open()?;
-        let place = lent_mut(row, "the row")?;
-        match cursor.scan.next().transpose()? {
+pub extern "C" fn pantile_cursor_next(
+    cursor: *mut pantile_cursor,
+    txn: *mut pantile_txn,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
+        match cursor.cursor.next(txn.open()?)? {
             Some(row) => place.load(&row, &cursor.columns).map(|()| PANTILE_OK),
             None => Ok(PANTILE_DONE),
         }
     })
+}
+
+/// The same, and keeps others from writing the row until the transaction has ended. At read committed it is the newest
+/// committed row. With `skip_locked`, rows that others have locked are passed over.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_cursor_next_for_update(
+    cursor: *mut pantile_cursor,
+    txn: *mut pantile_txn,
+    skip_locked: bool,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
+        match cursor.cursor.next_for_update(txn.open_mut()?, skip_locked)? {
+            Some(row) => place.load(&row, &cursor.columns).map(|()| PANTILE_OK),
+            None => Ok(PANTILE_DONE),
+        }
+    })
+}
+
+/// Lets the cursor go on from the row that it has come to last, up or down, as far as the index goes. `txn` may be
+/// another transaction than before. Does nothing to a cursor that has come to no row.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_cursor_turn(
+    cursor: *mut pantile_cursor,
+    txn: *mut pantile_txn,
+    reverse: bool,
+) -> c_int {
+    about(txn, |txn| {
+        lent_mut(cursor, "the cursor")?.cursor.turn(txn.open()?, reverse)?;
+        Ok(PANTILE_OK)
+    })
+}
+
+/// The place of the row that the cursor has come to last: for `pantile_get_row` and the like, as long as the
+/// transaction runs. Returns `PANTILE_NOT_FOUND` before the first row.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_cursor_row_id(cursor: *const pantile_cursor, out: *mut u64) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        Ok(match lent(cursor, "the cursor")?.cursor.row_id() {
+            Some(id) => {
+                out.set(id.get());
+                PANTILE_OK
+            }
+            None => PANTILE_NOT_FOUND,
+        })
+    })
+}
+
+/// About how many rows are in a range of primary keys, however long it is. `range` may be NULL: all rows.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_estimate(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    range: *const pantile_range,
+    out: *mut u64,
+) -> c_int {
+    about(txn, |txn| estimate(txn, &Of::Table(&lent(table, "the table")?.table), range, Out::new(out)?))
+}
+
+/// About how many rows are in a range of keys of an index.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_estimate_index(
+    txn: *mut pantile_txn,
+    index: *const pantile_index,
+    range: *const pantile_range,
+    out: *mut u64,
+) -> c_int {
+    about(txn, |txn| estimate(txn, &Of::Index(&lent(index, "the index")?.index), range, Out::new(out)?))
 }
 
 /// Frees a cursor.

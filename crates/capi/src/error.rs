@@ -32,6 +32,10 @@ pub const PANTILE_TIMED_OUT: c_int = 112;
 pub const PANTILE_DEADLOCK: c_int = 113;
 /// As many transactions are open as can be. Run the transaction again.
 pub const PANTILE_TOO_MANY_TRANSACTIONS: c_int = 114;
+/// Another transaction has changed the row since the snapshot. Run the transaction again.
+pub const PANTILE_CHANGED: c_int = 115;
+/// A wait for a row that another transaction has locked was interrupted.
+pub const PANTILE_INTERRUPTED: c_int = 116;
 
 /// A row with this key is there.
 pub const PANTILE_DUPLICATE_KEY: c_int = 120;
@@ -165,6 +169,8 @@ fn code_of(error: &Error) -> c_int {
         Error::Conflict { conflict: Conflict::Locked, .. } => PANTILE_LOCKED,
         Error::Conflict { conflict: Conflict::TimedOut, .. } => PANTILE_TIMED_OUT,
         Error::Conflict { conflict: Conflict::Deadlock, .. } => PANTILE_DEADLOCK,
+        Error::Conflict { conflict: Conflict::Interrupted, .. } => PANTILE_INTERRUPTED,
+        Error::Conflict { conflict: Conflict::ChangedSinceSnapshot, .. } => PANTILE_CHANGED,
         Error::Conflict { .. } => PANTILE_CONFLICT,
         Error::TooManyTransactions { .. } => PANTILE_TOO_MANY_TRANSACTIONS,
         Error::DuplicateKey { .. } => PANTILE_DUPLICATE_KEY,
@@ -271,7 +277,7 @@ pub extern "C" fn pantile_error_column() -> *const c_char {
 /// Whether the whole transaction can succeed if it is run again.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_is_retryable(code: c_int) -> bool {
-    (PANTILE_CONFLICT..=PANTILE_TOO_MANY_TRANSACTIONS).contains(&code)
+    (PANTILE_CONFLICT..=PANTILE_CHANGED).contains(&code)
 }
 
 /// The version of the library, as in "0.1.0".

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use pantile::{ConflictPolicy, Durability, GcOptions, MediumKind, Options};
+use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, Options};
 
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::pointer::{lent_mut, taken};
@@ -26,6 +26,13 @@ pub const PANTILE_DURABILITY_NONE: c_int = 2;
 pub struct pantile_options {
     pub(crate) options: Options,
     gc: GcOptions,
+}
+
+impl pantile_options {
+    /// Sets the collector. For programs that bring one in Rust.
+    pub fn set_collector(&mut self, collector: Collector) {
+        self.options = self.options.clone().collector(collector);
+    }
 }
 
 fn change(

@@ -60,6 +60,20 @@ pub(crate) fn array<'a, T>(pointer: *const T, len: usize, what: &'static str) ->
     }
 }
 
+/// A place for `len` elements.
+pub(crate) fn array_mut<'a, T>(
+    pointer: *mut T,
+    len: usize,
+    what: &'static str,
+) -> Result<&'a mut [T], Failure> {
+    match len {
+        0 => Ok(&mut []),
+        _ if pointer.is_null() => Err(Failure::null(what)),
+        // SAFETY: callers hand over as many elements as they say.
+        _ => Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) }),
+    }
+}
+
 /// A text that ends with a zero byte.
 pub(crate) fn text<'a>(pointer: *const c_char, what: &'static str) -> Result<&'a str, Failure> {
     if pointer.is_null() {

@@ -1,18 +1,27 @@
 //! Rows as C holds them.
 
-use std::borrow::Cow;
 use std::ffi::c_int;
 
 use pantile::{Error, Row, Value};
 
 use crate::database::ColumnFacts;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
-use crate::pointer::{Out, lent, taken};
-use crate::value::{PANTILE_BYTES, PANTILE_TEXT, pantile_span, pantile_value, pantile_value_as};
+use crate::pointer::{Out, array_mut, lent, taken};
+use crate::value::{
+    PANTILE_BYTES, PANTILE_TEXT, pantile_null, pantile_span, pantile_value, pantile_value_as,
+};
 
 /// A place for the values of a row. It keeps its memory from row to row. The values are copies: they stay as they are
 /// when the transaction goes on or ends.
+#[derive(Default)]
 pub struct pantile_row {
+    held: Held,
+    /// Where the next one is read, so that a row that cannot be read leaves this one as it was.
+    next: Held,
+}
+
+#[derive(Default)]
+struct Held {
     values: Vec<Copied>,
     bytes: Vec<u8>,
 }
@@ -36,54 +45,49 @@ impl pantile_row {
         }
     }
 
-    /// Takes the values of a row. All are read before any is replaced: reading what is
-    /// stored out of line may fail.
+    /// Takes the values of a row. If one of them cannot be read, the row stays as it is.
     pub(crate) fn load(&mut self, row: &Row<'_>, columns: &[ColumnFacts]) -> Result<(), Failure> {
-        let read = |(n, facts): (usize, &ColumnFacts)| {
-            Ok(match row.get::<Value<'_>>(n) {
+        let Held { values, bytes } = &mut self.next;
+        values.clear();
+        bytes.clear();
+        for (n, facts) in columns.iter().enumerate() {
+            values.push(match row.get::<Value<'_>>(n) {
                 Err(Error::OutOfLine { .. }) => {
-                    Read::bytes(facts.is_text(), row.read(n)?.unwrap_or_default())
+                    copied(bytes, facts.is_text(), &row.read(n)?.unwrap_or_default())
                 }
                 value => match value? {
-                    Value::Str(text) => Read::bytes(true, text.as_bytes().into()),
-                    Value::Bytes(bytes) => Read::bytes(false, bytes.into()),
-                    plain => Read::Plain(pantile_value::from_value(&plain)),
+                    Value::Str(text) => copied(bytes, true, text.as_bytes()),
+                    Value::Bytes(found) => copied(bytes, false, found),
+                    plain => Copied::Plain(pantile_value::from_value(&plain)),
                 },
-            })
-        };
-        let values = columns.iter().enumerate().map(read).collect::<Result<Vec<_>, Failure>>()?;
-        self.values.clear();
-        self.bytes.clear();
-        for value in values {
-            self.values.push(match value {
-                Read::Plain(value) => Copied::Plain(value),
-                Read::Bytes { kind, bytes } => {
-                    let start = self.bytes.len();
-                    self.bytes.extend_from_slice(&bytes);
-                    Copied::Bytes { kind, start, len: bytes.len() }
-                }
             });
         }
+        std::mem::swap(&mut self.held, &mut self.next);
         Ok(())
     }
-}
 
-/// A value where it was found.
-enum Read<'r> {
-    Plain(pantile_value),
-    Bytes { kind: c_int, bytes: Cow<'r, [u8]> },
-}
-
-impl<'r> Read<'r> {
-    fn bytes(is_text: bool, bytes: Cow<'r, [u8]>) -> Self {
-        Self::Bytes { kind: if is_text { PANTILE_TEXT } else { PANTILE_BYTES }, bytes }
+    fn value(&self, column: usize) -> Option<pantile_value> {
+        Some(match self.held.values.get(column)? {
+            Copied::Plain(value) => *value,
+            &Copied::Bytes { kind, start, len } => {
+                let data = self.held.bytes[start..start + len].as_ptr();
+                let bytes = pantile_span { data, len };
+                pantile_value { kind, scale: 0, r#as: pantile_value_as { bytes } }
+            }
+        })
     }
+}
+
+fn copied(bytes: &mut Vec<u8>, is_text: bool, value: &[u8]) -> Copied {
+    let start = bytes.len();
+    bytes.extend_from_slice(value);
+    Copied::Bytes { kind: if is_text { PANTILE_TEXT } else { PANTILE_BYTES }, start, len: value.len() }
 }
 
 /// A place for rows, with none in it. Freed by `pantile_row_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_row_new() -> *mut pantile_row {
-    Box::into_raw(Box::new(pantile_row { values: Vec::new(), bytes: Vec::new() }))
+    Box::into_raw(Box::default())
 }
 
 /// Frees a row and its values.
@@ -95,7 +99,7 @@ pub extern "C" fn pantile_row_free(row: *mut pantile_row) {
 /// How many values the row has; 0 for NULL, and before a row has been read into it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_row_len(row: *const pantile_row) -> usize {
-    lent(row, "the row").map_or(0, |row| row.values.len())
+    lent(row, "the row").map_or(0, |row| row.held.values.len())
 }
 
 /// A value of the row, by the number of its column. Its bytes are valid until another row is read into this one, or
@@ -105,15 +109,25 @@ pub extern "C" fn pantile_row_get(row: *const pantile_row, column: usize, out: *
     call(|| {
         let out = Out::new(out)?;
         let row = lent(row, "the row")?;
-        let found = row.values.get(column);
-        out.set(match found.ok_or_else(|| Failure::misuse(format!("the row has no value {column}")))? {
-            Copied::Plain(value) => *value,
-            &Copied::Bytes { kind, start, len } => {
-                let data = row.bytes[start..start + len].as_ptr();
-                let bytes = pantile_span { data, len };
-                pantile_value { kind, scale: 0, r#as: pantile_value_as { bytes } }
-            }
-        });
+        out.set(row.value(column).ok_or_else(|| Failure::misuse(format!("the row has no value {column}")))?);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// The first `len` values of the row, with bytes that are valid as long as those of `pantile_row_get`. Fails if it has
+/// fewer.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_row_values(row: *const pantile_row, out: *mut pantile_value, len: usize) -> c_int {
+    call(|| {
+        let row = lent(row, "the row")?;
+        let out = array_mut(out, len, "the place of the values")?;
+        let has = row.held.values.len();
+        if len > has {
+            return Err(Failure::misuse(format!("the row has {has} values and not {len}")));
+        }
+        for (column, place) in out.iter_mut().enumerate() {
+            *place = row.value(column).unwrap_or_else(|| pantile_null());
+        }
         Ok(PANTILE_OK)
     })
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 
-use pantile::{InFlight, Isolation, Savepoint, Transaction, TransactionOptions};
+use pantile::{InFlight, Isolation, RowId, Savepoint, Transaction, TransactionOptions};
 
 use crate::database::{pantile_db, pantile_index, pantile_table};
 use crate::error::{
@@ -41,16 +41,12 @@ pub struct pantile_txn_options {
 /// A transaction.
 pub struct pantile_txn {
     txn: UnsafeCell<Transaction>,
-    /// Cursors that are open, and look at it.
-    pub(crate) cursors: Cell<usize>,
     savepoints: RefCell<Vec<Savepoint>>,
     /// Why the last call failed, if running the transaction again can succeed.
     again: Cell<Option<pantile::Error>>,
     has_panicked: Cell<bool>,
     /// It is of `pantile_run`, which ends it.
     is_lent: bool,
-    /// That has ended it, and the last cursor is to free it.
-    pub(crate) is_left: Cell<bool>,
 }
 
 /// A commit on its way to the medium.
@@ -62,41 +58,31 @@ impl pantile_txn {
     fn new(txn: Transaction, is_lent: bool) -> Self {
         Self {
             txn: UnsafeCell::new(txn),
-            cursors: Cell::new(0),
             savepoints: RefCell::default(),
             again: Cell::new(None),
             has_panicked: Cell::new(false),
             is_lent,
-            is_left: Cell::new(false),
         }
     }
 
     /// For reading.
     pub(crate) fn open(&self) -> Result<&Transaction, Failure> {
         self.check_panicked()?;
-        // SAFETY: one thread uses the transaction at a time, and what `open_mut` has
-        // lent has ended with its call.
+        // SAFETY: one thread uses the transaction at a time, and what the calls
+        // lend ends with them.
         Ok(unsafe { &*self.txn.get() })
     }
 
     /// For writing, for the time of one call.
-    #[allow(clippy::mut_from_ref, reason = "cursors look at the transaction, so it is always shared")]
-    fn open_mut(&self) -> Result<&mut Transaction, Failure> {
+    #[allow(clippy::mut_from_ref, reason = "the handle is shared, and one thread uses it at a time")]
+    pub(crate) fn open_mut(&self) -> Result<&mut Transaction, Failure> {
         self.check_panicked()?;
-        self.check_cursors()?;
-        // SAFETY: as for `open`, and no cursor looks at it.
+        // SAFETY: as for `open`.
         Ok(unsafe { &mut *self.txn.get() })
     }
 
     fn check_panicked(&self) -> Result<(), Failure> {
         if self.has_panicked.get() { Err(Failure::panicked()) } else { Ok(()) }
-    }
-
-    fn check_cursors(&self) -> Result<(), Failure> {
-        match self.cursors.get() {
-            0 => Ok(()),
-            n => Err(Failure::misuse(format!("{n} cursors of the transaction are open; free them first"))),
-        }
     }
 
     fn into_open(self) -> Result<Transaction, Failure> {
@@ -157,7 +143,6 @@ pub extern "C" fn pantile_begin(
 /// Checks that a transaction can be ended by its holder, and takes it.
 fn ended(txn: *mut pantile_txn) -> Result<Transaction, Failure> {
     let held = lent(txn, "the transaction")?;
-    held.check_cursors()?;
     if held.is_lent {
         return Err(Failure::misuse("pantile_run ends the transaction; return a code instead"));
     }
@@ -254,8 +239,6 @@ pub extern "C" fn pantile_run(
                 // SAFETY: callers hand over a function that may be called so. It has
                 // returned when the transaction is used again.
                 let code = unsafe { body(txn, context) };
-                let left = lent(txn, "the transaction")?;
-                left.check_cursors().inspect_err(|_| left.is_left.set(true))?;
                 let txn = taken(txn).ok_or_else(|| Failure::null("the transaction"))?;
                 match txn.again.take() {
                     Some(error) if pantile_is_retryable(code) => Err(error.into()),
@@ -297,6 +280,80 @@ pub extern "C" fn pantile_rollback_to(txn: *mut pantile_txn, savepoint: usize) -
         let found = set.get(savepoint).copied().ok_or(pantile::Error::UnknownSavepoint)?;
         txn.open_mut()?.rollback_to(found)?;
         set.truncate(savepoint + 1);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Forgets a savepoint and those that were set after it. What was written since stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_release_savepoint(txn: *mut pantile_txn, savepoint: usize) -> c_int {
+    about(txn, |txn| {
+        let mut set = txn.savepoints.borrow_mut();
+        let found = set.get(savepoint).copied().ok_or(pantile::Error::UnknownSavepoint)?;
+        txn.open_mut()?.release(found);
+        set.truncate(savepoint);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Begins a statement: at `PANTILE_READ_COMMITTED`, calls up to the next statement read the state of this moment.
+/// Without, each call reads a state of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_begin_statement(txn: *mut pantile_txn) -> c_int {
+    about(txn, |txn| {
+        txn.open_mut()?.begin_statement();
+        Ok(PANTILE_OK)
+    })
+}
+
+/// From here on, a transaction at `PANTILE_READ_COMMITTED` is one at `PANTILE_SNAPSHOT`, and its snapshot is of this
+/// moment. What it has locked and written before stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_take_snapshot(txn: *mut pantile_txn) -> c_int {
+    about(txn, |txn| {
+        txn.open_mut()?.take_snapshot();
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Sets for how many milliseconds calls of this transaction wait for rows that others have locked. With 0 they fail at
+/// once.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_set_lock_wait(txn: *mut pantile_txn, milliseconds: u64) -> c_int {
+    about(txn, |txn| {
+        txn.open_mut()?.set_conflict(policy(milliseconds));
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Whether a wait is to end.
+pub type pantile_stop = Option<unsafe extern "C" fn(context: *mut c_void) -> bool>;
+
+/// What C hands over with a function that is called later.
+struct Context(*mut c_void);
+
+// SAFETY: the caller sees to it, as the function's comment says.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
+/// that waits. The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
+/// long as the transaction.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_interrupt_when(
+    txn: *mut pantile_txn,
+    stop: pantile_stop,
+    context: *mut c_void,
+) -> c_int {
+    about(txn, |txn| {
+        let stop = stop.ok_or_else(|| Failure::null("the function"))?;
+        let context = Context(context);
+        txn.open_mut()?.interrupt_when(move || {
+            let Context(context) = &context;
+            // SAFETY: the caller has handed over a function and what it takes.
+            unsafe { stop(*context) }
+        });
         Ok(PANTILE_OK)
     })
 }
@@ -410,6 +467,74 @@ pub extern "C" fn pantile_get_by_index(
         let (index, place) = (lent(index, "the index")?, lent_mut(row, "the row")?);
         let row = txn.open()?.get_by_index(&index.index, &values(key, key_len)?)?;
         place.take(row, &index.columns)
+    })
+}
+
+/// Reads the row at this place into `row`; places are from `pantile_cursor_row_id`. Returns `PANTILE_NOT_FOUND` if the
+/// transaction sees none there.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_get_row(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    id: u64,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
+        let row = txn.open()?.get_row(&table.table, RowId::new(id))?;
+        place.take(row, &table.columns)
+    })
+}
+
+/// The same, and keeps others from writing the row until the transaction has ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_get_row_for_update(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    id: u64,
+    row: *mut pantile_row,
+) -> c_int {
+    about(txn, |txn| {
+        let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
+        let row = txn.open_mut()?.get_row_for_update(&table.table, RowId::new(id))?;
+        place.take(row, &table.columns)
+    })
+}
+
+/// Sets `len` columns, by their numbers, of the row at this place. Returns `PANTILE_NOT_FOUND` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_update_row(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    id: u64,
+    columns: *const usize,
+    new_values: *const pantile_value,
+    len: usize,
+) -> c_int {
+    about(txn, |txn| {
+        let columns = array(columns, len, "the array of columns")?;
+        let changes: Vec<_> = columns.iter().copied().zip(values(new_values, len)?).collect();
+        let table = &lent(table, "the table")?.table;
+        Ok(found(txn.open_mut()?.update_row(table, RowId::new(id), &changes)?))
+    })
+}
+
+/// Deletes the row at this place. Returns `PANTILE_NOT_FOUND` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_delete_row(txn: *mut pantile_txn, table: *const pantile_table, id: u64) -> c_int {
+    about(txn, |txn| {
+        let table = &lent(table, "the table")?.table;
+        Ok(found(txn.open_mut()?.delete_row(table, RowId::new(id))?))
+    })
+}
+
+/// Lets go of a row that this transaction has locked last and not written. Returns `PANTILE_NOT_FOUND`, and does
+/// nothing, if it is another one.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_unlock_row(txn: *mut pantile_txn, table: *const pantile_table, id: u64) -> c_int {
+    about(txn, |txn| {
+        let table = &lent(table, "the table")?.table;
+        Ok(found(txn.open_mut()?.unlock_row(table, RowId::new(id))))
     })
 }
 

@@ -1,6 +1,7 @@
 //! The index that other rooms use: one interface over two layouts.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::arena::NodeArena;
@@ -130,6 +131,13 @@ impl Index {
     /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// About how many entries lie in a range, from the nodes on the way to its
+    /// ends: exact if it lies in one leaf. Reads two paths, however long the range
+    /// is.
+    pub fn estimate(&self, lower: Bound<&[u64]>, upper: Bound<&[u64]>) -> u64 {
+        dispatch!(self, tree => tree.estimate(lower, upper))
     }
 
     /// Bytes of memory that the index's nodes occupy.

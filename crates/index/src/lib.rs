@@ -45,6 +45,7 @@
 mod arena;
 mod batch;
 mod bulk;
+mod estimate;
 mod index;
 mod layout;
 mod lookup;

@@ -165,9 +165,11 @@ mod types;
 
 pub use api::database::Database;
 pub use engine::table::{Index, Table};
+pub use transactions::cursor::Cursor;
 pub use transactions::in_flight::InFlight;
 pub use transactions::retry::Retry;
 pub use transactions::row_edit::RowEdit;
+pub use transactions::row_id::RowId;
 pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::{Range, Scan};
 pub use transactions::transaction::Transaction;

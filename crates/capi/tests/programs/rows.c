@@ -131,16 +131,16 @@ static void by_key(pantile_db *db, pantile_table *table) {
 }
 
 /* The ids of a cursor's rows, as digits. */
-static long read_all(pantile_cursor *cursor) {
+static long read_all(pantile_txn *txn, pantile_cursor *cursor) {
     pantile_row *row = pantile_row_new();
     pantile_value id;
     long digits = 0;
     int code;
-    while ((code = pantile_cursor_next(cursor, row)) == PANTILE_OK) {
+    while ((code = pantile_cursor_next(cursor, txn, row)) == PANTILE_OK) {
         OK(pantile_row_get(row, 0, &id));
         digits = digits * 10 + (long)id.as.natural;
     }
-    EXPECT(code == PANTILE_DONE && pantile_cursor_next(cursor, row) == PANTILE_DONE);
+    EXPECT(code == PANTILE_DONE && pantile_cursor_next(cursor, txn, row) == PANTILE_DONE);
     pantile_row_free(row);
     pantile_cursor_free(cursor);
     return digits;
@@ -153,11 +153,11 @@ static void cursors(pantile_db *db, pantile_table *table) {
     for (uint64_t id = 4; id < 8; id++)
         OK(put(txn, table, id, (int64_t)(id % 2), NULL));
     OK(pantile_scan(txn, table, NULL, &cursor));
-    EXPECT(read_all(cursor) == 1234567);
+    EXPECT(read_all(txn, cursor) == 1234567);
     pantile_value three = pantile_uint(3), six = pantile_uint(6);
     pantile_range range = {{PANTILE_EXCLUDED, &three, 1}, {PANTILE_INCLUDED, &six, 1}, true, 2};
     OK(pantile_scan(txn, table, &range, &cursor));
-    EXPECT(read_all(cursor) == 65);
+    EXPECT(read_all(txn, cursor) == 65);
 
     const char *columns[] = {"group", "id"};
     pantile_index *by_group, *unique;
@@ -166,16 +166,47 @@ static void cursors(pantile_db *db, pantile_table *table) {
     pantile_value one = pantile_int(1);
     pantile_range ones = {{PANTILE_INCLUDED, &one, 1}, {PANTILE_INCLUDED, &one, 1}, false, 0};
     OK(pantile_scan_index(txn, by_group, &ones, &cursor));
-    EXPECT(read_all(cursor) == 57);
+    EXPECT(read_all(txn, cursor) == 57);
 
-    /* While a cursor is open its transaction only reads. */
+    /* While a cursor is open its transaction may write, and may lock what it comes to. */
+    pantile_row *place = pantile_row_new();
+    pantile_value values[3];
+    uint64_t at, about;
     OK(pantile_scan(txn, table, NULL, &cursor));
-    FAILS(PANTILE_MISUSE, put(txn, table, 9, 0, NULL));
-    FAILS(PANTILE_MISUSE, pantile_commit(txn, NULL));
-    FAILS(PANTILE_MISUSE, pantile_rollback(txn));
-    EXPECT(read_all(cursor) == 1234567);
+    EXPECT(pantile_cursor_row_id(cursor, &at) == PANTILE_NOT_FOUND);
+    OK(pantile_cursor_next(cursor, txn, place));
     OK(put(txn, table, 9, 0, NULL));
+    OK(pantile_cursor_next_for_update(cursor, txn, false, place));
+    OK(pantile_row_values(place, values, 3));
+    EXPECT(values[0].as.natural == 2);
+    FAILS(PANTILE_MISUSE, pantile_row_values(place, values, 9));
+    OK(pantile_cursor_row_id(cursor, &at));
+    OK(pantile_unlock_row(txn, table, at));
+    EXPECT(pantile_unlock_row(txn, table, at) == PANTILE_NOT_FOUND);
+    OK(pantile_get_row_for_update(txn, table, at, place));
+    size_t second = 1, first = 0;
+    OK(pantile_update_row(txn, table, at, &second, &three, 1));
+    FAILS(PANTILE_PRIMARY_KEY_CHANGED, pantile_update_row(txn, table, at, &first, &six, 1));
+    OK(pantile_get_row(txn, table, at, place));
+    OK(pantile_row_get(place, 1, &values[1]));
+    EXPECT(values[1].as.integer == 3);
+    size_t savepoint;
+    OK(pantile_savepoint(txn, &savepoint));
+    OK(pantile_delete_row(txn, table, at));
+    EXPECT(pantile_get_row(txn, table, at, place) == PANTILE_NOT_FOUND);
+    EXPECT(pantile_get_row(txn, table, UINT64_MAX, place) == PANTILE_NOT_FOUND);
+    OK(pantile_rollback_to(txn, savepoint));
+    OK(pantile_release_savepoint(txn, savepoint));
+    FAILS(PANTILE_UNKNOWN_SAVEPOINT, pantile_rollback_to(txn, savepoint));
+    OK(pantile_get_row(txn, table, at, place));
+    long rest = read_all(txn, cursor);
+    EXPECT(rest == 34567 || rest == 345679);
+    OK(pantile_estimate(txn, table, NULL, &about));
+    EXPECT(about == 8);
+    OK(pantile_estimate_index(txn, by_group, &ones, &about));
+    EXPECT(about == 2);
     OK(pantile_commit(txn, NULL));
+    pantile_row_free(place);
 
     OK(pantile_create_index(db, table, "group_id", columns, 2, true, &unique));
     pantile_row *row = pantile_row_new();
@@ -215,7 +246,7 @@ int main(int argc, char **argv) {
     OK(pantile_table_open(db, "numbers", &table));
     OK(pantile_begin(db, &(pantile_txn_options){.read_only = true}, &txn));
     OK(pantile_scan(txn, table, NULL, &cursor));
-    EXPECT(read_all(cursor) == 12345679);
+    EXPECT(read_all(txn, cursor) == 12345679);
     FAILS(PANTILE_READ_ONLY, put(txn, table, 10, 0, NULL));
     OK(pantile_rollback(txn));
     pantile_table_free(table);

@@ -163,7 +163,7 @@ impl Transaction {
 
     /// Locks a tuple unless this transaction has locked it already. `None` if
     /// the index no longer leads to it. **This is where writes are validated.**
-    fn hold(&mut self, table: &TableInner, tuple: TupleId) -> Result<Option<Held>> {
+    pub(super) fn hold(&mut self, table: &TableInner, tuple: TupleId) -> Result<Option<Held>> {
         let cell = table.anchor(tuple);
         self.core.marks.prefetch(table.id, tuple);
         loop {

@@ -1,6 +1,7 @@
 //! Transactions: reading, writing, scanning, committing, trying again.
 
 mod commit;
+pub(crate) mod cursor;
 mod depends;
 mod entries;
 mod fetch;
@@ -11,7 +12,10 @@ mod moving;
 mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;
+pub(crate) mod row_id;
 pub(crate) mod savepoint;
 pub(crate) mod scan;
+pub(crate) mod statement;
+mod steps;
 pub(crate) mod transaction;
 mod write;

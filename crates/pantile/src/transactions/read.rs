@@ -42,7 +42,7 @@ impl Transaction {
     #[inline]
     pub(super) fn statement(&self) -> Timestamp {
         match self.isolation {
-            Isolation::ReadCommitted if !self.safe => self.core.registry.draw(self.slot),
+            Isolation::ReadCommitted if !self.safe => self.statement_read_committed(),
             _ => self.ts,
         }
     }
@@ -279,8 +279,15 @@ impl Transaction {
     ) -> Result<()> {
         let registry = &self.core.registry;
         let over = || over() || registry.pending(holder) != bound;
-        match registry.wait(self.slot, holder, limit, over) {
+        let outcome = match &self.stop {
+            None => registry.wait(self.slot, holder, limit, over),
+            Some(stop) => self.wait_stoppable(holder, limit, stop, over),
+        };
+        match outcome {
             Some(true) => Ok(()),
+            Some(false) if self.stop.as_ref().is_some_and(|stop| stop()) => {
+                Err(table.conflict(Conflict::Interrupted))
+            }
             Some(false) => Err(table.conflict(Conflict::TimedOut)),
             None => Err(table.conflict(Conflict::Deadlock)),
         }

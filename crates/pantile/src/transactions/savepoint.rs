@@ -34,7 +34,16 @@ impl Transaction {
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints_taken += 1;
         self.savepoints.push(self.savepoints_taken);
-        Savepoint { transaction: self.ts, number: self.savepoints_taken, undo: self.buffers.undo.len() }
+        Savepoint { transaction: self.began, number: self.savepoints_taken, undo: self.buffers.undo.len() }
+    }
+
+    /// Forgets a savepoint and those that were set after it. What was written
+    /// since stays. Does nothing if the transaction does not have it.
+    pub fn release(&mut self, savepoint: Savepoint) {
+        let found = self.savepoints.binary_search(&savepoint.number);
+        if let Some(at) = found.ok().filter(|_| savepoint.transaction == self.began) {
+            self.savepoints.truncate(at);
+        }
     }
 
     /// Undoes every write since the savepoint, which stays valid. Rows that
@@ -45,7 +54,7 @@ impl Transaction {
     /// after a savepoint to which the transaction has been rolled back.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let found = self.savepoints.binary_search(&savepoint.number);
-        let Some(at) = found.ok().filter(|_| savepoint.transaction == self.ts) else {
+        let Some(at) = found.ok().filter(|_| savepoint.transaction == self.began) else {
             return Err(Error::UnknownSavepoint);
         };
         self.savepoints.truncate(at + 1);

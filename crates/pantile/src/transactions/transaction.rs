@@ -15,6 +15,7 @@ use crate::engine::holders::Holder;
 use crate::engine::memory_limit::Adds;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
+use crate::transactions::statement::Stop;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};
@@ -69,6 +70,12 @@ pub struct Transaction {
     /// Where it reads (at read committed: where it began), and, if it is
     /// serializable, where it writes.
     pub(super) ts: Timestamp,
+    /// Where it began, by which its savepoints and cursors know it.
+    pub(super) began: Timestamp,
+    /// Where its statement reads, at read committed.
+    pub(super) statement_at: Option<Timestamp>,
+    /// Ends its waits.
+    pub(super) stop: Option<Stop>,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
     /// Its reads leave no marks and meet no locks.
@@ -129,6 +136,9 @@ impl Transaction {
         Ok(Self {
             slot,
             ts,
+            began: ts,
+            statement_at: None,
+            stop: None,
             isolation: options.isolation,
             read_only: options.read_only,
             safe: options.safe_snapshot,

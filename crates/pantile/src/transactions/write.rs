@@ -13,11 +13,21 @@ use crate::engine::table::{Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::RowEdit;
+use crate::transactions::row_id::RowId;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::row::{self, Encoded, Row};
 use crate::types::value::Value;
+
+/// Which row to write.
+#[derive(Clone, Copy)]
+pub(super) enum Which<'k> {
+    /// The one with this primary key.
+    Key(&'k Key),
+    /// The one at this place.
+    Row(RowId),
+}
 
 impl Transaction {
     /// Adds a row.
@@ -137,32 +147,48 @@ impl Transaction {
         self.check_write(table)?;
         self.check_memory(Adds::Version)?;
         let key = self.point_key(table, key)?;
+        self.or_undo(|txn| txn.modify_held(table, Which::Key(&key), edit))
+    }
+
+    /// Undoes what `write` has done unless it has found its row.
+    pub(super) fn or_undo(&mut self, write: impl FnOnce(&mut Self) -> Result<bool>) -> Result<bool> {
         let undo = self.buffers.undo.len();
-        let outcome = self.modify_held(table, &key, edit);
+        let outcome = write(self);
         if !matches!(outcome, Ok(true)) {
             self.undo_to(undo);
         }
         outcome
     }
 
-    fn modify_held(
+    /// Locks a row if it is there.
+    pub(super) fn hold_present(&mut self, table: &TableInner, which: Which<'_>) -> Result<Option<Held>> {
+        let held = match which {
+            Which::Key(key) => self.hold_existing(table, key)?,
+            Which::Row(id) => self.hold_row(table, id)?,
+        };
+        let Some(held) = held else { return Ok(None) };
+        if matches!(self.current(table, held), Seen::Row(_)) {
+            return Ok(Some(held));
+        }
+        if let Which::Key(key) = which {
+            self.note_absent(table, key.words());
+        }
+        Ok(None)
+    }
+
+    pub(super) fn modify_held(
         &mut self,
         table: &TableInner,
-        key: &Key,
+        which: Which<'_>,
         edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<bool> {
-        let Some(held) = self.hold_existing(table, key)? else {
+        let Some(held) = self.hold_present(table, which)? else {
             return Ok(false);
         };
         let mut bytes = std::mem::take(&mut self.buffers.scratch);
         bytes.clear();
-        match self.current(table, held) {
-            Seen::Row(row) => bytes.extend_from_slice(row),
-            Seen::Absent | Seen::Gone => {
-                self.note_absent(table, key.words());
-                self.buffers.scratch = bytes;
-                return Ok(false);
-            }
+        if let Seen::Row(row) = self.current(table, held) {
+            bytes.extend_from_slice(row);
         }
         let mut row = RowEdit::new(self, table, bytes);
         let keep = edit(&mut row);
@@ -230,27 +256,18 @@ impl Transaction {
         let table = &*table.0;
         self.check_write(table)?;
         let key = self.point_key(table, key)?;
-        let undo = self.buffers.undo.len();
-        let outcome = self.delete_held(table, &key);
-        if !matches!(outcome, Ok(true)) {
-            self.undo_to(undo);
-        }
-        outcome
+        self.or_undo(|txn| txn.delete_held(table, Which::Key(&key)))
     }
 
-    fn delete_held(&mut self, table: &TableInner, key: &Key) -> Result<bool> {
-        let Some(held) = self.hold_existing(table, key)? else {
+    pub(super) fn delete_held(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
+        let Some(held) = self.hold_present(table, which)? else {
             return Ok(false);
         };
-        if !matches!(self.current(table, held), Seen::Row(_)) {
-            self.note_absent(table, key.words());
-            return Ok(false);
-        }
         self.set_pending(table, held, Pending::Tombstone)?;
         Ok(true)
     }
 
-    fn check_write(&self, table: &TableInner) -> Result<()> {
+    pub(super) fn check_write(&self, table: &TableInner) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }

@@ -57,6 +57,10 @@ pub enum Conflict {
     /// Another running transaction has locked the tuple. The call waited for it
     /// as long as the conflict policy allows, and it has not ended.
     TimedOut,
+    /// Another running transaction has locked the tuple, and this one was told
+    /// to stop waiting (see
+    /// [`interrupt_when`](crate::Transaction::interrupt_when)).
+    Interrupted,
     /// Waiting would have closed a cycle of transactions that wait for each other.
     Deadlock,
     /// Snapshot isolation: another transaction has committed the tuple since
@@ -211,6 +215,8 @@ pub enum Error {
     TransactionTooLarge,
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
+    /// The cursor is of another transaction.
+    UnknownCursor,
     /// The medium has no room for the commit, or for a new database. Transactions
     /// that only delete find room longest, but not for any number of rows:
     /// delete in small steps.
@@ -348,7 +354,11 @@ impl Error {
     /// assert!(!Error::ReadOnly.is_retryable());
     /// ```
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Conflict { .. } | Error::TooManyTransactions { .. })
+        match self {
+            Error::Conflict { conflict, .. } => *conflict != Conflict::Interrupted,
+            Error::TooManyTransactions { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -365,6 +375,9 @@ impl fmt::Display for Conflict {
             Conflict::Locked => "another running transaction has locked the tuple",
             Conflict::TimedOut => {
                 "another running transaction has locked the tuple and did not end while this one waited"
+            }
+            Conflict::Interrupted => {
+                "another running transaction has locked the tuple, and the wait was interrupted"
             }
             Conflict::Deadlock => {
                 "waiting would have closed a cycle of transactions that wait for each other"
@@ -441,6 +454,9 @@ impl fmt::Display for Error {
             ),
             Error::TransactionTooLarge => {
                 f.write_str("more than 16777215 rows written in one transaction; it has left no trace; commit in smaller steps")
+            }
+            Error::UnknownCursor => {
+                f.write_str("another transaction has made this cursor; nothing was done, make one in this transaction")
             }
             Error::UnknownSavepoint => f.write_str(
                 "the savepoint is not of this transaction or has been rolled back; nothing was changed",

@@ -1,0 +1,193 @@
+//! Cursors: scans that let their transaction write meanwhile, and lock what they come to.
+
+use std::sync::Arc;
+
+use pantile_base::{Timestamp, TupleId};
+
+use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::transactions::hold::Held;
+use crate::transactions::read::Seen;
+use crate::transactions::row_id::RowId;
+use crate::transactions::scan::Range;
+use crate::transactions::steps::{FIRST_BATCH, Steps};
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Conflict, Error, Result};
+use crate::types::isolation::Isolation;
+use crate::types::options::ConflictPolicy;
+use crate::types::row::Row;
+
+/// A place in a range of rows. Other than a [`Scan`](crate::Scan) it lets its
+/// transaction write between two rows, and can lock the rows that it comes to.
+/// Whether it comes to rows that are inserted meanwhile is not said.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+/// let mut txn = db.begin()?;
+/// for id in 0..5u64 {
+///     txn.insert(&t, &[id.into(), 10i64.into()])?;
+/// }
+/// let mut cursor = txn.cursor(&t, Range::all())?;
+/// while let Some(row) = cursor.next(&txn)? {
+///     let id: u64 = row.get("id")?;
+///     if id % 2 == 0 {
+///         let place = cursor.row_id().expect("it has come to a row");
+///         txn.delete_row(&t, place)?;
+///     }
+/// }
+/// assert_eq!(txn.scan(&t, Range::all())?.count(), 2);
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Cursor {
+    table: Arc<TableInner>,
+    index: Option<Arc<IndexInner>>,
+    steps: Steps,
+    of: Timestamp,
+    row: Option<TupleId>,
+}
+
+impl Transaction {
+    /// A cursor before the first row of a range of primary keys.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan`].
+    pub fn cursor(&self, table: &Table, range: Range<'_>) -> Result<Cursor> {
+        self.cursor_of(&table.0, None, range)
+    }
+
+    /// A cursor before the first row of a range of keys of a secondary index.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan_index`].
+    pub fn index_cursor(&self, index: &Index, range: Range<'_>) -> Result<Cursor> {
+        self.cursor_of(&index.table, Some(&index.inner), range)
+    }
+
+    fn cursor_of(
+        &self,
+        table: &Arc<TableInner>,
+        index: Option<&Arc<IndexInner>>,
+        range: Range<'_>,
+    ) -> Result<Cursor> {
+        let steps = self.steps(table, index.map(|i| &**i), range, FIRST_BATCH)?;
+        Ok(Cursor { table: Arc::clone(table), index: index.cloned(), steps, of: self.began, row: None })
+    }
+}
+
+impl Cursor {
+    /// The next row, as the transaction sees it.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`], and [`Error::UnknownCursor`] if another
+    /// transaction has made the cursor.
+    pub fn next<'c>(&'c mut self, txn: &'c Transaction) -> Result<Option<Row<'c>>> {
+        self.check(txn)?;
+        let (table, index) = (&*self.table, self.index.as_deref());
+        self.steps.take_more();
+        while let Some(tuple) = self.steps.advance(txn, table, index) {
+            if let Some(bytes) = self.steps.visit(txn, table, index, tuple)? {
+                self.steps.count_row_and_keep();
+                self.row = Some(tuple);
+                return Ok(Some(txn.row(table, bytes, self.steps.at())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next row, locked, so that no other transaction changes it before this
+    /// one ends. At read committed that is the newest committed row, which may be
+    /// newer than the statement. With `skip_locked`, rows that others have locked
+    /// are passed over.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_for_update`], and [`Error::UnknownCursor`].
+    pub fn next_for_update<'c>(
+        &'c mut self,
+        txn: &'c mut Transaction,
+        skip_locked: bool,
+    ) -> Result<Option<Row<'c>>> {
+        self.check(txn)?;
+        txn.check_write(&self.table)?;
+        self.steps.take_more();
+        let policy = txn.policy;
+        if skip_locked {
+            txn.policy = ConflictPolicy::Abort;
+        }
+        let found = self.find_and_hold(txn, skip_locked);
+        txn.policy = policy;
+        let Some((tuple, held)) = found? else { return Ok(None) };
+        self.row = Some(tuple);
+        txn.note_memory();
+        match txn.current(&self.table, held) {
+            Seen::Row(bytes) => Ok(Some(txn.row(&self.table, bytes, Timestamp::MAX))),
+            Seen::Absent | Seen::Gone => unreachable!("a row that is locked stays"),
+        }
+    }
+
+    fn find_and_hold(&mut self, txn: &mut Transaction, skip_locked: bool) -> Result<Option<(TupleId, Held)>> {
+        while let Some(tuple) = self.steps.advance(txn, &self.table, self.index.as_deref()) {
+            match self.hold(txn, tuple) {
+                Ok(None) => {}
+                Err(Error::Conflict { conflict: Conflict::Locked, .. }) if skip_locked => {}
+                Ok(Some(held)) => {
+                    self.steps.count_row_and_keep();
+                    return Ok(Some((tuple, held)));
+                }
+                Err(error) => {
+                    self.steps.step_back();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Locks the tuple that was come to, unless the transaction does not see it in
+    /// the range.
+    fn hold(&self, txn: &mut Transaction, tuple: TupleId) -> Result<Option<Held>> {
+        let (table, index) = (&*self.table, self.index.as_deref());
+        let sees_newest = txn.isolation == Isolation::ReadCommitted;
+        if !sees_newest && self.steps.visit(txn, table, index, tuple)?.is_none() {
+            return Ok(None);
+        }
+        let undo = txn.buffers.undo.len();
+        let Some(held) = txn.hold(table, tuple)? else { return Ok(None) };
+        match txn.current(table, held) {
+            Seen::Row(bytes) if self.steps.leads_to(table, index, tuple, bytes) => Ok(Some(held)),
+            _ => {
+                txn.undo_to(undo);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Lets the cursor go on from the row that it has come to last, up or down, as
+    /// far as the index goes, in this transaction. Does nothing to a cursor that
+    /// has come to no row.
+    ///
+    /// # Errors
+    /// As [`Transaction::cursor`].
+    pub fn turn(&mut self, txn: &Transaction, reverse: bool) -> Result<()> {
+        self.of = txn.began;
+        self.steps.restart(txn, &self.table, self.index.as_deref(), reverse)
+    }
+
+    /// The row that the cursor has come to last.
+    pub fn row_id(&self) -> Option<RowId> {
+        self.row.map(|tuple| RowId(tuple.0))
+    }
+
+    fn check(&self, txn: &Transaction) -> Result<()> {
+        if txn.began == self.of { Ok(()) } else { Err(Error::UnknownCursor) }
+    }
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor")
+            .field("table", &self.table.schema.name)
+            .field("row", &self.row)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! Rows by the places that cursors find them at.
+
+use pantile_base::{Timestamp, TupleId};
+
+use crate::engine::buffers::{Pending, Undo};
+use crate::engine::memory_limit::Adds;
+use crate::engine::table::{Table, TableInner};
+use crate::transactions::hold::Held;
+use crate::transactions::read::Seen;
+use crate::transactions::row_edit::RowEdit;
+use crate::transactions::transaction::Transaction;
+use crate::transactions::write::Which;
+use crate::types::error::Result;
+use crate::types::row::Row;
+use crate::types::value::Value;
+
+/// Which row of a table: from [`Cursor::row_id`](crate::Cursor::row_id). It is
+/// faster than a key, and means the row only as long as the transaction runs
+/// whose cursor has come to it. Later it may be another row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RowId(pub(super) u64);
+
+impl RowId {
+    /// The row with this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl Transaction {
+    /// The row at this place, or `None` if the transaction sees none there.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_row<'t>(&'t self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
+        let table = &*table.0;
+        self.check_table(table)?;
+        if id.0 >= table.tuples_end() {
+            return Ok(None);
+        }
+        let at = self.statement();
+        Ok(match self.read_tuple(table, TupleId(id.0), at)? {
+            Seen::Row(bytes) => {
+                self.note_read(table.id, TupleId(id.0));
+                Some(self.row(table, bytes, at))
+            }
+            Seen::Absent | Seen::Gone => None,
+        })
+    }
+
+    /// The same, locked, so that no other transaction changes it before this one
+    /// ends.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_for_update`].
+    pub fn get_row_for_update<'t>(&'t mut self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
+        let table = &*table.0;
+        self.check_write(table)?;
+        let undo = self.buffers.undo.len();
+        let Some(held) = self.hold_present(table, Which::Row(id))? else {
+            self.undo_to(undo);
+            return Ok(None);
+        };
+        self.note_memory();
+        match self.current(table, held) {
+            Seen::Row(bytes) => Ok(Some(self.row(table, bytes, Timestamp::MAX))),
+            Seen::Absent | Seen::Gone => Ok(None),
+        }
+    }
+
+    /// Changes columns of the row at this place. Returns whether there is one.
+    ///
+    /// # Errors
+    /// As [`Transaction::modify`].
+    pub fn update_row(&mut self, table: &Table, id: RowId, changes: &[(usize, Value<'_>)]) -> Result<bool> {
+        let table = &*table.0;
+        self.check_write(table)?;
+        self.check_memory(Adds::Version)?;
+        self.or_undo(|txn| {
+            txn.modify_held(table, Which::Row(id), |row: &mut RowEdit<'_>| {
+                row.set_all(changes).map(|()| true)
+            })
+        })
+    }
+
+    /// Deletes the row at this place. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As [`Transaction::delete`].
+    pub fn delete_row(&mut self, table: &Table, id: RowId) -> Result<bool> {
+        let table = &*table.0;
+        self.check_write(table)?;
+        self.or_undo(|txn| txn.delete_held(table, Which::Row(id)))
+    }
+
+    /// Lets go of a row that this transaction has locked last and not written:
+    /// it has looked, and others may have it. Returns whether it did.
+    pub fn unlock_row(&mut self, table: &Table, id: RowId) -> bool {
+        let is_last = self.buffers.writes.last().is_some_and(|write| {
+            let of = &self.buffers.tables[write.table as usize].table;
+            write.tuple.0 == id.0 && of.id == table.0.id && write.pending == Pending::Nothing && !write.is_new
+        });
+        let may = is_last && matches!(self.buffers.undo.last(), Some(Undo::Unlock));
+        if may {
+            self.undo_to(self.buffers.undo.len() - 1);
+        }
+        may
+    }
+
+    pub(super) fn hold_row(&mut self, table: &TableInner, id: RowId) -> Result<Option<Held>> {
+        if id.0 >= table.tuples_end() {
+            return Ok(None);
+        }
+        self.hold(table, TupleId(id.0))
+    }
+}

@@ -1,0 +1,92 @@
+//! What a program that runs statements for others sets: what a statement reads,
+//! how it waits, and when it stops waiting.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pantile_base::Timestamp;
+use pantile_cc::Slot;
+
+use crate::transactions::transaction::Transaction;
+use crate::types::isolation::Isolation;
+use crate::types::options::ConflictPolicy;
+
+/// How often a transaction that waits asks whether it is to stop.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// Asks whether a wait is to end.
+pub(super) type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
+
+impl Transaction {
+    /// Begins a statement. At read committed, calls up to the next statement read
+    /// one state, that of this moment; without, each call reads a state of its
+    /// own. At other levels all calls read the transaction's state anyway.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// let mut report = db.begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted))?;
+    /// report.begin_statement();
+    /// db.run(|txn| txn.insert(&t, &[1u64.into()]))?;
+    /// assert_eq!(report.scan(&t, Range::all())?.count(), 0);
+    /// report.begin_statement();
+    /// assert_eq!(report.scan(&t, Range::all())?.count(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn begin_statement(&mut self) {
+        if self.isolation == Isolation::ReadCommitted && !self.safe {
+            self.statement_at = Some(self.core.registry.draw(self.slot));
+        }
+    }
+
+    /// From here on, a transaction at read committed is one at snapshot
+    /// isolation, and its snapshot is of this moment. What it has locked and
+    /// written before stays. So a transaction can lock first, and wait for it,
+    /// and take its snapshot afterwards. At other levels nothing happens.
+    pub fn take_snapshot(&mut self) {
+        if self.isolation == Isolation::ReadCommitted && !self.safe {
+            self.ts = self.core.registry.draw(self.slot);
+            self.isolation = Isolation::Snapshot;
+        }
+    }
+
+    /// Sets what happens when the transaction meets a locked row, from here on.
+    pub fn set_conflict(&mut self, policy: ConflictPolicy) {
+        self.policy = policy;
+    }
+
+    /// Lets waits for rows that others have locked end, with
+    /// [`Conflict::Interrupted`](crate::Conflict::Interrupted), within 20 ms after
+    /// `stop` begins to return true. It is called while the transaction waits.
+    pub fn interrupt_when(&mut self, stop: impl Fn() -> bool + Send + Sync + 'static) {
+        self.stop = Some(Arc::new(stop));
+    }
+
+    /// Waits in stretches between which it asks `stop`. What
+    /// [`Registry::wait`](pantile_cc::Registry::wait) returns; the last wait was
+    /// interrupted if `stop` returns true.
+    #[cold]
+    pub(super) fn wait_stoppable(
+        &self,
+        holder: Slot,
+        limit: Duration,
+        stop: &Stop,
+        over: impl Fn() -> bool,
+    ) -> Option<bool> {
+        let began = Instant::now();
+        loop {
+            let left = limit.saturating_sub(began.elapsed());
+            let outcome = self.core.registry.wait(self.slot, holder, left.min(ASK_EVERY), &over);
+            if outcome != Some(false) || left <= ASK_EVERY || stop() {
+                return outcome;
+            }
+        }
+    }
+
+    /// Where a statement at read committed reads.
+    #[inline]
+    pub(super) fn statement_read_committed(&self) -> Timestamp {
+        self.statement_at.unwrap_or_else(|| self.core.registry.draw(self.slot))
+    }
+}

@@ -1,0 +1,271 @@
+//! Steps over the entries of an index, one row after the other, apart from the
+//! transaction for which they are made.
+
+use std::ops::Bound;
+
+use pantile_base::{Timestamp, TupleId};
+use pantile_index::{Batch, Direction, Index as Tree, Scan as Walk};
+use smallvec::SmallVec;
+
+use crate::engine::read_set::RangeNote;
+use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::transactions::read::Seen;
+use crate::transactions::scan::Range;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::key::Key;
+use crate::types::row::Encoded;
+use crate::types::value::Value;
+
+/// Entries that a scan without a limit takes from the index at a time.
+pub(super) const WHOLE_BATCH: usize = 256;
+/// Entries that even a scan for one row takes. The first ones may be those of
+/// deleted rows.
+const LEAST_BATCH: usize = 8;
+/// The first batch of a cursor. Many are for one row.
+pub(super) const FIRST_BATCH: usize = 8;
+
+/// Where a scan is in its index.
+pub(super) struct Steps {
+    walk: Walk,
+    batch: Batch,
+    next: usize,
+    left: usize,
+    at: Timestamp,
+    /// If the transaction may have to read the range again.
+    note: Option<RangeNote>,
+    /// The entry of the row from which it may be continued.
+    row_key: Words,
+}
+
+impl Transaction {
+    /// The way over a range, which begins with batches of this size.
+    pub(super) fn steps(
+        &self,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+        range: Range<'_>,
+        batch: usize,
+    ) -> Result<Steps> {
+        self.core.ready(table)?;
+        let walk = walk(table, index, range)?;
+        self.steps_along(table, index, walk, range.limit, batch)
+    }
+
+    fn steps_along(
+        &self,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+        walk: Walk,
+        limit: usize,
+        batch: usize,
+    ) -> Result<Steps> {
+        self.check_table(table)?;
+        self.core.ready(table)?;
+        // Before the look at the index: if that is dropped meanwhile, writers
+        // below this time go on maintaining it (I-16).
+        let at = self.statement();
+        check_index(table, index)?;
+        if let Some(index) = index.filter(|_| !self.buffers.writes.is_empty()) {
+            self.enter_own_rows(table, index)?;
+        }
+        let note = self.moves.then(|| {
+            let number = index.map_or(PRIMARY, |i| i.number);
+            self.buffers.reads.note_scan(table.id, number, &walk)
+        });
+        let batch = Batch::with_limit(batch.max(LEAST_BATCH));
+        Ok(Steps { walk, batch, next: 0, left: limit, at, note, row_key: Words::new() })
+    }
+}
+
+fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
+    match index.filter(|i| !i.is_ready()) {
+        None => Ok(()),
+        Some(dropped) => {
+            let (table, index) = (table.schema.name.clone(), dropped.def.name.clone());
+            Err(Error::UnknownIndex { table, index })
+        }
+    }
+}
+
+/// The entries of a range. The caller has seen to it that the table's indexes
+/// are loaded.
+pub(super) fn walk(table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<Walk> {
+    check_index(table, index)?;
+    let columns = index.map_or(&table.schema.primary_key, |i| &i.columns);
+    let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
+    let (mut lower, mut upper) = (Key::default(), Key::default());
+    let lower = lower_bound(table, columns, range.lower, &mut lower)?;
+    let upper = upper_bound(table, columns, range.upper, &mut upper)?;
+    Ok(Walk::new(as_bound(&lower), as_bound(&upper), direction))
+}
+
+pub(super) fn tree_of<'t>(table: &'t TableInner, index: Option<&'t IndexInner>) -> &'t Tree {
+    index.map_or_else(|| table.tree(), |i| i.tree())
+}
+
+impl Steps {
+    /// Where the scan reads.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The tuple of the next entry.
+    #[inline]
+    pub fn advance(
+        &mut self,
+        txn: &Transaction,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+    ) -> Option<TupleId> {
+        if self.left == 0 {
+            return None;
+        }
+        while self.next == self.batch.len() {
+            self.next = 0;
+            let more = self.walk.next_batch(tree_of(table, index), txn.mark(self.at), &mut self.batch);
+            if more && txn.core.store.may_wait() {
+                txn.fetch(table, (0..self.batch.len()).map(|n| self.batch.value(n)));
+            }
+            if let Some(note) = self.note {
+                txn.buffers.reads.note_progress(note, &self.walk);
+            }
+            if !more {
+                self.left = 0;
+                return None;
+            }
+        }
+        self.next += 1;
+        Some(TupleId(self.batch.value(self.next - 1)))
+    }
+
+    /// Takes more entries at a time from here on.
+    pub fn take_more(&mut self) {
+        self.batch.set_limit((self.batch.limit() * 2).min(WHOLE_BATCH));
+    }
+
+    /// The entry that was come to last is the next one again.
+    pub fn step_back(&mut self) {
+        self.next -= 1;
+    }
+
+    /// One of the rows that the scan is for has been found.
+    #[inline]
+    pub fn count_row(&mut self) {
+        self.left -= 1;
+    }
+
+    /// The same for a scan that may be continued from this row.
+    #[inline]
+    pub fn count_row_and_keep(&mut self) {
+        self.count_row();
+        self.row_key.clear();
+        self.row_key.extend_from_slice(self.batch.key(self.next - 1));
+    }
+
+    /// Begins anew behind the row that was kept last, without a bound on the other
+    /// side. Does nothing if there was none.
+    pub fn restart(
+        &mut self,
+        txn: &Transaction,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+        reverse: bool,
+    ) -> Result<()> {
+        if self.row_key.is_empty() {
+            return Ok(());
+        }
+        let key = Bound::Excluded(&self.row_key[..]);
+        let walk = match reverse {
+            true => Walk::new(Bound::Unbounded, key, Direction::Backward),
+            false => Walk::new(key, Bound::Unbounded, Direction::Forward),
+        };
+        let (row_key, batch) = (std::mem::take(&mut self.row_key), FIRST_BATCH);
+        *self = txn.steps_along(table, index, walk, usize::MAX, batch)?;
+        self.row_key = row_key;
+        Ok(())
+    }
+
+    /// The row of the entry that was come to last, if it is visible and has the
+    /// entry's key.
+    #[inline]
+    pub fn visit<'t>(
+        &self,
+        txn: &'t Transaction,
+        table: &'t TableInner,
+        index: Option<&IndexInner>,
+        tuple: TupleId,
+    ) -> Result<Option<&'t [u8]>> {
+        Ok(match txn.read_tuple(table, tuple, self.at)? {
+            Seen::Row(bytes) if self.leads_to(table, index, tuple, bytes) => Some(bytes),
+            _ => None,
+        })
+    }
+
+    /// Whether a row has the key of the entry that was come to last.
+    #[inline]
+    pub fn leads_to(
+        &self,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+        tuple: TupleId,
+        bytes: &[u8],
+    ) -> bool {
+        index.is_none_or(|index| {
+            let mut key = Key::default();
+            key.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+            key.push_tuple(tuple.0);
+            key.words() == self.batch.key(self.next - 1)
+        })
+    }
+}
+
+type Words = SmallVec<[u64; 8]>;
+
+fn as_bound(bound: &Bound<Words>) -> Bound<&[u64]> {
+    match bound {
+        Bound::Included(words) => Bound::Included(words),
+        Bound::Excluded(words) => Bound::Excluded(words),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+fn words_of(table: &TableInner, columns: &[usize], values: &[Value<'_>], key: &mut Key) -> Result<Words> {
+    key.set_values(&table.schema, columns, values)?;
+    Ok(Words::from_slice(key.words()))
+}
+
+fn lower_bound(
+    table: &TableInner,
+    columns: &[usize],
+    bound: Bound<&[Value<'_>]>,
+    key: &mut Key,
+) -> Result<Bound<Words>> {
+    Ok(match bound {
+        Bound::Included(values) if !values.is_empty() => {
+            Bound::Included(words_of(table, columns, values, key)?)
+        }
+        Bound::Excluded(values) => {
+            words_of(table, columns, values, key)?;
+            // Beyond the last possible key there is nothing.
+            key.prefix_end().map_or(Bound::Excluded(smallvec::smallvec![u64::MAX; 512]), Bound::Included)
+        }
+        _ => Bound::Unbounded,
+    })
+}
+
+fn upper_bound(
+    table: &TableInner,
+    columns: &[usize],
+    bound: Bound<&[Value<'_>]>,
+    key: &mut Key,
+) -> Result<Bound<Words>> {
+    Ok(match bound {
+        Bound::Included(values) if !values.is_empty() => {
+            words_of(table, columns, values, key)?;
+            key.prefix_end().map_or(Bound::Unbounded, Bound::Excluded)
+        }
+        Bound::Excluded(values) => Bound::Excluded(words_of(table, columns, values, key)?),
+        _ => Bound::Unbounded,
+    })
+}

@@ -1,0 +1,35 @@
+/* The engine's tables by the server's names, in a table of the engine: which table of the engine a name means, and the
+ * numbers that AUTO_INCREMENT has given out. A change of a row here is what creates, renames, empties or drops a table;
+ * a table of the engine that no row names is dropped when the server starts. */
+#ifndef PANTILE_CATALOG_H
+#define PANTILE_CATALOG_H
+
+#include "common.h"
+
+struct Entry
+{
+  uint64_t number;          /* the engine's table is "t" and this number */
+  uint64_t next_number;     /* for AUTO_INCREMENT; 0 if there is none */
+  bool is_temporary;
+  std::string engine_name() const { return "t" + std::to_string(number); }
+};
+
+namespace catalog
+{
+  /* Opens the catalog, and drops what a crash has left. */
+  int open(pantile_db *db);
+  void close();
+
+  /* Codes of the C interface; PANTILE_NOT_FOUND if there is no table of this name. */
+  int find(const std::string &name, Entry *entry);
+  /* Gives `entry` a number that no table has. */
+  int create(Entry *entry);
+  /* Makes a name mean what `entry` says. Returns the number of the engine's table that it meant before, or 0. */
+  int put(const std::string &name, const Entry &entry, uint64_t *before);
+  int rename(const std::string &from, const std::string &to);
+  int remove(const std::string &name, Entry *entry);
+  int keep_next_number(const std::string &name, uint64_t next);
+  int names_below(const std::string &prefix, std::vector<std::string> *names);
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* Creating, changing and dropping tables. Whatever a kill interrupts, the catalog says what each name means. */
+#include "ha_pantile.h"
+
+static bool defines_foreign_keys(THD *thd)
+{
+  LEX *lex= thd->lex;
+  if (lex->sql_command != SQLCOM_CREATE_TABLE && lex->sql_command != SQLCOM_ALTER_TABLE)
+    return false;
+  List_iterator_fast<Key> keys(lex->alter_info.key_list);
+  while (const Key *key= keys++)
+    if (key->type == Key::FOREIGN_KEY)
+      return true;
+  return false;
+}
+
+int ha_pantile::refuse_foreign_keys(THD *thd)
+{
+  if (!defines_foreign_keys(thd))
+    return 0;
+  my_printf_error(ER_CANNOT_ADD_FOREIGN,
+                  "ENGINE=Pantile does not enforce foreign keys, so it takes none; leave the FOREIGN KEY clause out",
+                  MYF(0));
+  return HA_ERR_CANNOT_ADD_FOREIGN;
+}
+
+/* A table of the engine that no name means yet. */
+static int create_engine_table(const Shape &shape, TABLE *form, const std::string &name)
+{
+  pantile_table_def *def= shape.definition(form, name);
+  if (!def)
+    return PANTILE_INVALID;
+  const int code= pantile_create_table(pantile_database, def, nullptr);
+  pantile_table_def_free(def);
+  return code;
+}
+
+static void drop_engine_table(uint64_t number)
+{
+  const std::string name= Entry{number, 0, false}.engine_name();
+  /* If it cannot be dropped now it is dropped at the next start. */
+  if (number && pantile_drop_table(pantile_database, name.c_str()) != PANTILE_OK)
+    sql_print_warning("Pantile: %s", pantile_error_message());
+}
+
+int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
+{
+  THD *thd= ha_thd();
+  if (int failed= refuse_foreign_keys(thd))
+    return failed;
+  if (info->data_file_name || info->index_file_name)
+  {
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_ILLEGAL_HA_CREATE_OPTION,
+                        "ENGINE=Pantile keeps all tables in pantile_data_dir; DATA DIRECTORY and INDEX DIRECTORY are "
+                        "ignored");
+    info->data_file_name= info->index_file_name= nullptr;
+  }
+  Shape made;
+  std::string why;
+  if (int failed= made.make(form, &why))
+  {
+    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "ENGINE=Pantile does not support %s", MYF(0), why.c_str());
+    return failed;
+  }
+  Entry entry= {0, info->auto_increment_value, info->tmp_table()};
+  catalog::create(&entry);
+  int code= create_engine_table(made, form, entry.engine_name());
+  uint64_t before= 0;
+  if (code == PANTILE_OK)
+    code= catalog::put(name, entry, &before);
+  if (code != PANTILE_OK)
+  {
+    my_printf_error(ER_CANT_CREATE_TABLE, "Pantile: %s", MYF(0), pantile_error_message());
+    return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+  }
+  drop_engine_table(before);
+  return 0;
+}
+
+int ha_pantile::delete_table(const char *name)
+{
+  Entry entry;
+  const int code= catalog::remove(name, &entry);
+  if (code == PANTILE_OK)
+    drop_engine_table(entry.number);
+  return code == PANTILE_OK ? 0 : error(code, HA_ERR_NO_SUCH_TABLE);
+}
+
+int ha_pantile::rename_table(const char *from, const char *to)
+{
+  const int code= catalog::rename(from, to);
+  return code == PANTILE_OK ? 0 : error(code, HA_ERR_NO_SUCH_TABLE);
+}
+
+int ha_pantile::truncate()
+{
+  Entry entry;
+  int code= catalog::find(share->name, &entry);
+  if (code != PANTILE_OK)
+    return error(code, HA_ERR_NO_SUCH_TABLE);
+  catalog::create(&entry);
+  entry.next_number= 1;
+  uint64_t before= 0;
+  if ((code= create_engine_table(shape, table, entry.engine_name())) == PANTILE_OK &&
+      (code= catalog::put(share->name, entry, &before)) == PANTILE_OK)
+  {
+    free_cursor();
+    code= share->reopen();
+    drop_engine_table(before);
+  }
+  return code == PANTILE_OK ? open_indexes() : error(code);
+}
+
+int ha_pantile::reset_auto_increment(ulonglong value)
+{
+  share->set_next_number(value);
+  return 0;
+}
+
+void ha_pantile::update_create_info(HA_CREATE_INFO *info)
+{
+  if (!(info->used_fields & HA_CREATE_USED_AUTO))
+    info->auto_increment_value= table->found_next_number_field ? share->next_number() : 0;
+}
+
+bool ha_pantile::check_if_incompatible_data(HA_CREATE_INFO *info, uint changes)
+{
+  return changes != IS_EQUAL_YES || (info->used_fields & HA_CREATE_USED_AUTO) ? COMPATIBLE_DATA_NO
+                                                                              : COMPATIBLE_DATA_YES;
+}
+
+/* What needs no work in the engine. */
+static const alter_table_operations ONLY_DEFINITION=
+    ALTER_CHANGE_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_CHANGE_COLUMN | ALTER_OPTIONS | ALTER_RENAME |
+    ALTER_RENAME_COLUMN | ALTER_ADD_CHECK_CONSTRAINT | ALTER_DROP_CHECK_CONSTRAINT | ALTER_CHANGE_INDEX_COMMENT |
+    ALTER_COLUMN_OPTION | ALTER_INDEX_IGNORABILITY | ALTER_CHANGE_CREATE_OPTION;
+
+static const alter_table_operations INDEXES=
+    ALTER_ADD_INDEX | ALTER_DROP_INDEX | ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX |
+    ALTER_ADD_UNIQUE_INDEX | ALTER_DROP_UNIQUE_INDEX |
+    ALTER_INDEX_ORDER;
+
+enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
+{
+  const alter_table_operations wanted= info->handler_flags;
+  if (defines_foreign_keys(ha_thd()) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
+      (wanted & ~(ONLY_DEFINITION | INDEXES)))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* The engine's columns must do for the new definition. */
+  Shape changed;
+  if (!changed.find(altered, share->table) || changed.columns != shape.columns ||
+      altered->s->primary_key != table->s->primary_key)
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if ((shape.primary != MAX_KEY) &&
+      strcmp(table->key_info[shape.primary].name.str, altered->key_info[changed.primary].name.str))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  return wanted & INDEXES ? HA_ALTER_INPLACE_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
+}
+
+/* Makes new indexes, beside transactions that go on. Old ones are dropped when the server has decided. */
+bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
+{
+  if (!info->index_add_count)
+    return false;
+  Shape changed;
+  if (!changed.find(altered, share->table))
+  {
+    my_error(ER_TABLE_DEF_CHANGED, MYF(0));
+    return true;
+  }
+  for (uint n= 0; n < info->index_add_count; n++)
+  {
+    const KEY &key= info->key_info_buffer[info->index_add_buffer[n]];
+    for (const Key_shape &made : changed.keys)
+    {
+      if (made.name.empty() || made.name != std::string(key.name.str, key.name.length))
+        continue;
+      std::vector<const char *> columns;
+      for (const Part &part : made.parts)
+      {
+        const char *column;
+        pantile_table_column(share->table, part.column, &column, nullptr, nullptr);
+        columns.push_back(column);
+      }
+      /* An index of this name may be dropped by the same statement. */
+      for (uint d= 0; d < info->index_drop_count; d++)
+        if (made.name == info->index_drop_buffer[d]->name.str)
+        {
+          pantile_index_free(indexes[info->index_drop_buffer[d] - table->key_info]);
+          indexes[info->index_drop_buffer[d] - table->key_info]= nullptr;
+          pantile_drop_index(pantile_database, share->table, made.name.c_str());
+        }
+      const int code= pantile_create_index(pantile_database, share->table, made.name.c_str(), columns.data(),
+                                           columns.size(), made.is_unique, nullptr);
+      if (code == PANTILE_DUPLICATE_KEY)
+        my_error(ER_DUP_ENTRY_WITH_KEY_NAME, MYF(0), "", made.name.c_str());
+      else if (code != PANTILE_OK)
+        my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), pantile_error_message());
+      if (code != PANTILE_OK)
+        return true;
+    }
+  }
+  return false;
+}
+
+bool ha_pantile::commit_inplace_alter_table(TABLE *, Alter_inplace_info *info, bool commit)
+{
+  auto drop= [&](const char *name) {
+    const int code= pantile_drop_index(pantile_database, share->table, name);
+    if (code != PANTILE_OK && code != PANTILE_UNKNOWN_NAME)
+      sql_print_warning("Pantile: %s", pantile_error_message());
+  };
+  auto is_added= [&](const KEY *key) {
+    for (uint n= 0; n < info->index_add_count; n++)
+      if (!strcmp(info->key_info_buffer[info->index_add_buffer[n]].name.str, key->name.str))
+        return true;
+    return false;
+  };
+  if (commit)
+  {
+    for (uint n= 0; n < info->index_drop_count; n++)
+      if (!is_added(info->index_drop_buffer[n]))
+        drop(info->index_drop_buffer[n]->name.str);
+  }
+  else
+    for (uint n= 0; n < info->index_add_count; n++)
+      drop(info->key_info_buffer[info->index_add_buffer[n]].name.str);
+  return false;
+}

@@ -1,0 +1,175 @@
+/* What the optimizer asks, and maintenance. */
+#include "ha_pantile.h"
+
+/* A transaction that reads, of the statement or for this call. */
+class Reading
+{
+public:
+  explicit Reading(pantile_txn *of_statement) : txn(of_statement), own(!of_statement)
+  {
+    pantile_txn_options options= {};
+    options.read_only= true;
+    if (own && pantile_begin(pantile_database, &options, &txn) != PANTILE_OK)
+      txn= nullptr;
+  }
+  ~Reading()
+  {
+    if (own && txn)
+      pantile_rollback(txn);
+  }
+  pantile_txn *txn;
+private:
+  const bool own;
+};
+
+/* Distinct keys that are looked at for an estimate of how many rows share one. */
+static const uint SAMPLED_KEYS= 40;
+
+uint64_t ha_pantile::estimate(uint key, const pantile_range &range)
+{
+  Reading reading(txn);
+  uint64_t about= 0;
+  if (!reading.txn)
+    return stats.records;
+  const int code= key == MAX_KEY || key == shape.primary
+                      ? pantile_estimate(reading.txn, share->table, &range, &about)
+                      : pantile_estimate_index(reading.txn, indexes[key], &range, &about);
+  return code == PANTILE_OK ? about : stats.records;
+}
+
+int ha_pantile::info(uint flag)
+{
+  if (flag & HA_STATUS_VARIABLE)
+  {
+    stats.records= estimate(MAX_KEY, pantile_range{});
+    /* The optimizer takes no and one row for a promise. */
+    if (stats.records < 2 && !(flag & HA_STATUS_TIME))
+      stats.records= std::max<ha_rows>(stats.records, 0);
+    stats.mean_rec_length= table->s->reclength;
+    stats.data_file_length= stats.records * stats.mean_rec_length;
+    stats.deleted= 0;
+    stats.delete_length= 0;
+  }
+  if (flag & HA_STATUS_CONST)
+  {
+    stats.block_size= 4096;
+    sample_keys();
+  }
+  if (flag & HA_STATUS_AUTO)
+    stats.auto_increment_value= share->next_number();
+  if (flag & HA_STATUS_ERRKEY)
+    errkey= duplicate;
+  return 0;
+}
+
+/* Rows for each key prefix: the rows up to the 40th distinct one, divided by 40. */
+void ha_pantile::sample_keys()
+{
+  Reading reading(txn);
+  for (uint k= 0; k < table->s->keys; k++)
+  {
+    KEY &key= table->key_info[k];
+    for (uint parts= 1; parts <= key.user_defined_key_parts; parts++)
+    {
+      ulong &result= key.rec_per_key[parts - 1];
+      const bool is_whole= parts == key.user_defined_key_parts;
+      result= 1;
+      if (!reading.txn || (is_whole && (key.flags & HA_NOSAME)))
+        continue;
+      std::vector<pantile_value> found;
+      std::vector<pantile_value> at;
+      pantile_row *sampled= pantile_row_new();
+      uint distinct= 0;
+      uint64_t rows= 0;
+      pantile_range range= {};
+      range.limit= 1;
+      for (; distinct < SAMPLED_KEYS; distinct++)
+      {
+        pantile_cursor *place;
+        const int code= k == shape.primary ? pantile_scan(reading.txn, share->table, &range, &place)
+                                           : pantile_scan_index(reading.txn, indexes[k], &range, &place);
+        if (code != PANTILE_OK)
+          break;
+        const int next= pantile_cursor_next(place, reading.txn, sampled);
+        pantile_cursor_free(place);
+        if (next != PANTILE_OK)
+          break;
+        found.resize(shape.columns);
+        pantile_row_values(sampled, found.data(), found.size());
+        shape.key_of_row(k, found.data(), at);
+        range.from= {PANTILE_EXCLUDED, at.data(), parts};
+      }
+      if (distinct == SAMPLED_KEYS)
+      {
+        pantile_range up_to= {};
+        up_to.to= {PANTILE_INCLUDED, at.data(), parts};
+        rows= estimate(k, up_to);
+      }
+      else
+        rows= estimate(MAX_KEY, pantile_range{});
+      result= distinct ? (ulong) std::max<uint64_t>(1, (rows + distinct / 2) / distinct) : 1;
+      pantile_row_free(sampled);
+    }
+  }
+}
+
+ha_rows ha_pantile::records_in_range(uint index, const key_range *min, const key_range *max, page_range *)
+{
+  Scratch from_scratch, to_scratch;
+  std::vector<pantile_value> from, to;
+  pantile_range range= {};
+  if (min && shape.encode_key(table, index, min->key, min->length, from_scratch, from))
+    range.from= {min->flag == HA_READ_AFTER_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, from.data(), from.size()};
+  if (max && shape.encode_key(table, index, max->key, max->length, to_scratch, to))
+    range.to= {max->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, to.data(), to.size()};
+  /* The optimizer takes none for a promise. */
+  return std::max<uint64_t>(estimate(index, range), 1);
+}
+
+int ha_pantile::analyze(THD *, HA_CHECK_OPT *)
+{
+  info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
+  return HA_ADMIN_OK;
+}
+
+/* Each index must lead to as many rows as there are. */
+int ha_pantile::check(THD *thd, HA_CHECK_OPT *)
+{
+  Reading reading(txn);
+  if (!reading.txn)
+    return HA_ADMIN_FAILED;
+  pantile_row *read= pantile_row_new();
+  uint64_t expected= 0;
+  int outcome= HA_ADMIN_OK;
+  for (uint k= 0; k <= shape.keys.size() && outcome == HA_ADMIN_OK; k++)
+  {
+    /* First the rows. */
+    const uint key= k == 0 ? MAX_KEY : k - 1;
+    if (key == shape.primary && k != 0)
+      continue;
+    pantile_cursor *place;
+    uint64_t rows= 0;
+    int code= key == MAX_KEY ? pantile_scan(reading.txn, share->table, nullptr, &place)
+                             : pantile_scan_index(reading.txn, indexes[key], nullptr, &place);
+    if (code == PANTILE_OK)
+    {
+      while ((code= pantile_cursor_next(place, reading.txn, read)) == PANTILE_OK && !thd_killed(thd))
+        rows++;
+      pantile_cursor_free(place);
+    }
+    if (thd_killed(thd))
+      outcome= HA_ADMIN_FAILED;
+    else if (code != PANTILE_DONE || (k != 0 && rows != expected))
+      outcome= HA_ADMIN_CORRUPT;
+    expected= rows;
+  }
+  pantile_row_free(read);
+  return outcome;
+}
+
+int ha_pantile::optimize(THD *, HA_CHECK_OPT *)
+{
+  if (int code= pantile_compact(pantile_database))
+    return error(code), HA_ADMIN_FAILED;
+  return HA_ADMIN_OK;
+}

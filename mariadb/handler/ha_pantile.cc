@@ -1,0 +1,495 @@
+/* Opening tables, and reading and writing rows. */
+#include "ha_pantile.h"
+
+int ha_pantile::error(int code, int none)
+{
+  if (code >= PANTILE_MISUSE)
+    message= pantile_error_message();
+  if (code == PANTILE_DUPLICATE_KEY)
+  {
+    const char *name= pantile_error_index();
+    duplicate= shape.primary;
+    for (uint k= 0; name && k < shape.keys.size(); k++)
+      if (k != shape.primary && shape.keys[k].name == name)
+        duplicate= k;
+  }
+  return handler_error(ha_thd(), code, none);
+}
+
+bool ha_pantile::get_error_message(int, String *to)
+{
+  to->copy(message.data(), message.size(), system_charset_info);
+  return false;
+}
+
+/* Opening */
+
+int ha_pantile::open(const char *name, int, uint)
+{
+  lock_shared_ha_data();
+  share= static_cast<Share *>(get_ha_share_ptr());
+  int code= PANTILE_OK;
+  if (!share)
+  {
+    share= new Share(name);
+    if ((code= share->open()) == PANTILE_OK)
+      set_ha_share_ptr(share);
+    else
+    {
+      delete share;
+      share= nullptr;
+    }
+  }
+  unlock_shared_ha_data();
+  if (code != PANTILE_OK)
+    return error(code, HA_ERR_NO_SUCH_TABLE);
+  thr_lock_data_init(&share->lock, &lock_data, nullptr);
+  row= pantile_row_new();
+  if (int failed= open_indexes())
+  {
+    free_all();
+    return failed;
+  }
+  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
+}
+
+int ha_pantile::open_indexes()
+{
+  if (!shape.find(table, share->table))
+  {
+    message= "the columns of the engine's table are not those of the table's definition";
+    return HA_ERR_TABLE_DEF_CHANGED;
+  }
+  for (pantile_index *index : indexes)
+    pantile_index_free(index);
+  indexes.assign(shape.keys.size(), nullptr);
+  for (uint k= 0; k < shape.keys.size(); k++)
+    if (k != shape.primary)
+      if (int code= pantile_index_open(share->table, shape.keys[k].name.c_str(), &indexes[k]))
+        return error(code, HA_ERR_TABLE_DEF_CHANGED);
+  return 0;
+}
+
+void ha_pantile::free_cursor()
+{
+  pantile_cursor_free(cursor);
+  cursor= nullptr;
+}
+
+void ha_pantile::free_all()
+{
+  free_cursor();
+  for (pantile_index *index : indexes)
+    pantile_index_free(index);
+  indexes.clear();
+  pantile_row_free(row);
+  row= nullptr;
+}
+
+int ha_pantile::close()
+{
+  free_all();
+  return 0;
+}
+
+/* Statements */
+
+THR_LOCK_DATA **ha_pantile::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type)
+{
+  if (type != TL_IGNORE)
+    lock_type= type;
+  if (type != TL_IGNORE && lock_data.type == TL_UNLOCK)
+  {
+    /* The engine locks rows; only LOCK TABLES and the like lock the table. */
+    const bool in_lock_tables= thd_in_lock_tables(thd);
+    if (type >= TL_WRITE_CONCURRENT_INSERT && type <= TL_WRITE && !in_lock_tables && !thd_tablespace_op(thd) &&
+        thd_sql_command(thd) != SQLCOM_TRUNCATE)
+      type= TL_WRITE_ALLOW_WRITE;
+    if (type == TL_READ_NO_INSERT && !in_lock_tables)
+      type= TL_READ;
+    lock_data.type= type;
+  }
+  *to++= &lock_data;
+  return to;
+}
+
+int ha_pantile::enter(THD *thd, thr_lock_type type)
+{
+  const bool writes= type >= TL_FIRST_WRITE;
+  locks_rows= writes || type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED;
+  skips_locked= type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
+  Session *session= Session::of(thd);
+  const int failed= session->enter(thd, locks_rows, !locks_rows);
+  txn= session->transaction();
+  txn_number= session->number();
+  if (failed)
+    message= pantile_error_message();
+  return failed;
+}
+
+int ha_pantile::external_lock(THD *thd, int type)
+{
+  if (type == F_UNLCK)
+  {
+    txn= nullptr;
+    return 0;
+  }
+  /* LOCK TABLES reads nothing itself. */
+  const bool is_read= type == F_RDLCK;
+  thr_lock_type wanted= lock_type;
+  if (is_read && wanted >= TL_FIRST_WRITE)
+    wanted= TL_READ;
+  if (!is_read && wanted < TL_FIRST_WRITE)
+    wanted= TL_WRITE;
+  return enter(thd, wanted);
+}
+
+int ha_pantile::start_stmt(THD *thd, thr_lock_type type) { return enter(thd, type); }
+
+int ha_pantile::extra(ha_extra_function operation)
+{
+  switch (operation)
+  {
+  case HA_EXTRA_WRITE_CAN_REPLACE: case HA_EXTRA_INSERT_WITH_UPDATE:
+    replaces= true;
+    break;
+  case HA_EXTRA_WRITE_CANNOT_REPLACE:
+    replaces= false;
+    break;
+  default:
+    break;
+  }
+  return 0;
+}
+
+int ha_pantile::reset()
+{
+  replaces= false;
+  pushed_idx_cond= nullptr;
+  pushed_idx_cond_keyno= MAX_KEY;
+  in_range_check_pushed_down= false;
+  free_cursor();
+  return 0;
+}
+
+void ha_pantile::unlock_row()
+{
+  if (txn && locks_rows)
+    pantile_unlock_row(txn, share->table, row_id);
+}
+
+/* Reading */
+
+pantile_index *ha_pantile::index_of(uint key) { return key == shape.primary ? nullptr : indexes[key]; }
+
+int ha_pantile::open_cursor(uint key, const pantile_range &range)
+{
+  free_cursor();
+  const int code= key == MAX_KEY || key == shape.primary ? pantile_scan(txn, share->table, &range, &cursor)
+                                                         : pantile_scan_index(txn, indexes[key], &range, &cursor);
+  cursor_txn= txn_number;
+  cursor_reverse= range.reverse;
+  is_at_end= false;
+  return code;
+}
+
+int ha_pantile::fill(uchar *record)
+{
+  values.resize(shape.columns);
+  if (int code= pantile_row_values(row, values.data(), values.size()))
+    return error(code);
+  shape.decode(table, values.data(), record, locks_rows);
+  return 0;
+}
+
+/* The next row of the cursor. */
+int ha_pantile::fetch(uchar *record)
+{
+  const bool checks= pushed_idx_cond && active_index == pushed_idx_cond_keyno && record == table->record[0];
+  for (;;)
+  {
+    const int code= locks_rows ? pantile_cursor_next_for_update(cursor, txn, skips_locked, row)
+                               : pantile_cursor_next(cursor, txn, row);
+    if (code != PANTILE_OK)
+    {
+      is_at_end= code == PANTILE_DONE;
+      return error(code);
+    }
+    pantile_cursor_row_id(cursor, &row_id);
+    if (int failed= fill(record))
+      return failed;
+    if (!checks)
+      return 0;
+    switch (handler_index_cond_check(this))
+    {
+    case CHECK_POS:
+      return 0;
+    case CHECK_OUT_OF_RANGE:
+      is_at_end= true;
+      return HA_ERR_END_OF_FILE;
+    case CHECK_ABORTED_BY_USER:
+      return HA_ERR_ABORTED_BY_USER;
+    default:
+      unlock_row();
+    }
+  }
+}
+
+int ha_pantile::rnd_init(bool scan)
+{
+  if (!scan)
+    return 0;
+  const int code= open_cursor(MAX_KEY, pantile_range{});
+  return code == PANTILE_OK ? 0 : error(code);
+}
+
+int ha_pantile::rnd_end()
+{
+  free_cursor();
+  return 0;
+}
+
+int ha_pantile::rnd_next(uchar *record)
+{
+  if (is_at_end)
+    return HA_ERR_END_OF_FILE;
+  if (cursor_txn != txn_number)
+    if (int code= pantile_cursor_turn(cursor, txn, false))
+      return error(code);
+  cursor_txn= txn_number;
+  return fetch(record);
+}
+
+int ha_pantile::rnd_pos(uchar *record, uchar *position)
+{
+  const uint64_t id= uint8korr(position);
+  const int code= locks_rows ? pantile_get_row_for_update(txn, share->table, id, row)
+                             : pantile_get_row(txn, share->table, id, row);
+  if (code != PANTILE_OK)
+    return error(code, HA_ERR_KEY_NOT_FOUND);
+  row_id= id;
+  return fill(record);
+}
+
+int ha_pantile::cmp_ref(const uchar *a, const uchar *b)
+{
+  const uint64_t first= uint8korr(a), second= uint8korr(b);
+  return first < second ? -1 : first > second;
+}
+
+int ha_pantile::index_init(uint index, bool)
+{
+  active_index= index;
+  free_cursor();
+  return 0;
+}
+
+int ha_pantile::index_end()
+{
+  active_index= MAX_KEY;
+  free_cursor();
+  return 0;
+}
+
+static pantile_bound bound_of(int kind, const std::vector<pantile_value> &values)
+{
+  return {values.empty() ? PANTILE_UNBOUNDED : kind, values.data(), values.size()};
+}
+
+int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how)
+{
+  const uint length= calculate_key_len(table, active_index, key, parts);
+  if (!key || !length)
+    return whole_index(record, false);
+  if (!shape.encode_key(table, active_index, key, length, key_scratch, key_values))
+    return HA_ERR_KEY_NOT_FOUND;
+  pantile_range range= {};
+  const pantile_bound including= bound_of(PANTILE_INCLUDED, key_values);
+  const pantile_bound excluding= bound_of(PANTILE_EXCLUDED, key_values);
+  cursor_is_bounded= false;
+  switch (how)
+  {
+  case HA_READ_KEY_EXACT:
+    range.from= range.to= including;
+    cursor_is_bounded= true;
+    break;
+  case HA_READ_KEY_OR_NEXT:
+    range.from= including;
+    break;
+  case HA_READ_AFTER_KEY:
+    range.from= excluding;
+    break;
+  case HA_READ_KEY_OR_PREV: case HA_READ_PREFIX_LAST_OR_PREV:
+    range.to= including;
+    range.reverse= true;
+    break;
+  case HA_READ_BEFORE_KEY:
+    range.to= excluding;
+    range.reverse= true;
+    break;
+  case HA_READ_PREFIX_LAST:
+    range.from= range.to= including;
+    range.reverse= true;
+    cursor_is_bounded= true;
+    break;
+  default:
+    return HA_ERR_WRONG_COMMAND;
+  }
+  if (!range.reverse && !cursor_is_bounded && end_range &&
+      shape.encode_key(table, active_index, end_range->key, end_range->length, end_scratch, end_values))
+  {
+    range.to= bound_of(end_range->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, end_values);
+    cursor_is_bounded= true;
+  }
+  if (int code= open_cursor(active_index, range))
+    return error(code, HA_ERR_KEY_NOT_FOUND);
+  const int failed= fetch(record);
+  return failed == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : failed;
+}
+
+int ha_pantile::whole_index(uchar *record, bool reverse)
+{
+  pantile_range range= {};
+  range.reverse= reverse;
+  cursor_is_bounded= false;
+  if (int code= open_cursor(active_index, range))
+    return error(code);
+  return fetch(record);
+}
+
+int ha_pantile::index_first(uchar *record) { return whole_index(record, false); }
+
+int ha_pantile::index_last(uchar *record) { return whole_index(record, true); }
+
+int ha_pantile::step(uchar *record, bool reverse)
+{
+  if (!cursor)
+    return HA_ERR_END_OF_FILE;
+  const bool continues= cursor_reverse == reverse && cursor_txn == txn_number;
+  if (!continues || (is_at_end && cursor_is_bounded && !end_range && !pushed_idx_cond))
+  {
+    if (int code= pantile_cursor_turn(cursor, txn, reverse))
+      return error(code);
+    cursor_txn= txn_number;
+    cursor_reverse= reverse;
+    cursor_is_bounded= is_at_end= false;
+  }
+  return is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
+}
+
+int ha_pantile::index_next_same(uchar *record, const uchar *key, uint length)
+{
+  /* What HA_READ_KEY_EXACT has begun ends with the last row of the key. */
+  if (cursor && cursor_is_bounded && !cursor_reverse && cursor_txn == txn_number)
+    return is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
+  return handler::index_next_same(record, key, length);
+}
+
+Item *ha_pantile::idx_cond_push(uint index, Item *condition)
+{
+  pushed_idx_cond= condition;
+  pushed_idx_cond_keyno= index;
+  in_range_check_pushed_down= true;
+  return nullptr;
+}
+
+/* Writing */
+
+int ha_pantile::write_row(const uchar *record)
+{
+  if (table->next_number_field && record == table->record[0])
+    if (int failed= update_auto_increment())
+      return failed;
+  if (!shape.encode(table, record, scratch, values))
+    return HA_ERR_INDEX_COL_TOO_LONG;
+  if (shape.primary == MAX_KEY)
+  {
+    uint64_t number;
+    if (int code= share->take_row_number(&number))
+      return error(code);
+    values[shape.columns - 1]= pantile_uint(number);
+  }
+  if (int code= pantile_insert(txn, share->table, values.data(), values.size()))
+    return error(code);
+  if (table->found_next_number_field && record == table->record[0])
+  {
+    const longlong number= table->found_next_number_field->val_int();
+    if (number > 0 || table->found_next_number_field->is_unsigned())
+      if (int code= share->pass_number((uint64_t) number))
+        return error(code);
+  }
+  return 0;
+}
+
+int ha_pantile::update_row(const uchar *before, const uchar *after)
+{
+  if (!shape.encode(table, after, scratch, values))
+    return HA_ERR_INDEX_COL_TOO_LONG;
+  std::vector<size_t> columns;
+  std::vector<pantile_value> changed;
+  auto differs= [&](const Stored_field &stored) {
+    const Field *field= table->field[stored.field];
+    const my_ptrdiff_t at= field->ptr - table->record[0];
+    return replaces || bitmap_is_set(table->write_set, stored.field) ||
+           field->is_null_in_record(before) != field->is_null_in_record(after) ||
+           memcmp(before + at, after + at, field->pack_length()) != 0;
+  };
+  std::vector<bool> is_changed(table->s->fields);
+  for (const Stored_field &stored : shape.fields)
+    if (differs(stored))
+    {
+      is_changed[stored.field]= true;
+      columns.push_back(stored.column);
+      changed.push_back(values[stored.column]);
+    }
+  for (const Sort_column &sort : shape.sorts)
+    if (is_changed[sort.field] || !table->field[sort.field]->stored_in_db())
+    {
+      columns.push_back(sort.column);
+      changed.push_back(values[sort.column]);
+    }
+  int code= pantile_update_row(txn, share->table, row_id, columns.data(), changed.data(), columns.size());
+  if (code == PANTILE_PRIMARY_KEY_CHANGED)
+  {
+    size_t savepoint;
+    if ((code= pantile_savepoint(txn, &savepoint)) == PANTILE_OK)
+    {
+      code= pantile_delete_row(txn, share->table, row_id);
+      if (code == PANTILE_OK)
+        code= pantile_insert(txn, share->table, values.data(), values.size());
+      if (code != PANTILE_OK)
+      {
+        const int failed= error(code, HA_ERR_RECORD_DELETED);
+        pantile_rollback_to(txn, savepoint);
+        pantile_release_savepoint(txn, savepoint);
+        return failed;
+      }
+      pantile_release_savepoint(txn, savepoint);
+    }
+  }
+  if (code != PANTILE_OK)
+    return error(code, HA_ERR_RECORD_DELETED);
+  if (table->found_next_number_field && after == table->record[0] &&
+      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+  {
+    const longlong number= table->found_next_number_field->val_int();
+    if (number > 0)
+      share->pass_number((uint64_t) number);
+  }
+  return 0;
+}
+
+int ha_pantile::delete_row(const uchar *)
+{
+  const int code= pantile_delete_row(txn, share->table, row_id);
+  return code == PANTILE_OK ? 0 : error(code, HA_ERR_RECORD_DELETED);
+}
+
+void ha_pantile::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                                    ulonglong *got)
+{
+  uint64_t number;
+  const int code= share->take_numbers(offset, increment, wanted, &number);
+  *first= code == PANTILE_OK ? number : ULONGLONG_MAX;
+  *got= code == PANTILE_OK ? wanted : 0;
+}

@@ -1,0 +1,162 @@
+#ifndef HA_PANTILE_H
+#define HA_PANTILE_H
+
+#include "catalog.h"
+#include "session.h"
+#include "shape.h"
+
+/* What the handlers of a table share while it is open. */
+class Share : public Handler_share
+{
+public:
+  explicit Share(const char *name) : name(name) { thr_lock_init(&lock); }
+  ~Share() override;
+
+  /* Opens the engine's table. Returns a code of the C interface. */
+  int open();
+  /* The same after TRUNCATE has put another table in its place. */
+  int reopen();
+
+  /* The first of `wanted` numbers for AUTO_INCREMENT. */
+  int take_numbers(uint64_t offset, uint64_t increment, uint64_t wanted, uint64_t *first);
+  /* A row with this number was written. */
+  int pass_number(uint64_t number);
+  void set_next_number(uint64_t next);
+  uint64_t next_number();
+  /* For rows of tables without a primary key. */
+  int take_row_number(uint64_t *number);
+
+  const std::string name;
+  THR_LOCK lock;
+  pantile_table *table= nullptr;
+
+private:
+  int keep(uint64_t next);
+
+  std::mutex numbers;
+  uint64_t next= 1;
+  /* Up to where numbers are given out without another note in the catalog. */
+  uint64_t kept= 0;
+  std::mutex row_numbers;
+  uint64_t next_row= 0;
+};
+
+class ha_pantile final : public handler
+{
+public:
+  ha_pantile(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) { ref_length= sizeof(uint64_t); }
+  ~ha_pantile() override { free_all(); }
+
+  ulonglong table_flags() const override
+  {
+    return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_PRIMARY_KEY_IN_READ_INDEX |
+           HA_BINLOG_ROW_CAPABLE | HA_BINLOG_STMT_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
+           HA_CAN_SQL_HANDLER | HA_CAN_ONLINE_BACKUPS | HA_CAN_VIRTUAL_COLUMNS | HA_CONCURRENT_OPTIMIZE |
+           HA_CAN_SKIP_LOCKED | HA_FAST_KEY_READ;
+  }
+  ulong index_flags(uint, uint, bool) const override
+  {
+    return HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY | HA_DO_INDEX_COND_PUSHDOWN;
+  }
+  uint max_supported_keys() const override { return MAX_KEY; }
+  uint max_supported_key_length() const override { return 3072; }
+  uint max_supported_key_part_length() const override { return 3072; }
+  const char *index_type(uint) override { return "BTREE"; }
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+
+  int open(const char *name, int mode, uint flags) override;
+  int close() override;
+  int create(const char *name, TABLE *form, HA_CREATE_INFO *info) override;
+  int delete_table(const char *name) override;
+  int rename_table(const char *from, const char *to) override;
+  int truncate() override;
+  int reset_auto_increment(ulonglong value) override;
+  void update_create_info(HA_CREATE_INFO *info) override;
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
+  bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
+
+  int info(uint flag) override;
+  ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *) override;
+  int analyze(THD *thd, HA_CHECK_OPT *) override;
+  int check(THD *thd, HA_CHECK_OPT *) override;
+  int optimize(THD *thd, HA_CHECK_OPT *) override;
+  double scan_time() override { return (double) stats.records / 100.0 + 1.0; }
+  bool get_error_message(int error, String *message) override;
+
+  THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) override;
+  int external_lock(THD *thd, int type) override;
+  int start_stmt(THD *thd, thr_lock_type type) override;
+  void unlock_row() override;
+  int extra(ha_extra_function operation) override;
+  int reset() override;
+
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *before, const uchar *after) override;
+  int delete_row(const uchar *record) override;
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first, ulonglong *got)
+      override;
+
+  int rnd_init(bool scan) override;
+  int rnd_next(uchar *record) override;
+  int rnd_end() override;
+  int rnd_pos(uchar *record, uchar *position) override;
+  void position(const uchar *record) override { int8store(ref, row_id); }
+  int cmp_ref(const uchar *a, const uchar *b) override;
+
+  int index_init(uint index, bool sorted) override;
+  int index_end() override;
+  int index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how) override;
+  int index_next(uchar *record) override { return step(record, false); }
+  int index_prev(uchar *record) override { return step(record, true); }
+  int index_next_same(uchar *record, const uchar *key, uint length) override;
+  int index_first(uchar *record) override;
+  int index_last(uchar *record) override;
+  Item *idx_cond_push(uint index, Item *condition) override;
+
+private:
+  int error(int code, int none= HA_ERR_END_OF_FILE);
+  int enter(THD *thd, thr_lock_type type);
+  void free_cursor();
+  void free_all();
+  int open_indexes();
+  pantile_index *index_of(uint key);
+  int open_cursor(uint key, const pantile_range &range);
+  int fetch(uchar *record);
+  int fill(uchar *record);
+  int step(uchar *record, bool reverse);
+  int whole_index(uchar *record, bool reverse);
+  int refuse_foreign_keys(THD *thd);
+  bool is_known_range(const key_range *end);
+  uint64_t estimate(uint key, const pantile_range &range);
+  void sample_keys();
+
+  Share *share= nullptr;
+  THR_LOCK_DATA lock_data;
+  Shape shape;
+  std::vector<pantile_index *> indexes;
+
+  pantile_txn *txn= nullptr;
+  uint64_t txn_number= 0;
+  thr_lock_type lock_type= TL_UNLOCK;
+  bool locks_rows= false;
+  bool skips_locked= false;
+  bool replaces= false;
+
+  pantile_cursor *cursor= nullptr;
+  uint64_t cursor_txn= 0;
+  bool cursor_reverse= false;
+  bool cursor_is_bounded= false;
+  /* The cursor is at its end. */
+  bool is_at_end= false;
+
+  pantile_row *row= nullptr;
+  std::vector<pantile_value> values, key_values, end_values;
+  Scratch scratch, key_scratch, end_scratch;
+  uint64_t row_id= 0;
+  std::string message;
+  uint duplicate= MAX_KEY;
+};
+
+#endif

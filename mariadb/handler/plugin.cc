@@ -1,0 +1,188 @@
+/* The plugin: its variables, its counters, opening and closing the database. */
+/* Only here: elsewhere it would turn calls of the server into calls through its table of services. */
+#define MYSQL_DYNAMIC_PLUGIN 1
+#include "ha_pantile.h"
+#include <sstream>
+
+handlerton *pantile_hton;
+pantile_db *pantile_database;
+
+extern "C" int pantile_server_collector(pantile_options *options, const char *name);
+
+static char *data_dir, *gc;
+static ulong medium, durability;
+static double space_target;
+static unsigned long long memory_limit;
+
+static const char *medium_names[]= {"file", "dram", "dax", NullS};
+static TYPELIB media= {array_elements(medium_names) - 1, "media", medium_names, nullptr};
+static const char *durability_names[]= {"sync", "group", "none", NullS};
+static TYPELIB durabilities= {array_elements(durability_names) - 1, "durabilities", durability_names, nullptr};
+static const char *change_names[]= {"record_changed", "deadlock", NullS};
+static TYPELIB changes= {array_elements(change_names) - 1, "changes", change_names, nullptr};
+
+static MYSQL_SYSVAR_STR(data_dir, data_dir, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                        "The directory of the database, by default pantile in the server's data directory", nullptr,
+                        nullptr, "pantile");
+static MYSQL_SYSVAR_ENUM(medium, medium, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                         "Where the data is: in a file, in memory that is freed when the server stops, or on "
+                         "persistent memory (a file system mounted with dax=always)",
+                         nullptr, nullptr, 0, &media);
+static MYSQL_SYSVAR_ENUM(durability, durability, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                         "When a commit returns: sync, when it is durable; group, the same, and it may wait 500 "
+                         "microseconds for others; none, at once, and a power failure may take the last ones",
+                         nullptr, nullptr, 0, &durabilities);
+static MYSQL_SYSVAR_STR(gc, gc, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG, "The garbage collector", nullptr, nullptr,
+                        "tb-collect");
+static MYSQL_SYSVAR_DOUBLE(space_target, space_target, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                           "Bytes of the file for each byte of live rows, besides 16 MB", nullptr, nullptr, 2.0, 1.05,
+                           100.0, 0);
+static MYSQL_SYSVAR_ULONGLONG(memory_limit, memory_limit, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                              "Bytes of memory that the database may take, beside the system's copies of its file; 0 "
+                              "for as much as the server may have",
+                              nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
+static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds to wait for a row that another has locked",
+                          nullptr, nullptr, 50, 0, 100000000, 0);
+static MYSQL_THDVAR_ENUM(changed_row_error, PLUGIN_VAR_RQCMDARG,
+                         "The error at REPEATABLE READ of a write to a row that has changed since the snapshot: "
+                         "record_changed (1020) or deadlock (1213, as programs for other engines expect)",
+                         nullptr, nullptr, 1, &changes);
+
+static struct st_mysql_sys_var *variables[]= {
+    MYSQL_SYSVAR(data_dir),     MYSQL_SYSVAR(medium),       MYSQL_SYSVAR(durability),        MYSQL_SYSVAR(gc),
+    MYSQL_SYSVAR(space_target), MYSQL_SYSVAR(memory_limit), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(changed_row_error),
+    nullptr};
+
+uint64_t lock_wait_of(THD *thd)
+{
+  const ulonglong own= THDVAR(thd, lock_wait_timeout);
+  /* WAIT and NOWAIT set the server's variable for their statement. */
+  return std::min<ulonglong>(own, thd->variables.lock_wait_timeout) * 1000;
+}
+
+bool reports_changes_as_deadlocks(THD *thd) { return THDVAR(thd, changed_row_error) == 1; }
+
+static pantile_stats counted;
+
+static int show_counters(MYSQL_THD, struct st_mysql_show_var *var, void *, struct system_status_var *, enum enum_var_type)
+{
+  static struct st_mysql_show_var list[]= {
+      {"commits", (char *) &counted.commits, SHOW_ULONGLONG},
+      {"aborts", (char *) &counted.aborts, SHOW_ULONGLONG},
+      {"running_transactions", (char *) &counted.running, SHOW_ULONGLONG},
+      {"rows", (char *) &counted.rows, SHOW_ULONGLONG},
+      {"live_bytes", (char *) &counted.live_bytes, SHOW_ULONGLONG},
+      {"medium_bytes", (char *) &counted.medium_bytes, SHOW_ULONGLONG},
+      {"obsolete_bytes", (char *) &counted.obsolete_bytes, SHOW_ULONGLONG},
+      {"free_bytes", (char *) &counted.free_bytes, SHOW_ULONGLONG},
+      {"memory_bytes", (char *) &counted.memory_bytes, SHOW_ULONGLONG},
+      {"damaged_rows", (char *) &counted.damaged_rows, SHOW_ULONGLONG},
+      {"lock_timeouts", (char *) &pantile_counters.lock_timeouts, SHOW_ULONG},
+      {"deadlocks", (char *) &pantile_counters.deadlocks, SHOW_ULONG},
+      {"conflicts", (char *) &pantile_counters.conflicts, SHOW_ULONG},
+      {nullptr, nullptr, SHOW_UNDEF}};
+  if (pantile_database)
+    pantile_statistics(pantile_database, &counted);
+  var->type= SHOW_ARRAY;
+  var->value= (char *) &list;
+  return 0;
+}
+
+static struct st_mysql_show_var status[]= {{"Pantile", (char *) show_counters, SHOW_FUNC}, {nullptr, nullptr, SHOW_UNDEF}};
+
+static handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
+{
+  return new (root) ha_pantile(hton, share);
+}
+
+static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type type)
+{
+  if (type != HA_ENGINE_STATUS)
+    return false;
+  pantile_stats now;
+  std::ostringstream text;
+  if (pantile_statistics(pantile_database, &now) != PANTILE_OK)
+    text << pantile_error_message();
+  else
+    text << "Transactions: " << now.running << " running, " << now.commits << " committed, " << now.aborts
+         << " not\nWaits: " << pantile_counters.lock_timeouts << " timed out, " << pantile_counters.deadlocks
+         << " deadlocks, " << pantile_counters.conflicts << " rows changed by others\nRows: " << now.rows << ", "
+         << now.live_bytes << " bytes\nFile: " << now.medium_bytes << " bytes, of which " << now.obsolete_bytes
+         << " are of old versions and " << now.free_bytes << " free\nMemory: " << now.memory_bytes
+         << " bytes\nDamaged rows: " << now.damaged_rows << "\n";
+  const std::string all= text.str();
+  return print(thd, STRING_WITH_LEN("Pantile"), STRING_WITH_LEN(""), all.data(), all.size());
+}
+
+static void drop_database(handlerton *, char *path)
+{
+  std::vector<std::string> names;
+  catalog::names_below(path, &names);
+  for (const std::string &name : names)
+  {
+    Entry entry;
+    if (catalog::remove(name, &entry) == PANTILE_OK)
+      pantile_drop_table(pantile_database, entry.engine_name().c_str());
+  }
+}
+
+static int start(void *hton)
+{
+  pantile_options *options= pantile_options_new();
+  pantile_options_medium(options, (int) medium);
+  pantile_options_durability(options, (int) durability);
+  pantile_options_space_target(options, space_target);
+  if (memory_limit)
+    pantile_options_memory_limit(options, memory_limit);
+  int code= PANTILE_OK;
+  if (pantile_server_collector(options, gc) != PANTILE_OK)
+  {
+    sql_print_error("Pantile: there is no collector %s; pantile_gc takes, for example, tb-collect", gc);
+    code= PANTILE_INVALID;
+  }
+  else if ((code= pantile_open(data_dir, options, &pantile_database)) != PANTILE_OK)
+    sql_print_error("Pantile: the database in %s cannot be opened: %s", data_dir, pantile_error_message());
+  pantile_options_free(options);
+  if (code == PANTILE_OK && (code= catalog::open(pantile_database)) != PANTILE_OK)
+  {
+    sql_print_error("Pantile: the catalog in %s cannot be read: %s", data_dir, pantile_error_message());
+    catalog::close();
+    pantile_release(pantile_database);
+    pantile_database= nullptr;
+  }
+  if (code != PANTILE_OK)
+    return 1;
+  pantile_hton= (handlerton *) hton;
+  pantile_hton->create= create_handler;
+  pantile_hton->show_status= show_status;
+  pantile_hton->drop_database= drop_database;
+  pantile_hton->flags= HTON_NO_FLAGS;
+  static const char *no_files[]= {NullS};
+  pantile_hton->tablefile_extensions= no_files;
+  fill_in_transactions(pantile_hton);
+  return 0;
+}
+
+static int stop(void *)
+{
+  if (!pantile_database)
+    return 0;
+  catalog::close();
+  if (pantile_close(pantile_database) != PANTILE_OK)
+  {
+    sql_print_warning("Pantile: %s", pantile_error_message());
+    pantile_release(pantile_database);
+  }
+  pantile_database= nullptr;
+  return 0;
+}
+
+static struct st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+maria_declare_plugin(pantile)
+{
+  MYSQL_STORAGE_ENGINE_PLUGIN, &storage_engine, "PANTILE", "Pantile's developers",
+      "Serializable transactions without a log; space is freed in whole blocks", PLUGIN_LICENSE_GPL, start, stop, 0x0001,
+      status, variables, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
+}
+maria_declare_plugin_end;

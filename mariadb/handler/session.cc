@@ -1,0 +1,274 @@
+#include "session.h"
+
+Counters pantile_counters;
+
+Session *Session::found(THD *thd) { return (Session *) thd_get_ha_data(thd, pantile_hton); }
+
+Session *Session::of(THD *thd)
+{
+  Session *session= found(thd);
+  if (!session)
+    thd_set_ha_data(thd, pantile_hton, session= new Session);
+  return session;
+}
+
+static bool is_one_statement(THD *thd) { return !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+
+bool Session::is_stopped(void *thd) { return thd_killed((THD *) thd); }
+
+int Session::begin(THD *thd, bool reads)
+{
+  pantile_txn_options options= {};
+  const int isolation= thd_tx_isolation(thd);
+  only_reads= reads;
+  options.read_only= reads;
+  options.isolation= isolation == ISO_SERIALIZABLE && !reads ? PANTILE_SERIALIZABLE : PANTILE_READ_COMMITTED;
+  if (reads)
+    options.isolation= PANTILE_SNAPSHOT;
+  options.has_lock_wait= true;
+  options.lock_wait= lock_wait_of(thd);
+  if (int code= pantile_begin(pantile_database, &options, &txn))
+  {
+    txn= nullptr;
+    return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+  }
+  transactions++;
+  pantile_interrupt_when(txn, is_stopped, thd);
+  /* At repeatable read, statements that lock come to the newest rows until the first one that does not: its snapshot is
+   * the transaction's. What a single statement changes is the newest rows as well. */
+  needs_snapshot= !reads && isolation == ISO_REPEATABLE_READ;
+  by_statement= !reads && isolation <= ISO_READ_COMMITTED;
+  return 0;
+}
+
+void Session::begin_statement(THD *thd, bool consistent_read)
+{
+  if (needs_snapshot && consistent_read)
+  {
+    if (is_one_statement(thd))
+      pantile_begin_statement(txn);
+    else
+    {
+      pantile_take_snapshot(txn);
+      needs_snapshot= false;
+    }
+  }
+  else if (by_statement || needs_snapshot)
+    pantile_begin_statement(txn);
+}
+
+int Session::enter(THD *thd, bool writes, bool consistent_read)
+{
+  const bool one= is_one_statement(thd);
+  if (txn && only_reads && writes)
+  {
+    /* Nothing has been read yet: all tables of a statement are locked first. */
+    end(false);
+    in_statement= false;
+  }
+  if (!txn)
+    if (int error= begin(thd, one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT))
+      return error;
+  if (!in_statement)
+  {
+    in_statement= true;
+    pantile_set_lock_wait(txn, lock_wait_of(thd));
+    if (!only_reads)
+    {
+      begin_statement(thd, consistent_read);
+      has_statement_savepoint= pantile_savepoint(txn, &statement_savepoint) == PANTILE_OK;
+    }
+    trans_register_ha(thd, false, pantile_hton, 0);
+  }
+  else if (needs_snapshot && consistent_read)
+    begin_statement(thd, true);
+  if (!one && !is_registered)
+  {
+    is_registered= true;
+    trans_register_ha(thd, true, pantile_hton, 0);
+  }
+  return 0;
+}
+
+int Session::start_with_snapshot(THD *thd)
+{
+  if (!txn)
+    if (int error= begin(thd, false))
+      return error;
+  if (needs_snapshot)
+  {
+    pantile_take_snapshot(txn);
+    needs_snapshot= false;
+  }
+  if (!is_registered)
+  {
+    is_registered= true;
+    trans_register_ha(thd, true, pantile_hton, 0);
+  }
+  return 0;
+}
+
+int Session::end(bool commits)
+{
+  int code= PANTILE_OK;
+  if (txn)
+    code= commits ? pantile_commit(txn, nullptr) : pantile_rollback(txn);
+  txn= nullptr;
+  in_statement= is_registered= needs_snapshot= by_statement= only_reads= has_statement_savepoint= false;
+  return code;
+}
+
+int Session::commit(THD *thd, bool all)
+{
+  if (all || is_one_statement(thd))
+  {
+    if (txn && !only_reads)
+      statistic_increment(pantile_counters.commits, &LOCK_status);
+    const int code= end(true);
+    return code == PANTILE_OK ? 0 : handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+  }
+  if (has_statement_savepoint)
+    release(statement_savepoint);
+  in_statement= has_statement_savepoint= false;
+  return 0;
+}
+
+int Session::rollback(THD *thd, bool all)
+{
+  if (all || is_one_statement(thd))
+  {
+    if (txn && !only_reads)
+      statistic_increment(pantile_counters.rollbacks, &LOCK_status);
+    end(false);
+    return 0;
+  }
+  int error= 0;
+  if (has_statement_savepoint)
+  {
+    error= rollback_to(statement_savepoint);
+    release(statement_savepoint);
+  }
+  in_statement= has_statement_savepoint= false;
+  return error;
+}
+
+int Session::set_savepoint(size_t *savepoint)
+{
+  *savepoint= SIZE_MAX;
+  return txn && !only_reads && pantile_savepoint(txn, savepoint) != PANTILE_OK ? HA_ERR_INTERNAL_ERROR : 0;
+}
+
+int Session::rollback_to(size_t savepoint)
+{
+  return txn && savepoint != SIZE_MAX && pantile_rollback_to(txn, savepoint) != PANTILE_OK ? HA_ERR_INTERNAL_ERROR : 0;
+}
+
+void Session::release(size_t savepoint)
+{
+  if (txn && savepoint != SIZE_MAX)
+    pantile_release_savepoint(txn, savepoint);
+}
+
+int handler_error(THD *thd, int code, int none)
+{
+  switch (code)
+  {
+  case PANTILE_OK:
+    return 0;
+  case PANTILE_NOT_FOUND: case PANTILE_DONE:
+    return none;
+  case PANTILE_DUPLICATE_KEY:
+    return HA_ERR_FOUND_DUPP_KEY;
+  case PANTILE_LOCKED: case PANTILE_TIMED_OUT:
+    statistic_increment(pantile_counters.lock_timeouts, &LOCK_status);
+    return HA_ERR_LOCK_WAIT_TIMEOUT;
+  case PANTILE_DEADLOCK:
+    statistic_increment(pantile_counters.deadlocks, &LOCK_status);
+    thd->mark_transaction_to_rollback(true);
+    return HA_ERR_LOCK_DEADLOCK;
+  case PANTILE_CONFLICT: case PANTILE_CHANGED:
+    statistic_increment(pantile_counters.conflicts, &LOCK_status);
+    thd->mark_transaction_to_rollback(true);
+    return code == PANTILE_CONFLICT || reports_changes_as_deadlocks(thd) ? HA_ERR_LOCK_DEADLOCK : HA_ERR_RECORD_CHANGED;
+  case PANTILE_INTERRUPTED:
+    return HA_ERR_ABORTED_BY_USER;
+  case PANTILE_TOO_MANY_TRANSACTIONS:
+    return HA_ERR_TOO_MANY_CONCURRENT_TRXS;
+  case PANTILE_STORAGE_FULL:
+    return HA_ERR_RECORD_FILE_FULL;
+  case PANTILE_MEMORY_FULL: case PANTILE_TRANSACTION_TOO_LARGE:
+    return HA_ERR_LOCK_TABLE_FULL;
+  case PANTILE_ROW_TOO_LARGE:
+    return HA_ERR_TO_BIG_ROW;
+  case PANTILE_TABLE_DROPPED: case PANTILE_UNKNOWN_NAME:
+    return HA_ERR_NO_SUCH_TABLE;
+  case PANTILE_DAMAGED:
+    return HA_ERR_CRASHED;
+  case PANTILE_MEDIUM_FAILED:
+    return HA_ERR_TABLE_READONLY;
+  default:
+    return HA_ERR_INTERNAL_ERROR;
+  }
+}
+
+static int commit(handlerton *, THD *thd, bool all)
+{
+  Session *session= Session::found(thd);
+  return session ? session->commit(thd, all) : 0;
+}
+
+static int rollback(handlerton *, THD *thd, bool all)
+{
+  Session *session= Session::found(thd);
+  return session ? session->rollback(thd, all) : 0;
+}
+
+static int close_connection(handlerton *, THD *thd)
+{
+  delete Session::found(thd);
+  thd_set_ha_data(thd, pantile_hton, nullptr);
+  return 0;
+}
+
+static int set_savepoint(handlerton *, THD *thd, void *place)
+{
+  size_t savepoint;
+  const int error= Session::of(thd)->set_savepoint(&savepoint);
+  memcpy(place, &savepoint, sizeof savepoint);
+  return error;
+}
+
+static size_t savepoint_at(const void *place)
+{
+  size_t savepoint;
+  memcpy(&savepoint, place, sizeof savepoint);
+  return savepoint;
+}
+
+static int rollback_to_savepoint(handlerton *, THD *thd, void *place)
+{
+  return Session::of(thd)->rollback_to(savepoint_at(place));
+}
+
+static bool rolling_back_frees_no_metadata(handlerton *, THD *) { return false; }
+
+static int release_savepoint(handlerton *, THD *thd, void *place)
+{
+  Session::of(thd)->release(savepoint_at(place));
+  return 0;
+}
+
+static int start_consistent_snapshot(handlerton *, THD *thd) { return Session::of(thd)->start_with_snapshot(thd); }
+
+void fill_in_transactions(handlerton *hton)
+{
+  hton->commit= commit;
+  hton->rollback= rollback;
+  hton->close_connection= close_connection;
+  hton->savepoint_offset= sizeof(size_t);
+  hton->savepoint_set= set_savepoint;
+  hton->savepoint_rollback= rollback_to_savepoint;
+  hton->savepoint_rollback_can_release_mdl= rolling_back_frees_no_metadata;
+  hton->savepoint_release= release_savepoint;
+  hton->start_consistent_snapshot= start_consistent_snapshot;
+}

@@ -1,0 +1,63 @@
+/* What a connection has open in the engine: at most one transaction. */
+#ifndef PANTILE_SESSION_H
+#define PANTILE_SESSION_H
+
+#include "common.h"
+
+class Session
+{
+public:
+  static Session *of(THD *thd);
+  /* Nullptr if the connection has not used the engine. */
+  static Session *found(THD *thd);
+  ~Session() { end(false); }
+
+  /* A statement begins to use a table. Returns an error of the handler. */
+  int enter(THD *thd, bool writes, bool consistent_read);
+  int start_with_snapshot(THD *thd);
+
+  pantile_txn *transaction() const { return txn; }
+  bool has_ended(uint64_t number) const { return !txn || number != transactions; }
+  /* Which of the connection's transactions it is. */
+  uint64_t number() const { return transactions; }
+
+  int commit(THD *thd, bool all);
+  int rollback(THD *thd, bool all);
+  int set_savepoint(size_t *savepoint);
+  int rollback_to(size_t savepoint);
+  void release(size_t savepoint);
+
+private:
+  int begin(THD *thd, bool only_reads);
+  void begin_statement(THD *thd, bool consistent_read);
+  int end(bool commits);
+  static bool is_stopped(void *thd);
+
+  pantile_txn *txn= nullptr;
+  uint64_t transactions= 0;
+  bool only_reads= false;
+  bool in_statement= false;
+  bool is_registered= false;       /* with the server, as a transaction of several statements */
+  bool needs_snapshot= false;      /* at repeatable read, before the first consistent read */
+  bool by_statement= false;        /* at read committed */
+  size_t statement_savepoint= 0;
+  bool has_statement_savepoint= false;
+};
+
+/* The error of the handler for a code, `none` for what was not found. Notes that the transaction has to be rolled back
+ * where it cannot go on. */
+int handler_error(THD *thd, int code, int none);
+
+void fill_in_transactions(handlerton *hton);
+
+/* Of pantile_lock_wait_timeout and the server's own limit, what is shorter, in milliseconds. */
+uint64_t lock_wait_of(THD *thd);
+bool reports_changes_as_deadlocks(THD *thd);
+
+struct Counters
+{
+  ulong commits, rollbacks, lock_timeouts, deadlocks, conflicts;
+};
+extern Counters pantile_counters;
+
+#endif

@@ -1,0 +1,108 @@
+/* How a table of the server lies in a table of the engine.
+ *
+ * Each stored field has a column of its own. Where the engine's order of a column is the server's order of the field,
+ * keys use that column. Where it is not (text in a collation, floating-point numbers, prefixes, descending parts), a
+ * key part has a column more, with the bytes by which the server sorts: its sort key. docs/mariadb.md, "Keys". */
+#ifndef PANTILE_SHAPE_H
+#define PANTILE_SHAPE_H
+
+#include "common.h"
+
+/* A column of the engine that holds a field. */
+struct Stored_field
+{
+  enum Kind
+  {
+    INTEGER,   /* also YEAR, DATE, ENUM and SET: their codes */
+    RAW,       /* the field's own bytes, of one length */
+    PADDED,    /* CHAR: without the spaces at its end */
+    VARIABLE,  /* VARCHAR and VARBINARY */
+    LARGE      /* BLOB and TEXT */
+  };
+
+  Kind kind;
+  uint field;          /* its number in the table */
+  size_t column;       /* the engine's number */
+  uint width;          /* of INTEGER: its bytes */
+  bool is_signed;      /* of INTEGER */
+  bool sorts;          /* the engine's order is the server's */
+  bool is_stored;      /* not computed when it is read */
+};
+
+/* A column of the engine that holds a sort key. */
+struct Sort_column
+{
+  uint field;
+  uint length;         /* bytes of the field that count; 0 for all */
+  bool descends;
+  bool is_nullable;
+  uint most;           /* bytes that it takes */
+  size_t column;
+  std::string name() const;
+};
+
+/* A part of a key. */
+struct Part
+{
+  size_t column;
+  int field;           /* in `Shape::fields`, or -1 */
+  int sort;            /* in `Shape::sorts`, or -1 */
+};
+
+struct Key_shape
+{
+  std::string name;    /* of the index; empty for the primary key */
+  bool is_unique;
+  std::vector<Part> parts;
+};
+
+/* What takes the bytes that a row's values point to, until the row has been handed over. */
+class Scratch
+{
+public:
+  void begin(size_t columns) { if (buffers.size() < columns) buffers.resize(columns); }
+  std::vector<uchar> &of(size_t column) { return buffers[column]; }
+private:
+  std::vector<std::vector<uchar>> buffers;
+};
+
+class Shape
+{
+public:
+  std::vector<Stored_field> fields;
+  std::vector<Sort_column> sorts;
+  std::vector<Key_shape> keys;         /* as the server numbers them */
+  uint primary;                        /* the key that is the primary one; MAX_KEY if rows have a number instead */
+  size_t columns;                      /* of the engine's table */
+
+  /* What a table of this definition is to be. Returns an error of the handler, with its message in `why`. */
+  int make(TABLE *table, std::string *why);
+
+  /* Finds the columns in a table of the engine. Returns false if they are not those of this definition. */
+  bool find(TABLE *table, const pantile_table *engine);
+
+  pantile_table_def *definition(TABLE *table, const std::string &name) const;
+
+  /* The values of a record, in the order of the engine's columns. False if a sort key is too long. */
+  bool encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const;
+
+  /* Fills a record. */
+  void decode(TABLE *table, const pantile_value *values, uchar *record, bool all) const;
+
+  /* The values of a search key of the server, one for each part that it has. */
+  bool encode_key(TABLE *table, uint key, const uchar *image, uint length, Scratch &scratch,
+                  std::vector<pantile_value> &values) const;
+
+  /* The values of a key's columns, from those of a row. */
+  void key_of_row(uint key, const pantile_value *row, std::vector<pantile_value> &values) const;
+
+private:
+  int add_keys(TABLE *table, std::string *why);
+  bool sort_key(TABLE *table, const Sort_column &column, const uchar *data, size_t length, std::vector<uchar> &to)
+      const;
+};
+
+/* The engine's column of the numbers of rows that have no primary key. */
+extern const char *const ROW_NUMBER;
+
+#endif

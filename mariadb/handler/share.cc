@@ -1,0 +1,118 @@
+/* What the handlers of a table share: the engine's table, and numbers that are given out. */
+#include "ha_pantile.h"
+
+/* Numbers for which one note in the catalog is enough. After a crash as many may be left out. */
+static const uint64_t NUMBERS_AT_ONCE= 1000;
+
+Share::~Share()
+{
+  if (kept > next)
+    keep(next);
+  pantile_table_free(table);
+  thr_lock_delete(&lock);
+}
+
+int Share::open()
+{
+  Entry entry;
+  int code= catalog::find(name, &entry);
+  if (code == PANTILE_OK)
+    code= pantile_table_open(pantile_database, entry.engine_name().c_str(), &table);
+  next= kept= std::max<uint64_t>(entry.next_number, 1);
+  return code;
+}
+
+int Share::reopen()
+{
+  pantile_table_free(table);
+  table= nullptr;
+  next_row= 0;
+  return open();
+}
+
+int Share::keep(uint64_t number)
+{
+  const int code= catalog::keep_next_number(name, number);
+  if (code == PANTILE_OK)
+    kept= number;
+  return code;
+}
+
+int Share::take_numbers(uint64_t offset, uint64_t increment, uint64_t wanted, uint64_t *first)
+{
+  std::lock_guard<std::mutex> alone(numbers);
+  uint64_t number= next;
+  if (increment > 1)
+  {
+    const uint64_t from= offset > increment ? 1 : offset;
+    number= number <= from ? from : from + (number - from + increment - 1) / increment * increment;
+  }
+  if (number < next)
+    return PANTILE_BAD_VALUE;
+  *first= number;
+  const uint64_t after= number + increment * wanted;
+  if (after < number)
+  {
+    next= ULONGLONG_MAX;
+    return PANTILE_OK;
+  }
+  next= after;
+  return next > kept ? keep(next + NUMBERS_AT_ONCE) : PANTILE_OK;
+}
+
+int Share::pass_number(uint64_t number)
+{
+  std::lock_guard<std::mutex> alone(numbers);
+  if (number < next)
+    return PANTILE_OK;
+  next= number == ULONGLONG_MAX ? number : number + 1;
+  if (next <= kept)
+    return PANTILE_OK;
+  return keep(next > ULONGLONG_MAX - NUMBERS_AT_ONCE ? next : next + NUMBERS_AT_ONCE);
+}
+
+void Share::set_next_number(uint64_t number)
+{
+  std::lock_guard<std::mutex> alone(numbers);
+  next= std::max<uint64_t>(number, 1);
+  keep(next);
+}
+
+uint64_t Share::next_number()
+{
+  std::lock_guard<std::mutex> alone(numbers);
+  return next;
+}
+
+int Share::take_row_number(uint64_t *number)
+{
+  std::lock_guard<std::mutex> alone(row_numbers);
+  int code= PANTILE_OK;
+  if (next_row == 0)
+  {
+    /* Behind the last row that is there. */
+    pantile_txn_options options= {};
+    options.isolation= PANTILE_READ_COMMITTED;
+    pantile_txn *txn;
+    pantile_cursor *cursor;
+    pantile_range last= {};
+    last.reverse= true;
+    last.limit= 1;
+    if ((code= pantile_begin(pantile_database, &options, &txn)) != PANTILE_OK)
+      return code;
+    if ((code= pantile_scan(txn, table, &last, &cursor)) == PANTILE_OK)
+    {
+      pantile_row *row= pantile_row_new();
+      pantile_value value;
+      code= pantile_cursor_next(cursor, txn, row);
+      next_row= 1;
+      if (code == PANTILE_OK && (code= pantile_row_get(row, pantile_row_len(row) - 1, &value)) == PANTILE_OK)
+        next_row= value.as.natural + 1;
+      pantile_row_free(row);
+      pantile_cursor_free(cursor);
+    }
+    pantile_rollback(txn);
+  }
+  *number= next_row++;
+  return code == PANTILE_DONE ? PANTILE_OK : code;
+}
