@@ -1,5 +1,6 @@
 /* Creating, changing and dropping tables. Whatever a kill interrupts, the catalog says what each name means. */
 #include "ha_pantile.h"
+#include <unordered_set>
 
 static bool defines_foreign_keys(THD *thd)
 {
@@ -156,6 +157,49 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
   return wanted & INDEXES ? HA_ALTER_INPLACE_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
+/* Finds a key that two rows have, and names it. */
+void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key)
+{
+  std::unordered_set<std::string> seen;
+  pantile_cursor *place;
+  pantile_row *read= pantile_row_new();
+  std::vector<pantile_value> found(changed.columns), key_of_row;
+  pantile_txn_options options= {};
+  options.read_only= true;
+  pantile_txn *reader;
+  if (pantile_begin(pantile_database, &options, &reader) == PANTILE_OK)
+  {
+    if (pantile_scan(reader, share->table, nullptr, &place) == PANTILE_OK)
+    {
+      while (pantile_cursor_next(place, reader, read) == PANTILE_OK)
+      {
+        pantile_row_values(read, found.data(), found.size());
+        changed.key_of_row(key, found.data(), key_of_row);
+        std::string text;
+        bool has_null= false;
+        for (const pantile_value &value : key_of_row)
+        {
+          has_null|= value.kind == PANTILE_NULL;
+          if (value.kind == PANTILE_BYTES)
+            text.append(std::to_string(value.as.bytes.len) + ":").append((const char *) value.as.bytes.data,
+                                                                       value.as.bytes.len);
+          else
+            text.append(std::to_string(value.as.natural) + ",");
+        }
+        if (!has_null && !seen.insert(text).second)
+        {
+          changed.decode(altered, found.data(), altered->record[0], true);
+          break;
+        }
+      }
+      pantile_cursor_free(place);
+    }
+    pantile_rollback(reader);
+  }
+  pantile_row_free(read);
+  print_keydup_error(altered, &altered->key_info[key], MYF(0));
+}
+
 /* Makes new indexes, beside transactions that go on. Old ones are dropped when the server has decided. */
 bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
@@ -181,6 +225,12 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
         pantile_table_column(share->table, part.column, &column, nullptr, nullptr);
         columns.push_back(column);
       }
+      if (!made.null_fields.empty())
+      {
+        const char *column;
+        pantile_table_column(share->table, made.null_column, &column, nullptr, nullptr);
+        columns.push_back(column);
+      }
       /* An index of this name may be dropped by the same statement. */
       for (uint d= 0; d < info->index_drop_count; d++)
         if (made.name == info->index_drop_buffer[d]->name.str)
@@ -192,7 +242,7 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
       const int code= pantile_create_index(pantile_database, share->table, made.name.c_str(), columns.data(),
                                            columns.size(), made.is_unique, nullptr);
       if (code == PANTILE_DUPLICATE_KEY)
-        my_error(ER_DUP_ENTRY_WITH_KEY_NAME, MYF(0), "", made.name.c_str());
+        report_duplicate(altered, changed, (uint) (&made - changed.keys.data()));
       else if (code != PANTILE_OK)
         my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), pantile_error_message());
       if (code != PANTILE_OK)

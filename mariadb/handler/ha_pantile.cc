@@ -448,6 +448,12 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
       columns.push_back(sort.column);
       changed.push_back(values[sort.column]);
     }
+  for (const Key_shape &key : shape.keys)
+    if (!key.null_fields.empty())
+    {
+      columns.push_back(key.null_column);
+      changed.push_back(values[key.null_column]);
+    }
   int code= pantile_update_row(txn, share->table, row_id, columns.data(), changed.data(), columns.size());
   if (code == PANTILE_PRIMARY_KEY_CHANGED)
   {

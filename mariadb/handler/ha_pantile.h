@@ -128,6 +128,7 @@ private:
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
   int refuse_foreign_keys(THD *thd);
+  void report_duplicate(TABLE *altered, const Shape &changed, uint key);
   bool is_known_range(const key_range *end);
   uint64_t estimate(uint key, const pantile_range &range);
   void sample_keys();

@@ -181,7 +181,7 @@ static struct st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFAC
 
 maria_declare_plugin(pantile)
 {
-  MYSQL_STORAGE_ENGINE_PLUGIN, &storage_engine, "PANTILE", "Pantile's developers",
+  MYSQL_STORAGE_ENGINE_PLUGIN, &storage_engine, "Pantile", "Pantile's developers",
       "Serializable transactions without a log; space is freed in whole blocks", PLUGIN_LICENSE_GPL, start, stop, 0x0001,
       status, variables, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
 }

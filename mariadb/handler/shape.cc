@@ -13,6 +13,14 @@ std::string Sort_column::name() const
   return "s" + std::to_string(field) + "." + std::to_string(length) + (descends ? "d" : "a");
 }
 
+std::string Key_shape::null_name() const
+{
+  std::string name= "n";
+  for (uint field : null_fields)
+    name+= std::to_string(field) + ".";
+  return name;
+}
+
 static bool is_varchar(const Field *field)
 {
   return field->real_type() == MYSQL_TYPE_VARCHAR || field->real_type() == MYSQL_TYPE_VARCHAR_COMPRESSED;
@@ -117,7 +125,7 @@ int Shape::add_keys(TABLE *table, std::string *why)
   for (uint k= 0; k < share->keys; k++)
   {
     const KEY &key= table->key_info[k];
-    Key_shape shape= {k == primary ? "" : std::string(key.name.str, key.name.length), (key.flags & HA_NOSAME) != 0, {}};
+    Key_shape shape= {k == primary ? "" : std::string(key.name.str, key.name.length), (key.flags & HA_NOSAME) != 0, {}, {}, 0};
     uint fixed= 0, most= 0;
     std::vector<size_t> sorted;
     for (uint p= 0; p < key.user_defined_key_parts; p++)
@@ -139,10 +147,7 @@ int Shape::add_keys(TABLE *table, std::string *why)
       }
       const bool is_nullable= k != primary;
       if (descends && shape.is_unique && field->real_maybe_null())
-      {
-        *why= "a unique key with a descending part that takes NULL";
-        return HA_ERR_UNSUPPORTED;
-      }
+        shape.null_fields.push_back(part.fieldnr - 1);
       const uint bytes= most_sort_bytes(field, stored, is_whole ? 0 : part.length);
       Sort_column sort= {part.fieldnr - 1U, is_whole ? 0U : part.length, descends, is_nullable,
                          descends ? bytes * 2 + 4 : bytes, 0};
@@ -187,6 +192,13 @@ int Shape::make(TABLE *table, std::string *why)
     field.column= columns++;
   for (Sort_column &sort : sorts)
     sort.column= columns++;
+  for (Key_shape &key : keys)
+    if (!key.null_fields.empty())
+    {
+      const auto same= std::find_if(keys.begin(), keys.end(),
+                                    [&](const Key_shape &other) { return other.null_name() == key.null_name(); });
+      key.null_column= &*same == &key ? columns++ : same->null_column;
+    }
   if (primary == MAX_KEY)
     columns++;
   for (Key_shape &key : keys)
@@ -222,6 +234,9 @@ bool Shape::find(TABLE *table, const pantile_table *engine)
       return false;
     sort.most= type.size;
   }
+  for (Key_shape &key : keys)
+    if (!key.null_fields.empty() && !place(key.null_name(), &key.null_column))
+      return false;
   size_t row;
   if ((primary == MAX_KEY) != place(ROW_NUMBER, &row))
     return false;
@@ -247,6 +262,9 @@ pantile_table_def *Shape::definition(TABLE *table, const std::string &name) cons
            table->field[field.field]->real_maybe_null());
   for (const Sort_column &sort : sorts)
     column(sort.column, sort.name(), {PANTILE_TYPE_BYTES, sort.most, 0}, sort.is_nullable);
+  for (const Key_shape &key : keys)
+    if (!key.null_fields.empty() && names[key.null_column].empty())
+      column(key.null_column, key.null_name(), {PANTILE_TYPE_BOOL, 0, 0}, true);
   if (primary == MAX_KEY)
   {
     column(columns - 1, ROW_NUMBER, {PANTILE_TYPE_UINT, 8, 0}, false);
@@ -257,6 +275,8 @@ pantile_table_def *Shape::definition(TABLE *table, const std::string &name) cons
     std::vector<const char *> parts;
     for (const Part &part : keys[k].parts)
       parts.push_back(names[part.column].c_str());
+    if (!keys[k].null_fields.empty())
+      parts.push_back(names[keys[k].null_column].c_str());
     if (code == PANTILE_OK)
       code= k == primary ? pantile_table_def_primary_key(def, parts.data(), parts.size())
                          : pantile_table_def_index(def, keys[k].name.c_str(), parts.data(), parts.size(),
@@ -458,6 +478,14 @@ bool Shape::encode(TABLE *table, const uchar *record, Scratch &scratch, std::vec
       return false;
     values[sort.column]= bytes_value(to.data(), to.size());
   }
+  for (const Key_shape &key : keys)
+    if (!key.null_fields.empty())
+    {
+      bool any= false;
+      for (uint field : key.null_fields)
+        any|= is_null(table->field[field], record);
+      values[key.null_column]= any ? pantile_null() : pantile_bool(true);
+    }
   return true;
 }
 

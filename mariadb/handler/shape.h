@@ -54,6 +54,11 @@ struct Key_shape
   std::string name;    /* of the index; empty for the primary key */
   bool is_unique;
   std::vector<Part> parts;
+  /* Of a unique key with descending parts that take NULL: the fields of these. Their sort keys are never NULL for the
+   * engine, so a column more, behind the parts, says with its NULL that the key may be there several times. */
+  std::vector<uint> null_fields;
+  size_t null_column;
+  std::string null_name() const;
 };
 
 /* What takes the bytes that a row's values point to, until the row has been handed over. */

@@ -41,12 +41,10 @@ int Share::keep(uint64_t number)
 int Share::take_numbers(uint64_t offset, uint64_t increment, uint64_t wanted, uint64_t *first)
 {
   std::lock_guard<std::mutex> alone(numbers);
+  /* As the server computes it. */
   uint64_t number= next;
   if (increment > 1)
-  {
-    const uint64_t from= offset > increment ? 1 : offset;
-    number= number <= from ? from : from + (number - from + increment - 1) / increment * increment;
-  }
+    number= (next - 1 + increment - offset) / increment * increment + offset;
   if (number < next)
     return PANTILE_BAD_VALUE;
   *first= number;
