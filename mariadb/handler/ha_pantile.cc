@@ -50,7 +50,7 @@ int ha_pantile::open(const char *name, int, uint)
     free_all();
     return failed;
   }
-  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
+  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_OPEN);
 }
 
 int ha_pantile::open_indexes()

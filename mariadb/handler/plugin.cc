@@ -22,8 +22,8 @@ static const char *change_names[]= {"record_changed", "deadlock", NullS};
 static TYPELIB changes= {array_elements(change_names) - 1, "changes", change_names, nullptr};
 
 static MYSQL_SYSVAR_STR(data_dir, data_dir, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
-                        "The directory of the database, by default pantile in the server's data directory", nullptr,
-                        nullptr, "pantile");
+                        "The directory of the database, by default #pantile in the server's data directory", nullptr,
+                        nullptr, "#pantile");
 static MYSQL_SYSVAR_ENUM(medium, medium, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                          "Where the data is: in a file, in memory that is freed when the server stops, or on "
                          "persistent memory (a file system mounted with dax=always)",
@@ -126,8 +126,13 @@ static void drop_database(handlerton *, char *path)
   }
 }
 
+/* The server takes every directory beside its own for a database of SQL. */
+void ignore_db_dirs_append(const char *name);
+
 static int start(void *hton)
 {
+  if (!strchr(data_dir, FN_LIBCHAR))
+    ignore_db_dirs_append(data_dir);
   pantile_options *options= pantile_options_new();
   pantile_options_medium(options, (int) medium);
   pantile_options_durability(options, (int) durability);

@@ -1,68 +1,87 @@
-//! Guessing how many entries lie in a range, from the nodes on the way to its ends.
+//! Guessing how many entries lie in a range, from the nodes on the way to its
+//! ends and a few between them.
 
-use std::cell::Cell;
 use std::ops::Bound;
 
 use crate::layout::Layout;
-use crate::node::Backoff;
-use crate::tree::{Path, Tree};
+use crate::node::{Backoff, Node};
+use crate::tree::Tree;
 
-/// An end of a range, as the way to it shows it.
-#[derive(Clone, Copy)]
-struct End {
-    /// The part of all entries that lies below it.
-    below: f64,
-    /// The entries of the tree, if all nodes are like those on the way.
-    of: f64,
-}
+/// Children that stand for all between the two that lead to the ends.
+const BETWEEN: usize = 4;
+/// Children that stand for all of a node.
+const OF_ALL: usize = 2;
+
+/// An end of a range: a key, and whether it lies above the entry of the key.
+type End<'k> = Option<(&'k [u64], bool)>;
 
 impl<L: Layout> Tree<L> {
-    /// About how many entries lie in a range. Exact if the range lies in one leaf.
+    /// About how many entries lie in a range. Exact if it lies in one leaf or two
+    /// that follow each other.
     pub(crate) fn estimate(&self, lower: Bound<&[u64]>, upper: Bound<&[u64]>) -> u64 {
-        let find = |bound: Bound<&[u64]>, other: f64, includes: bool| match bound {
-            Bound::Unbounded => (self.end(None, false), other),
-            Bound::Included(key) | Bound::Excluded(key) => {
-                let end = self.end(Some(key), includes == matches!(bound, Bound::Included(_)));
-                (end, end.below)
+        fn end(bound: Bound<&[u64]>, is_lower: bool) -> End<'_> {
+            match bound {
+                Bound::Unbounded => None,
+                Bound::Included(key) => Some((key, !is_lower)),
+                Bound::Excluded(key) => Some((key, is_lower)),
             }
-        };
-        // Above an excluded lower bound, and above an included upper bound.
-        let (low, from) = find(lower, 0.0, false);
-        let (high, to) = find(upper, 1.0, true);
-        let of = match (lower, upper) {
-            (Bound::Unbounded, _) => high.of,
-            (_, Bound::Unbounded) => low.of,
-            _ => (low.of + high.of) / 2.0,
-        };
-        ((to - from) * of).round().max(0.0) as u64
-    }
-
-    /// The way to a key, or through the middle. `after` is above the key.
-    fn end(&self, key: Option<&[u64]>, after: bool) -> End {
+        }
         let mut backoff = Backoff::default();
         loop {
-            let below = Cell::new(0.0);
-            let of = Cell::new(1.0);
-            let step = |at: usize, among: usize| {
-                below.set(below.get() + at as f64 / (of.get() * among.max(1) as f64));
-                of.set(of.get() * among as f64);
-            };
-            let path = self.descend(0, |node| {
-                let children = self.layout.count(node) + 1;
-                let at = key.map_or(children / 2, |key| self.covering(node, key));
-                step(at, children);
-                at
-            });
-            if let Some(Path { node, version, .. }) = path {
-                let count = self.layout.count(node);
-                let slot = key.map(|key| self.layout.find(node, key));
-                let at = slot.map_or(count / 2, |slot| if after { slot.after() } else { slot.pos });
-                step(at, count);
-                if node.unchanged(version) {
-                    return End { below: below.get(), of: of.get() };
-                }
+            let root = self.root();
+            if let Some(entries) = self.within(root, root.version(), end(lower, true), end(upper, false)) {
+                return entries.round() as u64;
             }
             backoff.wait();
         }
+    }
+
+    /// About how many entries below a node lie between two ends. `None` if a
+    /// writer interfered.
+    fn within(&self, node: Node<'_>, version: u64, low: End<'_>, high: End<'_>) -> Option<f64> {
+        let count = self.layout.count(node);
+        if node.level() == 0 {
+            let place = |(key, after)| {
+                let slot = self.layout.find(node, key);
+                if after { slot.after() } else { slot.pos }
+            };
+            let (from, to) = (low.map_or(0, place), high.map_or(count, place));
+            return node.unchanged(version).then_some(to.saturating_sub(from) as f64);
+        }
+        let first = low.map_or(0, |(key, _)| self.covering(node, key));
+        let last = high.map_or(count, |(key, _)| self.covering(node, key));
+        if first >= last {
+            let (child, of_child) = self.child_at(node, version, first)?;
+            return self.within(child, of_child, low, high);
+        }
+        let (left, of_left) = self.child_at(node, version, first)?;
+        let (right, of_right) = self.child_at(node, version, last)?;
+        let ends = self.within(left, of_left, low, None)? + self.within(right, of_right, None, high)?;
+        Some(ends + self.all_of(node, version, first + 1, last - first - 1, BETWEEN)?)
+    }
+
+    /// About how many entries `len` children of a node have, as `samples` of them
+    /// tell.
+    fn all_of(&self, node: Node<'_>, version: u64, first: usize, len: usize, samples: usize) -> Option<f64> {
+        let samples = samples.min(len);
+        let mut sum = 0.0;
+        for n in 0..samples {
+            let (child, of_child) =
+                self.child_at(node, version, first + (2 * n + 1) * len / (2 * samples))?;
+            let count = self.layout.count(child);
+            sum += match child.level() {
+                0 => child.unchanged(of_child).then_some(count as f64)?,
+                _ => self.all_of(child, of_child, 0, count + 1, OF_ALL)?,
+            };
+        }
+        Some(if samples == 0 { 0.0 } else { sum * len as f64 / samples as f64 })
+    }
+
+    /// A child and its version.
+    fn child_at(&self, node: Node<'_>, version: u64, n: usize) -> Option<(Node<'_>, u64)> {
+        let child = self.child(node, version, n)?;
+        let of_child = child.version();
+        // The node was still its parent's child when its version was taken.
+        node.unchanged(version).then_some((child, of_child))
     }
 }

@@ -134,7 +134,7 @@ impl Index {
     }
 
     /// About how many entries lie in a range, from the nodes on the way to its
-    /// ends: exact if it lies in one leaf. Reads two paths, however long the range
+    /// ends and a few between them: exact if it is short, and fast however long it
     /// is.
     pub fn estimate(&self, lower: Bound<&[u64]>, upper: Bound<&[u64]>) -> u64 {
         dispatch!(self, tree => tree.estimate(lower, upper))

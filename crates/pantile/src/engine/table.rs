@@ -187,6 +187,28 @@ impl IndexInner {
 /// dropped and still protect a scan.
 pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
 
+/// How many rows there are. Apart from what readers look at, which commits that
+/// insert and delete would take from their caches.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct RowCount(AtomicU64);
+
+impl RowCount {
+    /// Notes that there are so many more.
+    #[inline]
+    pub fn change(&self, by: i64) {
+        if by != 0 {
+            self.0.fetch_add(by as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are. For a moment a deletion may have been noted before its
+    /// insertion.
+    pub fn get(&self) -> u64 {
+        (self.0.load(Ordering::Relaxed) as i64).max(0) as u64
+    }
+}
+
 /// A table.
 pub(crate) struct TableInner {
     pub id: TableId,
@@ -209,6 +231,8 @@ pub(crate) struct TableInner {
     created_at: AtomicU64,
     /// The latest deletion whose primary entry has been removed.
     cleaned_until: AtomicU64,
+    /// Rows as the newest transaction sees them.
+    pub rows: RowCount,
 }
 
 impl std::fmt::Debug for TableInner {
@@ -240,6 +264,7 @@ impl TableInner {
             dropped: AtomicBool::new(false),
             created_at: AtomicU64::new(0),
             cleaned_until: AtomicU64::new(0),
+            rows: RowCount::default(),
             schema,
         })
     }

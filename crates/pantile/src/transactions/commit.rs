@@ -240,11 +240,14 @@ impl Transaction {
         let mut change = Change::default();
         for (&n, &address) in appends.iter().zip(&*addresses) {
             let write = &writes[n as usize];
+            let rows = &tables[write.table as usize].table.rows;
+            let is_row = matches!(write.pending, Pending::Row { .. });
             if let Pending::Row { len, .. } = write.pending {
                 change.tuples += 1;
                 change.live_bytes += (len + HEADER_BYTES) as i64;
             }
             if write.base.is_none() {
+                rows.change(i64::from(is_row));
                 continue;
             }
             let old = store.content(write.base);
@@ -260,7 +263,9 @@ impl Transaction {
                 end_ts: commit_ts,
                 linked: write.has_chain(),
             });
-            if !old.flags().is_tombstone() {
+            let was_row = !old.flags().is_tombstone();
+            rows.change(i64::from(is_row) - i64::from(was_row));
+            if was_row {
                 change.tuples -= 1;
                 change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
             }

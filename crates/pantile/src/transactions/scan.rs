@@ -137,7 +137,8 @@ impl Transaction {
 
     /// About how many rows of a table are in a range, from two ways down the
     /// index, however long the range is. Rows that have been deleted a moment ago
-    /// may count, and so may those of transactions that still run.
+    /// may count, and so may those of transactions that still run. Of all rows it
+    /// is the number that a transaction sees that begins now.
     ///
     /// # Errors
     /// As [`Transaction::scan`].
@@ -168,6 +169,9 @@ impl Transaction {
 
     fn estimate_tree(&self, table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         self.check_table(table)?;
+        if let (Bound::Unbounded, Bound::Unbounded) = (range.lower, range.upper) {
+            return Ok(table.rows.get().min(range.limit as u64));
+        }
         self.core.ready(table)?;
         let walk = walk(table, index, range)?;
         Ok(tree_of(table, index).estimate(walk.lower(), walk.upper()).min(range.limit as u64))

@@ -12,6 +12,7 @@ mod collector;
 mod collectors;
 mod compacting;
 mod concurrency;
+mod cursors;
 mod damage;
 mod durability;
 mod durability_relaxed;

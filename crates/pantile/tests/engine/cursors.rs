@@ -1,0 +1,370 @@
+//! Cursors, rows by place, statements, and estimates.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pantile::{
+    Conflict, ConflictPolicy, Cursor, Database, Error, Index, IndexDef, Isolation, Range, Result, RowId,
+    Table, TableDef, Transaction, TransactionOptions, Type, Value,
+};
+use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+
+use crate::support::{abort_at, in_memory, wait_at};
+
+const LONG: Duration = Duration::from_secs(600);
+
+struct Goods {
+    db: Database,
+    table: Table,
+    by_kind: Index,
+}
+
+impl Goods {
+    fn new(db: Database, rows: u64) -> Self {
+        let table = db
+            .create_table(
+                TableDef::new("goods")
+                    .column("id", Type::U64)
+                    .column("kind", Type::U32)
+                    .nullable("text", Type::String(4000))
+                    .primary_key(["id"])
+                    .index(IndexDef::new("by_kind", ["kind"])),
+            )
+            .expect("a table");
+        let by_kind = table.index("by_kind").expect("an index");
+        db.run(|txn| {
+            (0..rows).try_for_each(|id| txn.insert(&table, &[id.into(), kind_of(id).into(), "text".into()]))
+        })
+        .expect("rows");
+        Self { db, table, by_kind }
+    }
+
+    fn begin(&self, isolation: Isolation) -> Transaction {
+        self.db.begin_with(TransactionOptions::new().isolation(isolation)).expect("a transaction")
+    }
+}
+
+fn kind_of(id: u64) -> u32 {
+    (id * 7 % 5) as u32
+}
+
+fn id(cursor: &mut Cursor, txn: &Transaction) -> Result<Option<u64>> {
+    cursor.next(txn)?.map(|row| row.get(0)).transpose()
+}
+
+fn locked(cursor: &mut Cursor, txn: &mut Transaction) -> Result<Option<u64>> {
+    cursor.next_for_update(txn, false)?.map(|row| row.get(0)).transpose()
+}
+
+#[track_caller]
+fn conflict<T: std::fmt::Debug>(result: Result<T>) -> Conflict {
+    match result {
+        Err(Error::Conflict { conflict, .. }) => conflict,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A cursor that is turned around and around stands where a list says.
+#[test]
+fn cursors_turn_anywhere() {
+    for seed in seeds(31_000, 20) {
+        let _note = SeedNote(seed);
+        let mut rng = Random::new(seed, 0xC4);
+        let goods = Goods::new(in_memory(), 1 + rng.below(700));
+        let rows = goods.db.stats().tuples - 1;
+        let mut list: Vec<u64> = (0..rows).collect();
+        let of_index = rng.one_in(2);
+        if of_index {
+            list.sort_by_key(|&id| (kind_of(id), id));
+        }
+        let level = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted][rng.index(3)];
+        let mut txn = goods.begin(level);
+        let open = |txn: &Transaction, range: Range<'_>| match of_index {
+            true => txn.index_cursor(&goods.by_kind, range),
+            false => txn.cursor(&goods.table, range),
+        };
+        let mut reverse = rng.one_in(2);
+        let range = if reverse { Range::all().reverse() } else { Range::all() };
+        let mut cursor = open(&txn, range).expect("a cursor");
+        let mut at = if reverse { list.len() as i64 } else { -1 };
+        for step in 0..2_000 {
+            if rng.one_in(40) && cursor.row_id().is_some() {
+                reverse = rng.one_in(2);
+                if rng.one_in(3) {
+                    // Another transaction goes on where this one was.
+                    txn = goods.begin(level);
+                }
+                cursor.turn(&txn, reverse).expect("turned");
+            }
+            let next = at + if reverse { -1 } else { 1 };
+            let expected = usize::try_from(next).ok().and_then(|n| list.get(n)).copied();
+            let found = match rng.one_in(4) {
+                true => locked(&mut cursor, &mut txn),
+                false => id(&mut cursor, &txn),
+            };
+            assert_eq!(found.expect("a row"), expected, "step {step}");
+            if let Some(expected) = expected {
+                at = next;
+                let place = cursor.row_id().expect("a place");
+                let row = txn.get_row(&goods.table, place).expect("read").expect("a row");
+                assert_eq!(row.get::<u64>(0).expect("an id"), expected);
+            } else {
+                assert!(id(&mut cursor, &txn).expect("the end").is_none());
+                if cursor.row_id().is_some() {
+                    reverse = !reverse;
+                    cursor.turn(&txn, reverse).expect("turned");
+                }
+            }
+        }
+    }
+}
+
+/// What is written by place beside a cursor is what a map says.
+#[test]
+fn rows_are_written_by_place() {
+    for seed in seeds(32_000, 12) {
+        let _note = SeedNote(seed);
+        let mut rng = Random::new(seed, 0xC4);
+        let goods = Goods::new(Home::new(Bed::Dram).open(), 200);
+        let mut model: BTreeMap<u64, (u32, String)> =
+            (0..200).map(|id| (id, (kind_of(id), "text".to_owned()))).collect();
+        for _ in 0..6 {
+            let level =
+                [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted][rng.index(3)];
+            let mut txn = goods.begin(level);
+            let before = model.clone();
+            let mut cursor = txn.cursor(&goods.table, Range::all()).expect("a cursor");
+            while let Some(id) = match rng.one_in(2) {
+                true => locked(&mut cursor, &mut txn).expect("a row"),
+                false => id(&mut cursor, &txn).expect("a row"),
+            } {
+                let place = cursor.row_id().expect("a place");
+                match rng.below(6) {
+                    0 => {
+                        assert!(txn.delete_row(&goods.table, place).expect("deleted"));
+                        assert!(!txn.delete_row(&goods.table, place).expect("not deleted twice"));
+                        assert!(txn.get_row(&goods.table, place).expect("read").is_none());
+                        model.remove(&id);
+                    }
+                    1 | 2 => {
+                        let (kind, text) = (rng.below(9) as u32, "x".repeat(rng.index(3000)));
+                        let changes = [(1, kind.into()), (2, text.as_str().into())];
+                        assert!(txn.update_row(&goods.table, place, &changes).expect("updated"));
+                        model.insert(id, (kind, text));
+                    }
+                    3 => {
+                        let savepoint = txn.savepoint();
+                        txn.delete_row(&goods.table, place).expect("deleted");
+                        txn.rollback_to(savepoint).expect("rolled back");
+                        txn.release(savepoint);
+                        assert!(matches!(txn.rollback_to(savepoint), Err(Error::UnknownSavepoint)));
+                    }
+                    4 => {
+                        let same = txn.update_row(&goods.table, place, &[(0, Value::UInt(100_000))]);
+                        assert!(matches!(same, Err(Error::PrimaryKeyChanged { .. })), "{same:?}");
+                        txn.unlock_row(&goods.table, place);
+                    }
+                    _ => {}
+                }
+            }
+            match !rng.one_in(3) {
+                true => drop(txn.commit().expect("nobody else writes")),
+                false => {
+                    txn.rollback();
+                    model = before;
+                }
+            }
+            let reader = goods.db.begin_read().expect("a reader");
+            let rows = reader.scan(&goods.table, Range::all()).expect("a scan");
+            let rows = rows.map(|row| {
+                let row = row.expect("a row");
+                let text = row.read(2).expect("text").expect("not NULL");
+                let text = String::from_utf8(text.into_owned()).expect("UTF-8");
+                (row.get(0).expect("an id"), (row.get(1).expect("a kind"), text))
+            });
+            assert_eq!(rows.collect::<BTreeMap<u64, (u32, String)>>(), model);
+            let by_kind = reader.scan_index(&goods.by_kind, Range::all()).expect("a scan");
+            assert_eq!(by_kind.count(), model.len());
+            assert_eq!(reader.estimate(&goods.table, Range::all()).expect("a count"), model.len() as u64);
+        }
+        assert!(
+            goods
+                .begin(Isolation::Snapshot)
+                .get_row(&goods.table, RowId::new(u64::MAX))
+                .expect("none")
+                .is_none()
+        );
+    }
+}
+
+#[test]
+fn cursors_lock_what_they_come_to() {
+    for level in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        let goods = Goods::new(in_memory(), 6);
+        let mut holder = goods.begin(Isolation::Snapshot);
+        holder.get_for_update(&goods.table, &[1u64.into()]).expect("locked");
+        let mut txn = goods.db.begin_with(abort_at(level)).expect("a transaction");
+        let mut cursor = txn.cursor(&goods.table, Range::all()).expect("a cursor");
+        assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(0));
+        assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::Locked);
+        assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::Locked, "it stays before the row");
+        let skipped = cursor.next_for_update(&mut txn, true).expect("a row").expect("one more");
+        assert_eq!(skipped.get::<u64>(0).expect("an id"), 2);
+        // Others wait for what it has come to, and not for what it has let go.
+        let mut other = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
+        let two = [Value::UInt(2)];
+        assert_eq!(conflict(other.delete(&goods.table, &two)), Conflict::Locked);
+        let place = cursor.row_id().expect("a place");
+        assert!(txn.unlock_row(&goods.table, place) && !txn.unlock_row(&goods.table, place));
+        let mut other = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
+        assert!(other.delete(&goods.table, &two).expect("free"));
+        other.rollback();
+        let stranger = goods.begin(level);
+        assert!(matches!(cursor.next(&stranger), Err(Error::UnknownCursor)));
+        // A row that was written is not let go.
+        let place = RowId::new(place.get());
+        txn.update_row(&goods.table, place, &[(1, 77u32.into())]).expect("updated");
+        assert!(!txn.unlock_row(&goods.table, place));
+        holder.rollback();
+        txn.commit().expect("committed");
+    }
+}
+
+/// At read committed a cursor locks the newest rows, and leaves out those that are not in its range any more.
+#[test]
+fn newest_rows_are_locked_at_read_committed() {
+    let goods = Goods::new(in_memory(), 10);
+    let mut txn = goods.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let two = [Value::UInt(2)];
+    let mut cursor = txn.index_cursor(&goods.by_kind, Range::prefix(&two)).expect("a cursor");
+    goods
+        .db
+        .run(|other| {
+            other.update(&goods.table, &[1u64.into()], &[(1, 0u32.into())])?;
+            other.update(&goods.table, &[6u64.into()], &[(2, "changed".into())]).map(drop)
+        })
+        .expect("committed");
+    let row = cursor.next_for_update(&mut txn, false).expect("a row").expect("one");
+    assert_eq!((row.get::<u64>(0).expect("an id"), row.get::<&str>(2).expect("text")), (6, "changed"));
+    assert!(locked(&mut cursor, &mut txn).expect("the end").is_none());
+    // Reads are of the statement.
+    let old = txn.get(&goods.table, &[6u64.into()]);
+    assert_eq!(old.expect("a row").expect("one").get::<&str>(2).expect("text"), "text");
+    let other = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
+    other.rollback();
+    txn.commit().expect("committed");
+    // At snapshot level the same is a conflict.
+    let mut txn = goods.begin(Isolation::Snapshot);
+    goods
+        .db
+        .run(|other| other.update(&goods.table, &[6u64.into()], &[(1, 2u32.into())]).map(drop))
+        .expect("ok");
+    let mut cursor =
+        txn.cursor(&goods.table, Range::all().from(Bound::Included(&[6u64.into()]))).expect("a cursor");
+    assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::ChangedSinceSnapshot);
+}
+
+#[test]
+fn statements_and_late_snapshots() {
+    let goods = Goods::new(in_memory(), 3);
+    let add = |id: u64| goods.db.run(|txn| txn.insert(&goods.table, &[id.into(), 0u32.into(), Value::Null]));
+    let mut txn = goods.begin(Isolation::ReadCommitted);
+    let count = |txn: &Transaction| txn.scan(&goods.table, Range::all()).expect("a scan").count();
+    let savepoint = txn.savepoint();
+    txn.begin_statement();
+    add(10).expect("added");
+    assert_eq!(count(&txn), 3);
+    txn.begin_statement();
+    assert_eq!(count(&txn), 4);
+    assert!(txn.delete(&goods.table, &[0u64.into()]).expect("deleted"));
+    add(11).expect("added");
+    txn.take_snapshot();
+    assert_eq!((count(&txn), txn.isolation()), (4, Isolation::Snapshot));
+    add(12).expect("added");
+    assert_eq!(count(&txn), 4);
+    let deleted = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
+    assert_eq!(count(&deleted), 6, "the deletion is not committed");
+    drop(deleted);
+    txn.rollback_to(savepoint).expect("it is of the same transaction");
+    assert_eq!(count(&txn), 5);
+    goods.db.run(|other| other.delete(&goods.table, &[1u64.into()]).map(drop)).expect("deleted");
+    assert_eq!(conflict(txn.delete(&goods.table, &[1u64.into()])), Conflict::ChangedSinceSnapshot);
+}
+
+#[test]
+fn waits_are_interrupted() {
+    let goods = Goods::new(in_memory(), 2);
+    let mut holder = goods.begin(Isolation::Snapshot);
+    holder.delete(&goods.table, &[1u64.into()]).expect("deleted");
+    let stop = Arc::new(AtomicBool::new(false));
+    let waiting = Arc::new(AtomicBool::new(false));
+    let table = &goods.table;
+    std::thread::scope(|scope| {
+        let mut txn = goods.db.begin_with(wait_at(Isolation::ReadCommitted, LONG)).expect("a transaction");
+        let (asked, answer) = (Arc::clone(&waiting), Arc::clone(&stop));
+        txn.interrupt_when(move || {
+            asked.store(true, Ordering::SeqCst);
+            answer.load(Ordering::SeqCst)
+        });
+        let waits = scope.spawn(move || {
+            let error = conflict(txn.delete(table, &[1u64.into()]));
+            txn.set_conflict(ConflictPolicy::Abort);
+            (error, conflict(txn.delete(table, &[1u64.into()])))
+        });
+        while !waiting.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        stop.store(true, Ordering::SeqCst);
+        assert_eq!(waits.join().expect("joined"), (Conflict::Interrupted, Conflict::Locked));
+    });
+    let interrupted = Error::Conflict { conflict: Conflict::Interrupted, table: String::new() };
+    assert!(!interrupted.is_retryable());
+    holder.rollback();
+}
+
+/// Estimates are exact for short ranges and near for long ones; the number of all rows is exact, after opening too.
+#[test]
+fn estimates() {
+    let mut home = Home::new(Bed::File(pantile::Durability::None));
+    let goods = Goods::new(home.open(), 20_000);
+    let check = |db: &Database, expected: u64| {
+        let (table, txn) = (db.table("goods").expect("the table"), db.begin_read().expect("a reader"));
+        assert_eq!(txn.estimate(&table, Range::all()).expect("a count"), expected);
+        let by_kind = table.index("by_kind").expect("an index");
+        for (from, to) in [(0u64, 1u64), (500, 520), (0, 5_000), (3_000, 19_000), (19_990, 30_000), (7, 7)] {
+            let (low, high) = ([from.into()], [to.into()]);
+            let range = Range::all().from(Bound::Included(&low)).to(Bound::Excluded(&high));
+            let real = txn.scan(&table, range).expect("a scan").count() as f64;
+            let about = txn.estimate(&table, range).expect("an estimate") as f64;
+            assert!((about - real).abs() <= 70.0 + real * 0.25, "{from}..{to}: {about} for {real}");
+            assert_eq!(txn.estimate(&table, range.limit(3)).expect("an estimate"), (about as u64).min(3));
+        }
+        for kind in 0..6u32 {
+            let kind = [kind.into()];
+            let real = txn.scan_index(&by_kind, Range::prefix(&kind)).expect("a scan").count() as f64;
+            let about = txn.estimate_index(&by_kind, Range::prefix(&kind)).expect("an estimate") as f64;
+            assert!((about - real).abs() <= 70.0 + real * 0.25, "{kind:?}: {about} for {real}");
+        }
+    };
+    check(&goods.db, 20_000);
+    let Goods { db, table, by_kind } = goods;
+    db.run(|txn| (0..400u64).try_for_each(|id| txn.delete(&table, &[(id * 3).into()]).map(drop)))
+        .expect("deleted");
+    let mut undone = db.begin().expect("a transaction");
+    undone.insert(&table, &[90_000u64.into(), 1u32.into(), Value::Null]).expect("inserted");
+    undone.rollback();
+    check(&db, 19_600);
+    drop((table, by_kind));
+    home.close(db);
+    let db = home.open();
+    check(&db, 19_600);
+    let table = db.table("goods").expect("the table");
+    db.run(|txn| txn.insert(&table, &[90_000u64.into(), 1u32.into(), Value::Null])).expect("inserted");
+    drop(table);
+    home.kill(db, Vec::new());
+    check(&home.open(), 19_601);
+}
