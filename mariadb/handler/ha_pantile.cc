@@ -43,7 +43,6 @@ int ha_pantile::open(const char *name, int, uint)
   unlock_shared_ha_data();
   if (code != PANTILE_OK)
     return error(code, HA_ERR_NO_SUCH_TABLE);
-  thr_lock_data_init(&share->lock, &lock_data, nullptr);
   row= pantile_row_new();
   if (int failed= open_indexes())
   {
@@ -94,22 +93,12 @@ int ha_pantile::close()
 
 /* Statements */
 
-THR_LOCK_DATA **ha_pantile::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type)
+/* The engine locks rows, and the server's metadata locks are those of LOCK TABLES: nothing is added to the server's list
+ * of table locks. */
+THR_LOCK_DATA **ha_pantile::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type type)
 {
   if (type != TL_IGNORE)
     lock_type= type;
-  if (type != TL_IGNORE && lock_data.type == TL_UNLOCK)
-  {
-    /* The engine locks rows; only LOCK TABLES and the like lock the table. */
-    const bool in_lock_tables= thd_in_lock_tables(thd);
-    if (type >= TL_WRITE_CONCURRENT_INSERT && type <= TL_WRITE && !in_lock_tables && !thd_tablespace_op(thd) &&
-        thd_sql_command(thd) != SQLCOM_TRUNCATE)
-      type= TL_WRITE_ALLOW_WRITE;
-    if (type == TL_READ_NO_INSERT && !in_lock_tables)
-      type= TL_READ;
-    lock_data.type= type;
-  }
-  *to++= &lock_data;
   return to;
 }
 

@@ -9,7 +9,7 @@
 class Share : public Handler_share
 {
 public:
-  explicit Share(const char *name) : name(name) { thr_lock_init(&lock); }
+  explicit Share(const char *name) : name(name) {}
   ~Share() override;
 
   /* Opens the engine's table. Returns a code of the C interface. */
@@ -27,7 +27,6 @@ public:
   int take_row_number(uint64_t *number);
 
   const std::string name;
-  THR_LOCK lock;
   pantile_table *table= nullptr;
 
 private:
@@ -85,6 +84,7 @@ public:
   double scan_time() override { return (double) stats.records / 100.0 + 1.0; }
   bool get_error_message(int error, String *message) override;
 
+  uint lock_count() const override { return 0; }
   THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) override;
   int external_lock(THD *thd, int type) override;
   int start_stmt(THD *thd, thr_lock_type type) override;
@@ -134,7 +134,6 @@ private:
   void sample_keys();
 
   Share *share= nullptr;
-  THR_LOCK_DATA lock_data;
   Shape shape;
   std::vector<pantile_index *> indexes;
 

@@ -9,7 +9,6 @@ Share::~Share()
   if (kept > next)
     keep(next);
   pantile_table_free(table);
-  thr_lock_delete(&lock);
 }
 
 int Share::open()
