@@ -87,6 +87,8 @@ void ha_pantile::free_all()
 
 int ha_pantile::close()
 {
+  ranges_read.dsmrr_close();
+  end_own();
   free_all();
   return 0;
 }
@@ -102,10 +104,42 @@ THR_LOCK_DATA **ha_pantile::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type 
   return to;
 }
 
+int ha_pantile::begin_own()
+{
+  pantile_txn_options options= {};
+  options.isolation= PANTILE_READ_COMMITTED;
+  options.has_lock_wait= true;
+  options.lock_wait= lock_wait_of(ha_thd());
+  const int code= pantile_begin(pantile_database, &options, &own);
+  txn= own;
+  txn_number++;
+  return code == PANTILE_OK ? 0 : error(code);
+}
+
+int ha_pantile::end_own()
+{
+  if (!own)
+    return 0;
+  const int code= pantile_commit(own, nullptr);
+  own= txn= nullptr;
+  return code == PANTILE_OK ? 0 : error(code);
+}
+
+/* Others must not wait for the rest of the statement to get the next number of a sequence. */
+int ha_pantile::after_write()
+{
+  if (!own)
+    return 0;
+  const int failed= end_own();
+  return failed ? failed : begin_own();
+}
+
 int ha_pantile::enter(THD *thd, thr_lock_type type)
 {
   const bool writes= type >= TL_FIRST_WRITE;
   locks_rows= writes || type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED;
+  if (is_sequence())
+    return own ? 0 : begin_own();
   skips_locked= type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
   Session *session= Session::of(thd);
   const int failed= session->enter(thd, locks_rows, !locks_rows);
@@ -120,8 +154,9 @@ int ha_pantile::external_lock(THD *thd, int type)
 {
   if (type == F_UNLCK)
   {
+    const int failed= end_own();
     txn= nullptr;
-    return 0;
+    return failed;
   }
   /* LOCK TABLES reads nothing itself. */
   const bool is_read= type == F_RDLCK;
@@ -157,6 +192,7 @@ int ha_pantile::reset()
   pushed_idx_cond= nullptr;
   pushed_idx_cond_keyno= MAX_KEY;
   in_range_check_pushed_down= false;
+  ranges_read.dsmrr_close();
   free_cursor();
   return 0;
 }
@@ -382,10 +418,48 @@ Item *ha_pantile::idx_cond_push(uint index, Item *condition)
   return nullptr;
 }
 
+/* Several ranges of an index at once: the server collects places of rows and sorts them. */
+
+int ha_pantile::multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode,
+                                      HANDLER_BUFFER *buffer)
+{
+  return ranges_read.dsmrr_init(this, ranges, parameter, count, mode, buffer);
+}
+
+int ha_pantile::multi_range_read_next(range_id_t *range) { return ranges_read.dsmrr_next(range); }
+
+ha_rows ha_pantile::multi_range_read_info_const(uint index, RANGE_SEQ_IF *ranges, void *parameter, uint count,
+                                                uint *size, uint *flags, Cost_estimate *cost)
+{
+  ranges_read.init(this, table);
+  /* Rows are locked as the index is read. */
+  if (locks_rows)
+    *flags|= HA_MRR_USE_DEFAULT_IMPL;
+  return ranges_read.dsmrr_info_const(index, ranges, parameter, count, size, flags, cost);
+}
+
+ha_rows ha_pantile::multi_range_read_info(uint index, uint count, uint keys, uint parts, uint *size, uint *flags,
+                                          Cost_estimate *cost)
+{
+  ranges_read.init(this, table);
+  if (locks_rows)
+    *flags|= HA_MRR_USE_DEFAULT_IMPL;
+  return ranges_read.dsmrr_info(index, count, keys, parts, size, flags, cost);
+}
+
+int ha_pantile::multi_range_read_explain_info(uint mode, char *to, size_t size)
+{
+  return ranges_read.dsmrr_explain_info(mode, to, size);
+}
+
 /* Writing */
 
 int ha_pantile::write_row(const uchar *record)
 {
+  /* The first row of a temporary sequence is written without a lock. */
+  if (!txn && is_sequence())
+    if (int failed= begin_own())
+      return failed;
   if (table->next_number_field && record == table->record[0])
     if (int failed= update_auto_increment())
       return failed;
@@ -407,7 +481,7 @@ int ha_pantile::write_row(const uchar *record)
       if (int code= share->pass_number((uint64_t) number))
         return error(code);
   }
-  return 0;
+  return after_write();
 }
 
 int ha_pantile::update_row(const uchar *before, const uchar *after)
@@ -471,13 +545,13 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     if (number > 0)
       share->pass_number((uint64_t) number);
   }
-  return 0;
+  return after_write();
 }
 
 int ha_pantile::delete_row(const uchar *)
 {
   const int code= pantile_delete_row(txn, share->table, row_id);
-  return code == PANTILE_OK ? 0 : error(code, HA_ERR_RECORD_DELETED);
+  return code == PANTILE_OK ? after_write() : error(code, HA_ERR_RECORD_DELETED);
 }
 
 void ha_pantile::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,

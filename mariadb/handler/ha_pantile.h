@@ -51,7 +51,7 @@ public:
     return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_PRIMARY_KEY_IN_READ_INDEX |
            HA_BINLOG_ROW_CAPABLE | HA_BINLOG_STMT_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
            HA_CAN_SQL_HANDLER | HA_CAN_ONLINE_BACKUPS | HA_CAN_VIRTUAL_COLUMNS | HA_CONCURRENT_OPTIMIZE |
-           HA_CAN_SKIP_LOCKED | HA_FAST_KEY_READ;
+           HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_FAST_KEY_READ;
   }
   ulong index_flags(uint, uint, bool) const override
   {
@@ -113,6 +113,14 @@ public:
   int index_next_same(uchar *record, const uchar *key, uint length) override;
   int index_first(uchar *record) override;
   int index_last(uchar *record) override;
+  int multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode, HANDLER_BUFFER *buffer)
+      override;
+  int multi_range_read_next(range_id_t *range) override;
+  ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF *ranges, void *parameter, uint count, uint *size,
+                                      uint *flags, Cost_estimate *cost) override;
+  ha_rows multi_range_read_info(uint index, uint count, uint keys, uint parts, uint *size, uint *flags,
+                                Cost_estimate *cost) override;
+  int multi_range_read_explain_info(uint mode, char *to, size_t size) override;
   Item *idx_cond_push(uint index, Item *condition) override;
 
 private:
@@ -137,7 +145,15 @@ private:
   Shape shape;
   std::vector<pantile_index *> indexes;
 
+  bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
+  int begin_own();
+  int end_own();
+  int after_write();
+
   pantile_txn *txn= nullptr;
+  /* The transaction of a sequence's table, apart from the session's: what a sequence has given out stays given out. */
+  pantile_txn *own= nullptr;
+  DsMrr_impl ranges_read;
   uint64_t txn_number= 0;
   thr_lock_type lock_type= TL_UNLOCK;
   bool locks_rows= false;
