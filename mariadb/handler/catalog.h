@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* The engine's tables by the server's names, in a table of the engine: which table of the engine a name means, and the
  * numbers that AUTO_INCREMENT has given out. A change of a row here is what creates, renames, empties or drops a table;
  * a table of the engine that no row names is dropped when the server starts. */

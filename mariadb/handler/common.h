@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What every part of the handler includes. The server's headers come first, in this order. */
 #ifndef PANTILE_COMMON_H
 #define PANTILE_COMMON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Creating, changing and dropping tables. Whatever a kill interrupts, the catalog says what each name means. */
 #include "ha_pantile.h"
 #include <unordered_set>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What the optimizer asks, and maintenance. */
 #include "ha_pantile.h"
 
@@ -119,9 +120,13 @@ ha_rows ha_pantile::records_in_range(uint index, const key_range *min, const key
   Scratch from_scratch, to_scratch;
   std::vector<pantile_value> from, to;
   pantile_range range= {};
-  if (min && shape.encode_key(table, index, min->key, min->length, from_scratch, from))
+  if (min)
+    shape.encode_key(table, index, min->key, min->length, false, from_scratch, from);
+  if (max)
+    shape.encode_key(table, index, max->key, max->length, true, to_scratch, to);
+  if (min)
     range.from= {min->flag == HA_READ_AFTER_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, from.data(), from.size()};
-  if (max && shape.encode_key(table, index, max->key, max->length, to_scratch, to))
+  if (max)
     range.to= {max->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, to.data(), to.size()};
   /* The optimizer takes none for a promise. */
   return std::max<uint64_t>(estimate(index, range), 1);

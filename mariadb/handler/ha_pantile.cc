@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Opening tables, and reading and writing rows. */
 #include "ha_pantile.h"
 
@@ -170,25 +171,8 @@ int ha_pantile::external_lock(THD *thd, int type)
 
 int ha_pantile::start_stmt(THD *thd, thr_lock_type type) { return enter(thd, type); }
 
-int ha_pantile::extra(ha_extra_function operation)
-{
-  switch (operation)
-  {
-  case HA_EXTRA_WRITE_CAN_REPLACE: case HA_EXTRA_INSERT_WITH_UPDATE:
-    replaces= true;
-    break;
-  case HA_EXTRA_WRITE_CANNOT_REPLACE:
-    replaces= false;
-    break;
-  default:
-    break;
-  }
-  return 0;
-}
-
 int ha_pantile::reset()
 {
-  replaces= false;
   pushed_idx_cond= nullptr;
   pushed_idx_cond_keyno= MAX_KEY;
   in_range_check_pushed_down= false;
@@ -326,8 +310,8 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   const uint length= calculate_key_len(table, active_index, key, parts);
   if (!key || !length)
     return whole_index(record, false);
-  if (!shape.encode_key(table, active_index, key, length, key_scratch, key_values))
-    return HA_ERR_KEY_NOT_FOUND;
+  const bool is_upper= how == HA_READ_KEY_OR_PREV || how == HA_READ_PREFIX_LAST_OR_PREV || how == HA_READ_BEFORE_KEY;
+  shape.encode_key(table, active_index, key, length, is_upper, key_scratch, key_values);
   pantile_range range= {};
   const pantile_bound including= bound_of(PANTILE_INCLUDED, key_values);
   const pantile_bound excluding= bound_of(PANTILE_EXCLUDED, key_values);
@@ -360,9 +344,9 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   default:
     return HA_ERR_WRONG_COMMAND;
   }
-  if (!range.reverse && !cursor_is_bounded && end_range &&
-      shape.encode_key(table, active_index, end_range->key, end_range->length, end_scratch, end_values))
+  if (!range.reverse && !cursor_is_bounded && end_range)
   {
+    shape.encode_key(table, active_index, end_range->key, end_range->length, true, end_scratch, end_values);
     range.to= bound_of(end_range->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, end_values);
     cursor_is_bounded= true;
   }
@@ -490,21 +474,16 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     return HA_ERR_INDEX_COL_TOO_LONG;
   std::vector<size_t> columns;
   std::vector<pantile_value> changed;
-  auto differs= [&](const Stored_field &stored) {
-    const Field *field= table->field[stored.field];
-    const my_ptrdiff_t at= field->ptr - table->record[0];
-    return replaces || bitmap_is_set(table->write_set, stored.field) ||
-           field->is_null_in_record(before) != field->is_null_in_record(after) ||
-           memcmp(before + at, after + at, field->pack_length()) != 0;
-  };
   std::vector<bool> is_changed(table->s->fields);
   for (const Stored_field &stored : shape.fields)
-    if (differs(stored))
+    if (shape.differs(table, stored, before, after))
     {
       is_changed[stored.field]= true;
       columns.push_back(stored.column);
       changed.push_back(values[stored.column]);
     }
+  if (columns.empty())
+    return HA_ERR_RECORD_IS_THE_SAME;
   for (const Sort_column &sort : shape.sorts)
     if (is_changed[sort.field] || !table->field[sort.field]->stored_in_db())
     {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 #ifndef HA_PANTILE_H
 #define HA_PANTILE_H
 
@@ -89,7 +90,6 @@ public:
   int external_lock(THD *thd, int type) override;
   int start_stmt(THD *thd, thr_lock_type type) override;
   void unlock_row() override;
-  int extra(ha_extra_function operation) override;
   int reset() override;
 
   int write_row(const uchar *record) override;
@@ -158,7 +158,6 @@ private:
   thr_lock_type lock_type= TL_UNLOCK;
   bool locks_rows= false;
   bool skips_locked= false;
-  bool replaces= false;
 
   pantile_cursor *cursor= nullptr;
   uint64_t cursor_txn= 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* The plugin: its variables, its counters, opening and closing the database. */
 /* Only here: elsewhere it would turn calls of the server into calls through its table of services. */
 #define MYSQL_DYNAMIC_PLUGIN 1

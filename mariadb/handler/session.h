@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What a connection has open in the engine: at most one transaction. */
 #ifndef PANTILE_SESSION_H
 #define PANTILE_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 #include "shape.h"
 #include <algorithm>
 
@@ -99,11 +100,11 @@ static size_t space_weight(CHARSET_INFO *cs, uchar *to, size_t room)
   return cs->coll->strnxfrm(cs, to, room, 1, space, length, 0);
 }
 
-/* Whether trailing spaces of a collation can be left out, because all weights follow each other. */
-static bool is_padded_by_weight(CHARSET_INFO *cs)
-{
-  return !(cs->state & MY_CS_NOPAD) && cs->levels_for_order == 1;
-}
+/* Weights of a text of so many bytes that count. Search keys may have more: the rest makes no difference. */
+static size_t most_weights(CHARSET_INFO *cs, size_t bytes) { return cs->strnxfrmlen(std::max<size_t>(bytes, 1)) + 16; }
+
+/* Chunks of weights, as add_padded makes them. */
+static size_t padded_bytes(size_t weights) { return (weights / 8 + 2) * 9; }
 
 /* Bytes that a sort key may take. */
 static uint most_sort_bytes(const Field *field, const Stored_field &stored, uint length)
@@ -113,8 +114,7 @@ static uint most_sort_bytes(const Field *field, const Stored_field &stored, uint
   const uint bytes= length ? length : field->field_length;
   if (field->charset() == &my_charset_bin)
     return bytes + 1;
-  const size_t weights= field->charset()->strnxfrmlen(bytes);
-  return (uint) std::min<size_t>(weights + weights / 8 + 16, 65000);
+  return (uint) std::min<size_t>(padded_bytes(most_weights(field->charset(), bytes)), 65000);
 }
 
 int Shape::add_keys(TABLE *table, std::string *why)
@@ -161,6 +161,8 @@ int Shape::add_keys(TABLE *table, std::string *why)
       sorted.push_back(s);
       most+= sorts[s].most * 2 + 4;
     }
+    if (!shape.null_fields.empty())
+      fixed+= 4;
     /* Sort keys may take more than they have room for, but hardly ever do. */
     if (fixed + most > MOST_KEY_BYTES && most > 0)
       for (size_t s : sorted)
@@ -371,6 +373,30 @@ static void add_padded(CHARSET_INFO *cs, const uchar *weights, size_t length, st
   }
 }
 
+/* Big5 is compared by codes, but its weights are by strokes, so that the server's two ways of sorting differ. Indexes
+ * have the order of comparison. */
+static bool is_compared_by_code(CHARSET_INFO *cs) { return !strncmp(cs->coll_name.str, "big5_chinese", 12); }
+
+/* The spaces at the end are left out, and then the shorter text comes first. */
+static bool is_compared_trimmed(CHARSET_INFO *cs) { return !strcmp(cs->coll_name.str, "cp1250_czech_cs"); }
+
+static size_t codes(CHARSET_INFO *cs, const uchar *data, size_t length, uchar *to)
+{
+  for (size_t at= 0; at < length;)
+    if (my_ismbchar(cs, (const char *) data + at, (const char *) data + length))
+    {
+      to[at]= data[at];
+      to[at + 1]= data[at + 1];
+      at+= 2;
+    }
+    else
+    {
+      to[at]= cs->sort_order[data[at]];
+      at++;
+    }
+  return length;
+}
+
 bool Shape::sort_key(TABLE *table, const Sort_column &column, const uchar *data, size_t length,
                      std::vector<uchar> &to) const
 {
@@ -414,19 +440,37 @@ bool Shape::sort_key(TABLE *table, const Sort_column &column, const uchar *data,
         to.insert(to.end(), data, data + length);
       else
       {
-        const size_t room= cs->strnxfrmlen(std::max<size_t>(length, 1)) + 16;
+        const size_t most= most_weights(cs, column.length ? column.length : field->field_length);
+        const size_t room= std::min(most_weights(cs, length), most);
         std::vector<uchar> weights(room);
-        const bool by_weight= is_padded_by_weight(cs);
-        size_t count= length / cs->mbminlen + 1;
+        const bool pads= !(cs->state & MY_CS_NOPAD) && !is_compared_trimmed(cs);
+        const bool by_weight= pads && cs->levels_for_order == 1;
+        if (stored.kind == Stored_field::PADDED || is_compared_trimmed(cs))
+          length= cs->lengthsp((const char *) data, length);
+        std::vector<uchar> filled;
+        if (stored.kind == Stored_field::PADDED && (cs->state & MY_CS_NOPAD))
+        {
+          /* As many characters as the column has, with spaces at the end, are compared. */
+          const size_t characters= (column.length ? column.length : field->field_length) / cs->mbmaxlen;
+          const size_t has= cs->numchars((const char *) data, (const char *) data + length);
+          filled.assign(data, data + length);
+          filled.resize(length + (characters > has ? characters - has : 0) * cs->mbminlen);
+          cs->cset->fill(cs, (char *) filled.data() + length, filled.size() - length, ' ');
+          data= filled.data();
+          length= filled.size();
+        }
+        size_t count= weights.size();
         uint flags= 0;
-        if (!by_weight && !(cs->state & MY_CS_NOPAD))
+        if (pads && !by_weight)
         {
           /* Several levels of weights follow each other, so each must have the length of the longest text. */
-          count= (column.length ? column.length : field->field_length) / cs->mbmaxlen;
+          count= (column.length ? column.length : field->field_length) / cs->mbmaxlen * std::max<uint>(cs->strxfrm_multiply, 1);
           flags= MY_STRXFRM_PAD_WITH_SPACE;
-          weights.resize(cs->strnxfrmlen(column.length ? column.length : field->field_length) + 16);
+          weights.resize(most);
         }
-        const size_t made= cs->coll->strnxfrm(cs, weights.data(), weights.size(), (uint) count, data, length, flags);
+        const size_t made= is_compared_by_code(cs)
+                               ? codes(cs, data, std::min(length, weights.size()), weights.data())
+                               : cs->coll->strnxfrm(cs, weights.data(), weights.size(), (uint) count, data, length, flags);
         if (by_weight)
           add_padded(cs, weights.data(), made, to);
         else
@@ -489,6 +533,17 @@ bool Shape::encode(TABLE *table, const uchar *record, Scratch &scratch, std::vec
   return true;
 }
 
+bool Shape::differs(TABLE *table, const Stored_field &stored, const uchar *one, const uchar *other) const
+{
+  const Field *field= table->field[stored.field];
+  if (is_null(field, one) || is_null(field, other))
+    return is_null(field, one) != is_null(field, other);
+  size_t length, other_length;
+  const uchar *data= data_of(field, stored.kind, one, &length);
+  const uchar *other_data= data_of(field, stored.kind, other, &other_length);
+  return length != other_length || (length && memcmp(data, other_data, length));
+}
+
 void Shape::decode(TABLE *table, const pantile_value *values, uchar *record, bool all) const
 {
   memcpy(record, table->s->default_values, table->s->null_bytes);
@@ -547,7 +602,7 @@ void Shape::decode(TABLE *table, const pantile_value *values, uchar *record, boo
   }
 }
 
-bool Shape::encode_key(TABLE *table, uint number, const uchar *image, uint length, Scratch &scratch,
+void Shape::encode_key(TABLE *table, uint number, const uchar *image, uint length, bool is_upper, Scratch &scratch,
                        std::vector<pantile_value> &values) const
 {
   const KEY &key= table->key_info[number];
@@ -578,12 +633,12 @@ bool Shape::encode_key(TABLE *table, uint number, const uchar *image, uint lengt
     else
     {
       std::vector<uchar> &to= scratch.of(p);
+      /* What is longer than any stored sort key lies before or behind all that begin like it. */
       if (!sort_key(table, sorts[part.sort], null ? nullptr : data, bytes, to))
-        return false;
+        to.resize(sorts[part.sort].most), to.back()= is_upper ? 0xff : to.back();
       values.push_back(bytes_value(to.data(), to.size()));
     }
   }
-  return true;
 }
 
 void Shape::key_of_row(uint key, const pantile_value *row, std::vector<pantile_value> &values) const

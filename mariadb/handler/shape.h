@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* How a table of the server lies in a table of the engine.
  *
  * Each stored field has a column of its own. Where the engine's order of a column is the server's order of the field,
@@ -91,11 +92,14 @@ public:
   /* The values of a record, in the order of the engine's columns. False if a sort key is too long. */
   bool encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const;
 
+  /* Whether two records have different values of a field. */
+  bool differs(TABLE *table, const Stored_field &field, const uchar *one, const uchar *other) const;
+
   /* Fills a record. */
   void decode(TABLE *table, const pantile_value *values, uchar *record, bool all) const;
 
-  /* The values of a search key of the server, one for each part that it has. */
-  bool encode_key(TABLE *table, uint key, const uchar *image, uint length, Scratch &scratch,
+  /* The values of a search key of the server, one for each part that it has; `is_upper` if it is the end of a range. */
+  void encode_key(TABLE *table, uint key, const uchar *image, uint length, bool is_upper, Scratch &scratch,
                   std::vector<pantile_value> &values) const;
 
   /* The values of a key's columns, from those of a row. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What the handlers of a table share: the engine's table, and numbers that are given out. */
 #include "ha_pantile.h"
 

@@ -171,7 +171,7 @@ pub extern "C" fn pantile_cursor_next(
 }
 
 /// The same, and keeps others from writing the row until the transaction has ended. At read committed it is the newest
-/// committed row. With `skip_locked`, rows that others have locked are passed over.
+/// committed row. With `skip_locked`, rows that others have locked are bypassed.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_cursor_next_for_update(
     cursor: *mut pantile_cursor,
@@ -202,7 +202,7 @@ pub extern "C" fn pantile_cursor_turn(
     })
 }
 
-/// The place of the row that the cursor has come to last: for `pantile_get_row` and the like, as long as the
+/// The place of the row that the cursor has come to last: for `pantile_get_row` and similar calls, as long as the
 /// transaction runs. Returns `PANTILE_NOT_FOUND` before the first row.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_cursor_row_id(cursor: *const pantile_cursor, out: *mut u64) -> c_int {

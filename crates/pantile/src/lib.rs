@@ -169,16 +169,17 @@ pub use transactions::cursor::Cursor;
 pub use transactions::in_flight::InFlight;
 pub use transactions::retry::Retry;
 pub use transactions::row_edit::RowEdit;
-pub use transactions::row_id::RowId;
 pub use transactions::savepoint::Savepoint;
-pub use transactions::scan::{Range, Scan};
+pub use transactions::scan::Scan;
 pub use transactions::transaction::Transaction;
 pub use types::error::{Conflict, Error, OpenTransaction, Result};
 pub use types::isolation::Isolation;
 pub use types::options::{
     ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
+pub use types::range::Range;
 pub use types::row::{ColumnRef, FromValue, Micros, Row};
+pub use types::row_id::RowId;
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::value::{Decimal, Value};
 

@@ -194,7 +194,7 @@ pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
 pub(crate) struct RowCount(AtomicU64);
 
 impl RowCount {
-    /// Notes that there are so many more.
+    /// Notes that there are `by` more.
     #[inline]
     pub fn change(&self, by: i64) {
         if by != 0 {

@@ -7,14 +7,14 @@ use pantile_base::{Timestamp, TupleId};
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
-use crate::transactions::row_id::RowId;
-use crate::transactions::scan::Range;
 use crate::transactions::steps::{FIRST_BATCH, Steps};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::options::ConflictPolicy;
+use crate::types::range::Range;
 use crate::types::row::Row;
+use crate::types::row_id::RowId;
 
 /// A place in a range of rows. Other than a [`Scan`](crate::Scan) it lets its
 /// transaction write between two rows, and can lock the rows that it comes to.
@@ -98,7 +98,7 @@ impl Cursor {
     /// The next row, locked, so that no other transaction changes it before this
     /// one ends. At read committed that is the newest committed row, which may be
     /// newer than the statement. With `skip_locked`, rows that others have locked
-    /// are passed over.
+    /// are bypassed.
     ///
     /// # Errors
     /// As [`Transaction::get_for_update`], and [`Error::UnknownCursor`].

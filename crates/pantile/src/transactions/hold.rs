@@ -14,6 +14,16 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
+use crate::types::row_id::RowId;
+
+/// Which row to write.
+#[derive(Clone, Copy)]
+pub(super) enum Which<'k> {
+    /// The one with this primary key.
+    Key(&'k Key),
+    /// The one at this place.
+    Row(RowId),
+}
 
 /// A tuple that the transaction has locked.
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! Transactions: reading, writing, scanning, committing, trying again.
 
+mod by_place;
 mod commit;
 pub(crate) mod cursor;
 mod depends;
@@ -12,7 +13,6 @@ mod moving;
 mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;
-pub(crate) mod row_id;
 pub(crate) mod savepoint;
 pub(crate) mod scan;
 pub(crate) mod statement;

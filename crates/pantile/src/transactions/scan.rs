@@ -6,68 +6,9 @@ use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::steps::{Steps, WHOLE_BATCH, tree_of, walk};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;
+use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::value::Value;
-
-/// Which rows to scan, and in which order.
-///
-/// A bound is a key or the first values of a key. In the second case it
-/// includes or excludes all keys that begin with these values.
-///
-/// ```
-/// use std::ops::Bound;
-/// use pantile::{Range, Value};
-/// let key = [Value::UInt(3)];
-/// let of_three = Range::prefix(&key);
-/// let newest_ten_up_to_three = Range::all().to(Bound::Included(&key)).reverse().limit(10);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Range<'r> {
-    pub(super) lower: Bound<&'r [Value<'r>]>,
-    pub(super) upper: Bound<&'r [Value<'r>]>,
-    pub(super) reverse: bool,
-    pub(super) limit: usize,
-}
-
-impl<'r> Range<'r> {
-    /// All rows, in ascending key order.
-    pub fn all() -> Self {
-        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, reverse: false, limit: usize::MAX }
-    }
-
-    /// The rows whose keys begin with these values.
-    pub fn prefix(values: &'r [Value<'r>]) -> Self {
-        Self::all().from(Bound::Included(values)).to(Bound::Included(values))
-    }
-
-    /// Limits the range to keys from this bound on.
-    #[must_use]
-    pub fn from(mut self, lower: Bound<&'r [Value<'r>]>) -> Self {
-        self.lower = lower;
-        self
-    }
-
-    /// Limits the range to keys up to this bound.
-    #[must_use]
-    pub fn to(mut self, upper: Bound<&'r [Value<'r>]>) -> Self {
-        self.upper = upper;
-        self
-    }
-
-    /// Scans in descending key order.
-    #[must_use]
-    pub fn reverse(mut self) -> Self {
-        self.reverse = true;
-        self
-    }
-
-    /// Limits the scan to this many rows.
-    #[must_use]
-    pub fn limit(mut self, rows: usize) -> Self {
-        self.limit = rows;
-        self
-    }
-}
 
 /// Iterates over the rows of a range, as its transaction sees them.
 ///

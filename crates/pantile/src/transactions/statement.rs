@@ -7,15 +7,12 @@ use std::time::{Duration, Instant};
 use pantile_base::Timestamp;
 use pantile_cc::Slot;
 
-use crate::transactions::transaction::Transaction;
+use crate::transactions::transaction::{Stop, Transaction};
 use crate::types::isolation::Isolation;
 use crate::types::options::ConflictPolicy;
 
 /// How often a transaction that waits asks whether it is to stop.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-
-/// Asks whether a wait is to end.
-pub(super) type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Transaction {
     /// Begins a statement. At read committed, calls up to the next statement read

@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 use crate::engine::read_set::RangeNote;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::transactions::read::Seen;
-use crate::transactions::scan::Range;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
+use crate::types::range::Range;
 use crate::types::row::Encoded;
 use crate::types::value::Value;
 

@@ -15,7 +15,6 @@ use crate::engine::holders::Holder;
 use crate::engine::memory_limit::Adds;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
-use crate::transactions::statement::Stop;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};
@@ -23,6 +22,9 @@ use crate::types::options::{ConflictPolicy, TransactionOptions};
 /// Buffers of this size double rarely. When they do, the memory of the database
 /// is checked at once.
 const LARGE_BUFFERS: u64 = 1 << 20;
+
+/// Asks whether a wait is to end.
+pub(super) type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The buffers of a transaction that has not ended.
 pub(super) struct InUse(Option<Box<Buffers>>);

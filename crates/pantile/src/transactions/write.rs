@@ -10,24 +10,14 @@ use pantile_base::Timestamp;
 use crate::engine::buffers::{Buffers, Pending, Undo};
 use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
-use crate::transactions::hold::Held;
+use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::RowEdit;
-use crate::transactions::row_id::RowId;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::row::{self, Encoded, Row};
 use crate::types::value::Value;
-
-/// Which row to write.
-#[derive(Clone, Copy)]
-pub(super) enum Which<'k> {
-    /// The one with this primary key.
-    Key(&'k Key),
-    /// The one at this place.
-    Row(RowId),
-}
 
 impl Transaction {
     /// Adds a row.

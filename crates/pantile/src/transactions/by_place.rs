@@ -5,32 +5,14 @@ use pantile_base::{Timestamp, TupleId};
 use crate::engine::buffers::{Pending, Undo};
 use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
-use crate::transactions::hold::Held;
+use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::RowEdit;
 use crate::transactions::transaction::Transaction;
-use crate::transactions::write::Which;
 use crate::types::error::Result;
 use crate::types::row::Row;
+use crate::types::row_id::RowId;
 use crate::types::value::Value;
-
-/// Which row of a table: from [`Cursor::row_id`](crate::Cursor::row_id). It is
-/// faster than a key, and means the row only as long as the transaction runs
-/// whose cursor has come to it. Later it may be another row.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RowId(pub(super) u64);
-
-impl RowId {
-    /// The row with this number.
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
 
 impl Transaction {
     /// The row at this place, or `None` if the transaction sees none there.
