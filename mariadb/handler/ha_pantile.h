@@ -54,9 +54,11 @@ public:
            HA_CAN_SQL_HANDLER | HA_CAN_ONLINE_BACKUPS | HA_CAN_VIRTUAL_COLUMNS | HA_CONCURRENT_OPTIMIZE |
            HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_FAST_KEY_READ;
   }
-  ulong index_flags(uint, uint, bool) const override
+  ulong index_flags(uint index, uint, bool) const override
   {
-    return HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY | HA_DO_INDEX_COND_PUSHDOWN;
+    /* Conditions on the primary key save nothing where they are looked at. */
+    return HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY |
+           (index == table_share->primary_key ? 0 : HA_DO_INDEX_COND_PUSHDOWN);
   }
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3072; }

@@ -1,0 +1,261 @@
+"""What docs/mariadb.md says of ENGINE=Pantile beside InnoDB, row by row.
+
+usage: behaviour.py SOCKET
+"""
+
+import os
+import shutil
+import sys
+import threading
+import time
+
+import pymysql
+
+SOCKET = sys.argv[1]
+ROWS = [(1, 10), (2, 20), (3, 30)]
+
+
+class Session:
+    def __init__(self, engine, level="REPEATABLE READ"):
+        self.connection = pymysql.connect(unix_socket=SOCKET, user="root", database="behaviour", autocommit=True)
+        self.cursor = self.connection.cursor()
+        self.engine = engine
+        self.do(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
+        self.do("SET pantile_lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
+
+    def do(self, statement):
+        """The answer, or the number of the error."""
+        try:
+            self.cursor.execute(statement.replace("{t}", f"t_{self.engine}"))
+            return list(self.cursor.fetchall()) if self.cursor.description else self.cursor.rowcount
+        except pymysql.err.MySQLError as error:
+            return -error.args[0]
+
+    def later(self, statement):
+        """Runs a statement in a thread; its `join` returns the answer."""
+        answer = []
+        thread = threading.Thread(target=lambda: answer.append(self.do(statement)))
+        thread.start()
+        time.sleep(0.2)
+        return lambda: (thread.join(), answer[0])[1]
+
+
+def pair(engine, level="REPEATABLE READ", other=None):
+    setup = Session(engine)
+    setup.do("DELETE FROM {t}")
+    for row in ROWS:
+        setup.do("INSERT INTO {t} VALUES (%d, %d)" % row)
+    return Session(engine, level), Session(engine, other or level)
+
+
+def same(found, expected):
+    assert found == expected, f"{found} and not {expected}"
+
+
+def read_uncommitted():
+    a, b = pair("Pantile", "READ UNCOMMITTED")
+    a.do("BEGIN"), a.do("UPDATE {t} SET n = 11 WHERE id = 1")
+    same(b.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
+
+
+def read_committed():
+    for engine in ("Pantile", "InnoDB"):
+        a, b = pair(engine, "READ COMMITTED")
+        a.do("BEGIN"), same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
+        b.do("UPDATE {t} SET n = 11 WHERE id = 1")
+        same(a.do("SELECT n FROM {t} WHERE id = 1"), [(11,)])
+        same(a.do("UPDATE {t} SET n = n + 1 WHERE n = 11"), 1)
+        a.do("COMMIT"), same(b.do("SELECT n FROM {t} WHERE id = 1"), [(12,)])
+
+
+def repeatable_read():
+    for variable, error in (("deadlock", 1213), ("record_changed", 1020)):
+        a, b = pair("Pantile")
+        a.do(f"SET pantile_changed_row_error = {variable}")
+        a.do("BEGIN"), same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
+        same(a.do("UPDATE {t} SET n = 21 WHERE id = 2"), 1)
+        b.do("UPDATE {t} SET n = 11 WHERE id = 1")
+        same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
+        same(a.do("UPDATE {t} SET n = 0 WHERE id = 1"), -error)
+        # The transaction has been rolled back.
+        same(b.do("UPDATE {t} SET n = 22 WHERE id = 2"), 1)
+
+
+def before_the_first_read():
+    for engine in ("Pantile", "InnoDB"):
+        a, b = pair(engine)
+        b.do("BEGIN"), b.do("UPDATE {t} SET n = 11 WHERE id = 1")
+        a.do("BEGIN")
+        waits = a.later("UPDATE {t} SET n = n + 1 WHERE id = 1")
+        b.do("COMMIT")
+        same(waits(), 1)
+        same(a.do("SELECT n FROM {t} ORDER BY id"), [(12,), (20,), (30,)])
+        a.do("COMMIT")
+        # A single statement.
+        b.do("BEGIN"), b.do("UPDATE {t} SET n = 100 WHERE id = 1")
+        waits = a.later("UPDATE {t} SET n = n + 1 WHERE id = 1")
+        b.do("COMMIT"), same(waits(), 1)
+        same(a.do("SELECT n FROM {t} WHERE id = 1"), [(101,)])
+
+
+def insert_select():
+    a, b = pair("Pantile")
+    a.do("BEGIN"), a.do("SELECT * FROM {t}"), b.do("INSERT INTO {t} VALUES (4, 40)")
+    same(a.do("INSERT INTO {t} SELECT id + 100, n FROM {t}"), 3)
+
+
+def serializable():
+    a, b = pair("Pantile", "SERIALIZABLE")
+    a.do("BEGIN"), b.do("BEGIN")
+    same(a.do("SELECT SUM(n) FROM {t}"), [(60,)]), same(b.do("SELECT SUM(n) FROM {t}"), [(60,)])
+    answers = [a.do("UPDATE {t} SET n = 0 WHERE id = 1"), b.do("UPDATE {t} SET n = 0 WHERE id = 2"), a.do("COMMIT"), b.do("COMMIT")]
+    assert -1213 in answers or -1180 in answers, f"write skew: {answers}"
+    # A reader is not in a writer's way, nor the other way around.
+    a, b = pair("Pantile", "SERIALIZABLE")
+    a.do("BEGIN"), a.do("SELECT * FROM {t}")
+    same(b.do("UPDATE {t} SET n = 11 WHERE id = 1"), 1)
+    same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)]), same(a.do("COMMIT"), 0)
+
+
+def gaps():
+    a, b = pair("Pantile")
+    a.do("BEGIN"), a.do("SELECT * FROM {t} WHERE id > 1 FOR UPDATE")
+    same(b.do("INSERT INTO {t} VALUES (9, 90)"), 1)
+    same(a.do("SELECT COUNT(*) FROM {t}"), [(4,)]), a.do("COMMIT")
+    a.do("BEGIN"), a.do("SELECT * FROM {t}"), b.do("INSERT INTO {t} VALUES (10, 100)")
+    same(a.do("SELECT COUNT(*) FROM {t}"), [(4,)])
+
+
+def locking_reads():
+    for engine in ("Pantile", "InnoDB"):
+        a, b = pair(engine)
+        a.do("BEGIN"), same(a.do("SELECT n FROM {t} WHERE id = 2 FOR UPDATE"), [(20,)])
+        b.do("BEGIN")
+        began = time.time()
+        same(b.do("SELECT n FROM {t} WHERE id = 2 FOR UPDATE NOWAIT"), -1205)
+        assert time.time() - began < 0.9, "NOWAIT waited"
+        same(b.do("SELECT id FROM {t} ORDER BY id FOR UPDATE SKIP LOCKED"), [(1,), (3,)])
+        same(b.do("SELECT n FROM {t} WHERE id = 2 FOR UPDATE"), -1205)
+        same(b.do("SELECT n FROM {t} WHERE id = 2"), [(20,)])
+        same(a.do("UPDATE {t} SET n = 0 WHERE id = 1"), -1205)
+        b.do("COMMIT"), a.do("COMMIT")
+
+
+def share_mode():
+    a, b = pair("Pantile")
+    a.do("BEGIN"), a.do("SELECT n FROM {t} WHERE id = 2 LOCK IN SHARE MODE")
+    same(b.do("UPDATE {t} SET n = 0 WHERE id = 2"), -1205)
+    same(b.do("SELECT n FROM {t} WHERE id = 2 LOCK IN SHARE MODE"), -1205)
+
+
+def unmatched_rows():
+    a, b = pair("Pantile")
+    a.do("BEGIN"), same(a.do("UPDATE {t} SET n = 21 WHERE n = 20"), 1)
+    same(b.do("UPDATE {t} SET n = 11 WHERE id = 1"), 1)
+    same(b.do("UPDATE {t} SET n = 22 WHERE id = 2"), -1205)
+
+
+def deadlocks():
+    for engine in ("Pantile", "InnoDB"):
+        a, b = pair(engine)
+        a.do("SET pantile_lock_wait_timeout = 50, innodb_lock_wait_timeout = 50")
+        b.do("SET pantile_lock_wait_timeout = 50, innodb_lock_wait_timeout = 50")
+        a.do("BEGIN"), a.do("UPDATE {t} SET n = 1 WHERE id = 1")
+        b.do("BEGIN"), b.do("UPDATE {t} SET n = 2 WHERE id = 2")
+        first = a.later("UPDATE {t} SET n = 1 WHERE id = 2")
+        second = b.do("UPDATE {t} SET n = 2 WHERE id = 1")
+        same(sorted([first(), second]), [-1213, 1])
+
+
+def kill():
+    for engine in ("Pantile", "InnoDB"):
+        a, b = pair(engine)
+        b.do("SET pantile_lock_wait_timeout = 50, innodb_lock_wait_timeout = 50")
+        a.do("BEGIN"), a.do("UPDATE {t} SET n = 1 WHERE id = 1")
+        waits = b.later("UPDATE {t} SET n = 2 WHERE id = 1")
+        began = time.time()
+        a.do(f"KILL QUERY {b.connection.thread_id()}")
+        same(waits(), -1317)
+        assert time.time() - began < 5, "the wait went on"
+        same(b.do("SELECT COUNT(*) FROM {t}"), [(3,)])
+
+
+def savepoints():
+    for engine in ("Pantile", "InnoDB"):
+        a, b = pair(engine)
+        a.do("BEGIN"), a.do("INSERT INTO {t} VALUES (4, 40)"), a.do("SAVEPOINT one")
+        a.do("DELETE FROM {t} WHERE id < 3"), a.do("SAVEPOINT two"), a.do("INSERT INTO {t} VALUES (5, 50)")
+        # The statement fails at its third row, and only it is undone.
+        same(a.do("INSERT INTO {t} VALUES (6, 60), (7, 70), (3, 0)"), -1062)
+        same(a.do("SELECT id FROM {t} ORDER BY id"), [(3,), (4,), (5,)])
+        a.do("ROLLBACK TO one"), same(a.do("ROLLBACK TO two"), -1305)
+        same(a.do("SELECT id FROM {t} ORDER BY id"), [(1,), (2,), (3,), (4,)])
+        a.do("RELEASE SAVEPOINT one"), a.do("COMMIT"), same(b.do("SELECT COUNT(*) FROM {t}"), [(4,)])
+
+
+def consistent_snapshots():
+    for level in ("REPEATABLE READ", "SERIALIZABLE"):
+        a, b = pair("Pantile", level)
+        a.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("UPDATE {t} SET n = 11 WHERE id = 1")
+        same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
+
+
+def definitions():
+    a, b = pair("Pantile")
+    same(a.do("CREATE TABLE child (id INT, FOREIGN KEY (id) REFERENCES {t} (id)) ENGINE=Pantile"), -1215)
+    same(a.do("ALTER TABLE {t} ADD FOREIGN KEY (id) REFERENCES other (id)"), -1215)
+    assert a.do("CREATE TABLE f (a TEXT, FULLTEXT KEY (a)) ENGINE=Pantile") < 0
+    assert a.do("CREATE TABLE f (a POINT NOT NULL, SPATIAL KEY (a)) ENGINE=Pantile") < 0
+    b.do("BEGIN"), b.do("UPDATE {t} SET n = 11 WHERE id = 1"), b.do("COMMIT")
+    for statement in ("ADD INDEX by_n (n), ALGORITHM=INPLACE, LOCK=NONE", "DROP INDEX by_n, ALGORITHM=INPLACE, LOCK=NONE",
+                      "ALTER n SET DEFAULT 5, ALGORITHM=INSTANT", "RENAME COLUMN n TO m, ALGORITHM=INSTANT",
+                      "RENAME COLUMN m TO n, ALGORITHM=INSTANT", "COMMENT = 'new', ALGORITHM=INSTANT"):
+        same(a.do("ALTER TABLE {t} " + statement), 0)
+    same(a.do("ALTER TABLE {t} ADD UNIQUE (n), ALGORITHM=INPLACE"), 0)
+    same(a.do("INSERT INTO {t} VALUES (9, 30)"), -1062)
+    same(a.do("ALTER TABLE {t} DROP INDEX n"), 0)
+    same(a.do("ALTER TABLE {t} ADD COLUMN x INT DEFAULT 7"), 3)
+    same(a.do("SELECT DISTINCT x FROM {t}"), [(7,)])
+    same(a.do("ALTER TABLE {t} DROP COLUMN x"), 3)
+
+
+def numbers():
+    a, b = pair("Pantile")
+    a.do("CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE=Pantile")
+    a.do("INSERT INTO counted (n) VALUES (1), (2)"), a.do("BEGIN"), a.do("INSERT INTO counted (n) VALUES (3)"), a.do("ROLLBACK")
+    a.do("DELETE FROM counted WHERE id = 2"), a.do("FLUSH TABLES")
+    a.do("INSERT INTO counted (n) VALUES (4)"), same(a.do("SELECT MAX(id) FROM counted"), [(4,)])
+    a.do("INSERT INTO counted VALUES (100, 0)"), a.do("INSERT INTO counted (n) VALUES (5)")
+    same(a.do("SELECT MAX(id) FROM counted"), [(101,)])
+    a.do("TRUNCATE counted"), a.do("INSERT INTO counted (n) VALUES (1)"), same(a.do("SELECT id FROM counted"), [(1,)])
+    a.do("DROP TABLE counted")
+
+
+def lost_tables():
+    """A definition without its engine's table, and the reverse."""
+    a, b = pair("Pantile")
+    (directory,), = a.do("SELECT @@datadir")
+    shutil.copy(f"{directory}/behaviour/t_Pantile.frm", f"{directory}/behaviour/ghost.frm")
+    same(a.do("SELECT * FROM ghost"), -1932), same(a.do("SELECT COUNT(*) FROM {t}"), [(3,)])
+    a.do("DROP TABLE IF EXISTS ghost"), same(a.do("SELECT * FROM ghost"), -1146)
+    a.do("CREATE TABLE left_over (id INT) ENGINE=Pantile"), a.do("INSERT INTO left_over VALUES (1)"), a.do("FLUSH TABLES")
+    os.remove(f"{directory}/behaviour/left_over.frm")
+    same(a.do("SELECT * FROM left_over"), -1146)
+    same(a.do("CREATE TABLE left_over (id INT, n INT) ENGINE=Pantile"), 0), same(a.do("SELECT * FROM left_over"), [])
+
+
+def main():
+    connection = pymysql.connect(unix_socket=SOCKET, user="root", autocommit=True)
+    cursor = connection.cursor()
+    cursor.execute("CREATE DATABASE behaviour")
+    cursor.execute("USE behaviour")
+    for engine in ("Pantile", "InnoDB"):
+        cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
+    for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, definitions, numbers, lost_tables):
+        check()
+        print(f"{check.__name__}: as the documentation says", flush=True)
+    cursor.execute("DROP DATABASE behaviour")
+
+
+main()
