@@ -3,6 +3,7 @@
 /* Only here: elsewhere it would turn calls of the server into calls through its table of services. */
 #define MYSQL_DYNAMIC_PLUGIN 1
 #include "ha_pantile.h"
+#include <signal.h>
 #include <sstream>
 
 handlerton *pantile_hton;
@@ -134,6 +135,10 @@ static int start(void *hton)
 {
   if (!strchr(data_dir, FN_LIBCHAR))
     ignore_db_dirs_append(data_dir);
+  /* A file that may not grow (ulimit -f) is an error of the write, as a full disk is, and no reason to die. */
+  struct sigaction limit;
+  if (!sigaction(SIGXFSZ, nullptr, &limit) && limit.sa_handler == SIG_DFL)
+    signal(SIGXFSZ, SIG_IGN);
   pantile_options *options= pantile_options_new();
   pantile_options_medium(options, (int) medium);
   pantile_options_durability(options, (int) durability);

@@ -126,7 +126,14 @@ int Session::commit(THD *thd, bool all)
     if (txn && !only_reads)
       statistic_increment(pantile_counters.commits, &LOCK_status);
     const int code= end(true);
-    return code == PANTILE_OK ? 0 : handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+    if (code == PANTILE_OK)
+      return 0;
+    /* Of several errors the client sees the first, and the server's own says little. */
+    if (code == PANTILE_CONFLICT)
+      my_error(ER_LOCK_DEADLOCK, MYF(0));
+    else
+      my_printf_error(ER_ERROR_DURING_COMMIT, "Pantile did not commit: %s", MYF(0), pantile_error_message());
+    return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   }
   if (has_statement_savepoint)
     release(statement_savepoint);

@@ -109,7 +109,7 @@ def serializable():
     a.do("BEGIN"), b.do("BEGIN")
     same(a.do("SELECT SUM(n) FROM {t}"), [(60,)]), same(b.do("SELECT SUM(n) FROM {t}"), [(60,)])
     answers = [a.do("UPDATE {t} SET n = 0 WHERE id = 1"), b.do("UPDATE {t} SET n = 0 WHERE id = 2"), a.do("COMMIT"), b.do("COMMIT")]
-    assert -1213 in answers or -1180 in answers, f"write skew: {answers}"
+    assert -1213 in answers, f"write skew: {answers}"
     # A reader is not in a writer's way, nor the other way around.
     a, b = pair("Pantile", "SERIALIZABLE")
     a.do("BEGIN"), a.do("SELECT * FROM {t}")
