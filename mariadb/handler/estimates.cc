@@ -28,7 +28,7 @@ static const uint SAMPLED_KEYS= 40;
 
 uint64_t ha_pantile::estimate(uint key, const pantile_range &range)
 {
-  Reading reading(txn);
+  Reading reading(running());
   uint64_t about= 0;
   if (!reading.txn)
     return stats.records;
@@ -67,7 +67,7 @@ int ha_pantile::info(uint flag)
 /* Rows for each key prefix: the rows up to the 40th distinct one, divided by 40. */
 void ha_pantile::sample_keys()
 {
-  Reading reading(txn);
+  Reading reading(running());
   for (uint k= 0; k < table->s->keys; k++)
   {
     KEY &key= table->key_info[k];
@@ -141,7 +141,7 @@ int ha_pantile::analyze(THD *, HA_CHECK_OPT *)
 /* Each index must lead to as many rows as there are. */
 int ha_pantile::check(THD *thd, HA_CHECK_OPT *)
 {
-  Reading reading(txn);
+  Reading reading(running());
   if (!reading.txn)
     return HA_ADMIN_FAILED;
   pantile_row *read= pantile_row_new();

@@ -151,6 +151,22 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   return failed;
 }
 
+/* The session's transaction may have ended since the table was locked: the server commits inside some statements, and
+ * temporary tables are used without being locked. */
+int ha_pantile::ready()
+{
+  return running() ? 0 : enter(ha_thd(), lock_type == TL_UNLOCK ? TL_WRITE : lock_type);
+}
+
+/* The transaction of the statement, or nullptr if it has ended. */
+pantile_txn *ha_pantile::running() const
+{
+  if (own)
+    return own;
+  const Session *session= Session::found(ha_thd());
+  return session && !session->has_ended(txn_number) ? txn : nullptr;
+}
+
 int ha_pantile::external_lock(THD *thd, int type)
 {
   if (type == F_UNLCK)
@@ -183,7 +199,7 @@ int ha_pantile::reset()
 
 void ha_pantile::unlock_row()
 {
-  if (txn && locks_rows)
+  if (locks_rows && running())
     pantile_unlock_row(txn, share->table, row_id);
 }
 
@@ -246,6 +262,8 @@ int ha_pantile::fetch(uchar *record)
 
 int ha_pantile::rnd_init(bool scan)
 {
+  if (int failed= ready())
+    return failed;
   if (!scan)
     return 0;
   const int code= open_cursor(MAX_KEY, pantile_range{});
@@ -260,6 +278,8 @@ int ha_pantile::rnd_end()
 
 int ha_pantile::rnd_next(uchar *record)
 {
+  if (int failed= ready())
+    return failed;
   if (is_at_end)
     return HA_ERR_END_OF_FILE;
   if (cursor_txn != txn_number)
@@ -271,6 +291,8 @@ int ha_pantile::rnd_next(uchar *record)
 
 int ha_pantile::rnd_pos(uchar *record, uchar *position)
 {
+  if (int failed= ready())
+    return failed;
   const uint64_t id= uint8korr(position);
   const int code= locks_rows ? pantile_get_row_for_update(txn, share->table, id, row)
                              : pantile_get_row(txn, share->table, id, row);
@@ -307,6 +329,8 @@ static pantile_bound bound_of(int kind, const std::vector<pantile_value> &values
 
 int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how)
 {
+  if (int failed= ready())
+    return failed;
   const uint length= calculate_key_len(table, active_index, key, parts);
   if (!key || !length)
     return whole_index(record, false);
@@ -358,6 +382,8 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
 
 int ha_pantile::whole_index(uchar *record, bool reverse)
 {
+  if (int failed= ready())
+    return failed;
   pantile_range range= {};
   range.reverse= reverse;
   cursor_is_bounded= false;
@@ -372,6 +398,8 @@ int ha_pantile::index_last(uchar *record) { return whole_index(record, true); }
 
 int ha_pantile::step(uchar *record, bool reverse)
 {
+  if (int failed= ready())
+    return failed;
   if (!cursor)
     return HA_ERR_END_OF_FILE;
   const bool continues= cursor_reverse == reverse && cursor_txn == txn_number;
@@ -440,10 +468,8 @@ int ha_pantile::multi_range_read_explain_info(uint mode, char *to, size_t size)
 
 int ha_pantile::write_row(const uchar *record)
 {
-  /* The first row of a temporary sequence is written without a lock. */
-  if (!txn && is_sequence())
-    if (int failed= begin_own())
-      return failed;
+  if (int failed= ready())
+    return failed;
   if (table->next_number_field && record == table->record[0])
     if (int failed= update_auto_increment())
       return failed;
@@ -470,6 +496,8 @@ int ha_pantile::write_row(const uchar *record)
 
 int ha_pantile::update_row(const uchar *before, const uchar *after)
 {
+  if (int failed= ready())
+    return failed;
   if (!shape.encode(table, after, scratch, values))
     return HA_ERR_INDEX_COL_TOO_LONG;
   std::vector<size_t> columns;
@@ -529,6 +557,8 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
 
 int ha_pantile::delete_row(const uchar *)
 {
+  if (int failed= ready())
+    return failed;
   const int code= pantile_delete_row(txn, share->table, row_id);
   return code == PANTILE_OK ? after_write() : error(code, HA_ERR_RECORD_DELETED);
 }

@@ -128,6 +128,8 @@ public:
 private:
   int error(int code, int none= HA_ERR_END_OF_FILE);
   int enter(THD *thd, thr_lock_type type);
+  int ready();
+  pantile_txn *running() const;
   void free_cursor();
   void free_all();
   int open_indexes();
