@@ -52,9 +52,12 @@ int ha_pantile::info(uint flag)
     stats.deleted= 0;
     stats.delete_length= 0;
   }
-  if (flag & HA_STATUS_CONST)
+  /* The server asks for constants when it opens the table, and not again when the table has grown. */
+  const bool has_changed= stats.records > 2 * sampled_rows + 100 || sampled_rows > 2 * stats.records + 100;
+  if ((flag & HA_STATUS_CONST) || has_changed)
   {
     stats.block_size= 4096;
+    sampled_rows= stats.records;
     sample_keys();
   }
   if (flag & HA_STATUS_AUTO)

@@ -205,8 +205,6 @@ void ha_pantile::unlock_row()
 
 /* Reading */
 
-pantile_index *ha_pantile::index_of(uint key) { return key == shape.primary ? nullptr : indexes[key]; }
-
 int ha_pantile::open_cursor(uint key, const pantile_range &range)
 {
   free_cursor();

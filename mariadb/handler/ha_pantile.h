@@ -133,7 +133,6 @@ private:
   void free_cursor();
   void free_all();
   int open_indexes();
-  pantile_index *index_of(uint key);
   int open_cursor(uint key, const pantile_range &range);
   int fetch(uchar *record);
   int fill(uchar *record);
@@ -141,13 +140,15 @@ private:
   int whole_index(uchar *record, bool reverse);
   int refuse_foreign_keys(THD *thd);
   void report_duplicate(TABLE *altered, const Shape &changed, uint key);
-  bool is_known_range(const key_range *end);
   uint64_t estimate(uint key, const pantile_range &range);
   void sample_keys();
 
   Share *share= nullptr;
   Shape shape;
   std::vector<pantile_index *> indexes;
+
+  /* The rows that there were when the keys were sampled. */
+  ha_rows sampled_rows= 0;
 
   bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
   int begin_own();
