@@ -390,7 +390,7 @@ int pantile_cursor_next(struct pantile_cursor *cursor,
                         struct pantile_row *row);
 
 // The same, and keeps others from writing the row until the transaction has ended. At read committed it is the newest
-// committed row. With `skip_locked`, rows that others have locked are passed over.
+// committed row. With `skip_locked`, rows that others have locked are bypassed.
 int pantile_cursor_next_for_update(struct pantile_cursor *cursor,
                                    struct pantile_txn *txn,
                                    bool skip_locked,
@@ -402,7 +402,7 @@ int pantile_cursor_turn(struct pantile_cursor *cursor,
                         struct pantile_txn *txn,
                         bool reverse);
 
-// The place of the row that the cursor has come to last: for `pantile_get_row` and the like, as long as the
+// The place of the row that the cursor has come to last: for `pantile_get_row` and similar calls, as long as the
 // transaction runs. Returns `PANTILE_NOT_FOUND` before the first row.
 int pantile_cursor_row_id(const struct pantile_cursor *cursor,
                           uint64_t *out);
