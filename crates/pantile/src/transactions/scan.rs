@@ -79,7 +79,8 @@ impl Transaction {
     /// About how many rows of a table are in a range, from two ways down the
     /// index, however long the range is. Rows that have been deleted a moment ago
     /// may count, and so may those of transactions that still run. Of all rows it
-    /// is the number that a transaction sees that begins now.
+    /// is the number that a transaction sees that begins now, unless this one has
+    /// written.
     ///
     /// # Errors
     /// As [`Transaction::scan`].
@@ -110,7 +111,8 @@ impl Transaction {
 
     fn estimate_tree(&self, table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         self.check_table(table)?;
-        if let (Bound::Unbounded, Bound::Unbounded) = (range.lower, range.upper) {
+        let is_whole = matches!((range.lower, range.upper), (Bound::Unbounded, Bound::Unbounded));
+        if is_whole && self.buffers.writes.is_empty() {
             return Ok(table.rows.get().min(range.limit as u64));
         }
         self.core.ready(table)?;
