@@ -38,7 +38,7 @@ impl Transaction {
     /// The rows of a range of primary keys.
     ///
     /// # Errors
-    /// If a bound does not fit the key, and [`Error::TableDropped`]. Each row may
+    /// If a bound does not fit the key, and [`Error::TableDropped`](crate::Error::TableDropped). Each row may
     /// be an error that [`Transaction::get`] returns.
     ///
     /// ```
@@ -61,7 +61,7 @@ impl Transaction {
     /// The rows of a range of keys of a secondary index, in the index's order.
     ///
     /// # Errors
-    /// As [`Transaction::scan`], and [`Error::UnknownIndex`] if the index has
+    /// As [`Transaction::scan`], and [`Error::UnknownIndex`](crate::Error::UnknownIndex) if the index has
     /// been dropped.
     pub fn scan_index<'t>(&'t self, index: &'t Index, range: Range<'_>) -> Result<Scan<'t>> {
         self.scan_tree(&index.table, Some(&index.inner), range)
