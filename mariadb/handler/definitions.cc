@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Creating, changing and dropping tables. Whatever a kill interrupts, the catalog says what each name means. */
 #include "ha_pantile.h"
+#include <set>
 #include <unordered_set>
 
 static bool defines_foreign_keys(THD *thd)
@@ -155,6 +156,11 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
   if ((shape.primary != MAX_KEY) &&
       strcmp(table->key_info[shape.primary].name.str, altered->key_info[changed.primary].name.str))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* While one is made the other is still needed, and the engine knows them by their names. */
+  for (uint a= 0; a < info->index_add_count; a++)
+    for (uint d= 0; d < info->index_drop_count; d++)
+      if (!strcmp(info->key_info_buffer[info->index_add_buffer[a]].name.str, info->index_drop_buffer[d]->name.str))
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
   return wanted & INDEXES ? HA_ALTER_INPLACE_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
@@ -201,6 +207,51 @@ void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key
   print_keydup_error(altered, &altered->key_info[key], MYF(0));
 }
 
+int ha_pantile::make_index(const Key_shape &key)
+{
+  std::vector<const char *> columns;
+  auto add= [&](size_t column) {
+    const char *name;
+    pantile_table_column(share->table, column, &name, nullptr, nullptr);
+    columns.push_back(name);
+  };
+  for (const Part &part : key.parts)
+    add(part.column);
+  if (!key.null_fields.empty())
+    add(key.null_column);
+  return pantile_create_index(pantile_database, share->table, key.name.c_str(), columns.data(), columns.size(),
+                              key.is_unique, nullptr);
+}
+
+/* A kill may come between a change of the engine's indexes and that of the server's definition. The definition counts:
+ * what it does not know is dropped, and what it misses is made. Nobody has the table open yet. */
+int ha_pantile::make_indexes_agree()
+{
+  pantile_names *names;
+  int code= pantile_index_names(share->table, &names);
+  if (code != PANTILE_OK)
+    return code;
+  auto is_defined= [&](const char *name) {
+    for (uint k= 0; k < shape.keys.size(); k++)
+      if (k != shape.primary && shape.keys[k].name == name)
+        return true;
+    return false;
+  };
+  std::set<std::string> made;
+  for (size_t n= 0; n < pantile_names_len(names) && code == PANTILE_OK; n++)
+  {
+    const char *name= pantile_names_get(names, n);
+    made.insert(name);
+    if (!is_defined(name))
+      code= pantile_drop_index(pantile_database, share->table, name);
+  }
+  pantile_names_free(names);
+  for (uint k= 0; k < shape.keys.size() && code == PANTILE_OK; k++)
+    if (k != shape.primary && !made.count(shape.keys[k].name))
+      code= make_index(shape.keys[k]);
+  return code;
+}
+
 /* Makes new indexes, beside transactions that go on. Old ones are dropped when the server has decided. */
 bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
@@ -219,29 +270,7 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
     {
       if (made.name.empty() || made.name != std::string(key.name.str, key.name.length))
         continue;
-      std::vector<const char *> columns;
-      for (const Part &part : made.parts)
-      {
-        const char *column;
-        pantile_table_column(share->table, part.column, &column, nullptr, nullptr);
-        columns.push_back(column);
-      }
-      if (!made.null_fields.empty())
-      {
-        const char *column;
-        pantile_table_column(share->table, made.null_column, &column, nullptr, nullptr);
-        columns.push_back(column);
-      }
-      /* An index of this name may be dropped by the same statement. */
-      for (uint d= 0; d < info->index_drop_count; d++)
-        if (made.name == info->index_drop_buffer[d]->name.str)
-        {
-          pantile_index_free(indexes[info->index_drop_buffer[d] - table->key_info]);
-          indexes[info->index_drop_buffer[d] - table->key_info]= nullptr;
-          pantile_drop_index(pantile_database, share->table, made.name.c_str());
-        }
-      const int code= pantile_create_index(pantile_database, share->table, made.name.c_str(), columns.data(),
-                                           columns.size(), made.is_unique, nullptr);
+      const int code= make_index(made);
       if (code == PANTILE_DUPLICATE_KEY)
         report_duplicate(altered, changed, (uint) (&made - changed.keys.data()));
       else if (code != PANTILE_OK)
@@ -260,18 +289,9 @@ bool ha_pantile::commit_inplace_alter_table(TABLE *, Alter_inplace_info *info, b
     if (code != PANTILE_OK && code != PANTILE_UNKNOWN_NAME)
       sql_print_warning("Pantile: %s", pantile_error_message());
   };
-  auto is_added= [&](const KEY *key) {
-    for (uint n= 0; n < info->index_add_count; n++)
-      if (!strcmp(info->key_info_buffer[info->index_add_buffer[n]].name.str, key->name.str))
-        return true;
-    return false;
-  };
   if (commit)
-  {
     for (uint n= 0; n < info->index_drop_count; n++)
-      if (!is_added(info->index_drop_buffer[n]))
-        drop(info->index_drop_buffer[n]->name.str);
-  }
+      drop(info->index_drop_buffer[n]->name.str);
   else
     for (uint n= 0; n < info->index_add_count; n++)
       drop(info->key_info_buffer[info->index_add_buffer[n]].name.str);

@@ -33,7 +33,9 @@ int ha_pantile::open(const char *name, int, uint)
   if (!share)
   {
     share= new Share(name);
-    if ((code= share->open()) == PANTILE_OK)
+    if ((code= share->open()) == PANTILE_OK && shape.find(table, share->table))
+      code= make_indexes_agree();
+    if (code == PANTILE_OK)
       set_ha_share_ptr(share);
     else
     {

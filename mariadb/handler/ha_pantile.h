@@ -139,6 +139,8 @@ private:
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
   int refuse_foreign_keys(THD *thd);
+  int make_index(const Key_shape &key);
+  int make_indexes_agree();
   void report_duplicate(TABLE *altered, const Shape &changed, uint key);
   uint64_t estimate(uint key, const pantile_range &range);
   void sample_keys();

@@ -244,6 +244,29 @@ def lost_tables():
     same(a.do("CREATE TABLE left_over (id INT, n INT) ENGINE=Pantile"), 0), same(a.do("SELECT * FROM left_over"), [])
 
 
+def indexes_after_a_kill():
+    """Definitions whose indexes are not those of the engine, as a kill within ALTER leaves them."""
+    a, b = pair("Pantile")
+    (directory,), = a.do("SELECT @@datadir")
+    place, kept = f"{directory}/behaviour/t_Pantile.frm", f"{directory}/kept.frm"
+    for first, second, duplicate in (("ADD UNIQUE by_n (n)", "DROP INDEX by_n", 1), ("ADD INDEX by_n (n)", "DROP INDEX by_n", 1)):
+        a.do("FLUSH TABLES"), shutil.copy(place, kept), same(a.do("ALTER TABLE {t} " + first), 0)
+        a.do("FLUSH TABLES"), shutil.copy(kept, place)
+        # The engine has an index that the definition does not know: it is of no effect.
+        same(a.do("INSERT INTO {t} VALUES (9, 30)"), duplicate), same(a.do("DELETE FROM {t} WHERE id = 9"), 1)
+        same(a.do("ALTER TABLE {t} " + first), 0)
+        a.do("FLUSH TABLES"), shutil.copy(place, kept), same(a.do("ALTER TABLE {t} " + second), 0)
+        a.do("FLUSH TABLES"), shutil.copy(kept, place)
+        # The definition has an index that the engine has dropped: it is made again.
+        same(a.do("SELECT id FROM {t} FORCE INDEX (by_n) WHERE n = 20"), [(2,)])
+        same(a.do("ALTER TABLE {t} " + second), 0)
+    # A change that fails leaves the index of the same name.
+    a.do("ALTER TABLE {t} ADD INDEX by_n (n)"), a.do("INSERT INTO {t} VALUES (9, 30)")
+    same(a.do("ALTER TABLE {t} DROP INDEX by_n, ADD UNIQUE by_n (n)"), -1062), a.do("FLUSH TABLES")
+    same(a.do("SELECT COUNT(*) FROM {t} FORCE INDEX (by_n) WHERE n = 30"), [(2,)])
+    same(a.do("ALTER TABLE {t} DROP INDEX by_n"), 0)
+
+
 def main():
     connection = pymysql.connect(unix_socket=SOCKET, user="root", autocommit=True)
     cursor = connection.cursor()
@@ -252,7 +275,8 @@ def main():
     for engine in ("Pantile", "InnoDB"):
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
-                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, definitions, numbers, lost_tables):
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, definitions, numbers, lost_tables,
+                  indexes_after_a_kill):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")

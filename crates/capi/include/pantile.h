@@ -455,6 +455,9 @@ int pantile_drop_table(struct pantile_db *db, const char *name);
 // The names of all tables, in order. Freed by `pantile_names_free`.
 int pantile_table_names(struct pantile_db *db, struct pantile_names **out);
 
+// The names of a table's indexes, without the primary one. Freed by `pantile_names_free`.
+int pantile_index_names(const struct pantile_table *table, struct pantile_names **out);
+
 // How many names there are; 0 for NULL.
 size_t pantile_names_len(const struct pantile_names *names);
 

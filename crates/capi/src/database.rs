@@ -179,6 +179,17 @@ pub extern "C" fn pantile_table_names(db: *mut pantile_db, out: *mut *mut pantil
     })
 }
 
+/// The names of a table's indexes, without the primary one. Freed by `pantile_names_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_index_names(table: *const pantile_table, out: *mut *mut pantile_names) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        let definition = lent(table, "the table")?.table.definition();
+        out.give(pantile_names { names: definition.indexes.iter().map(|index| as_c(&index.name)).collect() });
+        Ok(PANTILE_OK)
+    })
+}
+
 /// How many names there are; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_names_len(names: *const pantile_names) -> usize {

@@ -163,6 +163,10 @@ static void cursors(pantile_db *db, pantile_table *table) {
     pantile_index *by_group, *unique;
     OK(pantile_index_open(table, "by_group", &by_group));
     FAILS(PANTILE_UNKNOWN_NAME, pantile_index_open(table, "by_grup", &unique));
+    pantile_names *indexes;
+    OK(pantile_index_names(table, &indexes));
+    EXPECT(pantile_names_len(indexes) == 1 && strcmp(pantile_names_get(indexes, 0), "by_group") == 0);
+    pantile_names_free(indexes);
     pantile_value one = pantile_int(1);
     pantile_range ones = {{PANTILE_INCLUDED, &one, 1}, {PANTILE_INCLUDED, &one, 1}, false, 0};
     OK(pantile_scan_index(txn, by_group, &ones, &cursor));
