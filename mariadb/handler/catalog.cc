@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "catalog.h"
+#include <atomic>
 #include <set>
 
 namespace
@@ -9,9 +10,7 @@ namespace
 
   pantile_db *db;
   pantile_table *table;
-  /* Definitions change one at a time. */
-  std::mutex changing;
-  uint64_t last_number;
+  std::atomic<uint64_t> last_number;
 
   pantile_value name_value(const std::string &name)
   {
@@ -124,7 +123,7 @@ int catalog::open(pantile_db *database)
     }
     else
       named.insert(entry.engine_name());
-    last_number= std::max(last_number, entry.number);
+    last_number= std::max(last_number.load(), entry.number);
   }
   pantile_names *names;
   if (code != PANTILE_OK || (code= pantile_table_names(db, &names)) != PANTILE_OK)
@@ -159,12 +158,7 @@ int catalog::find(const std::string &name, Entry *entry)
   return code;
 }
 
-int catalog::create(Entry *entry)
-{
-  std::lock_guard<std::mutex> alone(changing);
-  entry->number= ++last_number;
-  return PANTILE_OK;
-}
+uint64_t catalog::new_number() { return ++last_number; }
 
 int catalog::put(const std::string &name, const Entry &entry, uint64_t *before)
 {

@@ -23,8 +23,8 @@ namespace catalog
 
   /* Codes of the C interface; PANTILE_NOT_FOUND if there is no table of this name. */
   int find(const std::string &name, Entry *entry);
-  /* Gives `entry` a number that no table has. */
-  int create(Entry *entry);
+  /* A number that no table has. */
+  uint64_t new_number();
   /* Makes a name mean what `entry` says. Returns the number of the engine's table that it meant before, or 0. */
   int put(const std::string &name, const Entry &entry, uint64_t *before);
   int rename(const std::string &from, const std::string &to);

@@ -64,8 +64,7 @@ int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "ENGINE=Pantile does not support %s", MYF(0), why.c_str());
     return failed;
   }
-  Entry entry= {0, info->auto_increment_value, info->tmp_table()};
-  catalog::create(&entry);
+  const Entry entry= {catalog::new_number(), info->auto_increment_value, info->tmp_table()};
   int code= create_engine_table(made, form, entry.engine_name());
   uint64_t before= 0;
   if (code == PANTILE_OK)
@@ -100,7 +99,7 @@ int ha_pantile::truncate()
   int code= catalog::find(share->name, &entry);
   if (code != PANTILE_OK)
     return error(code, HA_ERR_NO_SUCH_TABLE);
-  catalog::create(&entry);
+  entry.number= catalog::new_number();
   entry.next_number= 1;
   uint64_t before= 0;
   if ((code= create_engine_table(shape, table, entry.engine_name())) == PANTILE_OK &&

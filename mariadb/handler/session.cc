@@ -42,6 +42,26 @@ int Session::begin(THD *thd, bool reads)
   return 0;
 }
 
+void Session::take_snapshot()
+{
+  pantile_take_snapshot(txn);
+  needs_snapshot= false;
+}
+
+void Session::register_whole(THD *thd)
+{
+  if (!is_registered)
+    trans_register_ha(thd, true, pantile_hton, 0);
+  is_registered= true;
+}
+
+void Session::end_statement()
+{
+  if (has_statement_savepoint)
+    release(statement_savepoint);
+  in_statement= has_statement_savepoint= false;
+}
+
 void Session::begin_statement(THD *thd, bool consistent_read)
 {
   if (needs_snapshot && consistent_read)
@@ -49,10 +69,7 @@ void Session::begin_statement(THD *thd, bool consistent_read)
     if (is_one_statement(thd))
       pantile_begin_statement(txn);
     else
-    {
-      pantile_take_snapshot(txn);
-      needs_snapshot= false;
-    }
+      take_snapshot();
   }
   else if (by_statement || needs_snapshot)
     pantile_begin_statement(txn);
@@ -83,11 +100,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
   }
   else if (needs_snapshot && consistent_read)
     begin_statement(thd, true);
-  if (!one && !is_registered)
-  {
-    is_registered= true;
-    trans_register_ha(thd, true, pantile_hton, 0);
-  }
+  if (!one)
+    register_whole(thd);
   return 0;
 }
 
@@ -97,15 +111,8 @@ int Session::start_with_snapshot(THD *thd)
     if (int error= begin(thd, false))
       return error;
   if (needs_snapshot)
-  {
-    pantile_take_snapshot(txn);
-    needs_snapshot= false;
-  }
-  if (!is_registered)
-  {
-    is_registered= true;
-    trans_register_ha(thd, true, pantile_hton, 0);
-  }
+    take_snapshot();
+  register_whole(thd);
   return 0;
 }
 
@@ -135,9 +142,7 @@ int Session::commit(THD *thd, bool all)
       my_printf_error(ER_ERROR_DURING_COMMIT, "Pantile did not commit: %s", MYF(0), pantile_error_message());
     return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   }
-  if (has_statement_savepoint)
-    release(statement_savepoint);
-  in_statement= has_statement_savepoint= false;
+  end_statement();
   return 0;
 }
 
@@ -150,13 +155,8 @@ int Session::rollback(THD *thd, bool all)
     end(false);
     return 0;
   }
-  int error= 0;
-  if (has_statement_savepoint)
-  {
-    error= rollback_to(statement_savepoint);
-    release(statement_savepoint);
-  }
-  in_statement= has_statement_savepoint= false;
+  const int error= has_statement_savepoint ? rollback_to(statement_savepoint) : 0;
+  end_statement();
   return error;
 }
 

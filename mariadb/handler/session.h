@@ -31,6 +31,9 @@ public:
 private:
   int begin(THD *thd, bool only_reads);
   void begin_statement(THD *thd, bool consistent_read);
+  void take_snapshot();
+  void register_whole(THD *thd);
+  void end_statement();
   int end(bool commits);
   static bool is_stopped(void *thd);
 

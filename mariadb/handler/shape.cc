@@ -31,7 +31,7 @@ static bool is_plain(const Field *field, const Type_handler *handler) { return f
 
 static Stored_field stored_field(const Field *field, uint number)
 {
-  Stored_field stored= {Stored_field::RAW, number, 0, field->pack_length(), false, false, field->stored_in_db()};
+  Stored_field stored= {Stored_field::RAW, number, 0, field->pack_length(), false, false};
   switch (field->real_type())
   {
   case MYSQL_TYPE_TINY: case MYSQL_TYPE_SHORT: case MYSQL_TYPE_INT24: case MYSQL_TYPE_LONG: case MYSQL_TYPE_LONGLONG:
@@ -149,7 +149,7 @@ int Shape::add_keys(TABLE *table, std::string *why)
       if (descends && shape.is_unique && field->real_maybe_null())
         shape.null_fields.push_back(part.fieldnr - 1);
       const uint bytes= most_sort_bytes(field, stored, is_whole ? 0 : part.length);
-      Sort_column sort= {part.fieldnr - 1U, is_whole ? 0U : part.length, descends, is_nullable,
+      Sort_column sort= {part.fieldnr - 1U, stored, is_whole ? 0U : part.length, descends, is_nullable,
                          descends ? bytes * 2 + 4 : bytes, 0};
       size_t s= 0;
       while (s < sorts.size() && sorts[s].name() != sort.name())
@@ -401,7 +401,7 @@ bool Shape::sort_key(TABLE *table, const Sort_column &column, const uchar *data,
                      std::vector<uchar> &to) const
 {
   Field *field= table->field[column.field];
-  const Stored_field stored= stored_field(field, column.field);
+  const Stored_field &stored= column.of;
   to.clear();
   if (!data)
   {
@@ -515,7 +515,7 @@ bool Shape::encode(TABLE *table, const uchar *record, Scratch &scratch, std::vec
     if (null && !sort.descends)
       continue;
     size_t length= 0;
-    const uchar *data= null ? nullptr : data_of(field, stored_field(field, sort.field).kind, record, &length);
+    const uchar *data= null ? nullptr : data_of(field, sort.of.kind, record, &length);
     static const uchar nothing= 0;
     std::vector<uchar> &to= scratch.of(sort.column);
     if (!sort_key(table, sort, null ? nullptr : data ? data : &nothing, length, to))

@@ -27,13 +27,13 @@ struct Stored_field
   uint width;          /* of INTEGER: its bytes */
   bool is_signed;      /* of INTEGER */
   bool sorts;          /* the engine's order is the server's */
-  bool is_stored;      /* not computed when it is read */
 };
 
 /* A column of the engine that holds a sort key. */
 struct Sort_column
 {
   uint field;
+  Stored_field of;     /* how the field is stored, or would be */
   uint length;         /* bytes of the field that count; 0 for all */
   bool descends;
   bool is_nullable;
