@@ -126,7 +126,8 @@ pub extern "C" fn pantile_table_def_column(
 ) -> c_int {
     call(|| {
         let name = text(name, "the column's name")?.to_owned();
-        let column = ColumnDef { name, ty: r#type.to_type()?, nullable };
+        let column = ColumnDef::new(name, r#type.to_type()?);
+        let column = if nullable { column.nullable() } else { column };
         lent_mut(def, "the definition")?.def.columns.push(column);
         Ok(PANTILE_OK)
     })

@@ -151,6 +151,7 @@ impl From<Error> for Failure {
                 (about.table, about.index) = (Some(table.clone()), Some(index.clone()));
             }
             Error::UnknownColumn { table, column }
+            | Error::ColumnDropped { table, column }
             | Error::WrongType { table, column, .. }
             | Error::OutOfRange { table, column, .. }
             | Error::TooLong { table, column, .. }
@@ -174,9 +175,10 @@ fn code_of(error: &Error) -> c_int {
         Error::Conflict { .. } => PANTILE_CONFLICT,
         Error::TooManyTransactions { .. } => PANTILE_TOO_MANY_TRANSACTIONS,
         Error::DuplicateKey { .. } => PANTILE_DUPLICATE_KEY,
-        Error::UnknownTable(_) | Error::UnknownIndex { .. } | Error::UnknownColumn { .. } => {
-            PANTILE_UNKNOWN_NAME
-        }
+        Error::UnknownTable(_)
+        | Error::UnknownIndex { .. }
+        | Error::UnknownColumn { .. }
+        | Error::ColumnDropped { .. } => PANTILE_UNKNOWN_NAME,
         Error::TableExists(_) | Error::IndexExists { .. } => PANTILE_NAME_EXISTS,
         Error::TableDropped(_) => PANTILE_TABLE_DROPPED,
         Error::WrongType { .. }

@@ -177,10 +177,12 @@ pub use types::isolation::Isolation;
 pub use types::options::{
     ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
+pub use types::owned_value::OwnedValue;
 pub use types::range::Range;
 pub use types::row::{ColumnRef, FromValue, Micros, Row};
 pub use types::row_id::RowId;
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
+pub use types::table_change::TableChange;
 pub use types::value::{Decimal, Value};
 
 /// Orders transactions: a later one has a greater timestamp.

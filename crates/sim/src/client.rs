@@ -276,7 +276,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Turn, String> {
     let began = stage.time.now();
     let attempt = || {
         let mut txn = stage.db.begin_with(options)?;
-        txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
+        txn.upsert(&table, &values(&table, key, &row))?;
         // It may have moved behind readers since it began.
         Ok(txn.commit()?.get())
     };
@@ -477,7 +477,15 @@ impl Open {
             _ => 4 + stage.random.below(30),
         };
         let row = (value, vec![stage.random.below(250) as u8 + 1; len as usize]);
-        self.txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
+        match self.txn.upsert(&table, &values(&table, key, &row)) {
+            // The handle is from before.
+            Err(Error::ColumnDropped { .. }) => {
+                let table = stage.db.table(name)?;
+                self.txn.upsert(&table, &values(&table, key, &row))?;
+                self.tables.insert(name.to_owned(), table);
+            }
+            outcome => drop(outcome?),
+        }
         self.writes.insert((name.to_owned(), key), Some(row));
         Ok(())
     }
@@ -549,6 +557,19 @@ fn open_blocks(db: &Database) -> u64 {
 
 /// The secondary index of each table, on the second column.
 pub(crate) const BY_V: &str = "by_v";
+
+/// A column that some tables have at some times, behind the others, with its only
+/// value.
+pub(crate) const PAD: (&str, u64) = ("pad", 7);
+
+/// The values of a row, for a handle that may know the pad.
+fn values<'r>(table: &Table, key: u64, row: &'r Row) -> Vec<Value<'r>> {
+    let mut values = vec![key.into(), row.0.into(), Value::Bytes(&row.1)];
+    if table.column(PAD.0).is_ok() {
+        values.push(PAD.1.into());
+    }
+    values
+}
 
 /// The key and the rest of a row.
 pub(crate) fn decode(row: &pantile::Row<'_>) -> pantile::Result<(u64, Row)> {

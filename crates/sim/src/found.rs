@@ -6,7 +6,7 @@ use pantile::lab::{SimulatedTime, index_entries};
 use pantile::{Database, Medium, Options, Range};
 use pantile_testkit::cut::{CutKind, CutMedium, Image, Log};
 
-use crate::client::{BY_V, KEYS, decode};
+use crate::client::{BY_V, KEYS, PAD, decode};
 use crate::state::{State, TableState};
 
 /// Bytes of a piece of a value out of line.
@@ -100,6 +100,14 @@ fn read_all(db: &Database) -> pantile::Result<Result<State, String>> {
         let early = txn.get(&table, &[(KEYS / 2).into()])?.map(|row| decode(&row)).transpose()?;
         let rows: std::collections::BTreeMap<_, _> =
             txn.scan(&table, Range::all())?.map(|row| decode(&row?)).collect::<pantile::Result<_>>()?;
+        if table.column(PAD.0).is_ok() {
+            for row in txn.scan(&table, Range::all())? {
+                let pad: u64 = row?.get(PAD.0)?;
+                if pad != PAD.1 {
+                    return Ok(Err(format!("a row of {name} has {pad} in its new column")));
+                }
+            }
+        }
         let index = table.index(BY_V).ok();
         if let Some(index) = &index {
             let found: std::collections::BTreeMap<_, _> = txn

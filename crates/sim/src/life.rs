@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
 use pantile::stats::{CollectorStats, TableSpace};
-use pantile::{Collector, Database, Error, GcOptions, InFlight, IndexDef, Options, Pacing, TableDef, Type};
+use pantile::{
+    Collector, ColumnDef, Database, Error, GcOptions, InFlight, IndexDef, Options, Pacing, TableChange,
+    TableDef, Type,
+};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Log};
 
 use crate::aside::{self, Aside};
-use crate::client::{BY_V, Client, Commit, Mood, Selection, Stage, Turn};
+use crate::client::{BY_V, Client, Commit, Mood, PAD, Selection, Stage, Turn};
 use crate::found::{compare_entries, tuples};
 use crate::state::{Change, Look, State, Versions};
 use pantile_testkit::{Random, mix};
@@ -335,9 +338,14 @@ impl World<'_> {
                 self.done(self.db.drop_table(&name))?.then_some(Change::DropTable(name))
             }
             _ if names.is_empty() || is_lacking && !self.random.one_in(4) => self.make_table()?,
-            _ => {
+            _ if self.random.one_in(2) => {
                 let name = self.random.pick(&names).clone();
                 self.change_index(name)?
+            }
+            _ => {
+                let name = self.random.pick(&names).clone();
+                self.change_columns(&name)?;
+                None
             }
         };
         self.note(began, change)
@@ -370,6 +378,20 @@ impl World<'_> {
             false => self.db.create_index(&table, IndexDef::new(BY_V, ["v"])).map(drop),
         };
         Ok(self.done(changed)?.then_some(Change::SetIndexed(name, !is_indexed)))
+    }
+
+    /// Adds the pad, or drops it. What clients look at stays the same.
+    fn change_columns(&self, name: &str) -> Result<(), String> {
+        let table = self.db.table(name).map_err(|error| error.to_string())?;
+        let change = match table.column(PAD.0) {
+            Ok(_) => TableChange::new().drop_column(PAD.0),
+            Err(_) => TableChange::new().add_column(ColumnDef::new(PAD.0, Type::U64).default(PAD.1)),
+        };
+        match self.db.alter_table(&table, &change) {
+            // It has had all layouts that it can have.
+            Err(Error::InvalidDefinition(_)) => Ok(()),
+            changed => self.done(changed.map(drop)).map(drop),
+        }
     }
 
     /// Whether a change of a definition was made: `false` if there was no space,

@@ -148,6 +148,7 @@ impl Store {
                 tuple: content.tuple,
                 transaction_contents: content.transaction_contents,
                 flags: content.flags,
+                layout: content.layout,
             };
             addresses.push(self.stage(lane, header, content.row, at)?);
         }

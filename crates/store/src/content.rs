@@ -9,7 +9,8 @@ use crate::format::{checksum, u32_at, u64_at};
 pub const HEADER_BYTES: usize = 24;
 
 const SUM_AT: usize = 20;
-const LEN_BITS: u32 = 24;
+const LEN_BITS: u32 = 16;
+const LAYOUT_BITS: u32 = 8;
 
 /// What a content is, other than a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,7 +93,13 @@ impl<'a> Content<'a> {
     /// What it is.
     #[inline]
     pub fn flags(&self) -> ContentFlags {
-        ContentFlags((u32_at(self.bytes, 16) >> LEN_BITS) as u8)
+        ContentFlags((u32_at(self.bytes, 16) >> (LEN_BITS + LAYOUT_BITS)) as u8)
+    }
+
+    /// Which of the table's layouts the row has.
+    #[inline]
+    pub fn layout(&self) -> u8 {
+        (u32_at(self.bytes, 16) >> LEN_BITS) as u8
     }
 
     #[inline]
@@ -142,6 +149,7 @@ pub(crate) struct Header {
     pub tuple: TupleId,
     pub transaction_contents: u64,
     pub flags: ContentFlags,
+    pub layout: u8,
 }
 
 /// Appends a content to `out`.
@@ -153,7 +161,8 @@ pub(crate) fn encode(header: Header, row: &[u8], seed: u64, address: Address, ou
     bytes[..8].copy_from_slice(&header.timestamp.get().to_le_bytes());
     let word = header.tuple.0 | (header.transaction_contents << TupleId::BITS);
     bytes[8..16].copy_from_slice(&word.to_le_bytes());
-    let word = row.len() as u32 | (u32::from(header.flags.0) << LEN_BITS);
+    let kind = u32::from(header.layout) | (u32::from(header.flags.0) << LAYOUT_BITS);
+    let word = row.len() as u32 | (kind << LEN_BITS);
     bytes[16..20].copy_from_slice(&word.to_le_bytes());
     out.extend_from_slice(&bytes);
     out.extend_from_slice(row);

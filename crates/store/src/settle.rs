@@ -111,6 +111,7 @@ impl Store {
             tuple: TupleId(0),
             transaction_contents: 0,
             flags: ContentFlags::VOID,
+            layout: 0,
         };
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         for one in slots {

@@ -21,6 +21,8 @@ pub struct NewContent<'a> {
     pub tuple: TupleId,
     /// What it is.
     pub flags: ContentFlags,
+    /// Which of the table's layouts the row has.
+    pub layout: u8,
     /// Since when the version before it was there, or, if it is a copy, since
     /// when it is itself. It is expected to live as long again. `None` if it is
     /// the first version of its tuple, of which nothing is known.
@@ -41,6 +43,7 @@ impl<'a> NewContent<'a> {
             table,
             tuple: content.tuple(),
             flags,
+            layout: content.layout(),
             since: Some(content.timestamp()),
             timestamp: content.timestamp(),
             transaction_contents: content.transaction_contents(),

@@ -12,8 +12,10 @@ use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
+use crate::types::layouts::Layouts;
 use crate::types::options::TransactionOptions;
-use crate::types::schema::{IndexDef, Schema, TableDef};
+use crate::types::schema::{IndexDef, TableDef};
+use crate::types::table_change::TableChange;
 use crate::types::value::Value;
 
 impl Database {
@@ -33,16 +35,17 @@ impl Database {
         if core.tables.exists(&def.name) {
             return Err(Error::TableExists(def.name));
         }
-        let stored = catalog::encode(&def)?;
         let id = core.tables.next_id();
         let table = core.tables.make_empty(id, def)?;
-        let pieces = core.tables.make_pieces(&table)?;
+        let definition = &table.inner.layouts().definition;
+        let stored = catalog::encode(definition)?;
+        let pieces = core.tables.make_pieces(id, definition)?;
         self.change_catalog(|txn, catalog| {
             txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
         })?;
         core.tables.id_is_used(id);
         let at = core.registry.after_all();
-        table.0.set_created(at);
+        table.inner.set_created(at);
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         core.tables.add(table.clone());
         core.registry.await_passed(at);
@@ -60,12 +63,54 @@ impl Database {
         let _change = core.tables.change();
         let table = core.tables.by_name(name)?;
         let visitor = core.visitor()?;
-        self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.0.id)))?;
-        let gone = core.tables.drop_table(&table.0, || core.registry.after_all());
+        self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
+        let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
         gone.for_each(|table| visitor.forget_rows(&table));
         core.buffers.forget();
         core.alarm.written();
         Ok(())
+    }
+
+    /// Changes the columns or the name of a table that may be filled and in use,
+    /// in a moment, however many rows it has: rows keep their bytes and are read
+    /// as what they were. Returns a handle of the table as it is then.
+    ///
+    /// Handles that were made before go on working. They know the columns that
+    /// there were, with the numbers and names that those had; rows written through
+    /// them get the defaults of other columns. Of a column that has been dropped
+    /// they read what older rows have, and nothing can be written to it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDefinition`], above all if a column that is dropped or given
+    /// another type is in an index, if a new column neither takes NULL nor has a
+    /// default, and after 255 changes of a table's layout; [`Error::UnknownColumn`];
+    /// [`Error::TableExists`]; values that do not fit, of a default; errors of the
+    /// commit. Nothing has changed then.
+    pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
+        let core = &self.core;
+        let _change = core.tables.change();
+        core.check_open()?;
+        let inner = &table.inner;
+        core.tables.check_own(inner)?;
+        let definition = inner.definition().changed(change)?;
+        let (old, name) = (inner.name(), definition.def.name.clone());
+        if name != old && core.tables.exists(&name) {
+            return Err(Error::TableExists(name));
+        }
+        let stored = catalog::encode(&definition)?;
+        let has_pieces = inner.layouts().can_move_out;
+        let layouts = Layouts::new(definition, inner.id)?;
+        let pieces = match has_pieces {
+            true => None,
+            false => core.tables.make_pieces(inner.id, &layouts.definition)?,
+        };
+        self.store_definition(inner, &stored)?;
+        // Whatever commits mean here, no row may be on the medium without its layout.
+        core.store.medium().fence().map_err(from_medium)?;
+        // Rows of the new layout may have values out of line.
+        pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
+        inner.change_layouts(layouts);
+        Ok(core.tables.renamed(&old, inner))
     }
 
     /// Creates a secondary index of a table that may be filled and in use.
@@ -79,19 +124,19 @@ impl Database {
         let core = &self.core;
         let _change = core.tables.change();
         core.check_open()?;
-        let inner = &table.0;
+        let inner = &table.inner;
         core.tables.check_own(inner)?;
         if inner.indexes().iter().any(|i| i.def.name == def.name && !i.is_dropped()) {
-            return Err(Error::IndexExists { table: inner.schema.name.clone(), index: def.name });
+            return Err(Error::IndexExists { table: inner.name(), index: def.name });
         }
         core.load_apart(inner)?;
-        let mut whole = table.definition();
-        whole.indexes.push(def.clone());
-        Schema::new(&whole)?;
+        let mut whole = inner.definition();
+        whole.def.indexes.push(def.clone());
+        whole.check()?;
         let stored = catalog::encode(&whole)?;
         let number = inner.next_index_number();
-        let index = Arc::new(IndexInner::new(def, number, &inner.schema)?);
-        index.set_empty(&inner.schema, &core.tables.arena);
+        let index = Arc::new(IndexInner::new(def, number, inner.schema())?);
+        index.set_empty(inner.schema(), &core.tables.arena);
         // From here on writers enter their keys. The build adds those of older rows.
         inner.change_indexes(|list| list.push(Arc::clone(&index)));
         let made = core.fill_index(inner, &index).and_then(|()| self.store_definition(inner, &stored));
@@ -100,7 +145,7 @@ impl Database {
             return Err(error);
         }
         index.set_ready();
-        Ok(Index { table: Arc::clone(inner), inner: index })
+        Ok(Index { table: table.clone(), inner: index })
     }
 
     /// Drops a secondary index. Scans that have begun go on. Transactions that
@@ -113,13 +158,13 @@ impl Database {
         let core = &self.core;
         let _change = core.tables.change();
         core.check_open()?;
-        core.tables.check_own(&table.0)?;
+        core.tables.check_own(&table.inner)?;
         let index = table.index(name)?;
-        core.load_apart(&table.0)?;
-        let mut whole = table.definition();
-        whole.indexes.retain(|i| i.name != name);
-        self.store_definition(&table.0, &catalog::encode(&whole)?)?;
-        let at = core.tables.drop_index(&table.0, &index.inner, || core.registry.after_all());
+        core.load_apart(&table.inner)?;
+        let mut whole = table.inner.definition();
+        whole.def.indexes.retain(|i| i.name != name);
+        self.store_definition(&table.inner, &catalog::encode(&whole)?)?;
+        let at = core.tables.drop_index(&table.inner, &index.inner, || core.registry.after_all());
         // Without older transactions it can go at once.
         core.registry.await_passed(at);
         core.registry.refresh_watermark(Duration::ZERO);

@@ -30,12 +30,13 @@ fn a_change_heeds_no_read_marks() {
     let table = db.create_table(definition("t")).expect("create");
     let later = Timestamp::new(db.core.registry.now().tick() + (1 << 40), 0);
     let catalog = db.core.tables.catalog().expect("open");
-    for tuple in (0..catalog.0.tuples_end()).map(TupleId) {
+    for tuple in (0..catalog.inner.tuples_end()).map(TupleId) {
         db.core.marks.raise(catalog::CATALOG, tuple, later);
     }
     let mut key = crate::types::key::Key::default();
-    key.set_values(&catalog.0.schema, &catalog.0.schema.primary_key, &[Value::UInt(99)]).expect("a key");
-    assert_eq!(catalog.0.tree().get(key.words(), Some(later.get())), None);
+    key.set_values(catalog.inner.schema(), &catalog.inner.schema().primary_key, &[Value::UInt(99)])
+        .expect("a key");
+    assert_eq!(catalog.inner.tree().get(key.words(), Some(later.get())), None);
     db.create_index(&table, IndexDef::new("by_value", ["value"])).expect("create an index");
     db.drop_index(&table, "by_value").expect("drop the index");
     db.create_table(definition("u")).expect("create a table");
@@ -91,13 +92,13 @@ fn a_dropped_index_goes_with_the_last_that_knew_it() {
     let drop_one = || {
         db.create_index(&table, IndexDef::new("by_value", ["value"])).expect("create an index");
         db.drop_index(&table, "by_value").expect("drop it");
-        table.0.indexes().len()
+        table.inner.indexes().len()
     };
     let older = db.begin().expect("begin");
     assert_eq!((drop_one(), drop_one()), (1, 2));
     older.rollback();
     clean(&db, &pulse, &time);
-    assert_eq!(table.0.indexes().len(), 0);
+    assert_eq!(table.inner.indexes().len(), 0);
 }
 
 /// However many tables have been dropped, one commit gives back a few of them.

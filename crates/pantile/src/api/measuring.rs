@@ -103,7 +103,7 @@ impl Database {
         let Some(table) = self.core.tables.in_use(id) else {
             return format!("table {} (dropped)", id.0);
         };
-        let name = &table.schema.name;
+        let name = &table.schema().name;
         let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
         if table.is_dropped() { format!("{name} (dropped)") } else { name }
     }

@@ -62,7 +62,7 @@ impl Database {
                     found.bytes += bytes;
                 }
                 Err(Error::Damaged { place, detail }) => found.damaged.push(DamagedRow {
-                    table: table.schema.name.clone(),
+                    table: table.schema().name.clone(),
                     tuple,
                     what: format!("{place}: {detail}"),
                 }),

@@ -24,8 +24,8 @@ use crate::engine::table::{Indexes, TableInner};
 pub(crate) enum Pending {
     /// Nothing: it has only locked the tuple.
     Nothing,
-    /// Writes the row at this place of [`Buffers::rows`].
-    Row { start: usize, len: usize },
+    /// Writes the row at this place of [`Buffers::rows`], which has this layout.
+    Row { start: usize, len: usize, layout: u8 },
     /// Deletes it.
     Tombstone,
 }

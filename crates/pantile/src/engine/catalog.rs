@@ -4,7 +4,9 @@ use pantile_base::TableId;
 
 use crate::types::definition;
 use crate::types::error::{Error, Result};
-use crate::types::schema::{Schema, TableDef, Type};
+use crate::types::history::Definition;
+use crate::types::layouts::Layouts;
+use crate::types::schema::{TableDef, Type};
 use crate::types::value::Value;
 
 /// The catalog's own id.
@@ -33,19 +35,19 @@ pub(crate) fn definition() -> TableDef {
 }
 
 /// A definition as stored.
-pub(crate) fn encode(def: &TableDef) -> Result<Vec<u8>> {
-    let text = definition::encode(def);
+pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
+    let text = definition::encode(definition);
     if text.len() > MAX_DEFINITION as usize {
         return Err(Error::InvalidDefinition(format!(
             "{:?}: the definition takes {} bytes, at most {MAX_DEFINITION} can be stored",
-            def.name,
+            definition.def.name,
             text.len()
         )));
     }
     Ok(text.into_bytes())
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
     definition::decode(bytes).map_err(|at| Error::Damaged {
         place: "the catalog".into(),
         detail: format!("a definition cannot be read from byte {at} on"),
@@ -53,14 +55,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef> {
 }
 
 /// Checks that a stored definition is one that could have been stored.
-pub(crate) fn check(id: TableId, def: &TableDef) -> Result<()> {
+pub(crate) fn check(id: TableId, definition: &Definition) -> Result<()> {
     let damaged = |detail: String| Error::Damaged { place: format!("the catalog, table {}", id.0), detail };
     if !is_of_user(id) {
         return Err(damaged("no table of a user has this id".into()));
     }
-    let schema = Schema::new(def).map_err(|e| damaged(e.to_string()))?;
-    for index in &def.indexes {
-        schema.key_columns(&index.name, &index.columns).map_err(|e| damaged(e.to_string()))?;
+    let layouts = Layouts::new(definition.clone(), id).map_err(|e| damaged(e.to_string()))?;
+    for index in &definition.def.indexes {
+        layouts.latest.key_columns(&index.name, &index.columns).map_err(|e| damaged(e.to_string()))?;
     }
     Ok(())
 }

@@ -17,7 +17,6 @@ use crate::engine::core::Core;
 use crate::engine::stale::{DueBefore, SHARDS, StaleEntry, Task};
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::types::key::Key;
-use crate::types::row::Encoded;
 
 /// How often the watermark is computed, at most.
 const WATERMARK_AGE: Duration = Duration::from_millis(1);
@@ -207,7 +206,7 @@ impl Core {
             }
             let Some(index) = index else { return is_primary };
             let mut key = Key::default();
-            key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+            key.set_row(&table.row_of(content), &index.columns);
             key.push_tuple(entry.tuple.0);
             key.words() == &entry.key[..]
         })

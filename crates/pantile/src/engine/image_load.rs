@@ -8,10 +8,9 @@ use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::image_run::Update;
 use crate::engine::image_trees::StoredTrees;
-use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::table::{PRIMARY, TableInner};
 use crate::types::error::Result;
 use crate::types::key::Key;
-use crate::types::row::Encoded;
 
 impl Core {
     /// Makes the indexes of a table usable: the first caller loads them. Everything
@@ -49,9 +48,9 @@ impl Core {
         // What the row says counts: a key has one row at a time.
         let is_of_row = |tuple: &u64| {
             let row = table.live_row(&self.store, TupleId(*tuple));
-            row.is_some_and(|bytes| {
+            row.is_some_and(|row| {
                 let mut own = Key::default();
-                own.set_row(&Encoded { schema: &table.schema, bytes }, &table.schema.primary_key);
+                own.set_row(&row, &row.schema.primary_key);
                 own.words() == key
             })
         };
@@ -89,8 +88,7 @@ impl Core {
 
     /// The primary tree and those of the indexes; `None` if one cannot be read.
     fn load_trees(&self, table: &TableInner, stored: &StoredTrees) -> Option<Vec<Tree>> {
-        let mut words = vec![TableInner::primary_words(&table.schema)];
-        words.extend(table.indexes().iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
+        let words = table.words_of_keys(&table.indexes());
         let threads = self.threads_for(table);
         let Some(changes) = &stored.changes else {
             let load = |(n, words)| stored.run(n)?.load(words, &self.tables.arena, threads, None);

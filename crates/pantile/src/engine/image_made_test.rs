@@ -114,9 +114,9 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     (20..24).for_each(|id| assert!(txn.delete(&table, &[id.into()]).expect("the row")));
     txn.insert(&table, &row(30)).expect("a free key");
     let in_flight = txn.publish().expect("it is visible");
-    let is_none = |tuple: &u64| table.0.live_row(&db.core.store, TupleId(*tuple)).is_none();
-    let anchor = |tuple: u64| Anchor::load(table.0.anchor(TupleId(tuple)));
-    let gone = (0..table.0.tuples_end()).filter(is_none).filter(|&tuple| anchor(tuple).is_row()).count();
+    let is_none = |tuple: &u64| table.inner.live_row(&db.core.store, TupleId(*tuple)).is_none();
+    let anchor = |tuple: u64| Anchor::load(table.inner.anchor(TupleId(tuple)));
+    let gone = (0..table.inner.tuples_end()).filter(is_none).filter(|&tuple| anchor(tuple).is_row()).count();
     assert!(gone > 0, "no id was used again");
     db.core.make_image(db.core.images.try_begin(&db.core.store).expect("none is being made"));
     assert!(db.core.images.is_pending());

@@ -15,7 +15,7 @@ use crate::engine::changed::Changed;
 use crate::engine::counters::Change;
 use crate::engine::found::{FoundTable, StoredTable};
 use crate::types::error::Result;
-use crate::types::schema::TableDef;
+use crate::types::history::Definition;
 
 /// The gauges of the whole database. An image that was made while the database
 /// was in use has none.
@@ -48,8 +48,8 @@ const NOTES: u32 = 5;
 
 /// Identifies a definition. Keys in an image are those of the indexes that the
 /// definition had.
-pub(crate) fn sum_of_definition(def: &TableDef) -> Result<u64> {
-    Ok(Image::sum_of(&catalog::encode(def)?))
+pub(crate) fn sum_of_definition(definition: &Definition) -> Result<u64> {
+    Ok(Image::sum_of(&catalog::encode(definition)?))
 }
 
 /// What an image says about all tables.

@@ -168,7 +168,7 @@ fn assert_same(with: &Database, without: &Database) {
     assert_eq!(a.tables.next_id(), b.tables.next_id());
     assert_eq!(left.len(), right.len());
     for (left, right) in left.iter().zip(&right) {
-        assert_eq!((left.id, &left.def), (right.id, &right.def));
+        assert_eq!((left.id, left.definition()), (right.id, right.definition()));
         assert_same_tuples((a, left), (b, right));
         let _visitor = a.visitor().expect("a slot");
         a.ready(left).expect("the trees can be had");

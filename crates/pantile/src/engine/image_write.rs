@@ -111,7 +111,7 @@ impl Core {
             self.tables
                 .all()
                 .into_iter()
-                .try_for_each(|table| self.write_moving_table(writer, Table(table)))?;
+                .try_for_each(|table| self.write_moving_table(writer, Table::of(table)))?;
             self.stale.end_notes(|notes| {
                 write_notes(writer, notes.ok_or_else(|| io::Error::other("too much is stale"))?)
             })
@@ -133,7 +133,7 @@ impl Core {
     fn write_tables(&self, writer: &mut ImageWriter<'_>) -> io::Result<()> {
         let (mut rows, mut tombstones) = (0, 0);
         for table in self.tables.all() {
-            let tuples = self.write_table(writer, Table(table))?;
+            let tuples = self.write_table(writer, Table::of(table))?;
             rows += tuples.rows;
             tombstones += tuples.tombstones;
         }
@@ -144,15 +144,15 @@ impl Core {
 
     /// Writes what there is of a table while nothing changes.
     fn write_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<Tuples> {
-        if table.0.stored().is_some_and(|stored| stored.changes.is_some()) {
-            self.ready(&table.0).map_err(io::Error::other)?;
+        if table.inner.stored().is_some_and(|stored| stored.changes.is_some()) {
+            self.ready(&table.inner).map_err(io::Error::other)?;
         }
-        let tuples = write_anchors(writer, &table.0, |_, _| Ok(()))?;
+        let tuples = write_anchors(writer, &table.inner, |_, _| Ok(()))?;
         if tuples.locked > 0 {
             return Err(io::Error::other("a tuple is locked"));
         }
         self.write_head(writer, &table, tuples.end)?;
-        let entries = self.write_trees(writer, &table.0, |_| Ok(()))?;
+        let entries = self.write_trees(writer, &table.inner, |_| Ok(()))?;
         entries.into_iter().flatten().try_for_each(|entries| expect_equal(entries, tuples.rows))?;
         Ok(tuples)
     }
@@ -160,10 +160,10 @@ impl Core {
     /// The same beside transactions. Notes the tuples that somebody has locked.
     fn write_moving_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<()> {
         // An image that is not up to date is not copied.
-        if table.0.stored().is_some_and(|stored| stored.changes.is_some()) {
-            self.load_apart(&table.0).map_err(io::Error::other)?;
+        if table.inner.stored().is_some_and(|stored| stored.changes.is_some()) {
+            self.load_apart(&table.inner).map_err(io::Error::other)?;
         }
-        let version = table.0.indexes_version();
+        let version = table.inner.indexes_version();
         let mut next = STEP;
         let mut pause = |writer: &ImageWriter<'_>| {
             if writer.written() >= next {
@@ -176,22 +176,22 @@ impl Core {
                 Ok(())
             }
         };
-        self.write_trees(writer, &table.0, &mut pause)?;
-        let id = table.0.id;
-        let tuples = write_anchors(writer, &table.0, |writer, tuple| {
+        self.write_trees(writer, &table.inner, &mut pause)?;
+        let id = table.inner.id;
+        let tuples = write_anchors(writer, &table.inner, |writer, tuple| {
             tuple.inspect(|tuple| self.stale.note(id, *tuple));
             pause(writer)
         })?;
         self.write_head(writer, &table, tuples.end)?;
-        match table.0.indexes_version() == version {
+        match table.inner.indexes_version() == version {
             true => Ok(()),
             false => Err(io::Error::other("an index was made or dropped")),
         }
     }
 
     fn write_head(&self, writer: &mut ImageWriter<'_>, table: &Table, end: u64) -> io::Result<()> {
-        let definition = sum_of_definition(&table.definition()).map_err(io::Error::other)?;
-        writer.begin(of_table(table.0.id));
+        let definition = sum_of_definition(&table.inner.definition()).map_err(io::Error::other)?;
+        writer.begin(of_table(table.inner.id));
         writer.page(&[definition, end])
     }
 

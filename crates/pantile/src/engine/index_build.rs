@@ -15,7 +15,6 @@ use crate::engine::table::{IndexInner, TableInner};
 use crate::engine::visitor::Visitor;
 use crate::types::error::Result;
 use crate::types::key::Key;
-use crate::types::row::Encoded;
 
 /// Rows that are entered between two looks at the memory that is left.
 const CHECKED_EVERY: u64 = 4096;
@@ -60,7 +59,7 @@ impl Core {
                 continue;
             }
             let mut key = Key::default();
-            key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+            key.set_row(&table.row_of(content), &index.columns);
             key.push_tuple(tuple.0);
             let inserted = index.tree().insert(key.words(), tuple.0, Timestamp::MAX.get());
             debug_assert!(!matches!(inserted, Insert::Forbidden(_)));
@@ -112,7 +111,7 @@ impl Core {
             return None;
         }
         let mut key = Key::default();
-        key.set_row(&Encoded { schema: &table.schema, bytes: content.row() }, &index.columns);
+        key.set_row(&table.row_of(content), &index.columns);
         let mut whole = key.clone();
         whole.push_tuple(tuple.0);
         (whole.words() == entry && !key.has_null).then_some(key)

@@ -25,6 +25,7 @@ pub(crate) mod image_trees;
 pub(crate) mod image_write;
 pub(crate) mod images;
 pub(crate) mod index_build;
+pub(crate) mod layout_list;
 pub(crate) mod memory;
 pub(crate) mod memory_limit;
 pub(crate) mod pieces;

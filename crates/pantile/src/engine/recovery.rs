@@ -30,10 +30,10 @@ use crate::engine::unread::Unread;
 use crate::engine::upkeep::Batch;
 use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
+use crate::types::history::Definition;
 use crate::types::key::Key;
 use crate::types::options::{Options, Progress, RecoveryStep};
 use crate::types::row::Encoded;
-use crate::types::schema::{Schema, TableDef};
 use crate::types::stats::Recovery;
 
 /// The store has been scanned, which has shown what was committed.
@@ -102,7 +102,7 @@ impl Scanned {
             core.counters.adjust(change);
             core.counters.found_buried(buried);
         }
-        core.recover_table(&found, catalog::CATALOG, catalog::definition())?;
+        core.recover_table(&found, catalog::CATALOG, catalog::definition().into())?;
         let definitions = core.stored_definitions()?;
         let total = definitions.len() as u64;
         for (done, (id, def)) in (1..).zip(definitions) {
@@ -155,20 +155,19 @@ impl Rebuilt {
 }
 
 impl Core {
-    fn stored_definitions(&self) -> Result<Vec<(TableId, TableDef)>> {
-        let catalog = self.tables.catalog()?.0;
+    fn stored_definitions(&self) -> Result<Vec<(TableId, Definition)>> {
+        let catalog = self.tables.catalog()?.inner;
         let mut definitions = Vec::new();
         for tuple in 0..catalog.tuples_end() {
-            if let Some(bytes) = catalog.live_row(&self.store, TupleId(tuple)) {
-                let row = Encoded { schema: &catalog.schema, bytes };
+            if let Some(row) = catalog.live_row(&self.store, TupleId(tuple)) {
                 // It has been refused, or left out.
                 if row.shape_problem().is_some() {
                     continue;
                 }
                 let mut id = [0; 4];
-                id.copy_from_slice(row.raw(&catalog.schema.columns[0]));
+                id.copy_from_slice(row.raw(&row.schema.columns[0]));
                 let id = TableId(u32::from_le_bytes(id));
-                let decoded = catalog::decode(row.raw(&catalog.schema.columns[1]));
+                let decoded = catalog::decode(row.raw(&row.schema.columns[1]));
                 match decoded.and_then(|def| catalog::check(id, &def).map(|()| def)) {
                     Ok(def) => definitions.push((id, def)),
                     Err(error) => self.leave_out(Some(catalog.id), Some(TupleId(tuple)), error)?,
@@ -189,16 +188,16 @@ impl Core {
     }
 
     /// A table, and that of its long values if it can have any.
-    fn recover_with_pieces(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
-        if Schema::new(&def)?.can_move_out() {
-            self.recover_table(found, pieces::of(id), pieces::definition(&def.name))?;
+    fn recover_with_pieces(&self, found: &FoundTables, id: TableId, definition: Definition) -> Result<()> {
+        if definition.can_move_out() {
+            self.recover_table(found, pieces::of(id), pieces::definition(&definition.def.name).into())?;
         }
-        self.recover_table(found, id, def)
+        self.recover_table(found, id, definition)
     }
 
-    fn recover_table(&self, found: &FoundTables, id: TableId, def: TableDef) -> Result<()> {
+    fn recover_table(&self, found: &FoundTables, id: TableId, definition: Definition) -> Result<()> {
         let FoundTable { anchors, tuples, stored } = found.take(id);
-        let table = self.tables.make(id, def)?.with_tuples(anchors, tuples.load(Ordering::Acquire));
+        let table = self.tables.make(id, definition)?.with_tuples(anchors, tuples.load(Ordering::Acquire));
         let list = self.tables.make_indexes(&table)?;
         list.iter().for_each(IndexInner::set_ready);
         table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
@@ -206,14 +205,14 @@ impl Core {
             Some(stored) => self.leave_in_image(table, stored)?,
             None => self.make_trees(table)?,
         };
-        self.tables.add(Table(Arc::new(table)));
+        self.tables.add(Table::of(Arc::new(table)));
         Ok(())
     }
 
     /// A table whose trees stay in an image until they are needed.
     fn leave_in_image(&self, table: TableInner, stored: StoredTable) -> Result<TableInner> {
         stored.dead.iter().for_each(|tuple| table.return_tuple(tuple.0 as usize, *tuple));
-        let fits = sum_of_definition(&table.def)? == stored.definition;
+        let fits = sum_of_definition(&table.definition())? == stored.definition;
         let dead = stored.dead.len() as u64;
         let changes = stored.changed.map(|tuples| self.take_stock(&table, tuples));
         let rows = changes.as_ref().map_or(table.tuples_end().saturating_sub(dead), |changes| changes.rows);
@@ -235,7 +234,7 @@ impl Core {
                 let bytes = match newest.is_none() {
                     true => None,
                     false if !tuples.contains(tuple) => Some(store.slot_bytes(newest)),
-                    false => table.live_row(store, tuple).map(|row| (row.len() + HEADER_BYTES) as u64),
+                    false => table.live_row(store, tuple).map(|row| (row.bytes.len() + HEADER_BYTES) as u64),
                 };
                 if bytes.is_none() {
                     tuples.insert(tuple);
@@ -324,12 +323,11 @@ impl Core {
         indexes: &[Arc<IndexInner>],
         parts: &[Gathered],
     ) -> Result<Vec<Tree>> {
-        let mut words = vec![TableInner::primary_words(&table.schema)];
-        words.extend(indexes.iter().map(|i| IndexInner::max_words(&table.schema, &i.columns)));
+        let words = table.words_of_keys(indexes);
         let build = |n: usize| {
             let runs = parts.iter().map(|part| &part.keys[n]);
             Tree::bulk_load(words[n], &self.tables.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
-                place: format!("table {:?}", table.schema.name),
+                place: format!("table {:?}", table.name()),
                 detail: "two live rows have the same key".into(),
             })
         };
@@ -443,19 +441,20 @@ impl Gathered {
         table: &TableInner,
         indexes: &[Arc<IndexInner>],
         tuple: TupleId,
-        bytes: &[u8],
+        row: Encoded<'_>,
         key: &mut Key,
     ) -> Result<()> {
         self.change.tuples += 1;
-        self.change.live_bytes += (bytes.len() + HEADER_BYTES) as i64;
-        let row = Encoded { schema: &table.schema, bytes };
-        if let Some(problem) = row.shape_problem() {
-            let address = Anchor::load(table.anchor(tuple)).newest();
+        self.change.live_bytes += (row.bytes.len() + HEADER_BYTES) as i64;
+        let address = Anchor::load(table.anchor(tuple)).newest();
+        let layout = core.store.content_header(address).layout();
+        let unknown = (layout > table.schema().layout).then(|| format!("layout {layout} is not known"));
+        if let Some(problem) = unknown.or_else(|| row.shape_problem()) {
             let place = format!("{}, tuple {}", core.store.place_of(address), tuple.0);
             let error = Error::Damaged { place, detail: problem };
             return core.leave_out(Some(table.id), Some(tuple), error);
         }
-        key.set_row(&row, &table.schema.primary_key);
+        key.set_row(&row, &row.schema.primary_key);
         self.keys[0].push(key, tuple);
         for (keys, index) in self.keys[1..].iter_mut().zip(indexes) {
             key.set_row(&row, &index.columns);

@@ -11,7 +11,7 @@ use crate::engine::core::Core;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
-use crate::types::schema::TableDef;
+use crate::types::history::Definition;
 
 /// Tuples that are left out.
 pub(crate) type Skip = HashSet<u64, FixedState>;
@@ -39,17 +39,17 @@ impl Core {
 
     /// A table that was dropped comes back if the tombstone of its definition
     /// is lost. Of two tables of one name the later one stays.
-    pub fn leave_out_older(&self, definitions: &mut Vec<(TableId, TableDef)>) {
+    pub fn leave_out_older(&self, definitions: &mut Vec<(TableId, Definition)>) {
         let Some(lost) = &self.options.salvage else { return };
         let mut newest: BTreeMap<String, TableId> = BTreeMap::new();
         for (id, def) in definitions.iter() {
-            let known = newest.entry(def.name.clone()).or_insert(*id);
+            let known = newest.entry(def.def.name.clone()).or_insert(*id);
             *known = (*known).max(*id);
         }
         definitions.retain(|(id, def)| {
-            let stays = newest[&def.name] == *id;
+            let stays = newest[&def.def.name] == *id;
             if !stays {
-                let what = format!("an earlier table was called {:?}, too; left out", def.name);
+                let what = format!("an earlier table was called {:?}, too; left out", def.def.name);
                 lost.note(Some(id.0), None, what);
             }
             stays

@@ -7,13 +7,19 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock};
 use pantile_base::{Segments, TableId, Timestamp, TupleId};
 use pantile_index::{Index as Tree, NodeArena};
-use pantile_store::Store;
+use pantile_store::{Content, Store};
 
 use crate::engine::anchor::Anchor;
 pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
+use crate::engine::layout_list::LayoutList;
+use crate::types::columns::Columns;
 use crate::types::error::{Conflict, Error, Result};
-use crate::types::schema::{IndexDef, Schema, TableDef};
+use crate::types::history::Definition;
+use crate::types::layout::Schema;
+use crate::types::layouts::Layouts;
+use crate::types::row::Encoded;
+use crate::types::schema::{IndexDef, TableDef};
 
 /// Shards of the stock of tuple ids, so that inserting threads seldom meet.
 const ID_SHARDS: usize = 8;
@@ -30,7 +36,11 @@ const ID_BATCH: u64 = 64;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Table(pub(crate) Arc<TableInner>);
+pub struct Table {
+    pub(crate) inner: Arc<TableInner>,
+    /// As of when the handle was made.
+    pub(crate) columns: Arc<Columns>,
+}
 
 /// A handle of a secondary index; cheap to clone.
 ///
@@ -53,21 +63,32 @@ pub struct Table(pub(crate) Arc<TableInner>);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Index {
-    pub(crate) table: Arc<TableInner>,
+    pub(crate) table: Table,
     pub(crate) inner: Arc<IndexInner>,
 }
 
 impl Table {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.0.schema.name
+    /// A handle of the table as it is now.
+    pub(crate) fn of(inner: Arc<TableInner>) -> Self {
+        let columns = Arc::clone(&inner.layouts().columns);
+        Self { inner, columns }
     }
 
-    /// Its definition, with the indexes that it has now.
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.schema().name
+    }
+
+    /// Its definition as it is now, with the indexes that it has now. The handle
+    /// goes on numbering columns as when it was made.
     pub fn definition(&self) -> TableDef {
-        let mut def = self.0.def.clone();
-        def.indexes = self.0.indexes().iter().filter(|i| i.is_ready()).map(|i| i.def.clone()).collect();
-        def
+        self.inner.definition().def
+    }
+
+    /// The names of its columns as this handle knows them, in the order of a row's
+    /// values.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.columns.names()
     }
 
     /// A secondary index by name.
@@ -75,12 +96,12 @@ impl Table {
     /// # Errors
     /// [`Error::UnknownIndex`], also while it is still being built.
     pub fn index(&self, name: &str) -> Result<Index> {
-        let indexes = self.0.indexes();
+        let indexes = self.inner.indexes();
         let found = indexes.iter().find(|i| i.def.name == name && i.is_ready());
         let inner = found
             .cloned()
             .ok_or_else(|| Error::UnknownIndex { table: self.name().to_owned(), index: name.to_owned() })?;
-        Ok(Index { table: Arc::clone(&self.0), inner })
+        Ok(Index { table: self.clone(), inner })
     }
 
     /// The number of a column, for [`crate::Row::get`] and [`crate::Transaction::update`].
@@ -88,7 +109,7 @@ impl Table {
     /// # Errors
     /// [`Error::UnknownColumn`].
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.0.schema.column(name)
+        self.columns.number(name, self.name())
     }
 }
 
@@ -104,6 +125,7 @@ pub(crate) struct IndexInner {
     pub def: IndexDef,
     /// No other index of the table has had it since the database was opened.
     pub number: u32,
+    /// The ids of the columns of its key.
     pub columns: Vec<usize>,
     /// Whether entering a key must look for other rows that have it. A key
     /// that contains the primary key is unique anyway.
@@ -214,8 +236,7 @@ pub(crate) struct TableInner {
     pub id: TableId,
     /// The database that it belongs to.
     pub database: u64,
-    pub def: TableDef,
-    pub schema: Schema,
+    layouts: LayoutList,
     primary: OnceLock<Tree>,
     /// Where the trees are as long as they have not been loaded.
     stored: Mutex<Option<Arc<StoredTrees>>>,
@@ -239,20 +260,19 @@ impl std::fmt::Debug for TableInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableInner")
             .field("id", &self.id)
-            .field("name", &self.schema.name)
+            .field("name", &self.schema().name)
             .finish_non_exhaustive()
     }
 }
 
 impl TableInner {
     /// A table whose tree is still to be made.
-    pub fn new(id: TableId, database: u64, def: TableDef) -> Result<Self> {
-        let mut schema = Schema::new(&def)?;
-        schema.table = id;
+    pub fn new(id: TableId, database: u64, definition: Definition) -> Result<Self> {
+        let layouts = LayoutList::new(Layouts::new(definition, id)?);
         Ok(Self {
             id,
             database,
-            def,
+            layouts,
             primary: OnceLock::new(),
             stored: Mutex::default(),
             anchors: Segments::default(),
@@ -265,8 +285,65 @@ impl TableInner {
             created_at: AtomicU64::new(0),
             cleaned_until: AtomicU64::new(0),
             rows: RowCount::default(),
-            schema,
         })
+    }
+
+    /// Its definition and layouts as they are now.
+    #[inline]
+    pub fn layouts(&self) -> &Layouts {
+        self.layouts.newest()
+    }
+
+    /// The layout of rows that are written now.
+    #[inline]
+    pub fn schema(&self) -> &Schema {
+        &self.layouts().latest
+    }
+
+    /// Its definition as it is now, with the indexes that it has now.
+    pub fn definition(&self) -> Definition {
+        let layouts = self.layouts();
+        let mut definition = layouts.definition.clone();
+        let name = |id: &usize| layouts.latest.columns[*id].name.clone();
+        let index = |index: &Arc<IndexInner>| IndexDef {
+            name: index.def.name.clone(),
+            columns: index.columns.iter().map(name).collect(),
+            unique: index.def.unique,
+        };
+        let indexes = self.indexes();
+        definition.def.indexes = indexes.iter().filter(|i| i.is_ready()).map(index).collect();
+        definition
+    }
+
+    /// Changes its definition. Rows that are written from here on have the new
+    /// layout.
+    pub fn change_layouts(&self, layouts: Layouts) {
+        self.layouts.push(layouts);
+    }
+
+    /// The row in a content.
+    #[inline]
+    pub fn row_of<'c>(&'c self, content: Content<'c>) -> Encoded<'c> {
+        self.row_in(content.layout(), content.row())
+    }
+
+    /// A row of this layout.
+    #[inline]
+    pub fn row_in<'c>(&'c self, layout: u8, bytes: &'c [u8]) -> Encoded<'c> {
+        Encoded { schema: self.layouts().get(layout), bytes }
+    }
+
+    /// Words of the longest keys of the primary index and the others.
+    pub fn words_of_keys(&self, indexes: &[Arc<IndexInner>]) -> Vec<usize> {
+        let schema = self.schema();
+        let primary = schema.max_key_bytes(&schema.primary_key).div_ceil(8);
+        let others = indexes.iter().map(|index| IndexInner::max_words(schema, &index.columns));
+        [primary].into_iter().chain(others).collect()
+    }
+
+    /// Its name, for messages.
+    pub fn name(&self) -> String {
+        self.schema().name.clone()
     }
 
     /// The table with the tuples that recovery has found.
@@ -311,10 +388,6 @@ impl TableInner {
         self.stored.lock().clone()
     }
 
-    pub fn primary_words(schema: &Schema) -> usize {
-        schema.max_key_bytes(&schema.primary_key).div_ceil(8)
-    }
-
     /// The anchor of a tuple, which an index entry or a content has named.
     #[inline]
     pub fn anchor(&self, tuple: TupleId) -> &AtomicU64 {
@@ -322,21 +395,21 @@ impl TableInner {
     }
 
     /// The newest version of a tuple, if it is a row.
-    pub fn live_row<'s>(&self, store: &'s Store, tuple: TupleId) -> Option<&'s [u8]> {
+    pub fn live_row<'s>(&'s self, store: &'s Store, tuple: TupleId) -> Option<Encoded<'s>> {
         let address = Anchor::load(self.anchor(tuple)).newest();
         if address.is_none() {
             return None;
         }
         let content = store.content(address);
-        (!content.flags().is_tombstone()).then(|| content.row())
+        (!content.flags().is_tombstone()).then(|| self.row_of(content))
     }
 
     pub fn conflict(&self, conflict: Conflict) -> Error {
-        Error::Conflict { conflict, table: self.schema.name.clone() }
+        Error::Conflict { conflict, table: self.name() }
     }
 
     pub fn duplicate(&self, index: &str) -> Error {
-        Error::DuplicateKey { table: self.schema.name.clone(), index: index.to_owned() }
+        Error::DuplicateKey { table: self.name(), index: index.to_owned() }
     }
 
     /// A primary entry is about to be removed whose tuple was deleted at `at`.

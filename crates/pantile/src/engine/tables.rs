@@ -14,6 +14,7 @@ use pantile_store::StoreError;
 use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
+use crate::types::history::Definition;
 use crate::types::schema::{IndexDef, TableDef};
 
 /// A table that has been dropped, at this time.
@@ -78,11 +79,11 @@ impl Tables {
     /// Checks that the table is of this database and has not been dropped.
     pub fn check_own(&self, table: &TableInner) -> Result<()> {
         if table.database != self.database {
-            let name = &table.schema.name;
+            let name = table.name();
             return Err(Error::UnknownTable(format!("{name} (the handle is of another database)")));
         }
         if table.is_dropped() {
-            return Err(Error::TableDropped(table.schema.name.clone()));
+            return Err(Error::TableDropped(table.name()));
         }
         Ok(())
     }
@@ -122,46 +123,54 @@ impl Tables {
     }
 
     pub fn catalog(&self) -> Result<Table> {
-        self.by_id(catalog::CATALOG).map(Table).ok_or(Error::Closed)
+        self.by_id(catalog::CATALOG).map(Table::of).ok_or(Error::Closed)
     }
 
     /// A table with this definition, without rows and trees.
-    pub fn make(&self, id: TableId, def: TableDef) -> Result<TableInner> {
-        TableInner::new(id, self.database, def)
+    pub fn make(&self, id: TableId, definition: Definition) -> Result<TableInner> {
+        TableInner::new(id, self.database, definition)
     }
 
     /// The secondary indexes of a table's definition, without trees.
     pub fn make_indexes(&self, table: &TableInner) -> Result<Vec<IndexInner>> {
-        let make = |def: &IndexDef| IndexInner::new(def.clone(), table.next_index_number(), &table.schema);
-        table.def.indexes.iter().map(make).collect()
+        let make = |def: &IndexDef| IndexInner::new(def.clone(), table.next_index_number(), table.schema());
+        table.layouts().definition.def.indexes.iter().map(make).collect()
     }
 
     /// A new table with its indexes, which are complete because it has no rows.
     pub fn make_empty(&self, id: TableId, def: TableDef) -> Result<Table> {
-        let table = self.make(id, def)?;
-        let list = self.make_indexes(&table)?;
-        list.iter().for_each(IndexInner::set_ready);
-        let words = list.iter().map(|index| IndexInner::max_words(&table.schema, &index.columns));
-        let words = [TableInner::primary_words(&table.schema)].into_iter().chain(words);
-        let trees = words.map(|words| Tree::new(words, &self.arena)).collect();
-        table.change_indexes(|indexes| *indexes = list.into_iter().map(Arc::new).collect());
+        let table = self.make(id, def.into())?;
+        let list: Vec<_> = self.make_indexes(&table)?.into_iter().map(Arc::new).collect();
+        list.iter().for_each(|index| index.set_ready());
+        let trees =
+            table.words_of_keys(&list).into_iter().map(|words| Tree::new(words, &self.arena)).collect();
+        table.change_indexes(|indexes| *indexes = list);
         table.set_trees(trees);
-        Ok(Table(Arc::new(table)))
+        Ok(Table::of(Arc::new(table)))
     }
 
     /// The empty table of a new table's values out of line, if it can have any.
-    pub fn make_pieces(&self, of: &Table) -> Result<Option<Table>> {
-        let make = || self.make_empty(pieces::of(of.0.id), pieces::definition(of.name()));
-        of.0.schema.can_move_out().then(make).transpose()
+    pub fn make_pieces(&self, of: TableId, definition: &Definition) -> Result<Option<Table>> {
+        let make = || self.make_empty(pieces::of(of), pieces::definition(&definition.def.name));
+        definition.can_move_out().then(make).transpose()
     }
 
     /// Makes a table known, under its name if it is a user's. The table of its
     /// values out of line must be known before.
     pub fn add(&self, table: Table) {
-        self.by_id.write().insert(table.0.id, Arc::clone(&table.0));
-        if catalog::is_of_user(table.0.id) {
+        self.by_id.write().insert(table.inner.id, Arc::clone(&table.inner));
+        if catalog::is_of_user(table.inner.id) {
             self.by_name.write().insert(table.name().to_owned(), table);
         }
+    }
+
+    /// Makes a table known as what it has become. Returns a handle of that.
+    pub fn renamed(&self, old: &str, table: &Arc<TableInner>) -> Table {
+        let handle = Table::of(Arc::clone(table));
+        let mut tables = self.by_name.write();
+        tables.remove(old);
+        tables.insert(table.name(), handle.clone());
+        handle
     }
 
     /// The table of a table's values out of line, also for a transaction that
@@ -187,7 +196,7 @@ impl Tables {
         table: &Arc<TableInner>,
         now: impl FnOnce() -> Timestamp,
     ) -> impl Iterator<Item = Arc<TableInner>> {
-        self.by_name.write().remove(&table.schema.name);
+        self.by_name.write().remove(&table.name());
         let pieces = self.by_id(pieces::of(table.id)).filter(|_| !is_removed(Control::PiecesOfTables));
         let both = [Some(Arc::clone(table)), pieces];
         both.iter().flatten().for_each(|table| table.set_dropped());

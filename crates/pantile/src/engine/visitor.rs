@@ -95,7 +95,7 @@ impl Visitor<'_> {
             let _pin = self.core.registry.pin(self.slot);
             if let Some(row) = table.live_row(&self.core.store, tuple) {
                 change.tuples -= 1;
-                change.live_bytes -= (row.len() + HEADER_BYTES) as i64;
+                change.live_bytes -= (row.bytes.len() + HEADER_BYTES) as i64;
             }
         }
         self.core.counters.adjust(change);

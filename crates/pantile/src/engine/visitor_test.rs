@@ -17,7 +17,7 @@ fn each_wait_has_the_whole_limit() {
     let visitor = db.core.visitor().expect("a slot");
     let wait = |length: Duration| {
         let until = time.now() + length;
-        visitor.settled(&table.0, TupleId(0), |_| (time.now() >= until).then_some(()))
+        visitor.settled(&table.inner, TupleId(0), |_| (time.now() >= until).then_some(()))
     };
     let began = time.now();
     for _ in 0..3 {

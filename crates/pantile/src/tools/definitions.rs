@@ -8,8 +8,10 @@ use pantile_base::{TableId, Timestamp};
 use pantile_store::Surveyed;
 
 use crate::engine::{catalog, pieces};
+use crate::types::history::Definition;
+use crate::types::layout::Schema;
 use crate::types::row::Encoded;
-use crate::types::schema::{Schema, TableDef};
+use crate::types::schema::TableDef;
 
 /// The newest version of a row of the catalog: its timestamp, and the row
 /// unless it is deleted.
@@ -40,7 +42,7 @@ impl Definitions {
     /// Those that can be read, by id, and those of the engine's own tables.
     pub fn tables(self) -> BTreeMap<u32, TableDef> {
         let mut tables = BTreeMap::from([(catalog::CATALOG.0, catalog::definition())]);
-        let Ok(schema) = Schema::new(&catalog::definition()) else { return tables };
+        let Ok(schema) = Schema::new(&catalog::definition().into(), 0) else { return tables };
         for (_, row) in self.rows.into_inner().into_values() {
             let Some(bytes) = row else { continue };
             let row = Encoded { schema: &schema, bytes: &bytes };
@@ -48,8 +50,9 @@ impl Definitions {
                 continue;
             }
             let id = row.raw(&schema.columns[0]).iter().rev().fold(0, |id, &b| id << 8 | u32::from(b));
-            if let Ok(def) = catalog::decode(row.raw(&schema.columns[1])) {
-                let has_pieces = Schema::new(&def).is_ok_and(|schema| schema.can_move_out());
+            if let Ok(definition) = catalog::decode(row.raw(&schema.columns[1])) {
+                let has_pieces = definition.can_move_out();
+                let Definition { def, .. } = definition;
                 if catalog::is_of_user(TableId(id)) && has_pieces {
                     let pieces = pieces::definition(&pieces::listed_name(&def.name));
                     tables.insert(pieces::of(TableId(id)).0, pieces);

@@ -1,6 +1,6 @@
 //! Rows by the places that cursors find them at.
 
-use pantile_base::{Timestamp, TupleId};
+use pantile_base::TupleId;
 
 use crate::engine::buffers::{Pending, Undo};
 use crate::engine::memory_limit::Adds;
@@ -20,16 +20,16 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn get_row<'t>(&'t self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
-        let table = &*table.0;
-        self.check_table(table)?;
-        if id.0 >= table.tuples_end() {
+        let inner = &*table.inner;
+        self.check_table(inner)?;
+        if id.0 >= inner.tuples_end() {
             return Ok(None);
         }
         let at = self.statement();
-        Ok(match self.read_tuple(table, TupleId(id.0), at)? {
-            Seen::Row(bytes) => {
-                self.note_read(table.id, TupleId(id.0));
-                Some(self.row(table, bytes, at))
+        Ok(match self.read_tuple(inner, TupleId(id.0), at)? {
+            Seen::Row(row) => {
+                self.note_read(inner.id, TupleId(id.0));
+                Some(self.row(table, row, at))
             }
             Seen::Absent | Seen::Gone => None,
         })
@@ -41,18 +41,13 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::get_for_update`].
     pub fn get_row_for_update<'t>(&'t mut self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
-        let table = &*table.0;
-        self.check_write(table)?;
+        self.check_write(&table.inner)?;
         let undo = self.buffers.undo.len();
-        let Some(held) = self.hold_present(table, Which::Row(id))? else {
+        let Some(held) = self.hold_present(&table.inner, Which::Row(id))? else {
             self.undo_to(undo);
             return Ok(None);
         };
-        self.note_memory();
-        match self.current(table, held) {
-            Seen::Row(bytes) => Ok(Some(self.row(table, bytes, Timestamp::MAX))),
-            Seen::Absent | Seen::Gone => Ok(None),
-        }
+        Ok(self.held_row(table, held))
     }
 
     /// Changes columns of the row at this place. Returns whether there is one.
@@ -60,8 +55,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::modify`].
     pub fn update_row(&mut self, table: &Table, id: RowId, changes: &[(usize, Value<'_>)]) -> Result<bool> {
-        let table = &*table.0;
-        self.check_write(table)?;
+        self.check_write(&table.inner)?;
         self.check_memory(Adds::Version)?;
         self.or_undo(|txn| {
             txn.modify_held(table, Which::Row(id), |row: &mut RowEdit<'_>| {
@@ -75,9 +69,8 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::delete`].
     pub fn delete_row(&mut self, table: &Table, id: RowId) -> Result<bool> {
-        let table = &*table.0;
-        self.check_write(table)?;
-        self.or_undo(|txn| txn.delete_held(table, Which::Row(id)))
+        self.check_write(&table.inner)?;
+        self.or_undo(|txn| txn.delete_held(&table.inner, Which::Row(id)))
     }
 
     /// Lets go of a row that this transaction has locked last and not written:
@@ -85,7 +78,10 @@ impl Transaction {
     pub fn unlock_row(&mut self, table: &Table, id: RowId) -> bool {
         let is_last = self.buffers.writes.last().is_some_and(|write| {
             let of = &self.buffers.tables[write.table as usize].table;
-            write.tuple.0 == id.0 && of.id == table.0.id && write.pending == Pending::Nothing && !write.is_new
+            write.tuple.0 == id.0
+                && of.id == table.inner.id
+                && write.pending == Pending::Nothing
+                && !write.is_new
         });
         let may = is_last && matches!(self.buffers.undo.last(), Some(Undo::Unlock));
         if may {

@@ -164,14 +164,15 @@ impl Transaction {
         let transaction_contents = appends.len() as u64 + u64::from(listed.is_some());
         let contents = appends.iter().map(|&n| {
             let write = &writes[n as usize];
-            let (flags, row) = match write.pending {
-                Pending::Row { start, len } => (ContentFlags::ROW, &rows[start..start + len]),
-                Pending::Nothing | Pending::Tombstone => (ContentFlags::TOMBSTONE, &rows[..0]),
+            let (flags, layout, row) = match write.pending {
+                Pending::Row { start, len, layout } => (ContentFlags::ROW, layout, &rows[start..start + len]),
+                Pending::Nothing | Pending::Tombstone => (ContentFlags::TOMBSTONE, 0, &rows[..0]),
             };
             NewContent {
                 table: tables[write.table as usize].table.id,
                 tuple: write.tuple,
                 flags,
+                layout,
                 since: write.has_chain().then_some(write.base_ts),
                 timestamp: commit_ts,
                 transaction_contents,
@@ -357,7 +358,7 @@ impl Transaction {
             let used = &self.buffers.tables[write.table as usize];
             if write.table != last {
                 if used.table.is_dropped() {
-                    return Err(Error::TableDropped(used.table.schema.name.clone()));
+                    return Err(Error::TableDropped(used.table.name()));
                 }
                 last = write.table;
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pantile_base::{Timestamp, TupleId};
 
-use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::engine::table::{Index, IndexInner, Table};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::steps::{FIRST_BATCH, Steps};
@@ -40,7 +40,7 @@ use crate::types::row_id::RowId;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Cursor {
-    table: Arc<TableInner>,
+    table: Table,
     index: Option<Arc<IndexInner>>,
     steps: Steps,
     of: Timestamp,
@@ -53,7 +53,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::scan`].
     pub fn cursor(&self, table: &Table, range: Range<'_>) -> Result<Cursor> {
-        self.cursor_of(&table.0, None, range)
+        self.cursor_of(table, None, range)
     }
 
     /// A cursor before the first row of a range of keys of a secondary index.
@@ -64,14 +64,9 @@ impl Transaction {
         self.cursor_of(&index.table, Some(&index.inner), range)
     }
 
-    fn cursor_of(
-        &self,
-        table: &Arc<TableInner>,
-        index: Option<&Arc<IndexInner>>,
-        range: Range<'_>,
-    ) -> Result<Cursor> {
-        let steps = self.steps(table, index.map(|i| &**i), range, FIRST_BATCH)?;
-        Ok(Cursor { table: Arc::clone(table), index: index.cloned(), steps, of: self.began, row: None })
+    fn cursor_of(&self, table: &Table, index: Option<&Arc<IndexInner>>, range: Range<'_>) -> Result<Cursor> {
+        let steps = self.steps(&table.inner, index.map(|i| &**i), range, FIRST_BATCH)?;
+        Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.began, row: None })
     }
 }
 
@@ -83,13 +78,13 @@ impl Cursor {
     /// transaction has made the cursor.
     pub fn next<'c>(&'c mut self, txn: &'c Transaction) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
-        let (table, index) = (&*self.table, self.index.as_deref());
+        let (table, index) = (&*self.table.inner, self.index.as_deref());
         self.steps.take_more();
         while let Some(tuple) = self.steps.advance(txn, table, index) {
-            if let Some(bytes) = self.steps.visit(txn, table, index, tuple)? {
+            if let Some(row) = self.steps.visit(txn, table, index, tuple)? {
                 self.steps.count_row_and_keep();
                 self.row = Some(tuple);
-                return Ok(Some(txn.row(table, bytes, self.steps.at())));
+                return Ok(Some(txn.row(&self.table, row, self.steps.at())));
             }
         }
         Ok(None)
@@ -108,7 +103,7 @@ impl Cursor {
         skip_locked: bool,
     ) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
-        txn.check_write(&self.table)?;
+        txn.check_write(&self.table.inner)?;
         self.steps.take_more();
         let policy = txn.policy;
         if skip_locked {
@@ -118,15 +113,11 @@ impl Cursor {
         txn.policy = policy;
         let Some((tuple, held)) = found? else { return Ok(None) };
         self.row = Some(tuple);
-        txn.note_memory();
-        match txn.current(&self.table, held) {
-            Seen::Row(bytes) => Ok(Some(txn.row(&self.table, bytes, Timestamp::MAX))),
-            Seen::Absent | Seen::Gone => unreachable!("a row that is locked stays"),
-        }
+        Ok(txn.held_row(&self.table, held))
     }
 
     fn find_and_hold(&mut self, txn: &mut Transaction, skip_locked: bool) -> Result<Option<(TupleId, Held)>> {
-        while let Some(tuple) = self.steps.advance(txn, &self.table, self.index.as_deref()) {
+        while let Some(tuple) = self.steps.advance(txn, &self.table.inner, self.index.as_deref()) {
             match self.hold(txn, tuple) {
                 Ok(None) => {}
                 Err(Error::Conflict { conflict: Conflict::Locked, .. }) if skip_locked => {}
@@ -146,7 +137,7 @@ impl Cursor {
     /// Locks the tuple that was come to, unless the transaction does not see it in
     /// the range.
     fn hold(&self, txn: &mut Transaction, tuple: TupleId) -> Result<Option<Held>> {
-        let (table, index) = (&*self.table, self.index.as_deref());
+        let (table, index) = (&*self.table.inner, self.index.as_deref());
         let sees_newest = txn.isolation == Isolation::ReadCommitted;
         if !sees_newest && self.steps.visit(txn, table, index, tuple)?.is_none() {
             return Ok(None);
@@ -154,7 +145,7 @@ impl Cursor {
         let undo = txn.buffers.undo.len();
         let Some(held) = txn.hold(table, tuple)? else { return Ok(None) };
         match txn.current(table, held) {
-            Seen::Row(bytes) if self.steps.leads_to(table, index, tuple, bytes) => Ok(Some(held)),
+            Seen::Row(row) if self.steps.leads_to(index, tuple, &row) => Ok(Some(held)),
             _ => {
                 txn.undo_to(undo);
                 Ok(None)
@@ -170,7 +161,7 @@ impl Cursor {
     /// As [`Transaction::cursor`].
     pub fn turn(&mut self, txn: &Transaction, reverse: bool) -> Result<()> {
         self.of = txn.began;
-        self.steps.restart(txn, &self.table, self.index.as_deref(), reverse)
+        self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)
     }
 
     /// The row that the cursor has come to last.
@@ -186,7 +177,7 @@ impl Cursor {
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cursor")
-            .field("table", &self.table.schema.name)
+            .field("table", &self.table.name())
             .field("row", &self.row)
             .finish_non_exhaustive()
     }

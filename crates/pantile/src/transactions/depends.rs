@@ -92,6 +92,7 @@ pub(super) fn listing(row: &[u8], timestamp: Timestamp, transaction_contents: u6
         table: DEPENDENCIES,
         tuple: NO_TUPLE,
         flags: ContentFlags::ROW,
+        layout: 0,
         since: None,
         timestamp,
         transaction_contents,

@@ -32,16 +32,15 @@ impl Transaction {
         let ts = self.ts;
         for index in indexes.iter().filter(|i| i.is_of(ts)) {
             let had = match self.current(table, held) {
-                Seen::Row(bytes) => {
-                    old.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+                Seen::Row(row) => {
+                    old.set_row(&row, &index.columns);
                     old.push_tuple(write.tuple.0);
                     true
                 }
                 Seen::Absent | Seen::Gone => false,
             };
-            let has = if let Pending::Row { start, len } = pending {
-                let bytes = &self.buffers.rows[start..start + len];
-                new.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+            let has = if let Pending::Row { start, len, layout } = pending {
+                new.set_row(&table.row_in(layout, &self.buffers.rows[start..start + len]), &index.columns);
                 true
             } else {
                 false
@@ -58,8 +57,8 @@ impl Transaction {
                 self.enter(table, index, write.tuple, &new, &entry)?;
             }
         }
-        if let (Pending::Tombstone, Seen::Row(bytes)) = (pending, self.current(table, held)) {
-            old.set_row(&Encoded { schema: &table.schema, bytes }, &table.schema.primary_key);
+        if let (Pending::Tombstone, Seen::Row(row)) = (pending, self.current(table, held)) {
+            old.set_row(&row, &row.schema.primary_key);
             let entry = StaleEntry::new(table, PRIMARY, write.tuple, &old);
             self.buffers.stale.push(entry);
         }
@@ -115,11 +114,11 @@ impl Transaction {
                 self.note_old_entry(&table, index, write);
             }
             // A unique index may have been incomplete when the write was made.
-            if let Pending::Row { start, len } = write.pending
+            if let Pending::Row { start, len, layout } = write.pending
                 && (is_new || index.def.unique)
             {
                 let (mut key, mut entry) = (Key::default(), Key::default());
-                let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..start + len] };
+                let row = table.row_in(layout, &self.buffers.rows[start..start + len]);
                 key.set_row(&row, &index.columns);
                 entry.clone_from(&key);
                 entry.push_tuple(write.tuple.0);
@@ -138,7 +137,7 @@ impl Transaction {
         let old = self.core.store.content(write.base);
         if !old.flags().is_tombstone() {
             let mut entry = Key::default();
-            entry.set_row(&Encoded { schema: &table.schema, bytes: old.row() }, &index.columns);
+            entry.set_row(&table.row_of(old), &index.columns);
             entry.push_tuple(write.tuple.0);
             self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &entry));
         }
@@ -153,9 +152,9 @@ impl Transaction {
             return Ok(());
         }
         for write in writes.iter().filter(|w| w.table as usize == at) {
-            let Pending::Row { start, len } = write.pending else { continue };
+            let Pending::Row { start, len, layout } = write.pending else { continue };
             let mut entry = Key::default();
-            let row = Encoded { schema: &table.schema, bytes: &rows[start..start + len] };
+            let row = table.row_in(layout, &rows[start..start + len]);
             entry.set_row(&row, &index.columns);
             entry.push_tuple(write.tuple.0);
             match self.insert_entry(index.tree(), entry.words(), write.tuple) {
@@ -220,8 +219,8 @@ impl Transaction {
             }
             if anchor.is_owned_by(self.slot) {
                 let own = self.own_version(table, tuple);
-                let own = own.unwrap_or_else(|| self.version_at(anchor.newest(), Timestamp::MAX).0);
-                return Ok(matches!(own, Seen::Row(bytes) if has_key(table, index, bytes, key)));
+                let own = own.unwrap_or_else(|| self.version_at(table, anchor.newest(), Timestamp::MAX).0);
+                return Ok(matches!(own, Seen::Row(row) if has_key(index, &row, key)));
             }
             match anchor.owner() {
                 Owner::Transaction(holder) if holder != self.slot => {
@@ -251,12 +250,15 @@ impl Transaction {
             if serializable && !newest.is_none() && self.core.store.content(newest).timestamp() > self.ts {
                 return Err(table.conflict(Conflict::WrittenByLater));
             }
-            let has = |seen| matches!(seen, Seen::Row(bytes) if has_key(table, index, bytes, key));
-            let (seen, version) = self.version_at(newest, Timestamp::MAX);
+            let has = |seen| matches!(seen, Seen::Row(row) if has_key(index, &row, key));
+            let (seen, version) = self.version_at(table, newest, Timestamp::MAX);
             let met = self.meet(version);
             debug_assert!(met.is_none(), "only transactions that write look for keys");
             let holds = has(seen);
-            if !holds && self.isolation == Isolation::Snapshot && has(self.version_at(newest, self.ts).0) {
+            if !holds
+                && self.isolation == Isolation::Snapshot
+                && has(self.version_at(table, newest, self.ts).0)
+            {
                 // The snapshot would show two rows with the key.
                 return Err(table.conflict(Conflict::ChangedSinceSnapshot));
             }
@@ -265,8 +267,8 @@ impl Transaction {
     }
 }
 
-fn has_key(table: &TableInner, index: &IndexInner, bytes: &[u8], key: &Key) -> bool {
+fn has_key(index: &IndexInner, row: &Encoded<'_>, key: &Key) -> bool {
     let mut has = Key::default();
-    has.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+    has.set_row(row, &index.columns);
     has.words() == key.words()
 }

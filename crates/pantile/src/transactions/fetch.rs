@@ -39,16 +39,16 @@ impl Transaction {
         table: &'t Table,
         keys: &[K],
     ) -> Result<Vec<Option<Row<'t>>>> {
-        let table = &*table.0;
+        let inner = &*table.inner;
         let keys: Vec<Key> =
-            keys.iter().map(|key| self.point_key(table, key.as_ref())).collect::<Result<_>>()?;
+            keys.iter().map(|key| self.point_key(inner, key.as_ref())).collect::<Result<_>>()?;
         let at = self.statement();
-        if let Some(tree) = table.primary().filter(|_| self.core.store.may_wait()) {
-            self.fetch(table, keys.iter().filter_map(|key| tree.get(key.words(), None)));
+        if let Some(tree) = inner.primary().filter(|_| self.core.store.may_wait()) {
+            self.fetch(inner, keys.iter().filter_map(|key| tree.get(key.words(), None)));
         }
         let find = |key: &Key| {
-            let found = self.find(table, key.words(), at)?;
-            Ok(found.map(|(_, bytes)| self.row(table, bytes, at)))
+            let found = self.find(inner, key.words(), at)?;
+            Ok(found.map(|(_, row)| self.row(table, row, at)))
         };
         keys.iter().map(find).collect()
     }

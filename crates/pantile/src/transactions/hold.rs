@@ -299,8 +299,10 @@ impl Transaction {
         let write = &self.buffers.writes[held.write as usize];
         debug_assert!(write.tuple.0 < table.tuples_end());
         match write.pending {
-            Pending::Nothing => self.version_at(write.base, Timestamp::MAX).0,
-            Pending::Row { start, len } => Seen::Row(&self.buffers.rows[start..start + len]),
+            Pending::Nothing => self.version_at(table, write.base, Timestamp::MAX).0,
+            Pending::Row { start, len, layout } => {
+                Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len]))
+            }
             Pending::Tombstone => Seen::Absent,
         }
     }

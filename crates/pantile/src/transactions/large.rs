@@ -13,7 +13,7 @@ use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
-use crate::types::row::{Encoded, OutOfLine};
+use crate::types::row::OutOfLine;
 use crate::types::value::Value;
 
 /// Most bytes that are allocated for a value before any of it has been read.
@@ -30,7 +30,7 @@ impl Transaction {
     }
 
     pub(super) fn put_large(&mut self, of: &TableInner, id: u64, bytes: &[u8]) -> Result<()> {
-        let table = Table(self.core.tables.pieces_of(of.id));
+        let table = Table::of(self.core.tables.pieces_of(of.id));
         for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
             let [id, piece] = key(id, piece);
             self.insert(&table, &[id, piece, Value::Bytes(bytes)])?;
@@ -39,7 +39,7 @@ impl Transaction {
     }
 
     fn delete_large(&mut self, of: &TableInner, id: u64, len: u64) -> Result<()> {
-        let table = Table(self.core.tables.pieces_of(of.id));
+        let table = Table::of(self.core.tables.pieces_of(of.id));
         for piece in 0..(len as usize).div_ceil(PIECE) {
             self.delete(&table, &key(id, piece))?;
         }
@@ -48,16 +48,17 @@ impl Transaction {
 
     /// Deletes the values out of line to which a tuple's new row no longer refers.
     pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
-        if !table.schema.can_move_out() || is_removed(Control::PiecesOfRows) {
+        if !table.layouts().can_move_out || is_removed(Control::PiecesOfRows) {
             return Ok(());
         }
-        let of = |bytes| Encoded { schema: &table.schema, bytes }.values_out_of_line();
         let old = match self.current(table, held) {
-            Seen::Row(bytes) => of(bytes),
+            Seen::Row(row) => row.values_out_of_line(),
             Seen::Absent | Seen::Gone => return Ok(()),
         };
         let new = match pending {
-            Pending::Row { start, len } => of(&self.buffers.rows[start..start + len]),
+            Pending::Row { start, len, layout } => {
+                table.row_in(layout, &self.buffers.rows[start..start + len]).values_out_of_line()
+            }
             Pending::Nothing | Pending::Tombstone => Vec::new(),
         };
         old.into_iter()
@@ -72,10 +73,9 @@ impl OutOfLine for Transaction {
         let mut value = Vec::with_capacity(len.min(MOST_AT_ONCE) as usize);
         for piece in 0..(len as usize).div_ceil(PIECE) {
             let mut words = Key::default();
-            words.set_values(&table.schema, &table.schema.primary_key, &key(id, piece))?;
-            let (_, bytes) = self.find(table, words.words(), at)?.ok_or_else(|| missing(id, piece))?;
-            let row = Encoded { schema: &table.schema, bytes };
-            value.extend_from_slice(row.raw(&table.schema.columns[2]));
+            words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;
+            let (_, row) = self.find(table, words.words(), at)?.ok_or_else(|| missing(id, piece))?;
+            value.extend_from_slice(row.raw(&row.schema.columns[2]));
         }
         if value.len() as u64 != len {
             return Err(wrong_length(id, len, value.len()));

@@ -25,7 +25,7 @@ pub(super) enum Seen<'t> {
     Absent,
     /// The tuple's primary entry is being or has been removed.
     Gone,
-    Row(&'t [u8]),
+    Row(Encoded<'t>),
 }
 
 /// Whether an anchor lets a reader pass.
@@ -72,30 +72,30 @@ impl Transaction {
     /// [`Error::WrongType`] and similar if the key does not fit the table;
     /// [`Error::TableDropped`].
     pub fn get<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
-        let table = &*table.0;
-        let key = self.point_key(table, key)?;
+        let key = self.point_key(&table.inner, key)?;
         let at = self.statement();
-        let found = self.find(table, key.words(), at)?;
-        Ok(found.map(|(_, bytes)| self.row(table, bytes, at)))
+        let found = self.find(&table.inner, key.words(), at)?;
+        Ok(found.map(|(_, row)| self.row(table, row, at)))
     }
 
     pub(super) fn point_key(&self, table: &TableInner, values: &[Value<'_>]) -> Result<Key> {
         self.check_table(table)?;
-        let columns = &table.schema.primary_key;
+        let schema = table.schema();
+        let columns = &schema.primary_key;
         if values.len() != columns.len() {
             return Err(Error::WrongArity {
-                table: table.schema.name.clone(),
+                table: table.name(),
                 expected: columns.len(),
                 got: values.len(),
             });
         }
         let mut key = Key::default();
-        key.set_values(&table.schema, columns, values)?;
+        key.set_values(schema, columns, values)?;
         Ok(key)
     }
 
-    pub(super) fn row<'t>(&'t self, table: &'t TableInner, bytes: &'t [u8], at: Timestamp) -> Row<'t> {
-        Row { encoded: Encoded { schema: &table.schema, bytes }, out_of_line: self, at }
+    pub(super) fn row<'t>(&'t self, table: &'t Table, encoded: Encoded<'t>, at: Timestamp) -> Row<'t> {
+        Row { encoded, columns: &table.columns, out_of_line: self, at }
     }
 
     /// The visible row with this primary key.
@@ -104,7 +104,7 @@ impl Transaction {
         table: &'t TableInner,
         key: &[u64],
         at: Timestamp,
-    ) -> Result<Option<(TupleId, &'t [u8])>> {
+    ) -> Result<Option<(TupleId, Encoded<'t>)>> {
         loop {
             let found = match table.primary() {
                 Some(tree) => tree.get(key, self.mark(at)),
@@ -120,9 +120,9 @@ impl Transaction {
                 continue;
             }
             return Ok(match seen {
-                Seen::Row(bytes) => {
+                Seen::Row(row) => {
                     self.note_read(table.id, tuple);
-                    Some((tuple, bytes))
+                    Some((tuple, row))
                 }
                 Seen::Absent | Seen::Gone => {
                     self.note_absent(table, key);
@@ -196,7 +196,7 @@ impl Transaction {
                     if self.core.options.verify_reads {
                         self.verify_version(anchor.newest(), at)?;
                     }
-                    let (seen, version) = self.version_at(anchor.newest(), at);
+                    let (seen, version) = self.version_at(table, anchor.newest(), at);
                     match self.meet(version) {
                         Some(point) if durable < Some(point) => {
                             drop(pin);
@@ -216,11 +216,13 @@ impl Transaction {
     }
 
     /// What this transaction has written to a tuple, or `None` if it has only locked it.
-    pub(super) fn own_version(&self, table: &TableInner, tuple: TupleId) -> Option<Seen<'_>> {
+    pub(super) fn own_version<'t>(&'t self, table: &'t TableInner, tuple: TupleId) -> Option<Seen<'t>> {
         let write = self.buffers.by_tuple.get(&(table.id, tuple))?;
         match self.buffers.writes[*write as usize].pending {
             Pending::Nothing => None,
-            Pending::Row { start, len } => Some(Seen::Row(&self.buffers.rows[start..start + len])),
+            Pending::Row { start, len, layout } => {
+                Some(Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len])))
+            }
             Pending::Tombstone => Some(Seen::Absent),
         }
     }
@@ -296,7 +298,12 @@ impl Transaction {
     /// The version that is visible at `at`, searched from the newest on, with its
     /// timestamp. The caller has pinned its slot or locked the tuple.
     #[inline]
-    pub(super) fn version_at(&self, newest: Address, at: Timestamp) -> (Seen<'_>, Timestamp) {
+    pub(super) fn version_at<'t>(
+        &'t self,
+        table: &'t TableInner,
+        newest: Address,
+        at: Timestamp,
+    ) -> (Seen<'t>, Timestamp) {
         if newest.is_none() {
             return (Seen::Absent, Timestamp::ZERO);
         }
@@ -305,9 +312,9 @@ impl Transaction {
         self.versions_read.set(self.versions_read.get() + 1);
         let version = content.timestamp();
         if version <= at {
-            return (seen(content), version);
+            return (seen(table, content), version);
         }
-        self.older_version(newest, at)
+        self.older_version(table, newest, at)
     }
 
     /// Looks at the checksums of what [`Transaction::version_at`] reads.
@@ -329,10 +336,15 @@ impl Transaction {
     /// Follows links, and reads only the content of the version that is
     /// visible, because other contents may be gone (T13).
     #[cold]
-    fn older_version(&self, newest: Address, at: Timestamp) -> (Seen<'_>, Timestamp) {
+    fn older_version<'t>(
+        &'t self,
+        table: &'t TableInner,
+        newest: Address,
+        at: Timestamp,
+    ) -> (Seen<'t>, Timestamp) {
         let count = || self.versions_read.set(self.versions_read.get() + 1);
         let visible = self.older_link(newest, at, count);
-        let visible = visible.map(|link| (seen(self.core.store.content(link.address)), link.begin_ts));
+        let visible = visible.map(|link| (seen(table, self.core.store.content(link.address)), link.begin_ts));
         visible.unwrap_or((Seen::Absent, Timestamp::ZERO))
     }
 
@@ -346,6 +358,6 @@ impl Transaction {
 }
 
 #[inline]
-fn seen(content: Content<'_>) -> Seen<'_> {
-    if content.flags().is_tombstone() { Seen::Absent } else { Seen::Row(content.row()) }
+fn seen<'t>(table: &'t TableInner, content: Content<'t>) -> Seen<'t> {
+    if content.flags().is_tombstone() { Seen::Absent } else { Seen::Row(table.row_of(content)) }
 }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use pantile_base::{TableId, Timestamp};
 
-use crate::engine::table::TableInner;
+use crate::engine::table::Table;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
+use crate::types::layout::Schema;
 use crate::types::row::{self, Encoded, FromValue, OUT_OF_LINE_BYTES, OutOfLine, Row};
 use crate::types::value::Value;
 
@@ -30,30 +31,62 @@ use crate::types::value::Value;
 /// ```
 pub struct RowEdit<'e> {
     txn: &'e Transaction,
-    table: &'e TableInner,
+    table: &'e Table,
+    /// The layout that the row has after this.
+    schema: &'e Schema,
     bytes: Vec<u8>,
     /// Values to be stored out of line, by id.
     large: Vec<(u64, Vec<u8>)>,
 }
 
+/// A row that has been changed.
+pub(super) struct Edited {
+    pub layout: u8,
+    pub bytes: Vec<u8>,
+    /// New values out of line, by id.
+    pub large: Vec<(u64, Vec<u8>)>,
+}
+
 impl<'e> RowEdit<'e> {
-    pub(super) fn new(txn: &'e Transaction, table: &'e TableInner, bytes: Vec<u8>) -> Self {
-        Self { txn, table, bytes, large: Vec::new() }
+    /// `bytes` is where the row goes.
+    pub(super) fn new(
+        txn: &'e Transaction,
+        table: &'e Table,
+        row: Encoded<'e>,
+        bytes: Vec<u8>,
+    ) -> Result<Self> {
+        let layouts = table.inner.layouts();
+        // The columns that there are now, some of which may have been added since
+        // the row was read.
+        let row = Encoded { schema: layouts.get(row.schema.layout), ..row };
+        let schema = &layouts.latest;
+        let mut edit = Self { txn, table, schema, bytes, large: Vec::new() };
+        if row.schema.layout == schema.layout {
+            edit.bytes.extend_from_slice(row.bytes);
+        } else {
+            let large = &mut edit.large;
+            row::convert(&row, schema, &mut edit.bytes, |value| {
+                let id = txn.new_large_id();
+                large.push((id, value.to_vec()));
+                id
+            })?;
+        }
+        Ok(edit)
     }
 
-    pub(super) fn into_parts(mut self) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
+    pub(super) fn into_parts(mut self) -> Edited {
         if !self.large.is_empty() {
             // A value that was moved out may have been replaced again.
             let kept = self.row().encoded.values_out_of_line();
             self.large.retain(|(id, _)| kept.iter().any(|(other, _)| other == id));
         }
-        (self.bytes, self.large)
+        Edited { layout: self.schema.layout, bytes: self.bytes, large: self.large }
     }
 
     /// The row as it is so far.
     pub fn row(&self) -> Row<'_> {
-        let encoded = Encoded { schema: &self.table.schema, bytes: &self.bytes };
-        Row { encoded, out_of_line: self, at: Timestamp::MAX }
+        let encoded = Encoded { schema: self.schema, bytes: &self.bytes };
+        Row { encoded, columns: &self.table.columns, out_of_line: self, at: Timestamp::MAX }
     }
 
     /// The value of a column; see [`Row::get`].
@@ -80,10 +113,12 @@ impl<'e> RowEdit<'e> {
     /// values that do not fit the column, which is unchanged then.
     #[inline]
     pub fn set(&mut self, column: usize, value: Value<'_>) -> Result<()> {
-        let schema = &self.table.schema;
-        let Some(definition) = schema.columns.get(column) else {
-            return Err(Error::UnknownColumn { table: schema.name.clone(), column: column.to_string() });
-        };
+        let schema = self.schema;
+        let column = self.table.columns.id(column, &schema.name)?;
+        let definition = &schema.columns[column];
+        if !definition.is_stored() {
+            return self.table.columns.check_not_dropped(schema, column);
+        }
         row::check(schema, definition, &value)?;
         if schema.primary_key.contains(&column) {
             return self.check_same_key(column, value);
@@ -139,18 +174,18 @@ impl<'e> RowEdit<'e> {
     #[cold]
     fn check_same_key(&self, column: usize, value: Value<'_>) -> Result<()> {
         let (mut old, mut new) = (Key::default(), Key::default());
-        old.set_row(&Encoded { schema: &self.table.schema, bytes: &self.bytes }, &[column]);
-        new.set_values(&self.table.schema, &[column], &[value])?;
+        old.set_row(&Encoded { schema: self.schema, bytes: &self.bytes }, &[column]);
+        new.set_values(self.schema, &[column], &[value])?;
         if old.words() == new.words() {
             return Ok(());
         }
-        Err(Error::PrimaryKeyChanged { table: self.table.schema.name.clone() })
+        Err(Error::PrimaryKeyChanged { table: self.schema.name.clone() })
     }
 
     /// Sets a value of variable length. Moves the row's longest values out of
     /// line until the row fits.
     fn set_variable(&mut self, n: usize, value: Option<&[u8]>) -> Result<()> {
-        let schema = &self.table.schema;
+        let schema = self.schema;
         let len = value.map_or(0, <[u8]>::len);
         // The reference to the value, once it has moved out itself.
         let mut moved: Option<[u8; OUT_OF_LINE_BYTES]> = None;
@@ -171,7 +206,7 @@ impl<'e> RowEdit<'e> {
 
     /// Moves a value of the row out of line.
     fn move_out(&mut self, n: usize) -> Result<()> {
-        let schema = &self.table.schema;
+        let schema = self.schema;
         let value = Encoded { schema, bytes: &self.bytes }.raw(&schema.columns[n]).to_vec();
         let reference = self.keep_out_of_line(value);
         row::splice(schema, &mut self.bytes, n, Some(&reference), true)

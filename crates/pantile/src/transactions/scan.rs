@@ -29,7 +29,7 @@ use crate::types::value::Value;
 /// ```
 pub struct Scan<'t> {
     txn: &'t Transaction,
-    table: &'t TableInner,
+    table: &'t Table,
     index: Option<&'t IndexInner>,
     steps: Steps,
 }
@@ -55,7 +55,7 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn scan<'t>(&'t self, table: &'t Table, range: Range<'_>) -> Result<Scan<'t>> {
-        self.scan_tree(&table.0, None, range)
+        self.scan_tree(table, None, range)
     }
 
     /// The rows of a range of keys of a secondary index, in the index's order.
@@ -98,7 +98,7 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn estimate(&self, table: &Table, range: Range<'_>) -> Result<u64> {
-        self.estimate_tree(&table.0, None, range)
+        self.estimate_tree(&table.inner, None, range)
     }
 
     /// The same for a range of keys of a secondary index.
@@ -106,7 +106,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::scan_index`].
     pub fn estimate_index(&self, index: &Index, range: Range<'_>) -> Result<u64> {
-        self.estimate_tree(&index.table, Some(&index.inner), range)
+        self.estimate_tree(&index.table.inner, Some(&index.inner), range)
     }
 
     fn estimate_tree(&self, table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
@@ -122,12 +122,12 @@ impl Transaction {
 
     fn scan_tree<'t>(
         &'t self,
-        table: &'t TableInner,
+        table: &'t Table,
         index: Option<&'t IndexInner>,
         range: Range<'_>,
     ) -> Result<Scan<'t>> {
         let batch = range.limit.min(WHOLE_BATCH);
-        let steps = self.steps(table, index, range, batch)?;
+        let steps = self.steps(&table.inner, index, range, batch)?;
         Ok(Scan { txn: self, table, index, steps })
     }
 }
@@ -136,11 +136,11 @@ impl<'t> Iterator for Scan<'t> {
     type Item = Result<Row<'t>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while let Some(tuple) = self.steps.advance(self.txn, self.table, self.index) {
-            match self.steps.visit(self.txn, self.table, self.index, tuple) {
-                Ok(Some(bytes)) => {
+        while let Some(tuple) = self.steps.advance(self.txn, &self.table.inner, self.index) {
+            match self.steps.visit(self.txn, &self.table.inner, self.index, tuple) {
+                Ok(Some(row)) => {
                     self.steps.count_row();
-                    return Some(Ok(self.txn.row(self.table, bytes, self.steps.at())));
+                    return Some(Ok(self.txn.row(self.table, row, self.steps.at())));
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -155,6 +155,6 @@ impl<'t> Iterator for Scan<'t> {
 
 impl std::fmt::Debug for Scan<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scan").field("table", &self.table.schema.name).finish_non_exhaustive()
+        f.debug_struct("Scan").field("table", &self.table.name()).finish_non_exhaustive()
     }
 }

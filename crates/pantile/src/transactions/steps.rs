@@ -82,7 +82,7 @@ fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
     match index.filter(|i| !i.is_ready()) {
         None => Ok(()),
         Some(dropped) => {
-            let (table, index) = (table.schema.name.clone(), dropped.def.name.clone());
+            let (table, index) = (table.name(), dropped.def.name.clone());
             Err(Error::UnknownIndex { table, index })
         }
     }
@@ -92,7 +92,7 @@ fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
 /// are loaded.
 pub(super) fn walk(table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<Walk> {
     check_index(table, index)?;
-    let columns = index.map_or(&table.schema.primary_key, |i| &i.columns);
+    let columns = index.map_or(&table.schema().primary_key, |i| &i.columns);
     let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
     let (mut lower, mut upper) = (Key::default(), Key::default());
     let lower = lower_bound(table, columns, range.lower, &mut lower)?;
@@ -195,25 +195,19 @@ impl Steps {
         table: &'t TableInner,
         index: Option<&IndexInner>,
         tuple: TupleId,
-    ) -> Result<Option<&'t [u8]>> {
+    ) -> Result<Option<Encoded<'t>>> {
         Ok(match txn.read_tuple(table, tuple, self.at)? {
-            Seen::Row(bytes) if self.leads_to(table, index, tuple, bytes) => Some(bytes),
+            Seen::Row(row) if self.leads_to(index, tuple, &row) => Some(row),
             _ => None,
         })
     }
 
     /// Whether a row has the key of the entry that was come to last.
     #[inline]
-    pub fn leads_to(
-        &self,
-        table: &TableInner,
-        index: Option<&IndexInner>,
-        tuple: TupleId,
-        bytes: &[u8],
-    ) -> bool {
+    pub fn leads_to(&self, index: Option<&IndexInner>, tuple: TupleId, row: &Encoded<'_>) -> bool {
         index.is_none_or(|index| {
             let mut key = Key::default();
-            key.set_row(&Encoded { schema: &table.schema, bytes }, &index.columns);
+            key.set_row(row, &index.columns);
             key.push_tuple(tuple.0);
             key.words() == self.batch.key(self.next - 1)
         })
@@ -231,7 +225,7 @@ fn as_bound(bound: &Bound<Words>) -> Bound<&[u64]> {
 }
 
 fn words_of(table: &TableInner, columns: &[usize], values: &[Value<'_>], key: &mut Key) -> Result<Words> {
-    key.set_values(&table.schema, columns, values)?;
+    key.set_values(table.schema(), columns, values)?;
     Ok(Words::from_slice(key.words()))
 }
 

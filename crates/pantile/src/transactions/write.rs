@@ -12,7 +12,7 @@ use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
-use crate::transactions::row_edit::RowEdit;
+use crate::transactions::row_edit::{Edited, RowEdit};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
@@ -28,7 +28,7 @@ impl Transaction {
     /// similar if a value does not fit its column. The call has changed nothing
     /// then.
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        self.put(&table.0, values, false).map(|_| ())
+        self.put(table, values, false).map(|_| ())
     }
 
     /// Adds a row or replaces the one with its primary key. Returns whether
@@ -49,19 +49,21 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<bool> {
-        self.put(&table.0, values, true)
+        self.put(table, values, true)
     }
 
-    fn put(&mut self, table: &TableInner, values: &[Value<'_>], replace: bool) -> Result<bool> {
+    fn put(&mut self, table: &Table, values: &[Value<'_>], replace: bool) -> Result<bool> {
+        let (table, columns) = (&*table.inner, &*table.columns);
         self.check_write(table)?;
         self.check_memory(Adds::Row)?;
         let mut key = Key::default();
         let mut large = Vec::new();
         let start = self.buffers.rows.len();
         let at = self.statement();
+        let schema = table.schema();
         let encoded = {
             let (core, slot) = (&self.core, self.slot);
-            row::encode(&table.schema, values, &mut self.buffers.rows, |bytes| {
+            row::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
                 let id = core.registry.draw(slot).get();
                 large.push((id, bytes));
                 id
@@ -72,13 +74,12 @@ impl Transaction {
             return Err(error);
         }
         let len = self.buffers.rows.len() - start;
-        let row = Encoded { schema: &table.schema, bytes: &self.buffers.rows[start..] };
-        key.set_row(&row, &table.schema.primary_key);
+        key.set_row(&Encoded { schema, bytes: &self.buffers.rows[start..] }, &schema.primary_key);
         let undo = self.buffers.undo.len();
-        let outcome =
-            self.put_row(table, &key, at, replace, Pending::Row { start, len }).and_then(|existed| {
-                large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
-            });
+        let pending = Pending::Row { start, len, layout: schema.layout };
+        let outcome = self.put_row(table, &key, at, replace, pending).and_then(|existed| {
+            large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
+        });
         if outcome.is_err() {
             self.undo_to(undo);
         }
@@ -133,10 +134,9 @@ impl Transaction {
         key: &[Value<'_>],
         edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<bool> {
-        let table = &*table.0;
-        self.check_write(table)?;
+        self.check_write(&table.inner)?;
         self.check_memory(Adds::Version)?;
-        let key = self.point_key(table, key)?;
+        let key = self.point_key(&table.inner, key)?;
         self.or_undo(|txn| txn.modify_held(table, Which::Key(&key), edit))
     }
 
@@ -168,41 +168,37 @@ impl Transaction {
 
     pub(super) fn modify_held(
         &mut self,
-        table: &TableInner,
+        table: &Table,
         which: Which<'_>,
         edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<bool> {
-        let Some(held) = self.hold_present(table, which)? else {
+        let inner = &*table.inner;
+        let Some(held) = self.hold_present(inner, which)? else {
             return Ok(false);
         };
         let mut bytes = std::mem::take(&mut self.buffers.scratch);
         bytes.clear();
-        if let Seen::Row(row) = self.current(table, held) {
-            bytes.extend_from_slice(row);
-        }
-        let mut row = RowEdit::new(self, table, bytes);
+        let mut row = match self.current(inner, held) {
+            Seen::Row(row) => RowEdit::new(self, table, row, bytes)?,
+            Seen::Absent | Seen::Gone => unreachable!("a row that is locked stays"),
+        };
         let keep = edit(&mut row);
-        let (bytes, large) = row.into_parts();
+        let edited = row.into_parts();
         let outcome = match keep {
-            Ok(true) => self.replace_row(table, held, &bytes, large),
+            Ok(true) => self.replace_row(inner, held, &edited),
             other => other,
         };
-        self.buffers.scratch = bytes;
+        self.buffers.scratch = edited.bytes;
         outcome
     }
 
-    fn replace_row(
-        &mut self,
-        table: &TableInner,
-        held: Held,
-        bytes: &[u8],
-        large: Vec<(u64, Vec<u8>)>,
-    ) -> Result<bool> {
+    fn replace_row(&mut self, table: &TableInner, held: Held, edited: &Edited) -> Result<bool> {
+        let Edited { layout, bytes, large } = edited;
         let start = self.buffers.rows.len();
         self.buffers.rows.extend_from_slice(bytes);
-        self.set_pending(table, held, Pending::Row { start, len: bytes.len() })?;
+        self.set_pending(table, held, Pending::Row { start, len: bytes.len(), layout: *layout })?;
         for (id, value) in large {
-            self.put_large(table, id, &value)?;
+            self.put_large(table, *id, value)?;
         }
         Ok(true)
     }
@@ -225,16 +221,18 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
-        let table = &*table.0;
-        self.check_write(table)?;
-        let key = self.point_key(table, key)?;
-        let Some(held) = self.hold_existing(table, &key)? else {
-            return Ok(None);
-        };
+        self.check_write(&table.inner)?;
+        let key = self.point_key(&table.inner, key)?;
+        let held = self.hold_existing(&table.inner, &key)?;
+        Ok(held.and_then(|held| self.held_row(table, held)))
+    }
+
+    /// The row of a tuple that the transaction has locked, as it is now.
+    pub(super) fn held_row<'t>(&'t mut self, table: &'t Table, held: Held) -> Option<Row<'t>> {
         self.note_memory();
-        match self.current(table, held) {
-            Seen::Row(bytes) => Ok(Some(self.row(table, bytes, Timestamp::MAX))),
-            Seen::Absent | Seen::Gone => Ok(None),
+        match self.current(&table.inner, held) {
+            Seen::Row(row) => Some(self.row(table, row, Timestamp::MAX)),
+            Seen::Absent | Seen::Gone => None,
         }
     }
 
@@ -243,10 +241,9 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], [`Error::ReadOnly`], and errors of the key.
     pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        let table = &*table.0;
-        self.check_write(table)?;
-        let key = self.point_key(table, key)?;
-        self.or_undo(|txn| txn.delete_held(table, Which::Key(&key)))
+        self.check_write(&table.inner)?;
+        let key = self.point_key(&table.inner, key)?;
+        self.or_undo(|txn| txn.delete_held(&table.inner, Which::Key(&key)))
     }
 
     pub(super) fn delete_held(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {

@@ -1,9 +1,13 @@
 //! Table definitions as the catalog stores them (docs/format.md, "Tables"): JSON
-//! without spaces, with all fields and in this order.
+//! without spaces, with fields in this order. Defaults and the history of columns
+//! are left out where there are none.
 
 use std::str::FromStr;
 
+use crate::types::history::{ColumnHistory, Definition, Form};
+use crate::types::owned_value::OwnedValue;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef, Type};
+use crate::types::value::Decimal;
 
 /// The types that a name is enough for.
 const SIMPLE: [Type; 12] = [
@@ -22,22 +26,57 @@ const SIMPLE: [Type; 12] = [
 ];
 
 /// The text of a definition.
-pub(crate) fn encode(def: &TableDef) -> String {
+pub(crate) fn encode(definition: &Definition) -> String {
+    let def = &definition.def;
     let column = |column: &ColumnDef| {
-        let ColumnDef { name, ty, nullable } = column;
-        format!(r#"{{"name":{},"ty":{},"nullable":{nullable}}}"#, quoted(name), type_text(*ty))
+        let ColumnDef { name, ty, nullable, default } = column;
+        let default = match default {
+            OwnedValue::Null => String::new(),
+            value => format!(r#","default":{}"#, value_text(value)),
+        };
+        format!(r#"{{"name":{},"ty":{},"nullable":{nullable}{default}}}"#, quoted(name), type_text(*ty))
     };
     let index = |index: &IndexDef| {
         let IndexDef { name, columns, unique } = index;
         format!(r#"{{"name":{},"columns":{},"unique":{unique}}}"#, quoted(name), names(columns))
     };
     format!(
-        r#"{{"name":{},"columns":{},"primary_key":{},"indexes":{}}}"#,
+        r#"{{"name":{},"columns":{},"primary_key":{},"indexes":{}{}}}"#,
         quoted(&def.name),
         list(&def.columns, column),
         names(&def.primary_key),
-        list(&def.indexes, index)
+        list(&def.indexes, index),
+        history_text(definition)
     )
+}
+
+fn history_text(definition: &Definition) -> String {
+    if definition.is_first() {
+        return String::new();
+    }
+    let form = |form: &Form| format!("[{},{},{}]", form.since, type_text(form.ty), form.nullable);
+    let column = |column: &ColumnHistory| {
+        let number = |n: Option<usize>| n.map_or("null".into(), |n| n.to_string());
+        let (at, forms) = (number(column.position), list(&column.forms, form));
+        let (until, before) = (number(column.until.map(usize::from)), value_text(&column.before));
+        format!(r#"{{"at":{at},"forms":{forms},"until":{until},"before":{before}}}"#)
+    };
+    format!(r#","layout":{},"history":{}"#, definition.layout, list(&definition.columns, column))
+}
+
+fn value_text(value: &OwnedValue) -> String {
+    match value {
+        OwnedValue::Null => "null".into(),
+        OwnedValue::Bool(v) => format!(r#"{{"Bool":{v}}}"#),
+        OwnedValue::Int(v) => format!(r#"{{"Int":{v}}}"#),
+        OwnedValue::UInt(v) => format!(r#"{{"UInt":{v}}}"#),
+        // The bits, so that every number is read as it was.
+        OwnedValue::Float(v) => format!(r#"{{"Float":{}}}"#, v.to_bits()),
+        OwnedValue::Decimal(v) => format!(r#"{{"Decimal":[{},{}]}}"#, v.units, v.scale),
+        OwnedValue::Str(v) => format!(r#"{{"Str":{}}}"#, quoted(v)),
+        OwnedValue::Bytes(v) => format!(r#"{{"Bytes":{}}}"#, list(v, u8::to_string)),
+        OwnedValue::Timestamp(v) => format!(r#"{{"Timestamp":{v}}}"#),
+    }
 }
 
 fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
@@ -79,7 +118,7 @@ fn quoted(text: &str) -> String {
 
 /// Reads the text of a definition; fails with the number of the byte that does
 /// not fit.
-pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef, usize> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Definition, usize> {
     let text = str::from_utf8(bytes).map_err(|error| error.valid_up_to())?;
     let mut reader = Reader(text);
     match reader.table() {
@@ -92,21 +131,82 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<TableDef, usize> {
 struct Reader<'a>(&'a str);
 
 impl Reader<'_> {
-    fn table(&mut self) -> Option<TableDef> {
+    fn table(&mut self) -> Option<Definition> {
         let name = self.field(r#"{"name":"#, Self::string)?;
         let columns = self.field(r#","columns":"#, |r| r.list(Self::column))?;
         let primary_key = self.field(r#","primary_key":"#, Self::names)?;
         let indexes = self.field(r#","indexes":"#, |r| r.list(Self::index))?;
+        let def = TableDef { name, columns, primary_key, indexes };
+        let mut definition = Definition::from(def);
+        if self.token(r#","layout":"#).is_some() {
+            definition.layout = self.number()?;
+            definition.columns = self.field(r#","history":"#, |r| r.list(Self::history))?;
+        }
         self.token("}")?;
-        Some(TableDef { name, columns, primary_key, indexes })
+        Some(definition)
+    }
+
+    fn history(&mut self) -> Option<ColumnHistory> {
+        let position = self.field(r#"{"at":"#, |r| r.optional(Self::number))?;
+        let forms = self.field(r#","forms":"#, |r| r.list(Self::form))?;
+        let until = self.field(r#","until":"#, |r| r.optional(Self::number))?;
+        let before = self.field(r#","before":"#, Self::value)?;
+        self.token("}")?;
+        Some(ColumnHistory { position, forms, until, before })
+    }
+
+    fn form(&mut self) -> Option<Form> {
+        let since = self.field("[", Self::number)?;
+        let ty = self.field(",", Self::ty)?;
+        let nullable = self.field(",", Self::flag)?;
+        self.token("]")?;
+        Some(Form { since, ty, nullable })
+    }
+
+    fn value(&mut self) -> Option<OwnedValue> {
+        if self.token("null").is_some() {
+            return Some(OwnedValue::Null);
+        }
+        self.token("{")?;
+        let kind = self.string()?;
+        self.token(":")?;
+        let value = match kind.as_str() {
+            "Bool" => OwnedValue::Bool(self.flag()?),
+            "Int" => OwnedValue::Int(self.number()?),
+            "UInt" => OwnedValue::UInt(self.number()?),
+            "Float" => OwnedValue::Float(f64::from_bits(self.number()?)),
+            "Decimal" => {
+                let units = self.field("[", Self::number)?;
+                let scale = self.field(",", Self::number)?;
+                self.token("]")?;
+                OwnedValue::Decimal(Decimal { units, scale })
+            }
+            "Str" => OwnedValue::Str(self.string()?),
+            "Bytes" => OwnedValue::Bytes(self.list(Self::number)?),
+            "Timestamp" => OwnedValue::Timestamp(self.number()?),
+            _ => return None,
+        };
+        self.token("}")?;
+        Some(value)
+    }
+
+    fn optional<T>(&mut self, value: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.token("null") {
+            Some(()) => Some(None),
+            None => value(self).map(Some),
+        }
     }
 
     fn column(&mut self) -> Option<ColumnDef> {
         let name = self.field(r#"{"name":"#, Self::string)?;
         let ty = self.field(r#","ty":"#, Self::ty)?;
         let nullable = self.field(r#","nullable":"#, Self::flag)?;
+        let default = match self.token(r#","default":"#) {
+            Some(()) => self.value()?,
+            None => OwnedValue::Null,
+        };
         self.token("}")?;
-        Some(ColumnDef { name, ty, nullable })
+        Some(ColumnDef { name, ty, nullable, default })
     }
 
     fn index(&mut self) -> Option<IndexDef> {
@@ -167,7 +267,8 @@ impl Reader<'_> {
     }
 
     fn number<T: FromStr>(&mut self) -> Option<T> {
-        let len = self.0.bytes().take_while(u8::is_ascii_digit).count();
+        let sign = usize::from(self.0.starts_with('-'));
+        let len = sign + self.0.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at(len);
         let number = digits.parse().ok()?;
         self.0 = rest;
@@ -213,6 +314,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::table_change::TableChange;
 
     #[test]
     fn every_type_and_name_is_read_as_written() {
@@ -231,9 +333,34 @@ mod tests {
             def =
                 if n % 2 == 0 { def.column(format!("n{n}"), ty) } else { def.nullable(format!("n{n}"), ty) };
         }
-        assert_eq!(decode(encode(&def).as_bytes()), Ok(def));
-        let empty = TableDef::new("");
-        assert_eq!(decode(encode(&empty).as_bytes()), Ok(empty));
+        for def in [def, TableDef::new("")] {
+            let definition = Definition::from(def);
+            assert_eq!(decode(encode(&definition).as_bytes()), Ok(definition));
+        }
+    }
+
+    #[test]
+    fn defaults_and_histories_are_read_as_written() {
+        let defaults = [
+            OwnedValue::from(true),
+            OwnedValue::from(i64::MIN),
+            OwnedValue::from(u64::MAX),
+            OwnedValue::from(f64::NAN),
+            OwnedValue::from(-0.0),
+            OwnedValue::from(Decimal { units: i128::MIN, scale: 38 }),
+            OwnedValue::from("a \"b\""),
+            OwnedValue::from(&[0u8, 255][..]),
+            OwnedValue::Timestamp(-1),
+        ];
+        let def = TableDef::new("t").column("id", Type::U64).nullable("a", Type::U8).primary_key(["id"]);
+        let mut change = TableChange::new().rename_column("id", "key").drop_column("a");
+        for (n, default) in defaults.into_iter().enumerate() {
+            let mut column = ColumnDef::new(format!("c{n}"), Type::F64);
+            column.default = default;
+            change = change.add_column_before("key", column);
+        }
+        let definition = Definition::from(def).changed(&change).expect("a change that can be made");
+        assert_eq!(decode(encode(&definition).as_bytes()), Ok(definition));
     }
 
     /// Databases on media hold this text.
@@ -246,14 +373,14 @@ mod tests {
             .primary_key(["id"])
             .index(IndexDef::unique("by_s", ["s", "d"]));
         let text = r#"{"name":"t \"q\"\\\n\u001fö","columns":[{"name":"id","ty":"U64","nullable":false},{"name":"d","ty":{"Decimal":{"precision":9,"scale":2}},"nullable":true},{"name":"s","ty":{"String":40},"nullable":false}],"primary_key":["id"],"indexes":[{"name":"by_s","columns":["s","d"],"unique":true}]}"#;
-        assert_eq!(encode(&def), text);
+        assert_eq!(encode(&def.into()), text);
     }
 
     #[test]
     fn damaged_text_is_refused_at_its_place() {
         let def =
             TableDef::new("t").column("id", Type::U64).column("s", Type::FixedBytes(4)).primary_key(["id"]);
-        let text = encode(&def);
+        let text = encode(&def.into());
         for end in 0..text.len() {
             assert!(decode(&text.as_bytes()[..end]).is_err(), "{end}");
         }

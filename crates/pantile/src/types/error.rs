@@ -133,6 +133,14 @@ pub enum Error {
         /// Name or number asked for.
         column: String,
     },
+    /// The column has been dropped since the handle of the table was made. Get a new
+    /// one by [`Database::table`](crate::Database::table).
+    ColumnDropped {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
     /// A value that is not of the column's type.
     WrongType {
         /// The table.
@@ -413,6 +421,9 @@ impl fmt::Display for Error {
                 write!(f, "table {table:?} already has an index {index:?}; nothing was changed")
             }
             Error::UnknownColumn { table, column } => write!(f, "table {table:?} has no column {column}"),
+            Error::ColumnDropped { table, column } => {
+                write!(f, "column {column:?} of table {table:?} has been dropped; nothing was changed")
+            }
             Error::WrongType { table, column, expected, got } => {
                 write!(
                     f,

@@ -10,8 +10,10 @@
 use smallvec::SmallVec;
 
 use crate::types::error::{Error, Result};
+use crate::types::layout::Schema;
 use crate::types::row::{self, Encoded, Stored};
-use crate::types::schema::{Schema, Type};
+use crate::types::schema::Type;
+use crate::types::stored_value::int_bits;
 use crate::types::value::Value;
 
 /// A key being built; reusable.
@@ -81,14 +83,14 @@ impl Key {
     #[inline]
     fn push_value(&mut self, ty: Type, value: &Value<'_>) {
         match (ty, value) {
-            (Type::Bool | Type::U8, v) => self.push(row::int_bits(v), 1),
-            (Type::U16, v) => self.push(row::int_bits(v), 2),
-            (Type::U32, v) => self.push(row::int_bits(v), 4),
-            (Type::U64, v) => self.push(row::int_bits(v), 8),
-            (Type::I8, v) => self.push(row::int_bits(v) ^ (1 << 7), 1),
-            (Type::I16, v) => self.push(row::int_bits(v) ^ (1 << 15), 2),
-            (Type::I32, v) => self.push(row::int_bits(v) ^ (1 << 31), 4),
-            (Type::I64 | Type::Timestamp, v) => self.push(row::int_bits(v) ^ (1 << 63), 8),
+            (Type::Bool | Type::U8, v) => self.push(int_bits(v), 1),
+            (Type::U16, v) => self.push(int_bits(v), 2),
+            (Type::U32, v) => self.push(int_bits(v), 4),
+            (Type::U64, v) => self.push(int_bits(v), 8),
+            (Type::I8, v) => self.push(int_bits(v) ^ (1 << 7), 1),
+            (Type::I16, v) => self.push(int_bits(v) ^ (1 << 15), 2),
+            (Type::I32, v) => self.push(int_bits(v) ^ (1 << 31), 4),
+            (Type::I64 | Type::Timestamp, v) => self.push(int_bits(v) ^ (1 << 63), 8),
             (Type::F32, Value::Float(v)) => self.push(u64::from(total_order_32(*v as f32)), 4),
             (Type::F64, Value::Float(v)) => self.push(total_order_64(*v), 8),
             (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
@@ -118,7 +120,7 @@ impl Key {
         for (&n, value) in columns.iter().zip(values) {
             let column = &schema.columns[n];
             row::check(schema, column, value)?;
-            self.push_column(column.ty, column.null_bit.is_some(), value);
+            self.push_column(column.ty, column.nullable, value);
         }
         Ok(())
     }
@@ -133,7 +135,7 @@ impl Key {
                 // Columns of an index are too short to be stored out of line.
                 Stored::Null | Stored::OutOfLine { .. } => Value::Null,
             };
-            self.push_column(column.ty, column.null_bit.is_some(), &value);
+            self.push_column(column.ty, column.nullable, &value);
         }
     }
 

@@ -8,8 +8,11 @@ use std::borrow::Cow;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
+use crate::types::columns::Columns;
 use crate::types::error::{Error, Result};
-use crate::types::schema::{Column, ColumnLocation, Schema, Type};
+use crate::types::layout::{ALWAYS_NULL, Column, ColumnLocation, Schema};
+use crate::types::schema::Type;
+use crate::types::stored_value::{decode, put_fixed, variable_bytes, word};
 use crate::types::value::{Decimal, Value};
 
 /// Most bytes of a row, without values out of line.
@@ -18,75 +21,113 @@ pub(crate) const MAX_ROW: usize = 65_535;
 /// Bytes that a value stored out of line takes in its row: its id and length.
 pub(crate) const OUT_OF_LINE_BYTES: usize = 16;
 
-/// Appends the encoded row to `out`.
+/// Appends the encoded row to `out`. The values are those of `columns`; others
+/// get their defaults.
 ///
 /// `move_out` stores a value out of line and returns its id. It is called for
 /// the longest values of a row that is too large.
 pub(crate) fn encode<'a>(
-    schema: &Schema,
+    schema: &'a Schema,
+    columns: &Columns,
     values: &[Value<'a>],
     out: &mut Vec<u8>,
-    mut move_out: impl FnMut(&'a [u8]) -> u64,
+    move_out: impl FnMut(&'a [u8]) -> u64,
 ) -> Result<()> {
-    if values.len() != schema.columns.len() {
+    if values.len() != columns.len() {
         return Err(Error::WrongArity {
             table: schema.name.clone(),
-            expected: schema.columns.len(),
+            expected: columns.len(),
             got: values.len(),
         });
     }
-    for (column, value) in schema.columns.iter().zip(values) {
-        check(schema, column, value)?;
+    columns.check_stored(schema)?;
+    let value = |id| columns.value(values, schema, id);
+    for (id, column) in schema.columns.iter().enumerate().filter(|(_, column)| column.is_stored()) {
+        check(schema, column, &value(id))?;
     }
-    let moved = choose_out_of_line(schema, values)?;
+    encode_stored(schema, |id| Stored::of(value(id)), out, move_out)
+}
+
+/// Appends a row in another layout, with the defaults of columns that it lacks.
+pub(crate) fn convert<'a>(
+    row: &Encoded<'a>,
+    to: &Schema,
+    out: &mut Vec<u8>,
+    move_out: impl FnMut(&'a [u8]) -> u64,
+) -> Result<()> {
+    encode_stored(to, |id| row.stored(id), out, move_out)
+}
+
+/// Appends the row with these values of columns, by id.
+fn encode_stored<'a>(
+    schema: &Schema,
+    value: impl Fn(usize) -> Stored<'a>,
+    out: &mut Vec<u8>,
+    mut move_out: impl FnMut(&'a [u8]) -> u64,
+) -> Result<()> {
+    let moved = choose_out_of_line(schema, &value)?;
     let start = out.len();
     out.resize(start + schema.heap_at, 0);
-    for (n, (column, value)) in schema.columns.iter().zip(values).enumerate() {
-        if matches!(value, Value::Null) {
-            put_bit(&mut out[start..], 0, column.null_bit, true);
+    for (id, column) in schema.columns.iter().enumerate() {
+        let mut value = match column.is_stored() {
+            true => value(id),
+            false => continue,
+        };
+        if let Stored::Value(long) = value
+            && moved.contains(&id)
+        {
+            let bytes = variable_bytes(&long);
+            value = Stored::OutOfLine { id: move_out(bytes), len: bytes.len() as u64 };
         }
-        match column.place {
-            ColumnLocation::Fixed(at) => put_fixed(column.ty, value, &mut out[start + at as usize..]),
-            ColumnLocation::Variable { nth, large } => {
-                let bytes = variable_bytes(value);
-                if moved.contains(&n) {
-                    let id = move_out(bytes);
-                    put_bit(&mut out[start..], schema.large_at, large, true);
-                    out.extend_from_slice(&reference(id, bytes.len() as u64));
-                } else {
-                    out.extend_from_slice(bytes);
+        put_bit(&mut out[start..], 0, column.null_bit.filter(|_| matches!(value, Stored::Null)), true);
+        match (&column.place, value) {
+            (ColumnLocation::Fixed(at), Stored::Value(value)) => {
+                put_fixed(column.ty, &value, &mut out[start + *at as usize..]);
+            }
+            (ColumnLocation::Variable { nth, large }, value) => {
+                match value {
+                    Stored::Null => {}
+                    Stored::Value(value) => out.extend_from_slice(variable_bytes(&value)),
+                    Stored::OutOfLine { id, len } => {
+                        put_bit(&mut out[start..], schema.large_at, *large, true);
+                        out.extend_from_slice(&reference(id, len));
+                    }
                 }
                 let end = (out.len() - start) as u16;
-                let at = start + schema.ends_at + usize::from(nth) * 2;
+                let at = start + schema.ends_at + usize::from(*nth) * 2;
                 out[at..at + 2].copy_from_slice(&end.to_le_bytes());
             }
+            _ => {}
         }
     }
     Ok(())
 }
 
 /// The columns whose values must leave the row for it to fit.
-fn choose_out_of_line(schema: &Schema, values: &[Value<'_>]) -> Result<Vec<usize>> {
+fn choose_out_of_line<'a>(schema: &Schema, value: impl Fn(usize) -> Stored<'a>) -> Result<Vec<usize>> {
     if schema.variable == 0 {
         return Ok(Vec::new());
     }
+    let columns = || schema.columns.iter().enumerate().filter(|(_, column)| column.is_stored());
+    let bytes = |id| match value(id) {
+        Stored::Null => 0,
+        Stored::Value(value) => variable_bytes(&value).len(),
+        Stored::OutOfLine { .. } => OUT_OF_LINE_BYTES,
+    };
     // The fixed part lies below `heap_at`.
-    let variable = schema
-        .columns
-        .iter()
-        .zip(values)
-        .filter(|(column, _)| column.is_variable() || is_removed(Control::RowLength));
-    let mut len = schema.heap_at + variable.map(|(_, value)| variable_bytes(value).len()).sum::<usize>();
+    let variable = columns().filter(|(_, column)| column.is_variable() || is_removed(Control::RowLength));
+    let mut len = schema.heap_at + variable.map(|(id, _)| bytes(id)).sum::<usize>();
     let mut moved = Vec::new();
     while len > MAX_ROW {
-        let longest = (0..values.len())
-            .filter(|n| !moved.contains(n) && schema.columns[*n].can_move_out())
-            .max_by_key(|&n| variable_bytes(&values[n]).len())
-            .filter(|&n| variable_bytes(&values[n]).len() > OUT_OF_LINE_BYTES);
-        let Some(longest) = longest else {
+        let longest = columns()
+            .filter(|(id, column)| column.can_move_out() && !moved.contains(id))
+            .map(|(id, _)| (bytes(id), id))
+            .max_by_key(|(bytes, _)| *bytes)
+            .filter(|(bytes, _)| *bytes > OUT_OF_LINE_BYTES);
+        let Some((bytes, longest)) = longest else {
             return Err(Error::RowTooLarge { table: schema.name.clone(), len });
         };
-        len = len - variable_bytes(&values[longest]).len() + OUT_OF_LINE_BYTES;
+        len = len - bytes + OUT_OF_LINE_BYTES;
         moved.push(longest);
     }
     Ok(moved)
@@ -98,14 +139,6 @@ pub(crate) fn reference(id: u64, len: u64) -> [u8; OUT_OF_LINE_BYTES] {
     reference[..8].copy_from_slice(&id.to_le_bytes());
     reference[8..].copy_from_slice(&len.to_le_bytes());
     reference
-}
-
-fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
-    match *value {
-        Value::Str(text) => text.as_bytes(),
-        Value::Bytes(bytes) => bytes,
-        _ => &[],
-    }
 }
 
 fn bit(bytes: &[u8], at: usize, bit: u16) -> bool {
@@ -124,7 +157,7 @@ fn wrong_type(schema: &Schema, column: &Column, got: &str) -> Error {
 /// Checks that the value fits the column.
 pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Result<()> {
     let fits = match (column.ty, value) {
-        (_, Value::Null) if column.null_bit.is_some() => true,
+        (_, Value::Null) if column.nullable => true,
         (_, Value::Null) => {
             return Err(Error::NotNull { table: schema.name.clone(), column: column.name.clone() });
         }
@@ -191,43 +224,19 @@ fn int_range(ty: Type) -> Option<std::ops::RangeInclusive<i128>> {
     Some(range)
 }
 
-/// The low bytes of an integer value that [`check`] has accepted.
-pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
-    match *value {
-        Value::Int(v) => v as u64,
-        Value::UInt(v) => v,
-        Value::Bool(v) => u64::from(v),
-        Value::Timestamp(v) => v as u64,
-        _ => 0,
-    }
-}
-
-fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
-    match (ty, value) {
-        (_, Value::Null) => {}
-        (Type::F32, Value::Float(v)) => out[..4].copy_from_slice(&(*v as f32).to_le_bytes()),
-        (Type::F64, Value::Float(v)) => out[..8].copy_from_slice(&v.to_le_bytes()),
-        (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
-            let units = d.rescale(scale).map_or(0, |d| d.units);
-            out[..16].copy_from_slice(&units.to_le_bytes());
-        }
-        (Type::FixedBytes(len) | Type::FixedString(len), value) => {
-            let bytes = variable_bytes(value);
-            out[..bytes.len()].copy_from_slice(bytes);
-            out[bytes.len()..usize::from(len)].fill(0);
-        }
-        (ty, value) => {
-            let len = ty.fixed_len().unwrap_or(0);
-            out[..len].copy_from_slice(&int_bits(value).to_le_bytes()[..len]);
-        }
-    }
-}
-
 /// What an encoded column holds.
+#[derive(Clone, Copy)]
 pub(crate) enum Stored<'a> {
     Null,
     Value(Value<'a>),
     OutOfLine { id: u64, len: u64 },
+}
+
+impl<'a> Stored<'a> {
+    #[inline]
+    fn of(value: Value<'a>) -> Self {
+        if matches!(value, Value::Null) { Stored::Null } else { Stored::Value(value) }
+    }
 }
 
 /// The encoded bytes of a row, with their layout.
@@ -240,21 +249,23 @@ pub(crate) struct Encoded<'a> {
 impl<'a> Encoded<'a> {
     #[inline]
     pub fn is_null(&self, column: &Column) -> bool {
-        column.null_bit.is_some_and(|b| bit(self.bytes, 0, b))
+        column.null_bit.is_some_and(|b| b == ALWAYS_NULL || bit(self.bytes, 0, b))
     }
 
     /// The bytes of a column, without NULL and out-of-line taken into account.
     #[inline]
-    pub fn raw(&self, column: &Column) -> &'a [u8] {
-        match column.place {
+    pub fn raw(&self, column: &'a Column) -> &'a [u8] {
+        match &column.place {
             ColumnLocation::Fixed(at) => {
-                let at = at as usize;
-                &self.bytes[at..at + column.ty.fixed_len().unwrap_or(0)]
+                let at = *at as usize;
+                &self.bytes[at..at + column.stored.fixed_len().unwrap_or(0)]
             }
             ColumnLocation::Variable { nth, .. } => {
-                let start = if nth == 0 { self.schema.heap_at } else { self.end(nth - 1) };
-                &self.bytes[start..self.end(nth)]
+                let start = if *nth == 0 { self.schema.heap_at } else { self.end(nth - 1) };
+                &self.bytes[start..self.end(*nth)]
             }
+            ColumnLocation::Later(bytes) => bytes,
+            ColumnLocation::Dropped => &[],
         }
     }
 
@@ -282,11 +293,13 @@ impl<'a> Encoded<'a> {
             .collect()
     }
 
-    pub fn stored(&self, n: usize) -> Stored<'a> {
-        self.stored_in(&self.schema.columns[n])
+    /// The value of a column, by id.
+    #[inline]
+    pub fn stored(&self, id: usize) -> Stored<'a> {
+        self.stored_in(&self.schema.columns[id])
     }
 
-    pub fn stored_in(&self, column: &Column) -> Stored<'a> {
+    pub fn stored_in(&self, column: &'a Column) -> Stored<'a> {
         if self.is_null(column) {
             return Stored::Null;
         }
@@ -294,7 +307,7 @@ impl<'a> Encoded<'a> {
         if self.is_out_of_line(column) {
             return Stored::OutOfLine { id: word(raw, 0), len: word(raw, 8) };
         }
-        Stored::Value(decode(column.ty, raw))
+        Stored::Value(decode(column.stored, raw))
     }
 }
 
@@ -310,7 +323,7 @@ pub(crate) fn overwrite_fixed(bytes: &mut [u8], column: &Column, value: &Value<'
 }
 
 /// Replaces the value of a column of variable length, by a value in line or
-/// (with `large`) by the reference to one out of line.
+/// (with `large`) by the reference to one out of line. Columns go by id.
 pub(crate) fn splice(
     schema: &Schema,
     row: &mut Vec<u8>,
@@ -360,55 +373,6 @@ pub(crate) fn longest_movable(row: &Encoded<'_>, except: usize) -> Option<(usize
         .filter(|&(_, len)| len > OUT_OF_LINE_BYTES)
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
-}
-
-/// Little-endian, zero-extended.
-#[inline]
-fn small(bytes: &[u8]) -> u64 {
-    match *bytes {
-        [a] => u64::from(a),
-        [a, b] => u64::from(u16::from_le_bytes([a, b])),
-        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-        _ => word(bytes, 0),
-    }
-}
-
-#[inline]
-fn decode<'a>(ty: Type, raw: &'a [u8]) -> Value<'a> {
-    match ty {
-        Type::Bool => Value::Bool(raw[0] != 0),
-        Type::U8 | Type::U16 | Type::U32 | Type::U64 => Value::UInt(small(raw)),
-        Type::I8 => Value::Int(i64::from(raw[0] as i8)),
-        Type::I16 => Value::Int(i64::from(small(raw) as i16)),
-        Type::I32 => Value::Int(i64::from(small(raw) as i32)),
-        Type::I64 => Value::Int(small(raw) as i64),
-        Type::F32 => Value::Float(f64::from(f32::from_bits(small(raw) as u32))),
-        Type::F64 => Value::Float(f64::from_bits(small(raw))),
-        Type::Timestamp => Value::Timestamp(small(raw) as i64),
-        Type::Decimal { scale, .. } => {
-            let units = i128::from(word(raw, 0)) | (i128::from(word(raw, 8)) << 64);
-            Value::Decimal(Decimal { units, scale })
-        }
-        Type::FixedString(_) => Value::Str(text(&raw[..unpadded(raw)])),
-        Type::String(_) => Value::Str(text(raw)),
-        Type::FixedBytes(_) | Type::Bytes(_) => Value::Bytes(raw),
-    }
-}
-
-fn unpadded(raw: &[u8]) -> usize {
-    raw.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1)
-}
-
-/// Rows are checked when they are written, and a checksum covers them, so bytes
-/// that are not UTF-8 are a bug. An empty string would hide it.
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("a stored string is UTF-8")
-}
-
 /// Reads values stored out of line.
 pub(crate) trait OutOfLine {
     fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>>;
@@ -433,6 +397,8 @@ pub(crate) trait OutOfLine {
 #[derive(Clone, Copy)]
 pub struct Row<'t> {
     pub(crate) encoded: Encoded<'t>,
+    /// Those of the handle through which it was read.
+    pub(crate) columns: &'t Columns,
     pub(crate) out_of_line: &'t dyn OutOfLine,
     /// The timestamp at which the statement read the row.
     pub(crate) at: Timestamp,
@@ -452,7 +418,7 @@ pub struct Row<'t> {
 /// # Ok::<(), Error>(())
 /// ```
 pub trait ColumnRef {
-    /// The number of the column in the table.
+    /// The column's id in the table.
     #[doc(hidden)]
     fn resolve(&self, row: &Row<'_>) -> Result<usize>;
 }
@@ -460,16 +426,14 @@ pub trait ColumnRef {
 impl ColumnRef for usize {
     #[inline]
     fn resolve(&self, row: &Row<'_>) -> Result<usize> {
-        if *self < row.encoded.schema.columns.len() {
-            return Ok(*self);
-        }
-        Err(Error::UnknownColumn { table: row.encoded.schema.name.clone(), column: self.to_string() })
+        row.columns.id(*self, &row.encoded.schema.name)
     }
 }
 
 impl ColumnRef for &str {
     fn resolve(&self, row: &Row<'_>) -> Result<usize> {
-        row.encoded.schema.column(self)
+        let number = row.columns.number(self, &row.encoded.schema.name)?;
+        number.resolve(row)
     }
 }
 
@@ -499,7 +463,8 @@ impl<'t> Row<'t> {
     ///
     /// # Errors
     /// [`Error::UnknownColumn`]; [`Error::WrongType`] if the column's type, or
-    /// NULL, does not convert to `T`; [`Error::OutOfLine`].
+    /// NULL, does not convert to `T`; [`Error::OutOfLine`];
+    /// [`Error::ColumnDropped`] if the row is newer than the column's end.
     ///
     /// ```
     /// # use pantile::*;
@@ -514,20 +479,29 @@ impl<'t> Row<'t> {
     /// ```
     #[inline]
     pub fn get<T: FromValue<'t>>(&self, column: impl ColumnRef) -> Result<T> {
-        let n = column.resolve(self)?;
-        let value = match self.encoded.stored(n) {
+        let id = column.resolve(self)?;
+        let value = match self.stored(id)? {
             Stored::Null => Value::Null,
             Stored::Value(value) => value,
             Stored::OutOfLine { .. } => {
-                return Err(Error::OutOfLine { column: self.encoded.schema.columns[n].name.clone() });
+                return Err(Error::OutOfLine { column: self.encoded.schema.columns[id].name.clone() });
             }
         };
-        T::from_value(value).ok_or_else(|| self.mismatch(n, &value, std::any::type_name::<T>()))
+        T::from_value(value).ok_or_else(|| self.mismatch(id, &value, std::any::type_name::<T>()))
+    }
+
+    #[inline]
+    fn stored(&self, id: usize) -> Result<Stored<'t>> {
+        let column = &self.encoded.schema.columns[id];
+        if matches!(column.place, ColumnLocation::Dropped) {
+            self.columns.check_not_dropped(self.encoded.schema, id)?;
+        }
+        Ok(self.encoded.stored_in(column))
     }
 
     #[cold]
-    fn mismatch(&self, n: usize, value: &Value<'_>, wanted: &str) -> Error {
-        let column = &self.encoded.schema.columns[n];
+    fn mismatch(&self, id: usize, value: &Value<'_>, wanted: &str) -> Error {
+        let column = &self.encoded.schema.columns[id];
         let got =
             if matches!(value, Value::Null) { format!("NULL read as {wanted}") } else { wanted.to_owned() };
         wrong_type(self.encoded.schema, column, &got)
@@ -555,7 +529,7 @@ impl<'t> Row<'t> {
     /// ```
     pub fn read(&self, column: impl ColumnRef) -> Result<Option<Cow<'t, [u8]>>> {
         let n = column.resolve(self)?;
-        match self.encoded.stored(n) {
+        match self.stored(n)? {
             Stored::Null => Ok(None),
             Stored::Value(Value::Str(text)) => Ok(Some(Cow::Borrowed(text.as_bytes()))),
             Stored::Value(Value::Bytes(bytes)) => Ok(Some(Cow::Borrowed(bytes))),
@@ -569,7 +543,7 @@ impl<'t> Row<'t> {
 
     /// Number of columns.
     pub fn len(&self) -> usize {
-        self.encoded.schema.columns.len()
+        self.columns.len()
     }
 
     /// Whether there are no columns; never true.
@@ -589,13 +563,11 @@ impl<'t> Row<'t> {
 impl std::fmt::Debug for Row<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut map = f.debug_map();
-        for (n, column) in self.encoded.schema.columns.iter().enumerate() {
-            match self.encoded.stored(n) {
-                Stored::Null => map.entry(&column.name, &Value::Null),
-                Stored::Value(value) => map.entry(&column.name, &value),
-                Stored::OutOfLine { len, .. } => {
-                    map.entry(&column.name, &format_args!("<{len} bytes out of line>"))
-                }
+        for (name, id) in self.columns.names_and_ids() {
+            match self.encoded.stored(id) {
+                Stored::Null => map.entry(&name, &Value::Null),
+                Stored::Value(value) => map.entry(&name, &value),
+                Stored::OutOfLine { len, .. } => map.entry(&name, &format_args!("<{len} bytes out of line>")),
             };
         }
         map.finish()

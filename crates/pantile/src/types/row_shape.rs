@@ -2,8 +2,9 @@
 //! and checksums cover them, so only a bug or a forger makes other bytes.
 //! Recovery checks before it relies on them.
 
+use crate::types::layout::{Column, ColumnLocation};
 use crate::types::row::{Encoded, MAX_ROW, OUT_OF_LINE_BYTES, Stored};
-use crate::types::schema::{Column, ColumnLocation, Type};
+use crate::types::schema::Type;
 use crate::types::value::Value;
 
 impl Encoded<'_> {
@@ -27,13 +28,13 @@ impl Encoded<'_> {
         if end != len {
             return Some(format!("a row of {len} bytes whose values end at {end}"));
         }
-        let broken = |column: &&Column| !self.is_readable(column);
+        let broken = |column: &&Column| column.is_stored() && !self.is_readable(column);
         schema.columns.iter().find(broken).map(|column| format!("column {:?} cannot be read", column.name))
     }
 
     fn is_readable(&self, column: &Column) -> bool {
         let raw = self.raw(column);
-        match column.ty {
+        match column.stored {
             _ if self.is_null(column) => matches!(column.place, ColumnLocation::Fixed(_)) || raw.is_empty(),
             Type::String(max) | Type::Bytes(max) if self.is_out_of_line(column) => {
                 let len = |raw: &[u8]| raw[8..].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
@@ -48,7 +49,7 @@ impl Encoded<'_> {
 
     /// Which value can never have been written, if any. The row can be read.
     pub fn value_problem(&self) -> Option<String> {
-        let is_wrong = |column: &&Column| !self.could_be_written(column);
+        let is_wrong = |column: &&Column| column.is_stored() && !self.could_be_written(column);
         let wrong = self.schema.columns.iter().find(is_wrong);
         wrong.map(|column| format!("column {:?} has bytes that are never written", column.name))
     }
@@ -58,7 +59,7 @@ impl Encoded<'_> {
         if self.is_null(column) {
             return raw.iter().all(|&b| b == 0) && !self.is_out_of_line(column);
         }
-        match column.ty {
+        match column.stored {
             Type::Bool => raw[0] <= 1,
             Type::Decimal { precision, .. } => match self.stored_in(column) {
                 Stored::Value(Value::Decimal(d)) => d.units.unsigned_abs() < 10u128.pow(u32::from(precision)),

@@ -1,8 +1,7 @@
-//! Table definitions, and the layout of rows that follows from them.
+//! Table definitions as callers write them.
 
-use pantile_base::TableId;
-
-use crate::types::error::{Error, Result};
+use crate::types::error::Error;
+use crate::types::owned_value::OwnedValue;
 
 /// The type of a column.
 ///
@@ -105,8 +104,7 @@ impl Type {
 /// ```
 /// use pantile::{ColumnDef, TableDef, Type};
 /// let pets = TableDef::new("pets").column("id", Type::U32).nullable("name", Type::String(40)).primary_key(["id"]);
-/// let name = ColumnDef { name: "name".into(), ty: Type::String(40), nullable: true };
-/// assert_eq!(pets.columns[1], name);
+/// assert_eq!(pets.columns[1], ColumnDef::new("name", Type::String(40)).nullable());
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnDef {
@@ -116,6 +114,28 @@ pub struct ColumnDef {
     pub ty: Type,
     /// Whether it takes NULL.
     pub nullable: bool,
+    /// Its value in rows that were written without it: before it was added, or
+    /// through a handle that does not know it. NULL if there is none.
+    pub default: OwnedValue,
+}
+
+impl ColumnDef {
+    /// A column that rejects NULL and has no default.
+    pub fn new(name: impl Into<String>, ty: Type) -> Self {
+        Self { name: name.into(), ty, nullable: false, default: OwnedValue::Null }
+    }
+
+    /// The same column, and it takes NULL.
+    #[must_use]
+    pub fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
+
+    /// The same column with a default.
+    #[must_use]
+    pub fn default(self, value: impl Into<OwnedValue>) -> Self {
+        Self { default: value.into(), ..self }
+    }
 }
 
 /// A secondary index of a table.
@@ -185,17 +205,19 @@ impl TableDef {
     /// Adds a column that rejects NULL.
     #[must_use]
     pub fn column(self, name: impl Into<String>, ty: Type) -> Self {
-        self.with_column(name.into(), ty, false)
+        self.with(ColumnDef::new(name, ty))
     }
 
     /// Adds a column that takes NULL.
     #[must_use]
     pub fn nullable(self, name: impl Into<String>, ty: Type) -> Self {
-        self.with_column(name.into(), ty, true)
+        self.with(ColumnDef::new(name, ty).nullable())
     }
 
-    fn with_column(mut self, name: String, ty: Type, nullable: bool) -> Self {
-        self.columns.push(ColumnDef { name, ty, nullable });
+    /// Adds a column.
+    #[must_use]
+    pub fn with(mut self, column: ColumnDef) -> Self {
+        self.columns.push(column);
         self
     }
 
@@ -214,208 +236,7 @@ impl TableDef {
     }
 }
 
-/// Most bytes of an encoded index key.
-pub(crate) const MAX_KEY_BYTES: usize = 3072 - 8;
-
-/// Columns longer than this may have their values moved out of line.
-const OUT_OF_LINE_FROM: u32 = 1536;
-
-/// A column with its place in the row.
-#[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub name: String,
-    pub ty: Type,
-    /// Bit in the null bitmap.
-    pub null_bit: Option<u16>,
-    pub place: ColumnLocation,
-}
-
-impl Column {
-    /// Whether its values lie behind the fixed part of the row.
-    pub fn is_variable(&self) -> bool {
-        matches!(self.place, ColumnLocation::Variable { .. })
-    }
-
-    /// Whether its values can be stored out of line.
-    pub fn can_move_out(&self) -> bool {
-        matches!(self.place, ColumnLocation::Variable { large: Some(_), .. })
-    }
-}
-
-/// Where a column's bytes are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ColumnLocation {
-    /// At this offset from the start of the row.
-    Fixed(u32),
-    /// The n-th value of variable length; `large` its bit in the out-of-line bitmap.
-    Variable { nth: u16, large: Option<u16> },
-}
-
-/// A checked table definition with the row layout (docs/format.md, "Rows").
-#[derive(Clone, Debug)]
-pub(crate) struct Schema {
-    pub name: String,
-    /// The table, once it has an id.
-    pub table: TableId,
-    pub columns: Vec<Column>,
-    pub primary_key: Vec<usize>,
-    /// First byte of the out-of-line bitmap.
-    pub large_at: usize,
-    /// First byte of the table of end offsets.
-    pub ends_at: usize,
-    /// Number of columns of variable length.
-    pub variable: usize,
-    /// First byte of the variable part.
-    pub heap_at: usize,
-}
-
-impl Schema {
-    pub fn new(def: &TableDef) -> Result<Self> {
-        check_names(def)?;
-        let mut columns = Vec::with_capacity(def.columns.len());
-        let nullable = def.columns.iter().filter(|c| c.nullable).count();
-        let (mut fixed_at, mut null_bit, mut variable, mut large) = (nullable.div_ceil(8), 0u16, 0u16, 0u16);
-        for column in &def.columns {
-            check_type(column)?;
-            let place = if let Some(len) = column.ty.fixed_len() {
-                let at = u32::try_from(fixed_at).map_err(|_| too_wide(def))?;
-                fixed_at += len;
-                ColumnLocation::Fixed(at)
-            } else {
-                let bit = next_bit(may_be_large(column.ty), &mut large);
-                variable += 1;
-                ColumnLocation::Variable { nth: variable - 1, large: bit }
-            };
-            let null_bit = next_bit(column.nullable, &mut null_bit);
-            columns.push(Column { name: column.name.clone(), ty: column.ty, null_bit, place });
-        }
-        let ends_at = fixed_at + usize::from(large).div_ceil(8);
-        let heap_at = ends_at + usize::from(variable) * 2;
-        if heap_at > usize::from(u16::MAX) {
-            return Err(too_wide(def));
-        }
-        let mut schema = Self {
-            name: def.name.clone(),
-            table: TableId(0),
-            columns,
-            primary_key: Vec::new(),
-            large_at: fixed_at,
-            ends_at,
-            variable: usize::from(variable),
-            heap_at,
-        };
-        schema.primary_key = schema.key_columns("primary", &def.primary_key)?;
-        if schema.primary_key.iter().any(|&c| schema.columns[c].null_bit.is_some()) {
-            return Err(invalid(&def.name, "a column of the primary key takes NULL"));
-        }
-        Ok(schema)
-    }
-
-    /// Whether any column can have its values stored out of line.
-    pub fn can_move_out(&self) -> bool {
-        self.large_at != self.ends_at
-    }
-
-    /// The numbers of an index's columns, checked.
-    pub fn key_columns(&self, index: &str, names: &[String]) -> Result<Vec<usize>> {
-        if names.is_empty() {
-            return Err(invalid(&self.name, &format!("index {index:?} has no columns")));
-        }
-        let mut columns = Vec::with_capacity(names.len());
-        for name in names {
-            let column = self.column(name)?;
-            if columns.contains(&column) {
-                return Err(invalid(&self.name, &format!("index {index:?} names column {name:?} twice")));
-            }
-            columns.push(column);
-        }
-        if self.max_key_bytes(&columns) > MAX_KEY_BYTES {
-            return Err(invalid(
-                &self.name,
-                &format!("a key of index {index:?} could take more than {MAX_KEY_BYTES} bytes"),
-            ));
-        }
-        Ok(columns)
-    }
-
-    /// Most bytes that a key of these columns takes.
-    pub fn max_key_bytes(&self, columns: &[usize]) -> usize {
-        columns
-            .iter()
-            .map(|&c| {
-                self.columns[c]
-                    .ty
-                    .max_key_len()
-                    .saturating_add(usize::from(self.columns[c].null_bit.is_some()))
-            })
-            .fold(0, usize::saturating_add)
-    }
-
-    /// The number of a column by name.
-    pub fn column(&self, name: &str) -> Result<usize> {
-        self.columns
-            .iter()
-            .position(|c| c.name == name)
-            .ok_or_else(|| Error::UnknownColumn { table: self.name.clone(), column: format!("{name:?}") })
-    }
-}
-
-fn next_bit(wanted: bool, counter: &mut u16) -> Option<u16> {
-    wanted.then(|| {
-        *counter += 1;
-        *counter - 1
-    })
-}
-
-fn may_be_large(ty: Type) -> bool {
-    matches!(ty, Type::Bytes(max) | Type::String(max) if max > OUT_OF_LINE_FROM)
-}
-
-fn check_names(def: &TableDef) -> Result<()> {
-    if def.name.is_empty() || def.name.len() > 255 {
-        return Err(invalid(&def.name, "a table's name takes 1 to 255 bytes"));
-    }
-    if def.columns.is_empty() || def.columns.len() > 4096 {
-        return Err(invalid(&def.name, "a table has 1 to 4096 columns"));
-    }
-    for (n, column) in def.columns.iter().enumerate() {
-        if column.name.is_empty() || column.name.len() > 255 {
-            return Err(invalid(&def.name, "a column's name takes 1 to 255 bytes"));
-        }
-        if def.columns[..n].iter().any(|other| other.name == column.name) {
-            return Err(invalid(&def.name, &format!("column {:?} is named twice", column.name)));
-        }
-    }
-    if def.primary_key.is_empty() {
-        return Err(invalid(&def.name, "a table needs a primary key"));
-    }
-    for (n, index) in def.indexes.iter().enumerate() {
-        if index.name.is_empty() || index.name == "primary" || index.name.len() > 255 {
-            return Err(invalid(&def.name, "an index's name takes 1 to 255 bytes and is not \"primary\""));
-        }
-        if def.indexes[..n].iter().any(|other| other.name == index.name) {
-            return Err(invalid(&def.name, &format!("index {:?} is named twice", index.name)));
-        }
-    }
-    Ok(())
-}
-
-fn check_type(column: &ColumnDef) -> Result<()> {
-    let reason = match column.ty {
-        Type::Decimal { precision, .. } if precision == 0 || precision > 38 => "a decimal has 1 to 38 digits",
-        Type::Decimal { precision, scale } if scale > precision => {
-            "a decimal's scale is at most its precision"
-        }
-        Type::FixedBytes(0) | Type::FixedString(0) => "a fixed length is at least 1",
-        _ => return Ok(()),
-    };
-    Err(invalid(&column.name, reason))
-}
-
-fn too_wide(def: &TableDef) -> Error {
-    invalid(&def.name, "the fixed part of a row takes more than 65535 bytes")
-}
-
-fn invalid(of: &str, reason: &str) -> Error {
+/// The error about a definition that cannot be one.
+pub(crate) fn invalid(of: &str, reason: &str) -> Error {
     Error::InvalidDefinition(format!("{of:?}: {reason}"))
 }

@@ -4,39 +4,10 @@
 
 use pantile::lab::{index_entries, medium_of};
 use pantile::{
-    Database, Decimal, Error, IndexDef, MediumKind, Options, Range, Row, Table, TableDef, Type, Value,
+    Database, Decimal, Error, IndexDef, MediumKind, Options, OwnedValue, Range, Row, Table, TableDef, Type,
+    Value,
 };
 use pantile_testkit::{Random, SeedNote, seeds};
-
-/// A value that outlives what it was made from.
-#[derive(Clone, Debug)]
-enum Given {
-    Null,
-    Bool(bool),
-    Int(i64),
-    UInt(u64),
-    Float(f64),
-    Decimal(Decimal),
-    Str(String),
-    Bytes(Vec<u8>),
-    Time(i64),
-}
-
-impl Given {
-    fn value(&self) -> Value<'_> {
-        match self {
-            Given::Null => Value::Null,
-            Given::Bool(v) => Value::Bool(*v),
-            Given::Int(v) => Value::Int(*v),
-            Given::UInt(v) => Value::UInt(*v),
-            Given::Float(v) => Value::Float(*v),
-            Given::Decimal(v) => Value::Decimal(*v),
-            Given::Str(v) => Value::Str(v),
-            Given::Bytes(v) => Value::Bytes(v),
-            Given::Time(v) => Value::Timestamp(*v),
-        }
-    }
-}
 
 fn random_type(random: &mut Random) -> Type {
     let simple = [
@@ -106,11 +77,11 @@ fn random_bytes(random: &mut Random, most: u64) -> Vec<u8> {
 }
 
 /// A value of a kind that the type takes, which may lie beyond what it holds.
-fn random_value(random: &mut Random, ty: Type) -> Given {
+fn random_value(random: &mut Random, ty: Type) -> OwnedValue {
     match ty {
-        Type::Bool => Given::Bool(random.one_in(2)),
-        Type::F32 | Type::F64 => Given::Float(random_float(random)),
-        Type::Timestamp => Given::Time(random_word(random) as i64),
+        Type::Bool => OwnedValue::Bool(random.one_in(2)),
+        Type::F32 | Type::F64 => OwnedValue::Float(random_float(random)),
+        Type::Timestamp => OwnedValue::Timestamp(random_word(random) as i64),
         Type::Decimal { precision, scale } => {
             let most = 10i128.pow(u32::from(precision));
             let units = match random.below(3) {
@@ -120,41 +91,41 @@ fn random_value(random: &mut Random, ty: Type) -> Given {
             };
             let units = if random.one_in(2) { units } else { units.wrapping_neg() };
             let scale = if random.one_in(2) { scale } else { random.below(40) as u8 };
-            Given::Decimal(Decimal::new(units, scale))
+            OwnedValue::Decimal(Decimal::new(units, scale))
         }
-        Type::FixedString(most) => Given::Str(random_text(random, most.into())),
-        Type::String(most) => Given::Str(random_text(random, most.into())),
-        Type::FixedBytes(most) => Given::Bytes(random_bytes(random, most.into())),
-        Type::Bytes(most) => Given::Bytes(random_bytes(random, most.into())),
-        _ if random.one_in(2) => Given::Int(random_word(random) as i64),
-        _ => Given::UInt(random_word(random)),
+        Type::FixedString(most) => OwnedValue::Str(random_text(random, most.into())),
+        Type::String(most) => OwnedValue::Str(random_text(random, most.into())),
+        Type::FixedBytes(most) => OwnedValue::Bytes(random_bytes(random, most.into())),
+        Type::Bytes(most) => OwnedValue::Bytes(random_bytes(random, most.into())),
+        _ if random.one_in(2) => OwnedValue::Int(random_word(random) as i64),
+        _ => OwnedValue::UInt(random_word(random)),
     }
 }
 
 /// Whether what was read is what was given. Only this may differ: an F32 has
 /// rounded, without leaving what it can hold; fixed bytes are padded; a number
 /// has the kind or the digits of its column.
-fn is_same(ty: Type, given: &Given, read: &Value<'_>) -> bool {
+fn is_same(ty: Type, given: &OwnedValue, read: &Value<'_>) -> bool {
     match (given, read) {
-        (Given::Float(g), Value::Float(r)) if g.is_nan() => r.is_nan(),
-        (Given::Float(g), Value::Float(r)) if ty == Type::F32 => {
+        (OwnedValue::Float(g), Value::Float(r)) if g.is_nan() => r.is_nan(),
+        (OwnedValue::Float(g), Value::Float(r)) if ty == Type::F32 => {
             g.is_finite() == r.is_finite() && f64::from(*g as f32).to_bits() == r.to_bits()
         }
-        (Given::Float(g), Value::Float(r)) => g.to_bits() == r.to_bits(),
-        (Given::Int(g), Value::UInt(r)) => i128::from(*g) == i128::from(*r),
-        (Given::UInt(g), Value::Int(r)) => i128::from(*g) == i128::from(*r),
-        (Given::Decimal(g), Value::Decimal(r)) => r.rescale(g.scale).is_some_and(|r| r.units == g.units),
-        (Given::Bytes(g), Value::Bytes(r)) if matches!(ty, Type::FixedBytes(_)) => {
+        (OwnedValue::Float(g), Value::Float(r)) => g.to_bits() == r.to_bits(),
+        (OwnedValue::Int(g), Value::UInt(r)) => i128::from(*g) == i128::from(*r),
+        (OwnedValue::UInt(g), Value::Int(r)) => i128::from(*g) == i128::from(*r),
+        (OwnedValue::Decimal(g), Value::Decimal(r)) => r.rescale(g.scale).is_some_and(|r| r.units == g.units),
+        (OwnedValue::Bytes(g), Value::Bytes(r)) if matches!(ty, Type::FixedBytes(_)) => {
             r.starts_with(g) && r[g.len()..].iter().all(|&b| b == 0)
         }
-        (given, read) => given.value() == *read,
+        (given, read) => given.as_value() == *read,
     }
 }
 
 struct Case {
     types: Vec<(Type, bool)>,
     /// Rows that were taken, by their first column.
-    rows: Vec<Vec<Given>>,
+    rows: Vec<Vec<OwnedValue>>,
 }
 
 impl Case {
@@ -177,9 +148,9 @@ impl Case {
         def
     }
 
-    fn random_row(&self, random: &mut Random) -> Vec<Given> {
+    fn random_row(&self, random: &mut Random) -> Vec<OwnedValue> {
         let value = |(ty, nullable): &(Type, bool), random: &mut Random| match *nullable && random.one_in(4) {
-            true => Given::Null,
+            true => OwnedValue::Null,
             false => random_value(random, *ty),
         };
         self.types.iter().map(|column| value(column, random)).collect()
@@ -193,11 +164,12 @@ impl Case {
         let mut txn = db.begin().expect("begin");
         let written = match at < self.rows.len() {
             true => {
-                let changes: Vec<_> = row.iter().enumerate().map(|(n, v)| (n + 1, v.value())).collect();
+                let changes: Vec<_> = row.iter().enumerate().map(|(n, v)| (n + 1, v.as_value())).collect();
                 txn.update(table, &[id], &changes)
             }
             false => {
-                let values: Vec<_> = std::iter::once(id).chain(row.iter().map(Given::value)).collect();
+                let values: Vec<_> =
+                    std::iter::once(id).chain(row.iter().map(OwnedValue::as_value)).collect();
                 txn.insert(table, &values).map(|()| true)
             }
         };

@@ -47,6 +47,7 @@ fn append(store: &Store, n: u64) {
         table: TableId(*table),
         tuple: TupleId(n),
         flags: ContentFlags::ROW,
+        layout: 0,
         since: None,
         timestamp: ts,
         transaction_contents: rows.len() as u64,

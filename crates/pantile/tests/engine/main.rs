@@ -3,6 +3,7 @@
 //! One program, so that it is linked once. Tests that need a process of their
 //! own, or that start processes, are in `tests/processes`.
 
+mod altering;
 mod any_options;
 mod any_rows;
 mod at_rest;

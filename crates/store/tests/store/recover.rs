@@ -79,6 +79,7 @@ fn append_at(
         table,
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
+        layout: 0,
         since: None,
         timestamp: ts,
         transaction_contents: contents.len() as u64,
@@ -400,8 +401,16 @@ fn nobody_relies_on_a_block_that_is_not_durable() {
     let flags = ContentFlags::ROW;
     let ts = Timestamp::from_raw(1000);
     let (tuple, row) = (TupleId(1), &b"opens the block"[..]);
-    let new =
-        [NewContent { table: A, tuple, flags, since: None, timestamp: ts, transaction_contents: 1, row }];
+    let new = [NewContent {
+        table: A,
+        tuple,
+        flags,
+        layout: 0,
+        since: None,
+        timestamp: ts,
+        transaction_contents: 1,
+        row,
+    }];
     let mut addresses = Vec::new();
     let opening = store.append(0, Urgency::Write, new.into_iter(), || ts, &mut addresses).expect("append");
     std::thread::scope(|scope| {

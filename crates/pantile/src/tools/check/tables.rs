@@ -18,7 +18,6 @@ use crate::tools::check::report::CheckReport;
 use crate::tools::findings::{Findings, Location};
 use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::key::Key;
-use crate::types::row::Encoded;
 
 pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, done: &mut CheckReport) {
     let tables = core.tables.all();
@@ -46,8 +45,8 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
 fn check_names(tables: &[Arc<TableInner>], findings: &Findings) {
     let mut names = BTreeMap::new();
     for table in tables.iter().filter(|table| catalog::is_of_user(table.id)) {
-        if let Some(other) = names.insert(table.def.name.clone(), table.id.0) {
-            let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.def.name);
+        if let Some(other) = names.insert(table.name(), table.id.0) {
+            let what = format!("tables {other} and {} are both called {:?}", table.id.0, table.name());
             findings.damage(Location::default(), what);
         }
     }
@@ -72,20 +71,19 @@ impl Checker<'_> {
     /// Checks a tuple. Returns whether it is a row.
     fn row(&self, tuple: TupleId) -> bool {
         let (table, core) = (self.table, self.core);
-        let Some(bytes) = table.live_row(&core.store, tuple) else { return false };
-        let row = Encoded { schema: &table.schema, bytes };
+        let Some(row) = table.live_row(&core.store, tuple) else { return false };
         if let Some(problem) = row.value_problem() {
             self.report(tuple, problem);
         }
         let mut key = Key::default();
-        key.set_row(&row, &table.schema.primary_key);
+        key.set_row(&row, &row.schema.primary_key);
         self.find(table.tree(), "primary", &key, tuple);
         for index in &*table.indexes() {
             key.set_row(&row, &index.columns);
             key.push_tuple(tuple.0);
             self.find(index.tree(), &index.def.name, &key, tuple);
         }
-        if table.schema.can_move_out() {
+        if table.layouts().can_move_out {
             for (id, len) in row.values_out_of_line() {
                 self.values.note(id, len, || {
                     self.report(tuple, format!("value {id} out of line belongs to another row"))
@@ -136,10 +134,10 @@ impl Checker<'_> {
     }
 
     fn key_of(&self, tuple: TupleId, index: Option<&IndexInner>) -> Option<Key> {
-        let bytes = self.table.live_row(&self.core.store, tuple)?;
-        let columns = index.map_or(&self.table.schema.primary_key, |index| &index.columns);
+        let row = self.table.live_row(&self.core.store, tuple)?;
+        let columns = index.map_or(&row.schema.primary_key, |index| &index.columns);
         let mut key = Key::default();
-        key.set_row(&Encoded { schema: &self.table.schema, bytes }, columns);
+        key.set_row(&row, columns);
         Some(key)
     }
 
@@ -176,13 +174,12 @@ impl OutOfLine {
         }
         let (mut orphans, mut orphan_bytes) = (0u64, 0u64);
         for tuple in (0..table.tuples_end()).map(TupleId) {
-            let Some(bytes) = table.live_row(&core.store, tuple) else { continue };
-            let row = Encoded { schema: &table.schema, bytes };
+            let Some(row) = table.live_row(&core.store, tuple) else { continue };
             let number = |n: usize| {
-                let raw = row.raw(&table.schema.columns[n]);
+                let raw = row.raw(&row.schema.columns[n]);
                 raw.iter().rev().fold(0, |number, &b| number << 8 | u64::from(b))
             };
-            let (id, piece, found) = (number(0), number(1), row.raw(&table.schema.columns[2]).len());
+            let (id, piece, found) = (number(0), number(1), row.raw(&row.schema.columns[2]).len());
             if !left.remove(&(id, piece as u32)) {
                 orphans += 1;
                 orphan_bytes += found as u64;

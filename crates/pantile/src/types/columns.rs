@@ -1,0 +1,89 @@
+//! The columns of a table as a handle knows them.
+
+use crate::types::error::{Error, Result};
+use crate::types::history::Definition;
+use crate::types::layout::{ColumnLocation, Schema};
+use crate::types::value::Value;
+
+/// Numbers and names of columns, as of when a handle was made, and the ids behind
+/// them. Ids stay what they are when a definition changes.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    names: Vec<String>,
+    ids: Vec<usize>,
+    /// Numbers by id; for those that the handle does not know there is none.
+    numbers: Vec<Option<usize>>,
+}
+
+impl Columns {
+    pub fn new(definition: &Definition) -> Self {
+        let numbers: Vec<_> = definition.columns.iter().map(|column| column.position).collect();
+        let mut ids = vec![0; definition.def.columns.len()];
+        for (id, number) in numbers.iter().enumerate() {
+            if let Some(number) = number {
+                ids[*number] = id;
+            }
+        }
+        Self { names: definition.def.columns.iter().map(|c| c.name.clone()).collect(), ids, numbers }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The names of the columns, in order.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The names and ids of the columns, in order.
+    pub fn names_and_ids(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.names().zip(self.ids.iter().copied())
+    }
+
+    /// The id of a column by its number.
+    #[inline]
+    pub fn id(&self, number: usize, table: &str) -> Result<usize> {
+        match self.ids.get(number) {
+            Some(id) => Ok(*id),
+            None => Err(Error::UnknownColumn { table: table.to_owned(), column: number.to_string() }),
+        }
+    }
+
+    /// The number of a column by its name.
+    pub fn number(&self, name: &str, table: &str) -> Result<usize> {
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .ok_or_else(|| Error::UnknownColumn { table: table.to_owned(), column: format!("{name:?}") })
+    }
+
+    /// The value of a column among those of a new row.
+    #[inline]
+    pub fn value<'v>(&self, values: &[Value<'v>], schema: &'v Schema, id: usize) -> Value<'v> {
+        match self.numbers.get(id) {
+            Some(Some(number)) => values[*number],
+            _ => schema.columns[id].default.as_value(),
+        }
+    }
+
+    /// Checks that a new row can have values of all the columns.
+    #[inline]
+    pub fn check_stored(&self, schema: &Schema) -> Result<()> {
+        // If there have been no more changes, none has been dropped.
+        if self.numbers.len() == schema.columns.len() && self.ids.len() == schema.stored {
+            return Ok(());
+        }
+        self.ids.iter().try_for_each(|&id| self.check_not_dropped(schema, id))
+    }
+
+    /// Fails if the column has been dropped.
+    #[cold]
+    pub fn check_not_dropped(&self, schema: &Schema, id: usize) -> Result<()> {
+        if !matches!(schema.columns[id].place, ColumnLocation::Dropped) {
+            return Ok(());
+        }
+        let name = self.numbers.get(id).copied().flatten().map(|n| self.names[n].clone());
+        Err(Error::ColumnDropped { table: schema.name.clone(), column: name.unwrap_or_default() })
+    }
+}

@@ -1,0 +1,56 @@
+//! All layouts of a table's rows at one time.
+
+use std::sync::{Arc, OnceLock};
+
+use pantile_base::TableId;
+
+use crate::types::columns::Columns;
+use crate::types::error::Result;
+use crate::types::history::Definition;
+use crate::types::layout::Schema;
+use crate::types::row;
+
+/// A definition with all layouts that rows of the table may have.
+#[derive(Debug)]
+pub(crate) struct Layouts {
+    pub definition: Definition,
+    /// That of the rows that are written now.
+    pub latest: Schema,
+    /// The others, by number, made when a row of theirs is met.
+    older: Vec<OnceLock<Box<Schema>>>,
+    /// The columns as a handle that is made now knows them.
+    pub columns: Arc<Columns>,
+    /// Whether rows can have values out of line.
+    pub can_move_out: bool,
+}
+
+impl Layouts {
+    /// Fails if the definition cannot be one.
+    pub fn new(definition: Definition, table: TableId) -> Result<Self> {
+        definition.check()?;
+        let latest = Schema { table, ..Schema::new(&definition, definition.layout)? };
+        for column in latest.columns.iter().filter(|column| !column.default.is_null()) {
+            row::check(&latest, column, &column.default.as_value())?;
+        }
+        let older = (0..definition.layout).map(|_| OnceLock::new()).collect();
+        let columns = Arc::new(Columns::new(&definition));
+        let can_move_out = definition.can_move_out();
+        Ok(Self { definition, latest, older, columns, can_move_out })
+    }
+
+    /// The layout with this number, which a content names.
+    #[inline]
+    pub fn get(&self, layout: u8) -> &Schema {
+        if layout == self.latest.layout { &self.latest } else { self.older(layout) }
+    }
+
+    /// Recovery refuses contents of layouts that the table has not had.
+    #[cold]
+    fn older(&self, layout: u8) -> &Schema {
+        let Some(cell) = self.older.get(usize::from(layout)) else { return &self.latest };
+        cell.get_or_init(|| {
+            let schema = Schema::new(&self.definition, layout).expect("the table has had this layout");
+            Box::new(Schema { table: self.latest.table, ..schema })
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! How single values are stored in a row.
+
+use crate::types::owned_value::OwnedValue;
+use crate::types::schema::Type;
+use crate::types::value::{Decimal, Value};
+
+pub(crate) fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
+    match *value {
+        Value::Str(text) => text.as_bytes(),
+        Value::Bytes(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// The low bytes of an integer value that [`check`] has accepted.
+pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
+    match *value {
+        Value::Int(v) => v as u64,
+        Value::UInt(v) => v,
+        Value::Bool(v) => u64::from(v),
+        Value::Timestamp(v) => v as u64,
+        _ => 0,
+    }
+}
+
+pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
+    match (ty, value) {
+        (ty, Value::Null) => out[..ty.fixed_len().unwrap_or(0)].fill(0),
+        (Type::F32, Value::Float(v)) => out[..4].copy_from_slice(&(*v as f32).to_le_bytes()),
+        (Type::F64, Value::Float(v)) => out[..8].copy_from_slice(&v.to_le_bytes()),
+        (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
+            let units = d.rescale(scale).map_or(0, |d| d.units);
+            out[..16].copy_from_slice(&units.to_le_bytes());
+        }
+        (Type::FixedBytes(len) | Type::FixedString(len), value) => {
+            let bytes = variable_bytes(value);
+            out[..bytes.len()].copy_from_slice(bytes);
+            out[bytes.len()..usize::from(len)].fill(0);
+        }
+        (ty, value) => {
+            let len = ty.fixed_len().unwrap_or(0);
+            out[..len].copy_from_slice(&int_bits(value).to_le_bytes()[..len]);
+        }
+    }
+}
+
+/// Appends the bytes of a default as they would be in a row.
+pub(crate) fn put_default(ty: Type, value: &OwnedValue, out: &mut Vec<u8>) {
+    let value = value.as_value();
+    match ty.fixed_len() {
+        Some(len) => {
+            out.resize(len, 0);
+            put_fixed(ty, &value, out);
+        }
+        None => out.extend_from_slice(variable_bytes(&value)),
+    }
+}
+
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// Little-endian, zero-extended.
+#[inline]
+fn small(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        _ => word(bytes, 0),
+    }
+}
+
+#[inline]
+pub(crate) fn decode<'a>(ty: Type, raw: &'a [u8]) -> Value<'a> {
+    match ty {
+        Type::Bool => Value::Bool(raw[0] != 0),
+        Type::U8 | Type::U16 | Type::U32 | Type::U64 => Value::UInt(small(raw)),
+        Type::I8 => Value::Int(i64::from(raw[0] as i8)),
+        Type::I16 => Value::Int(i64::from(small(raw) as i16)),
+        Type::I32 => Value::Int(i64::from(small(raw) as i32)),
+        Type::I64 => Value::Int(small(raw) as i64),
+        Type::F32 => Value::Float(f64::from(f32::from_bits(small(raw) as u32))),
+        Type::F64 => Value::Float(f64::from_bits(small(raw))),
+        Type::Timestamp => Value::Timestamp(small(raw) as i64),
+        Type::Decimal { scale, .. } => {
+            let units = i128::from(word(raw, 0)) | (i128::from(word(raw, 8)) << 64);
+            Value::Decimal(Decimal { units, scale })
+        }
+        Type::FixedString(_) => Value::Str(text(&raw[..unpadded(raw)])),
+        Type::String(_) => Value::Str(text(raw)),
+        Type::FixedBytes(_) | Type::Bytes(_) => Value::Bytes(raw),
+    }
+}
+
+fn unpadded(raw: &[u8]) -> usize {
+    raw.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1)
+}
+
+/// Rows are checked when they are written, and a checksum covers them, so bytes
+/// that are not UTF-8 are a bug. An empty string would hide it.
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("a stored string is UTF-8")
+}

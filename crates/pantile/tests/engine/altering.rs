@@ -1,0 +1,545 @@
+//! Tables whose columns change while rows of earlier definitions are there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use pantile::{
+    ColumnDef, Database, Decimal, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Row, Table,
+    TableChange, TableDef, TransactionOptions, Type, Value,
+};
+use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+
+use crate::support::in_memory;
+
+const LONG: Type = Type::Bytes(1 << 20);
+
+fn pets(db: &Database) -> Table {
+    let def = TableDef::new("pets")
+        .column("id", Type::U64)
+        .column("name", Type::String(40))
+        .nullable("age", Type::U8)
+        .primary_key(["id"])
+        .index(IndexDef::new("by_name", ["name"]));
+    let pets = db.create_table(def).expect("a table");
+    db.run(|txn| {
+        txn.insert(&pets, &[1u64.into(), "Rex".into(), 3u8.into()])?;
+        txn.insert(&pets, &[2u64.into(), "Tib".into(), Value::Null])
+    })
+    .expect("two pets");
+    pets
+}
+
+fn all(db: &Database, table: &Table) -> Vec<Vec<OwnedValue>> {
+    let txn = db.begin_read().expect("a transaction");
+    let owned =
+        |row: Row<'_>| row.values().expect("short values").into_iter().map(OwnedValue::from).collect();
+    txn.scan(table, Range::all()).expect("a scan").map(|row| owned(row.expect("a row"))).collect()
+}
+
+fn alter(db: &Database, table: &Table, change: TableChange) -> Table {
+    db.alter_table(table, &change).expect("a change that can be made")
+}
+
+fn row<const N: usize>(values: [Value<'_>; N]) -> Vec<OwnedValue> {
+    values.into_iter().map(OwnedValue::from).collect()
+}
+
+#[test]
+fn columns_come_and_go() {
+    let db = in_memory();
+    let first = pets(&db);
+    let second = alter(
+        &db,
+        &first,
+        TableChange::new()
+            .add_column(ColumnDef::new("legs", Type::U8).default(4u8))
+            .add_column_before("age", ColumnDef::new("owner", Type::String(9)).nullable())
+            .widen_column("age", Type::U32)
+            .rename_column("name", "called"),
+    );
+    let null = Value::Null;
+    let rex = row([1u64.into(), "Rex".into(), null, 3u32.into(), 4u8.into()]);
+    let tib = row([2u64.into(), "Tib".into(), null, null, 4u8.into()]);
+    assert_eq!(all(&db, &second), [rex.clone(), tib.clone()]);
+    // Through the old handle rows are what they were, and new ones get defaults.
+    assert_eq!(all(&db, &first)[1], row([2u64.into(), "Tib".into(), null]));
+    db.run(|txn| {
+        txn.insert(&first, &[3u64.into(), "Kim".into(), 9u8.into()])?;
+        txn.update(&second, &[2u64.into()], &[(3, 70_000u32.into())])
+    })
+    .expect("a pet");
+    let kim = row([3u64.into(), "Kim".into(), null, 9u32.into(), 4u8.into()]);
+    let tib = row([2u64.into(), "Tib".into(), null, 70_000u32.into(), 4u8.into()]);
+    assert_eq!(all(&db, &second), [rex, tib, kim]);
+    let before = db.begin_read().expect("a transaction");
+    let third = alter(&db, &second, TableChange::new().drop_column("age").set_default("legs", 2u8));
+    db.run(|txn| txn.insert(&first, &[4u64.into(), "Ann".into(), Value::Null])).expect_err("no such column");
+    db.run(|txn| txn.insert(&third, &[5u64.into(), "Bo".into(), "Eve".into(), 2u8.into()])).expect("a pet");
+    db.run(|txn| txn.upsert(&third, &[1u64.into(), "Rex".into(), "Eve".into(), 4u8.into()])).expect("Rex");
+    // An older reader sees what was there.
+    let rex = before.get(&second, &[1u64.into()]).expect("a read").expect("a pet");
+    assert_eq!(rex.get::<u32>("age").expect("the age"), 3);
+    let now = db.begin_read().expect("a transaction");
+    let rex = now.get(&second, &[1u64.into()]).expect("a read").expect("a pet");
+    assert!(matches!(rex.get::<u32>("age"), Err(Error::ColumnDropped { column, .. }) if column == "age"));
+    assert_eq!(rex.get::<&str>("owner").expect("the owner"), "Eve");
+    let of_table = third.definition();
+    assert_eq!(of_table.indexes, [IndexDef::new("by_name", ["called"])]);
+    assert_eq!(
+        of_table.columns.iter().map(|c| &c.name[..]).collect::<Vec<_>>(),
+        ["id", "called", "owner", "legs"]
+    );
+}
+
+#[test]
+fn tables_get_other_names() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let db = home.open();
+    let table = pets(&db);
+    db.create_table(TableDef::new("dogs").column("id", Type::U64).primary_key(["id"])).expect("a table");
+    let to = |name: &str| TableChange::new().rename_table(name);
+    assert!(matches!(db.alter_table(&table, &to("dogs")), Err(Error::TableExists(name)) if name == "dogs"));
+    assert!(matches!(db.alter_table(&table, &to("")), Err(Error::InvalidDefinition(_))));
+    let renamed = alter(&db, &table, to("animals"));
+    assert_eq!((table.name(), renamed.name()), ("animals", "animals"));
+    assert_eq!(db.tables(), ["animals", "dogs"]);
+    assert!(matches!(db.table("pets"), Err(Error::UnknownTable(_))));
+    home.kill(db, vec![]);
+    let db = home.open();
+    assert_eq!(db.tables(), ["animals", "dogs"]);
+    let animals = db.table("animals").expect("the table");
+    assert_eq!(all(&db, &animals).len(), 2);
+    db.create_table(TableDef::new("pets").column("id", Type::U64).primary_key(["id"]))
+        .expect("the name is free");
+    db.drop_table("animals").expect("the table goes");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let db = in_memory();
+    let table = pets(&db);
+    let change = TableChange::new;
+    let refused = [
+        change().drop_column("id"),
+        change().drop_column("name"),
+        change().widen_column("id", Type::U64),
+        change().widen_column("name", Type::String(50)),
+        change().make_nullable("name"),
+        change().widen_column("age", Type::I16),
+        change().widen_column("age", Type::Bool),
+        change().add_column(ColumnDef::new("n", Type::U8)),
+        change().add_column(ColumnDef::new("age", Type::U8).nullable()),
+        change().add_column(ColumnDef::new("n", Type::FixedBytes(0)).nullable()),
+        change().rename_column("age", "name"),
+        change().rename_column("age", ""),
+    ];
+    for change in refused {
+        let outcome = db.alter_table(&table, &change);
+        assert!(matches!(outcome, Err(Error::InvalidDefinition(_))), "{change:?}: {outcome:?}");
+    }
+    let unknown =
+        [change().drop_column("n"), change().rename_column("n", "m"), change().set_default("n", 1u8)];
+    for change in unknown {
+        let outcome = db.alter_table(&table, &change);
+        assert!(matches!(outcome, Err(Error::UnknownColumn { .. })), "{change:?}: {outcome:?}");
+    }
+    let too_large = change().add_column(ColumnDef::new("n", Type::U8).default(300u64));
+    assert!(matches!(db.alter_table(&table, &too_large), Err(Error::OutOfRange { .. })));
+    let not_a_number = change().set_default("age", "old");
+    assert!(matches!(db.alter_table(&table, &not_a_number), Err(Error::WrongType { .. })));
+    assert_eq!(all(&db, &table).len(), 2);
+    // Of several steps none has been made.
+    assert_eq!(table.definition().columns.len(), 3);
+    let both = change().add_column(ColumnDef::new("n", Type::U8).nullable()).drop_column("m");
+    db.alter_table(&table, &both).expect_err("one step cannot be made");
+    assert_eq!(table.definition().columns.len(), 3);
+}
+
+#[test]
+fn a_table_has_256_layouts() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let mut db = home.open();
+    let mut table = pets(&db);
+    for n in 0..255u64 {
+        let change = match n % 2 {
+            0 => TableChange::new().add_column(ColumnDef::new("n", Type::U64).default(n)),
+            _ => TableChange::new().drop_column("n"),
+        };
+        table = alter(&db, &table, change);
+        if n % 2 == 0 {
+            let values = [(10 + n).into(), "one more".into(), Value::Null, (n + 1).into()];
+            db.run(|txn| txn.insert(&table, &values)).expect("a row");
+        }
+        if n % 50 == 49 {
+            home.kill(db, vec![]);
+            db = home.open();
+            table = db.table("pets").expect("the table");
+        }
+    }
+    let one_more = TableChange::new().drop_column("n");
+    assert!(matches!(db.alter_table(&table, &one_more), Err(Error::InvalidDefinition(_))));
+    // What needs no layout can still be changed.
+    table = alter(&db, &table, TableChange::new().rename_column("n", "m").rename_table("beasts"));
+    let rows = all(&db, &table);
+    assert_eq!(rows.len(), 2 + 128);
+    assert!(rows[..129].iter().all(|row| row[3] == 254u64.into()));
+    assert_eq!(rows[129][3], 255u64.into());
+}
+
+#[test]
+fn long_values_come_with_a_column_and_go_with_it() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let db = home.open();
+    let table = pets(&db);
+    let film = vec![7; 200_000];
+    let with = alter(&db, &table, TableChange::new().add_column(ColumnDef::new("film", LONG).nullable()));
+    db.run(|txn| {
+        txn.insert(&with, &[3u64.into(), "Kim".into(), Value::Null, film.as_slice().into()])?;
+        txn.insert(&with, &[4u64.into(), "Ann".into(), Value::Null, film.as_slice().into()])?;
+        txn.update(&with, &[1u64.into()], &[(3, film.as_slice().into())])
+    })
+    .expect("films");
+    let txn = db.begin_read().expect("a transaction");
+    let rex = txn.get(&with, &[1u64.into()]).expect("a read").expect("a pet");
+    assert_eq!(rex.read("film").expect("a film").as_deref(), Some(&film[..]));
+    drop(txn);
+    let without = alter(&db, &with, TableChange::new().drop_column("film"));
+    db.run(|txn| {
+        txn.update(&without, &[1u64.into()], &[(2, 4u8.into())])?;
+        txn.delete(&without, &[3u64.into()])
+    })
+    .expect("changes");
+    home.close(db);
+    // Only the film of the row that has not been written since is there.
+    let report = pantile::check(home.path(), &Default::default()).expect("a database");
+    assert!(report.findings.is_empty(), "{report:?}");
+    assert_eq!(report.values_out_of_line, 1);
+    let db = home.open();
+    assert_eq!(all(&db, &db.table("pets").expect("the table")).len(), 3);
+}
+
+/// A row that fills its 64 KB has no room for a column more. Its long values move
+/// out of line when it is next written.
+#[test]
+fn full_rows_take_new_columns() {
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).column("long", LONG).nullable("n", Type::U8);
+    let table = db.create_table(def.primary_key(["id"])).expect("a table");
+    let long = vec![1; 65_535 - 1 - 8 - 1 - 1 - 2];
+    db.run(|txn| txn.insert(&table, &[1u64.into(), long.as_slice().into(), Value::Null])).expect("a row");
+    let change =
+        TableChange::new().add_column(ColumnDef::new("d", Type::FixedBytes(100)).default(&[5u8][..]));
+    let table = alter(&db, &table, change);
+    db.run(|txn| txn.update(&table, &[1u64.into()], &[(2, 9u8.into())])).expect("it fits");
+    let txn = db.begin_read().expect("a transaction");
+    let row = txn.get(&table, &[1u64.into()]).expect("a read").expect("a row");
+    assert_eq!(row.read("long").expect("long").as_deref(), Some(&long[..]));
+    assert_eq!((row.get::<u8>("n").expect("n"), row.get::<&[u8]>("d").expect("d")[0]), (9, 5));
+}
+
+/// What a random table holds, by the name of the column.
+type Model = BTreeMap<u64, BTreeMap<String, OwnedValue>>;
+
+fn random_column(random: &mut Random, name: String) -> ColumnDef {
+    let types =
+        [Type::U8, Type::I16, Type::F32, Type::String(30), Type::Bytes(20), Type::FixedString(7), LONG];
+    let decimal = Type::Decimal { precision: 9, scale: 2 };
+    let ty = *random.pick(&[&types[..], &[decimal, Type::Bool]].concat());
+    let column = ColumnDef::new(name, ty);
+    let default = match random_value(random, ty) {
+        // A definition has no room for it.
+        OwnedValue::Bytes(long) if long.len() > 1000 => OwnedValue::Bytes(long[..1000].to_vec()),
+        default => default,
+    };
+    match random.below(3) {
+        0 => column.nullable(),
+        1 => ColumnDef { default, ..column },
+        _ => ColumnDef { default, ..column.nullable() },
+    }
+}
+
+fn random_value(random: &mut Random, ty: Type) -> OwnedValue {
+    let n = random.below(100);
+    match ty {
+        Type::Bool => n.is_multiple_of(2).into(),
+        Type::U8 | Type::U16 | Type::U32 | Type::U64 => n.into(),
+        Type::I8 | Type::I16 | Type::I32 | Type::I64 => (n as i64 - 50).into(),
+        Type::F32 | Type::F64 => (n as f64 / 4.0).into(),
+        Type::Decimal { scale, .. } => Decimal::new(i128::from(n), scale).into(),
+        Type::String(_) | Type::FixedString(_) => format!("s{n}").as_str().into(),
+        Type::Bytes(len) if len > 1000 && n < 10 => vec![n as u8; 70_000].as_slice().into(),
+        Type::Bytes(_) => vec![n as u8; n as usize % 20].as_slice().into(),
+        _ => unreachable!("{ty:?}"),
+    }
+}
+
+fn wider(ty: Type) -> Type {
+    match ty {
+        Type::U8 => Type::U16,
+        Type::U16 => Type::U64,
+        Type::I16 => Type::I32,
+        Type::I32 => Type::I64,
+        Type::F32 => Type::F64,
+        Type::Decimal { scale, .. } => Type::Decimal { precision: 30, scale },
+        Type::String(30) => Type::String(5_000),
+        Type::Bytes(20) => Type::Bytes(50),
+        Type::FixedString(7) => Type::FixedString(12),
+        Type::FixedString(12) => Type::String(12),
+        same => same,
+    }
+}
+
+struct Altered {
+    random: Random,
+    model: Model,
+    /// Handles from before, with the names of their columns.
+    older: Vec<(Table, TableDef)>,
+    names: u64,
+}
+
+impl Altered {
+    fn column(&mut self, def: &TableDef, indexed: bool) -> Option<ColumnDef> {
+        let is_indexed = |name: &String| def.indexes.iter().any(|index| index.columns.contains(name));
+        let may: Vec<_> =
+            def.columns.iter().filter(|c| c.name != "id" && is_indexed(&c.name) == indexed).collect();
+        (!may.is_empty()).then(|| (*self.random.pick(&may)).clone())
+    }
+
+    fn change(&mut self, db: &Database, table: &Table) -> Table {
+        let def = table.definition();
+        self.names += 1;
+        let name = format!("c{}", self.names);
+        let old = self.older.len();
+        self.older.push((table.clone(), def.clone()));
+        match self.random.below(8) {
+            0..=2 => {
+                let column = random_column(&mut self.random, name);
+                for row in self.model.values_mut() {
+                    row.insert(column.name.clone(), column.default.clone());
+                }
+                let change = match self.random.below(2) {
+                    0 => TableChange::new().add_column(column),
+                    _ => TableChange::new().add_column_before(&self.random.pick(&def.columns).name, column),
+                };
+                return alter(db, table, change);
+            }
+            3 => {
+                let Some(column) = self.column(&def, false) else { return table.clone() };
+                self.model.values_mut().for_each(|row| drop(row.remove(&column.name)));
+                // Handles that know the column can no longer write whole rows.
+                return alter(db, table, TableChange::new().drop_column(column.name));
+            }
+            4 => {
+                let Some(column) = self.column(&def, false) else { return table.clone() };
+                return alter(db, table, TableChange::new().widen_column(column.name, wider(column.ty)));
+            }
+            5 => {
+                let indexed = self.random.below(2) == 0;
+                let Some(column) = self.column(&def, indexed) else { return table.clone() };
+                for row in self.model.values_mut() {
+                    let value = row.remove(&column.name).expect("every row has every column");
+                    row.insert(name.clone(), value);
+                }
+                // The model goes by names; old handles know another.
+                self.older.truncate(old);
+                self.older.clear();
+                return alter(db, table, TableChange::new().rename_column(column.name, name));
+            }
+            6 => {
+                let short = |column: &ColumnDef| column.ty != LONG && column.ty != Type::String(5_000);
+                let Some(column) = self.column(&def, false).filter(short) else { return table.clone() };
+                db.create_index(table, IndexDef::new(name, [column.name])).expect("an index");
+            }
+            _ => {
+                if let Some(index) = def.indexes.first() {
+                    db.drop_index(table, &index.name).expect("the index goes");
+                }
+            }
+        }
+        table.clone()
+    }
+
+    fn write(&mut self, db: &Database, newest: &Table) {
+        let now = newest.definition();
+        let is_old = !self.older.is_empty() && self.random.below(3) == 0;
+        let (table, def) =
+            if is_old { self.random.pick(&self.older).clone() } else { (newest.clone(), now.clone()) };
+        let id = self.random.below(60);
+        let column = |random: &mut Random| {
+            let column = random.pick(&def.columns);
+            // The type may have become wider, and what it was still fits.
+            let value = random_value(random, column.ty);
+            (
+                column.name.clone(),
+                if column.nullable && random.below(4) == 0 { OwnedValue::Null } else { value },
+            )
+        };
+        let knows_dropped = def.columns.iter().any(|c| now.columns.iter().all(|n| n.name != c.name));
+        match self.random.below(4) {
+            0 | 1 => {
+                let mut values: BTreeMap<_, _> = def
+                    .columns
+                    .iter()
+                    .map(|c| (c.name.clone(), random_value(&mut self.random, c.ty)))
+                    .collect();
+                values.insert("id".into(), id.into());
+                let given: Vec<_> = def.columns.iter().map(|c| values[&c.name].as_value()).collect();
+                let outcome = db.run(|txn| txn.upsert(&table, &given));
+                if knows_dropped {
+                    assert!(matches!(outcome, Err(Error::ColumnDropped { .. })), "{outcome:?}");
+                    return;
+                }
+                outcome.expect("a row that fits");
+                for column in now.columns {
+                    values.entry(column.name).or_insert(column.default);
+                }
+                self.model.insert(id, values);
+            }
+            2 => {
+                let (name, value) = column(&mut self.random);
+                if name == "id" {
+                    return;
+                }
+                let n = table.column(&name).expect("the handle knows it");
+                let outcome = db.run(|txn| txn.update(&table, &[id.into()], &[(n, value.as_value())]));
+                let Some(row) = self.model.get_mut(&id) else {
+                    assert!(!outcome.expect("no row"));
+                    return;
+                };
+                if !row.contains_key(&name) {
+                    assert!(matches!(outcome, Err(Error::ColumnDropped { .. })), "{outcome:?}");
+                    return;
+                }
+                assert!(outcome.expect("a value that fits"));
+                row.insert(name, value);
+            }
+            _ => {
+                let gone = db.run(|txn| txn.delete(&table, &[id.into()])).expect("no conflict");
+                assert_eq!(gone, self.model.remove(&id).is_some());
+            }
+        }
+    }
+
+    fn compare(&self, db: &Database, table: &Table) {
+        let txn = db.begin_read().expect("a transaction");
+        let def = table.definition();
+        let read = |row: &Row<'_>| -> BTreeMap<String, OwnedValue> {
+            let value = |c: &ColumnDef| match row.get::<Value<'_>>(c.name.as_str()) {
+                Ok(value) => value.into(),
+                Err(Error::OutOfLine { .. }) => {
+                    (&*row.read(c.name.as_str()).expect("a read").expect("a value")).into()
+                }
+                Err(error) => panic!("{error}"),
+            };
+            def.columns.iter().map(|c| (c.name.clone(), value(c))).collect()
+        };
+        let rows = txn.scan(table, Range::all()).expect("a scan").map(|row| read(&row.expect("a row")));
+        assert!(rows.eq(self.model.values().cloned()));
+        for index in &def.indexes {
+            let index = table.index(&index.name).expect("the index");
+            let rows = txn.scan_index(&index, Range::all()).expect("a scan");
+            let mut ids: Vec<u64> = rows.map(|row| row.expect("a row").get("id").expect("its id")).collect();
+            ids.sort_unstable();
+            assert!(ids.iter().eq(self.model.keys()));
+        }
+    }
+}
+
+/// Random changes of the definition and of rows, through the newest handle and
+/// older ones, beside a model, with closings and kills.
+#[test]
+fn any_changes() {
+    for seed in seeds(1, 12) {
+        let _note = SeedNote(seed);
+        let mut home = Home::new(Bed::File(Durability::Sync)).eager(seed);
+        let mut db = home.open();
+        let def = TableDef::new("t").column("id", Type::U64).nullable("c0", Type::U8).primary_key(["id"]);
+        let mut table = db.create_table(def).expect("a table");
+        let mut test =
+            Altered { random: Random::new(seed, 0), model: Model::new(), older: Vec::new(), names: 0 };
+        for step in 0..400 {
+            match test.random.below(20) {
+                0 | 1 => table = test.change(&db, &table),
+                2 if step % 3 == 0 => {
+                    test.older.clear();
+                    match test.random.below(2) {
+                        0 => home.close(db),
+                        _ => home.kill(db, vec![]),
+                    }
+                    db = home.open();
+                    table = db.table("t").expect("the table");
+                    test.compare(&db, &table);
+                }
+                3 => test.compare(&db, &table),
+                _ => test.write(&db, &table),
+            }
+        }
+        test.compare(&db, &table);
+        home.close(db);
+        let report = pantile::check(home.path(), &Default::default()).expect("a database");
+        assert!(report.findings.is_empty(), "{report:?}");
+    }
+}
+
+/// Writers and readers of all levels go on while columns come and go: no row is
+/// lost, no sum is wrong.
+#[test]
+fn beside_writers_and_readers() {
+    for level in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        let db = in_memory();
+        let def = TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]);
+        let table = db.create_table(def.index(IndexDef::new("by_n", ["n"]))).expect("a table");
+        db.run(|txn| (0..50u64).try_for_each(|id| txn.insert(&table, &[id.into(), 10i64.into()])))
+            .expect("rows");
+        let (done, moved) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for seed in 0..2 {
+                let (db, table, done, moved) = (&db, &table, &done, &moved);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed, 0);
+                    while !done.load(Ordering::Relaxed) {
+                        let (from, to) = (random.below(50), random.below(50));
+                        let options = TransactionOptions::new().isolation(level);
+                        let transfer = db.run_with(options, |txn| {
+                            for (id, by) in [(from, -1), (to, 1)] {
+                                txn.modify(table, &[id.into()], |row| {
+                                    let n: i64 = row.get(1)?;
+                                    row.set(1, (n + by).into()).map(|()| true)
+                                })?;
+                            }
+                            Ok(())
+                        });
+                        transfer.expect("a transfer");
+                        moved.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            let mut newest = table.clone();
+            for n in 0..60 {
+                let change = match n % 3 {
+                    0 => TableChange::new()
+                        .add_column_before("n", ColumnDef::new("m", Type::I64).default(10i64)),
+                    1 => TableChange::new().rename_column("m", "k"),
+                    _ => TableChange::new().drop_column("k"),
+                };
+                newest = alter(&db, &newest, change);
+                let seen = moved.load(Ordering::Relaxed);
+                let txn = db.begin_read().expect("a transaction");
+                let sum = |table: &Table, column: &str| -> i64 {
+                    let rows = txn.scan(table, Range::all()).expect("a scan");
+                    rows.map(|row| row.expect("a row").get::<i64>(column).expect("a number")).sum()
+                };
+                assert_eq!((sum(&newest, "n"), sum(&table, "n")), (500, 500));
+                if n % 3 == 0 {
+                    assert_eq!(sum(&newest, "m"), 500);
+                }
+                drop(txn);
+                while moved.load(Ordering::Relaxed) < seen + 20 {
+                    thread::yield_now();
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}
