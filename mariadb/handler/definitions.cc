@@ -141,12 +141,41 @@ static const alter_table_operations INDEXES=
     ALTER_ADD_UNIQUE_INDEX | ALTER_DROP_UNIQUE_INDEX |
     ALTER_INDEX_ORDER;
 
+/* What changes columns and leaves rows as they are. */
+static const alter_table_operations COLUMNS=
+    ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN | ALTER_STORED_COLUMN_ORDER | ALTER_ADD_VIRTUAL_COLUMN |
+    ALTER_DROP_VIRTUAL_COLUMN | ALTER_VIRTUAL_COLUMN_ORDER | ALTER_COLUMN_NULLABLE | ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE |
+    ALTER_PARSER_ADD_COLUMN | ALTER_PARSER_DROP_COLUMN | ALTER_COLUMN_ORDER;
+
+/* The engine remembers what rows of earlier definitions look like. A table that has been changed so often is copied. */
+static const uint64_t MOST_CHANGES= 200;
+
+static pantile_table_change *new_change()
+{
+  pantile_table_change *change;
+  return pantile_table_change_new(&change) == PANTILE_OK ? change : nullptr;
+}
+
+bool ha_pantile::can_change_columns(TABLE *altered, const Alter_inplace_info *info)
+{
+  /* The parts of a table would not change at one time. */
+  if (info->error_if_not_empty || share->name.find("#P#") != std::string::npos)
+    return false;
+  pantile_table_change *change= new_change();
+  const bool can= change && shape.change_to(table, altered, info, change);
+  pantile_table_change_free(change);
+  return can;
+}
+
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   const alter_table_operations wanted= info->handler_flags;
   if (defines_foreign_keys(ha_thd()) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
-      (wanted & ~(ONLY_DEFINITION | INDEXES)))
+      (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS)) || table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if (wanted & COLUMNS)
+    return !(wanted & INDEXES) && can_change_columns(altered, info) ? HA_ALTER_INPLACE_INSTANT
+                                                                    : HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* The engine's columns must do for the new definition. */
   Shape changed;
   if (!changed.find(altered, share->table) || changed.columns != shape.columns ||
@@ -281,8 +310,40 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
   return false;
 }
 
-bool ha_pantile::commit_inplace_alter_table(TABLE *, Alter_inplace_info *info, bool commit)
+/* Changes the columns of the engine's table, in one step: after a kill its version says which of the server's two
+ * definitions is the one (`changed_since`). */
+bool ha_pantile::change_columns(TABLE *altered, Alter_inplace_info *info)
 {
+  pantile_table_change *change= new_change();
+  bool failed= !change;
+  if (!failed && info->handler_flags & COLUMNS)
+    failed= !shape.change_to(table, altered, info, change);
+  failed= failed || pantile_alter_table(pantile_database, share->table, change, nullptr) != PANTILE_OK;
+  pantile_table_change_free(change);
+  if (failed)
+    my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), pantile_error_message());
+  return failed;
+}
+
+/* Whether ALTER TABLE has taken effect that found a table at this version, for the server's recovery: 0 if it has. */
+int changed_since(handlerton *, const char *path, const LEX_CUSTRING *, ulonglong version)
+{
+  Entry entry;
+  pantile_table *found;
+  /* The parts of a partitioned table, which has no name of its own here, are changed only in ways that both definitions
+   * bear. */
+  if (catalog::find(path, &entry) != PANTILE_OK ||
+      pantile_table_open(pantile_database, entry.engine_name().c_str(), &found) != PANTILE_OK)
+    return 0;
+  const uint64_t now= pantile_table_version(found);
+  pantile_table_free(found);
+  return now == version;
+}
+
+bool ha_pantile::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit)
+{
+  if (commit && change_columns(altered, info))
+    return true;
   auto drop= [&](const char *name) {
     const int code= pantile_drop_index(pantile_database, share->table, name);
     if (code != PANTILE_OK && code != PANTILE_UNKNOWN_NAME)

@@ -480,7 +480,7 @@ int ha_pantile::write_row(const uchar *record)
     uint64_t number;
     if (int code= share->take_row_number(&number))
       return error(code);
-    values[shape.columns - 1]= pantile_uint(number);
+    values[shape.row_number]= pantile_uint(number);
   }
   if (int code= pantile_insert(txn, share->table, values.data(), values.size()))
     return error(code);

@@ -41,6 +41,8 @@ private:
   uint64_t next_row= 0;
 };
 
+int changed_since(handlerton *, const char *path, const LEX_CUSTRING *, ulonglong version);
+
 class ha_pantile final : public handler
 {
 public:
@@ -76,8 +78,14 @@ public:
   void update_create_info(HA_CREATE_INFO *info) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
+  bool can_convert_nocopy(const Field &field, const Column_definition &type) const override
+  {
+    return holds_all_of(&field, type);
+  }
   bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
+
+  ulonglong table_version() const override { return share ? pantile_table_version(share->table) : 0; }
 
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *) override;
@@ -141,6 +149,8 @@ private:
   int refuse_foreign_keys(THD *thd);
   int make_index(const Key_shape &key);
   int make_indexes_agree();
+  bool can_change_columns(TABLE *altered, const Alter_inplace_info *info);
+  bool change_columns(TABLE *altered, Alter_inplace_info *info);
   void report_duplicate(TABLE *altered, const Shape &changed, uint key);
   uint64_t estimate(uint key, const pantile_range &range);
   void sample_keys();

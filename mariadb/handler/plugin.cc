@@ -170,6 +170,7 @@ static int start(void *hton)
   pantile_hton->flags= HTON_NO_FLAGS;
   static const char *no_files[]= {NullS};
   pantile_hton->tablefile_extensions= no_files;
+  pantile_hton->check_version= changed_since;
   fill_in_transactions(pantile_hton);
   return 0;
 }

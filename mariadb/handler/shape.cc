@@ -7,7 +7,7 @@ const char *const ROW_NUMBER= "row";
 /* The most bytes of a key in the engine, which doubles zero bytes of sort keys and adds an end to each. */
 static const uint MOST_KEY_BYTES= 3064;
 
-static std::string field_name(uint field) { return "f" + std::to_string(field); }
+std::string field_name(uint field) { return "f" + std::to_string(field); }
 
 std::string Sort_column::name() const
 {
@@ -73,7 +73,7 @@ static Stored_field stored_field(const Field *field, uint number)
   return stored;
 }
 
-static pantile_type engine_type(const Field *field, const Stored_field &stored)
+pantile_type engine_type(const Field *field, const Stored_field &stored)
 {
   switch (stored.kind)
   {
@@ -201,6 +201,7 @@ int Shape::make(TABLE *table, std::string *why)
                                     [&](const Key_shape &other) { return other.null_name() == key.null_name(); });
       key.null_column= &*same == &key ? columns++ : same->null_column;
     }
+  row_number= columns;
   if (primary == MAX_KEY)
     columns++;
   for (Key_shape &key : keys)
@@ -239,8 +240,7 @@ bool Shape::find(TABLE *table, const pantile_table *engine)
   for (Key_shape &key : keys)
     if (!key.null_fields.empty() && !place(key.null_name(), &key.null_column))
       return false;
-  size_t row;
-  if ((primary == MAX_KEY) != place(ROW_NUMBER, &row))
+  if ((primary == MAX_KEY) != place(ROW_NUMBER, &row_number))
     return false;
   for (Key_shape &key : keys)
     for (Part &part : key.parts)
@@ -269,7 +269,7 @@ pantile_table_def *Shape::definition(TABLE *table, const std::string &name) cons
       column(key.null_column, key.null_name(), {PANTILE_TYPE_BOOL, 0, 0}, true);
   if (primary == MAX_KEY)
   {
-    column(columns - 1, ROW_NUMBER, {PANTILE_TYPE_UINT, 8, 0}, false);
+    column(row_number, ROW_NUMBER, {PANTILE_TYPE_UINT, 8, 0}, false);
     code= code == PANTILE_OK ? pantile_table_def_primary_key(def, &ROW_NUMBER, 1) : code;
   }
   for (size_t k= 0; k < keys.size(); k++)
@@ -495,19 +495,21 @@ bool Shape::sort_key(TABLE *table, const Sort_column &column, const uchar *data,
   return to.size() <= column.most;
 }
 
+pantile_value value_in(const Field *field, const Stored_field &stored, const uchar *record)
+{
+  if (is_null(field, record))
+    return pantile_null();
+  size_t length;
+  const uchar *data= data_of(field, stored.kind, record, &length);
+  return field_value(field, stored, data, length);
+}
+
 bool Shape::encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const
 {
   values.assign(columns, pantile_null());
   scratch.begin(columns);
   for (const Stored_field &stored : fields)
-  {
-    const Field *field= table->field[stored.field];
-    if (is_null(field, record))
-      continue;
-    size_t length;
-    const uchar *data= data_of(field, stored.kind, record, &length);
-    values[stored.column]= field_value(field, stored, data, length);
-  }
+    values[stored.column]= value_in(table->field[stored.field], stored, record);
   for (const Sort_column &sort : sorts)
   {
     Field *field= table->field[sort.field];

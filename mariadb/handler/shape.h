@@ -80,6 +80,7 @@ public:
   std::vector<Key_shape> keys;         /* as the server numbers them */
   uint primary;                        /* the key that is the primary one; MAX_KEY if rows have a number instead */
   size_t columns;                      /* of the engine's table */
+  size_t row_number;                   /* the column with the number of rows that have no primary key */
 
   /* What a table of this definition is to be. Returns an error of the handler, with its message in `why`. */
   int make(TABLE *table, std::string *why);
@@ -88,6 +89,9 @@ public:
   bool find(TABLE *table, const pantile_table *engine);
 
   pantile_table_def *definition(TABLE *table, const std::string &name) const;
+
+  /* Notes what makes the engine's table one of a changed definition. False if its rows would have to be written again. */
+  bool change_to(TABLE *table, TABLE *altered, const Alter_inplace_info *info, pantile_table_change *change) const;
 
   /* The values of a record, in the order of the engine's columns. False if a sort key is too long. */
   bool encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const;
@@ -107,9 +111,18 @@ public:
 
 private:
   int add_keys(TABLE *table, std::string *why);
+  bool has_key_with(uint field) const;
+  std::vector<std::string> names_of(const Key_shape &key) const;
   bool sort_key(TABLE *table, const Sort_column &column, const uchar *data, size_t length, std::vector<uchar> &to)
       const;
 };
+
+/* The engine's column of a field: its name and type, and what a record has in it. */
+std::string field_name(uint field);
+pantile_type engine_type(const Field *field, const Stored_field &stored);
+/* Whether a column of another type can hold the engine's values of a field as they are. */
+bool holds_all_of(const Field *field, const Column_definition &type);
+pantile_value value_in(const Field *field, const Stored_field &stored, const uchar *record);
 
 /* The engine's column of the numbers of rows that have no primary key. */
 extern const char *const ROW_NUMBER;

@@ -96,7 +96,9 @@ int Share::take_row_number(uint64_t *number)
     pantile_range last= {};
     last.reverse= true;
     last.limit= 1;
-    if ((code= pantile_begin(pantile_database, &options, &txn)) != PANTILE_OK)
+    size_t number_column;
+    if ((code= pantile_table_column_number(table, ROW_NUMBER, &number_column)) != PANTILE_OK ||
+        (code= pantile_begin(pantile_database, &options, &txn)) != PANTILE_OK)
       return code;
     if ((code= pantile_scan(txn, table, &last, &cursor)) == PANTILE_OK)
     {
@@ -104,7 +106,7 @@ int Share::take_row_number(uint64_t *number)
       pantile_value value;
       code= pantile_cursor_next(cursor, txn, row);
       next_row= 1;
-      if (code == PANTILE_OK && (code= pantile_row_get(row, pantile_row_len(row) - 1, &value)) == PANTILE_OK)
+      if (code == PANTILE_OK && (code= pantile_row_get(row, number_column, &value)) == PANTILE_OK)
         next_row= value.as.natural + 1;
       pantile_row_free(row);
       pantile_cursor_free(cursor);

@@ -214,9 +214,19 @@ def definitions():
     same(a.do("ALTER TABLE {t} ADD UNIQUE (n), ALGORITHM=INPLACE"), 0)
     same(a.do("INSERT INTO {t} VALUES (9, 30)"), -1062)
     same(a.do("ALTER TABLE {t} DROP INDEX n"), 0)
-    same(a.do("ALTER TABLE {t} ADD COLUMN x INT DEFAULT 7"), 3)
-    same(a.do("SELECT DISTINCT x FROM {t}"), [(7,)])
-    same(a.do("ALTER TABLE {t} DROP COLUMN x"), 3)
+    b.do("BEGIN")
+    for statement in ("ADD COLUMN x INT DEFAULT 7 FIRST", "ADD COLUMN v INT AS (n + 1) VIRTUAL", "MODIFY x BIGINT AFTER n",
+                      "MODIFY x BIGINT AFTER id", "CHANGE x y BIGINT", "ADD COLUMN z TEXT NOT NULL, DROP COLUMN v"):
+        same(a.do("ALTER TABLE {t} " + statement + ", ALGORITHM=INSTANT"), 0)
+    same(a.do("SELECT id, y, n, z FROM {t}"), [(1, 7, 11, ""), (2, 7, 20, ""), (3, 7, 30, "")])
+    # A snapshot from before the change shows the rows of then.
+    b.do("COMMIT"), b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), a.do("UPDATE {t} SET y = 8, z = 'long'")
+    same(a.do("ALTER TABLE {t} DROP COLUMN z, ADD COLUMN w INT DEFAULT 1, ALGORITHM=INSTANT"), 0)
+    same(b.do("SELECT DISTINCT y, w FROM {t}"), [(7, 1)]), b.do("COMMIT")
+    # These rows must be written again.
+    for statement in ("ADD COLUMN s TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "DROP COLUMN id", "MODIFY y INT", "MODIFY id BIGINT"):
+        assert a.do("ALTER TABLE {t} " + statement + ", ALGORITHM=INSTANT") < 0
+    same(a.do("ALTER TABLE {t} DROP COLUMN y, DROP COLUMN w"), 0)
 
 
 def numbers():

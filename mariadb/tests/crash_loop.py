@@ -109,6 +109,13 @@ class Definer(threading.Thread):
             f"CREATE OR REPLACE TABLE {name} (a INT, b TEXT) ENGINE={ENGINE}",
             f"INSERT INTO {name} SELECT seq, seq FROM seq_1_to_200",
             f"ALTER TABLE {name} ADD COLUMN extra INT DEFAULT 3",
+            f"ALTER TABLE {name} ADD COLUMN extra INT NOT NULL DEFAULT 3 FIRST",
+            f"ALTER TABLE {name} DROP COLUMN extra",
+            f"ALTER TABLE {name} CHANGE a extra INT",
+            f"ALTER TABLE {name} CHANGE extra a INT",
+            f"ALTER TABLE {name} MODIFY a BIGINT",
+            f"ALTER TABLE {name} MODIFY b TEXT FIRST",
+            f"INSERT INTO {name} (a, b) SELECT seq, seq FROM seq_1_to_200",
             f"ALTER TABLE {name} ADD INDEX by_n (n)",
             f"ALTER TABLE {name} DROP INDEX by_n",
             f"RENAME TABLE {name} TO {other}",
@@ -152,6 +159,13 @@ def check(directory, acknowledged, tried):
         names = [name for name, in cursor.fetchall()]
         for name in names:
             rows, = one(f"SELECT COUNT(*) FROM `{name}`")
+            cursor.execute(f"SHOW COLUMNS FROM `{name}`")
+            columns = {column[0] for column in cursor.fetchall()}
+            # Each column has its own values, wherever it is now.
+            if {"a", "b"} <= columns:
+                assert one(f"SELECT COUNT(*) FROM `{name}` WHERE a <> b") == (0,), f"{name} has mixed up its columns"
+            if {"extra", "b"} <= columns:
+                assert one(f"SELECT COUNT(*) FROM `{name}` WHERE extra NOT IN (3, b)") == (0,), f"{name} has a wrong value"
             cursor.execute(f"CHECK TABLE `{name}`")
             answer = cursor.fetchall()
             assert answer[-1][-1] == "OK", f"{name}: {answer}"

@@ -239,11 +239,24 @@ typedef struct pantile_row pantile_row;
 // A table of an open database.
 typedef struct pantile_table pantile_table;
 
+// Changes of a table that are to be made at once.
+typedef struct pantile_table_change pantile_table_change;
+
 // A table to be created.
 typedef struct pantile_table_def pantile_table_def;
 
 // A transaction.
 typedef struct pantile_txn pantile_txn;
+
+// The type of a column.
+typedef struct pantile_type {
+  // `PANTILE_TYPE_BOOL` to `PANTILE_TYPE_TEXT`.
+  int kind;
+  // Bytes or digits; the kind says which. 0 where it says nothing.
+  uint32_t size;
+  // Digits behind the point of a decimal number.
+  uint32_t scale;
+} pantile_type;
 
 // A signed integer of 128 bits: `high` times 2 to the power of 64, plus `low`.
 typedef struct pantile_int128 {
@@ -310,16 +323,6 @@ typedef struct pantile_range {
   size_t limit;
 } pantile_range;
 
-// The type of a column.
-typedef struct pantile_type {
-  // `PANTILE_TYPE_BOOL` to `PANTILE_TYPE_TEXT`.
-  int kind;
-  // Bytes or digits; the kind says which. 0 where it says nothing.
-  uint32_t size;
-  // Digits behind the point of a decimal number.
-  uint32_t scale;
-} pantile_type;
-
 // What a database has done and takes.
 typedef struct pantile_stats {
   // Transactions that have committed since the database was opened.
@@ -369,6 +372,56 @@ typedef bool (*pantile_stop)(void *context);
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// No change yet. Freed by `pantile_table_change_free`.
+int pantile_table_change_new(struct pantile_table_change **out);
+
+// Frees a change, made or not.
+void pantile_table_change_free(struct pantile_table_change *change);
+
+// Adds a column, before the column `before` or, if that is NULL, behind all others. It is nullable or has a default,
+// which is its value in the rows that are there; `default_value` may be NULL.
+int pantile_table_change_add_column(struct pantile_table_change *change,
+                                    const char *name,
+                                    struct pantile_type type,
+                                    bool nullable,
+                                    const struct pantile_value *default_value,
+                                    const char *before);
+
+// Drops a column that no index has.
+int pantile_table_change_drop_column(struct pantile_table_change *change, const char *name);
+
+// Gives a column another name.
+int pantile_table_change_rename_column(struct pantile_table_change *change,
+                                       const char *name,
+                                       const char *to);
+
+// Gives a column that no index has a type that holds all its values: a longer integer of the same kind, a longer text
+// or byte string, a longer floating-point number, a decimal number with more digits before the point.
+int pantile_table_change_widen_column(struct pantile_table_change *change,
+                                      const char *name,
+                                      struct pantile_type to);
+
+// Lets a column that no index has take NULL.
+int pantile_table_change_make_nullable(struct pantile_table_change *change, const char *name);
+
+// Gives a column another default, or none if `value` is NULL.
+int pantile_table_change_set_default(struct pantile_table_change *change,
+                                     const char *name,
+                                     const struct pantile_value *value);
+
+// Gives the table another name.
+int pantile_table_change_rename_table(struct pantile_table_change *change, const char *to);
+
+// Changes a table, beside transactions that go on and without touching its rows. Handles from before know the columns
+// that there were. `out` may be NULL; the handle of the table as it is then is freed by `pantile_table_free`.
+int pantile_alter_table(struct pantile_db *db,
+                        const struct pantile_table *table,
+                        const struct pantile_table_change *change,
+                        struct pantile_table **out);
+
+// How often a table has been changed since it was created; 0 for NULL.
+uint64_t pantile_table_version(const struct pantile_table *table);
 
 // A cursor before the first row of a range of primary keys. `range` may be NULL: all rows. Freed by
 // `pantile_cursor_free`.

@@ -44,8 +44,8 @@ impl ColumnFacts {
 }
 
 impl pantile_table {
-    fn new(table: Table) -> Self {
-        let columns = table.definition().columns;
+    pub(crate) fn new(table: Table) -> Self {
+        let columns = table.columns();
         let facts =
             columns.iter().map(|c| ColumnFacts { name: as_c(&c.name), ty: c.ty, nullable: c.nullable });
         Self { name: as_c(table.name()), columns: facts.collect(), table }

@@ -65,7 +65,7 @@ impl pantile_type {
         Self { kind, size, scale }
     }
 
-    fn to_type(self) -> Result<Type, Failure> {
+    pub(crate) fn to_type(self) -> Result<Type, Failure> {
         let Self { kind, size, scale } = self;
         let wrong = || Failure::misuse(format!("there is no type {kind} of size {size} and scale {scale}"));
         let short = || u16::try_from(size).map_err(|_| wrong());

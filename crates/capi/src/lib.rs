@@ -47,6 +47,7 @@
 )]
 
 mod c_text;
+mod change;
 mod cursor;
 mod database;
 mod definition;
@@ -57,6 +58,7 @@ mod row;
 mod transaction;
 mod value;
 
+pub use change::*;
 pub use cursor::*;
 pub use database::*;
 pub use definition::*;

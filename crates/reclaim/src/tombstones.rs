@@ -38,9 +38,11 @@ type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
 #[derive(Default)]
 pub struct Sweep {
     stage: Stage,
-    /// What was there when a sweep had dropped nothing: it would not again.
-    fruitless: Option<(u64, u64)>,
+    /// What was there when a sweep began that dropped nothing: it would not again.
+    fruitless: Option<There>,
     dropped: u64,
+    /// What was there when the sweep began.
+    began: There,
 }
 
 /// The progress of a sweep.
@@ -66,7 +68,7 @@ impl Sweep {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::None if !self.is_worthwhile(cx, is_eager) => Stage::None,
             Stage::None => {
-                self.dropped = 0;
+                (self.dropped, self.began) = (0, there(cx));
                 Stage::Gather { waiting: Waiting::default(), at: BlockPosition::default() }
             }
             Stage::Gather { waiting, at } => gather(cx, waiting, at),
@@ -81,7 +83,7 @@ impl Sweep {
             }),
         };
         if was_under_way && !self.is_under_way() {
-            self.fruitless = (self.dropped == 0).then(|| there(cx));
+            self.fruitless = (self.dropped == 0).then_some(self.began);
         }
     }
 
@@ -97,9 +99,12 @@ impl Sweep {
     }
 }
 
-/// What a sweep depends on.
-fn there(cx: &Context<'_>) -> (u64, u64) {
-    (cx.tuples.waiting_tombstones(), cx.store.used_bytes())
+/// What a sweep depends on: the tombstones that wait, the blocks in use, and the
+/// versions in them that have been overwritten.
+type There = (u64, u64, u64);
+
+fn there(cx: &Context<'_>) -> There {
+    (cx.tuples.waiting_tombstones(), cx.store.used_bytes(), cx.store.overwritten())
 }
 
 fn is_worthwhile(cx: &Context<'_>, is_eager: bool) -> bool {

@@ -90,6 +90,8 @@ pub struct Store {
     pub(crate) appended: AtomicU64,
     /// Bytes of the blocks that are in use, and their number.
     pub(crate) used_bytes: AtomicU64,
+    /// Slots that have been written again.
+    pub(crate) overwritten: AtomicU64,
     pub(crate) used_blocks: AtomicU64,
     /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
@@ -184,6 +186,7 @@ impl Store {
             appended: AtomicU64::new(0),
             appended_before: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
+            overwritten: AtomicU64::new(0),
             used_blocks: AtomicU64::new(0),
             kept: KeptTiles::default(),
             past: PastDivisions::default(),
@@ -508,6 +511,12 @@ impl Store {
     /// Bytes of the blocks that are in use.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Slots that have been written again since the store was opened, by collectors
+    /// that free versions one by one.
+    pub fn overwritten(&self) -> u64 {
+        self.overwritten.load(Ordering::Relaxed)
     }
 
     /// Bytes appended since the store was opened.

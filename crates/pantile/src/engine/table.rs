@@ -19,7 +19,7 @@ use crate::types::history::Definition;
 use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
 use crate::types::row::Encoded;
-use crate::types::schema::{IndexDef, TableDef};
+use crate::types::schema::{ColumnDef, IndexDef, TableDef};
 
 /// Shards of the stock of tuple ids, so that inserting threads seldom meet.
 const ID_SHARDS: usize = 8;
@@ -85,10 +85,15 @@ impl Table {
         self.inner.definition().def
     }
 
-    /// The names of its columns as this handle knows them, in the order of a row's
-    /// values.
-    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.columns.names()
+    /// Its columns as this handle knows them, in the order of a row's values.
+    pub fn columns(&self) -> &[ColumnDef] {
+        self.columns.defs()
+    }
+
+    /// How often [`Database::alter_table`](crate::Database::alter_table) has changed
+    /// the table since it was created.
+    pub fn version(&self) -> u64 {
+        self.inner.layouts().definition.version
     }
 
     /// A secondary index by name.

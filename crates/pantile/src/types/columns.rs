@@ -3,13 +3,14 @@
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
 use crate::types::layout::{ColumnLocation, Schema};
+use crate::types::schema::ColumnDef;
 use crate::types::value::Value;
 
-/// Numbers and names of columns, as of when a handle was made, and the ids behind
+/// The columns, as of when a handle was made, and the ids behind
 /// them. Ids stay what they are when a definition changes.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    names: Vec<String>,
+    defs: Vec<ColumnDef>,
     ids: Vec<usize>,
     /// Numbers by id; for those that the handle does not know there is none.
     numbers: Vec<Option<usize>>,
@@ -24,21 +25,21 @@ impl Columns {
                 ids[*number] = id;
             }
         }
-        Self { names: definition.def.columns.iter().map(|c| c.name.clone()).collect(), ids, numbers }
+        Self { defs: definition.def.columns.clone(), ids, numbers }
     }
 
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// The names of the columns, in order.
-    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+    /// The columns, in order.
+    pub fn defs(&self) -> &[ColumnDef] {
+        &self.defs
     }
 
     /// The names and ids of the columns, in order.
     pub fn names_and_ids(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.names().zip(self.ids.iter().copied())
+        self.defs.iter().map(|def| def.name.as_str()).zip(self.ids.iter().copied())
     }
 
     /// The id of a column by its number.
@@ -52,9 +53,9 @@ impl Columns {
 
     /// The number of a column by its name.
     pub fn number(&self, name: &str, table: &str) -> Result<usize> {
-        self.names
+        self.defs
             .iter()
-            .position(|known| known == name)
+            .position(|known| known.name == name)
             .ok_or_else(|| Error::UnknownColumn { table: table.to_owned(), column: format!("{name:?}") })
     }
 
@@ -83,7 +84,7 @@ impl Columns {
         if !matches!(schema.columns[id].place, ColumnLocation::Dropped) {
             return Ok(());
         }
-        let name = self.numbers.get(id).copied().flatten().map(|n| self.names[n].clone());
+        let name = self.numbers.get(id).copied().flatten().map(|n| self.defs[n].name.clone());
         Err(Error::ColumnDropped { table: schema.name.clone(), column: name.unwrap_or_default() })
     }
 }

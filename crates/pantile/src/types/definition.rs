@@ -56,12 +56,18 @@ fn history_text(definition: &Definition) -> String {
     }
     let form = |form: &Form| format!("[{},{},{}]", form.since, type_text(form.ty), form.nullable);
     let column = |column: &ColumnHistory| {
+        if let Some(n) = column.position
+            && *column == ColumnHistory::of_first(n, &definition.def.columns[n])
+        {
+            return n.to_string();
+        }
         let number = |n: Option<usize>| n.map_or("null".into(), |n| n.to_string());
         let (at, forms) = (number(column.position), list(&column.forms, form));
         let (until, before) = (number(column.until.map(usize::from)), value_text(&column.before));
         format!(r#"{{"at":{at},"forms":{forms},"until":{until},"before":{before}}}"#)
     };
-    format!(r#","layout":{},"history":{}"#, definition.layout, list(&definition.columns, column))
+    let Definition { version, layout, columns, .. } = definition;
+    format!(r#","version":{version},"layout":{layout},"history":{}"#, list(columns, column))
 }
 
 fn value_text(value: &OwnedValue) -> String {
@@ -138,15 +144,20 @@ impl Reader<'_> {
         let indexes = self.field(r#","indexes":"#, |r| r.list(Self::index))?;
         let def = TableDef { name, columns, primary_key, indexes };
         let mut definition = Definition::from(def);
-        if self.token(r#","layout":"#).is_some() {
-            definition.layout = self.number()?;
-            definition.columns = self.field(r#","history":"#, |r| r.list(Self::history))?;
+        if self.token(r#","version":"#).is_some() {
+            definition.version = self.number()?;
+            definition.layout = self.field(r#","layout":"#, Self::number)?;
+            let columns = &definition.def.columns;
+            definition.columns = self.field(r#","history":"#, |r| r.list(|r| r.history(columns)))?;
         }
         self.token("}")?;
         Some(definition)
     }
 
-    fn history(&mut self) -> Option<ColumnHistory> {
+    fn history(&mut self, columns: &[ColumnDef]) -> Option<ColumnHistory> {
+        if let Some(n) = self.number() {
+            return Some(ColumnHistory::of_first(n, columns.get(n)?));
+        }
         let position = self.field(r#"{"at":"#, |r| r.optional(Self::number))?;
         let forms = self.field(r#","forms":"#, |r| r.list(Self::form))?;
         let until = self.field(r#","until":"#, |r| r.optional(Self::number))?;

@@ -14,6 +14,8 @@ pub(crate) struct Definition {
     pub columns: Vec<ColumnHistory>,
     /// The number of the layout of rows that are written now.
     pub layout: u8,
+    /// How often it has been changed.
+    pub version: u64,
 }
 
 /// A column through all layouts.
@@ -38,6 +40,16 @@ pub(crate) struct Form {
 }
 
 impl ColumnHistory {
+    /// That of a column that has been there from the beginning, unchanged.
+    pub fn of_first(position: usize, column: &ColumnDef) -> Self {
+        Self {
+            position: Some(position),
+            forms: vec![Form { since: 0, ty: column.ty, nullable: column.nullable }],
+            until: None,
+            before: OwnedValue::Null,
+        }
+    }
+
     /// What it is in the rows of a layout, if they hold it.
     pub fn form(&self, layout: u8) -> Option<Form> {
         let is_left = self.until.is_none_or(|until| layout < until);
@@ -53,21 +65,16 @@ impl ColumnHistory {
 impl From<TableDef> for Definition {
     /// The definition of a new table.
     fn from(def: TableDef) -> Self {
-        let history = |(n, column): (usize, &ColumnDef)| ColumnHistory {
-            position: Some(n),
-            forms: vec![Form { since: 0, ty: column.ty, nullable: column.nullable }],
-            until: None,
-            before: OwnedValue::Null,
-        };
-        let columns = def.columns.iter().enumerate().map(history).collect();
-        Self { def, columns, layout: 0 }
+        let columns = def.columns.iter().enumerate();
+        let columns = columns.map(|(n, column)| ColumnHistory::of_first(n, column)).collect();
+        Self { def, columns, layout: 0, version: 0 }
     }
 }
 
 impl Definition {
     /// Whether no change of it has to be remembered.
     pub fn is_first(&self) -> bool {
-        self.layout == 0 && self.columns.len() == self.def.columns.len()
+        self.version == 0
     }
 
     /// The definition after a change.
@@ -76,6 +83,7 @@ impl Definition {
     /// [`Error::InvalidDefinition`], [`Error::UnknownColumn`].
     pub fn changed(&self, change: &TableChange) -> Result<Self> {
         let mut new = self.clone();
+        new.version += 1;
         // Steps that need a layout share one.
         let next = self.layout.checked_add(1);
         for step in &change.steps {
