@@ -1,0 +1,85 @@
+//! Rows that have been read and checked, and wait to be inserted.
+
+use pantile::{Decimal, Value};
+
+use crate::error::Place;
+
+/// A value. Strings, bytes and decimals are kept beside the cells.
+#[derive(Clone, Copy)]
+pub enum Cell {
+    Null,
+    Bool(bool),
+    Int(i64),
+    UInt(u64),
+    Float(f64),
+    Timestamp(i64),
+    Decimal(usize),
+    Text { at: usize, len: u32 },
+    Bytes { at: usize, len: u32 },
+}
+
+/// Rows of one table.
+pub struct Batch {
+    width: usize,
+    pub file: Option<String>,
+    pub lines: Vec<u64>,
+    cells: Vec<Cell>,
+    pub decimals: Vec<Decimal>,
+    pub text: String,
+    pub bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// A batch without rows, for rows of `width` columns.
+    pub fn new(width: usize, file: Option<String>) -> Self {
+        let (lines, cells, decimals) = (Vec::new(), Vec::new(), Vec::new());
+        Self { width, file, lines, cells, decimals, text: String::new(), bytes: Vec::new() }
+    }
+
+    /// Adds a row of NULLs, and returns the number of its first cell.
+    pub fn add_row(&mut self, line: u64) -> usize {
+        self.lines.push(line);
+        let start = self.cells.len();
+        self.cells.resize(start + self.width, Cell::Null);
+        start
+    }
+
+    /// Sets a value of the last row.
+    pub fn set(&mut self, cell: usize, value: Cell) {
+        self.cells[cell] = value;
+    }
+
+    /// Where the row is from.
+    pub fn place(&self, row: usize) -> Place {
+        Place { file: self.file.clone(), line: self.lines[row] }
+    }
+
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Hands each row to `action`, with its number.
+    pub fn try_each<E>(&self, mut action: impl FnMut(usize, &[Value<'_>]) -> Result<(), E>) -> Result<(), E> {
+        let mut values = Vec::with_capacity(self.width);
+        for (n, row) in self.cells.chunks_exact(self.width).enumerate() {
+            values.clear();
+            values.extend(row.iter().map(|cell| self.value(*cell)));
+            action(n, &values)?;
+        }
+        Ok(())
+    }
+
+    fn value(&self, cell: Cell) -> Value<'_> {
+        match cell {
+            Cell::Null => Value::Null,
+            Cell::Bool(value) => Value::Bool(value),
+            Cell::Int(value) => Value::Int(value),
+            Cell::UInt(value) => Value::UInt(value),
+            Cell::Float(value) => Value::Float(value),
+            Cell::Timestamp(value) => Value::Timestamp(value),
+            Cell::Decimal(n) => Value::Decimal(self.decimals[n]),
+            Cell::Text { at, len } => Value::Str(&self.text[at..at + len as usize]),
+            Cell::Bytes { at, len } => Value::Bytes(&self.bytes[at..at + len as usize]),
+        }
+    }
+}
