@@ -1,7 +1,7 @@
 //! `pantile load`: text into a database.
 
 use std::fs::{self, File};
-use std::io::{Read, stdin};
+use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::dump::FormatArg;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress;
 
 /// Examples that `--help` shows.
@@ -74,7 +74,7 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     check(args)?;
     let began = Instant::now();
     let input = if args.from.is_dir() { None } else { Some(open(&args.from)?) };
-    let mut output = Output::open(args.json.as_deref())?;
+    let mut report = Output::open(args.json.as_deref())?;
     let is_new = args.dir.symlink_metadata().is_err();
     // A load is all or nothing, and closing makes it durable.
     let db = Options::new().create(args.create).durability(Durability::None).open(&args.dir)?;
@@ -90,7 +90,7 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let Loaded { tables_created, rows, bytes, .. } = loaded?;
     let seconds = began.elapsed().as_secs_f64();
     let text = format!("{tables_created} tables created, {rows} rows loaded; {seconds:.1} s\n");
-    output.write(&text, &Record { tables_created, rows, bytes, seconds })
+    report.write(&text, &Record { tables_created, rows, bytes, seconds })
 }
 
 fn check(args: &LoadArgs) -> Result<(), Failure> {
@@ -110,6 +110,9 @@ fn check(args: &LoadArgs) -> Result<(), Failure> {
 
 fn open(from: &Path) -> Result<Box<dyn Read>, Failure> {
     if from == Path::new("-") {
+        if stdin().is_terminal() {
+            output::note("reading from the terminal; Ctrl-D ends the input");
+        }
         return Ok(Box::new(stdin().lock()));
     }
     let file = File::open(from);

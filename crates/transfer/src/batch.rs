@@ -23,6 +23,8 @@ pub struct Batch {
     width: usize,
     pub file: Option<String>,
     pub lines: Vec<u64>,
+    /// Rows that have all their values.
+    whole: usize,
     cells: Vec<Cell>,
     pub decimals: Vec<Decimal>,
     pub text: String,
@@ -33,7 +35,7 @@ impl Batch {
     /// A batch without rows, for rows of `width` columns.
     pub fn new(width: usize, file: Option<String>) -> Self {
         let (lines, cells, decimals) = (Vec::new(), Vec::new(), Vec::new());
-        Self { width, file, lines, cells, decimals, text: String::new(), bytes: Vec::new() }
+        Self { width, file, lines, whole: 0, cells, decimals, text: String::new(), bytes: Vec::new() }
     }
 
     /// Adds a row of NULLs, and returns the number of its first cell.
@@ -49,19 +51,25 @@ impl Batch {
         self.cells[cell] = value;
     }
 
+    /// Says that the last row has all its values.
+    pub fn end_row(&mut self) {
+        self.whole = self.lines.len();
+    }
+
     /// Where the row is from.
     pub fn place(&self, row: usize) -> Place {
         Place { file: self.file.clone(), line: self.lines[row] }
     }
 
-    pub fn len(&self) -> usize {
-        self.lines.len()
+    /// Where the row is from that is being read.
+    pub fn last(&self) -> Place {
+        self.place(self.lines.len() - 1)
     }
 
-    /// Hands each row to `action`, with its number.
+    /// Hands each row that is whole to `action`, with its number.
     pub fn try_each<E>(&self, mut action: impl FnMut(usize, &[Value<'_>]) -> Result<(), E>) -> Result<(), E> {
         let mut values = Vec::with_capacity(self.width);
-        for (n, row) in self.cells.chunks_exact(self.width).enumerate() {
+        for (n, row) in self.cells.chunks_exact(self.width).take(self.whole).enumerate() {
             values.clear();
             values.extend(row.iter().map(|cell| self.value(*cell)));
             action(n, &values)?;

@@ -60,19 +60,20 @@ pub fn is_like_null(text: &[u8]) -> bool {
 }
 
 impl Block {
-    /// Reads the rows, and checks that the values fit their columns.
-    pub fn read(&self) -> Result<Batch, Error> {
+    /// Reads the rows, and checks that the values fit their columns. If one
+    /// does not, returns the rows before it.
+    pub fn read(&self) -> (Batch, Result<(), Error>) {
         let mut batch = Batch::new(self.target.def.columns.len(), self.file.clone());
-        match &self.rows {
+        let read = match &self.rows {
             Rows::Arrays(first, bytes) => {
-                self.lines(*first, bytes, |line, at| json::read_array(line, at, &self.target, &mut batch))?;
+                self.lines(*first, bytes, |line, at| json::read_array(line, at, &self.target, &mut batch))
             }
             Rows::Objects(first, bytes) => {
-                self.lines(*first, bytes, |line, at| json::read_object(line, at, &self.target, &mut batch))?;
+                self.lines(*first, bytes, |line, at| json::read_object(line, at, &self.target, &mut batch))
             }
-            Rows::Csv(records) => records.read(&self.target, &mut batch)?,
-        }
-        Ok(batch)
+            Rows::Csv(records) => records.read(&self.target, &mut batch),
+        };
+        (batch, read)
     }
 
     fn lines(
@@ -111,13 +112,14 @@ impl Records {
                 from = *end;
                 let column = &target.def.columns[*n];
                 let cell = self.layout.cell(column, field, batch).ok_or_else(|| Error::WrongValue {
-                    at: batch.place(batch.len() - 1),
+                    at: batch.last(),
                     column: column.name.clone(),
                     expected: text::expected(column.ty, column.nullable),
                     got: format!("\"{}\"", text::excerpt(field)),
                 })?;
                 batch.set(start + n, cell);
             }
+            batch.end_row();
         }
         Ok(())
     }

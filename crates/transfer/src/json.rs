@@ -71,12 +71,12 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     fn place(&self) -> Place {
-        self.batch.place(self.batch.len() - 1)
+        self.batch.last()
     }
 
     fn finish(self, read: serde_json::Result<()>, line: u64) -> Result<(), Error> {
         let file = self.batch.file.clone();
-        read.map_err(|error| {
+        read.map(|()| self.batch.end_row()).map_err(|error| {
             self.failed.unwrap_or_else(|| {
                 // The parser counts lines too, and has seen one.
                 let text = error.to_string();

@@ -86,15 +86,16 @@ impl<'d> Work<'d> {
     }
 
     fn load(&self, block: &Block) -> Result<(), Error> {
-        let batch = block.read()?;
+        let (batch, read) = block.read();
         let Some(turn) = block.turn else {
-            return self.commit(&block.target, &batch);
+            return read.and_then(|()| self.commit(&block.target, &batch));
         };
         let is_waiting = |ordered: &mut Ordered| ordered.turn != turn && self.is_before_failure(block.number);
         let ordered = self.turned.wait_while(self.ordered(), is_waiting);
         let mut ordered = ordered.unwrap_or_else(PoisonError::into_inner);
         if ordered.turn == turn {
-            ordered.insert(self.db, self.batch, &block.target, &batch)?;
+            // In batches, rows before one that cannot be read count.
+            ordered.insert(self.db, self.batch, &block.target, &batch).and(read)?;
             ordered.turn += 1;
             self.turned.notify_all();
         }
