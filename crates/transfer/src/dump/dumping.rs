@@ -61,12 +61,14 @@ impl<'d> Dump<'d> {
         Self::of_tables(db, &db.tables())
     }
 
-    /// Begins a dump of these tables.
+    /// Begins a dump of these tables, each of them once.
     ///
     /// # Errors
     /// [`Error::Database`], if there is no such table and otherwise.
     pub fn of_tables<S: AsRef<str>>(db: &'d Database, names: &[S]) -> Result<Self, Error> {
-        let tables: Result<Vec<Table>, _> = names.iter().map(|name| db.table(name.as_ref())).collect();
+        let is_first = |n: usize| !names[..n].iter().any(|name| name.as_ref() == names[n].as_ref());
+        let names = (0..names.len()).filter(|n| is_first(*n)).map(|n| names[n].as_ref());
+        let tables: Result<Vec<Table>, _> = names.map(|name| db.table(name)).collect();
         let tables = tables?.into_iter().map(|table| (table.definition(), table));
         let tables = tables.map(|(def, table)| (table, def)).collect();
         // Tables are older than the transaction that reads them.

@@ -77,6 +77,18 @@ impl<'l> Load<'l> {
     /// Commits after each `rows` rows of tables that exist already, in the order
     /// of the input. If the load fails these rows stay, and [`LoadError::committed`]
     /// says which they are.
+    ///
+    /// ```
+    /// # use pantile::{MediumKind, Options, TableDef, Type};
+    /// use pantile_transfer::{Committed, Format, Load, Place};
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+    /// let text = "id\n1\n2\n3\n3\n";
+    /// let failed = Load::new(&db).batch(2).rows("pets", Format::Csv, text.as_bytes()).unwrap_err();
+    /// let last = Place { file: None, line: 3 };
+    /// assert_eq!(failed.committed, [Committed { table: "pets".into(), rows: 2, last }]);
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
     #[must_use]
     pub fn batch(mut self, rows: u64) -> Self {
         self.settings.batch = Some(rows.max(1));
@@ -93,6 +105,18 @@ impl<'l> Load<'l> {
     }
 
     /// Sets the text that stands for NULL in CSV, instead of `\N`.
+    ///
+    /// ```
+    /// # use pantile::{MediumKind, Options, TableDef, Type};
+    /// # use pantile_transfer::{Format, Load};
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let pets = TableDef::new("pets").column("id", Type::U32).nullable("name", Type::String(40));
+    /// let pets = db.create_table(pets.primary_key(["id"]))?;
+    /// Load::new(&db).null("").rows("pets", Format::Csv, &b"id,name\n1,\n"[..])?;
+    /// let name = db.run(|txn| txn.get(&pets, &[1u32.into()])?.expect("a row").get::<Option<&str>>(1).map(|name| name.is_some()))?;
+    /// assert!(!name);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn null(mut self, text: impl Into<String>) -> Self {
         self.settings.null = Some(text.into());

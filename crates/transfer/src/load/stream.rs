@@ -59,7 +59,11 @@ pub fn read<R: Read>(session: &mut Session<'_>, input: &mut Input<R>) -> Result<
             continue;
         }
         match (control(input)?, section.take()) {
-            (Line::Blank, open) => section = open,
+            (Line::Blank, open) => {
+                section = open;
+                // Lines of a block are counted.
+                section.iter_mut().for_each(|section| section.block.push(b'\n'));
+            }
             (Line::Table(line), None) => {
                 let def = definition(&line, input)?;
                 if tables.contains(&def.name) {

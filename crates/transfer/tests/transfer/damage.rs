@@ -1,6 +1,7 @@
 //! Dumps that are truncated, damaged, or of something else.
 
 use pantile::{IndexDef, TableDef, Type};
+use pantile_testkit::Random;
 use pantile_transfer::{Error, Load};
 
 use crate::home::{self, refuses};
@@ -144,6 +145,44 @@ fn rows_that_are_there_twice_are_refused() {
     let is_there = |line: u64| line == 10_003 || line == 40_003;
     assert!(matches!(&*failed.cause, Error::Row { at, .. } if is_there(at.line)), "{failed}");
     assert!(new.tables().is_empty());
+}
+
+#[test]
+fn unique_keys_that_are_there_twice_are_refused() {
+    let db = home::new();
+    let def = TableDef::new("t")
+        .column("id", Type::U32)
+        .column("n", Type::U32)
+        .primary_key(["id"])
+        .index(IndexDef::unique("once", ["n"]));
+    let t = db.create_table(def).expect("a table");
+    db.run(|txn| (0..5u32).try_for_each(|id| txn.insert(&t, &[id.into(), (id * 7).into()]))).expect("rows");
+    let text = home::dump(&db).replace("[3,21]", "\n\r\n[3,7]");
+    let new = home::new();
+    let message = "line 8: table \"t\" already has a row with this key of index \"once\"";
+    refuses(&new, || Load::new(&new).dump(text.as_bytes()), message);
+}
+
+/// Changed dumps are loaded or refused, and leave nothing if they are refused.
+#[test]
+fn changed_bytes_are_no_worse_than_errors() {
+    let (text, db) = (text(), home::new());
+    let mut random = Random::new(7, 0);
+    for _ in 0..3000 {
+        let mut bytes = text.clone().into_bytes();
+        for _ in 0..random.between(1, 3) {
+            let at = random.index(bytes.len());
+            bytes[at] = match random.one_in(2) {
+                true => *random.pick(b"{}[]\",:\\\n\r 0-.enul"),
+                false => random.word() as u8,
+            };
+        }
+        if let Err(failed) = Load::new(&db).dump(&bytes[..]) {
+            assert!(failed.to_string().ends_with("; nothing was loaded"), "{failed}");
+            assert!(db.tables().is_empty());
+        }
+        db.tables().iter().for_each(|table| db.drop_table(table).expect("dropped"));
+    }
 }
 
 #[test]
