@@ -57,6 +57,19 @@ pub enum Verb {
     /// space back to the system. The copies take space of their own while it works.
     #[command(after_help = crate::compact::EXAMPLES)]
     Compact(crate::compact::CompactArgs),
+    /// Write a database as text: one stream, or CSV or JSON of its tables.
+    ///
+    /// Writes all tables with their definitions and rows to stdout, as they are at one moment, for
+    /// `pantile load`. docs/transfer.md describes the formats.
+    #[command(after_help = crate::dump::EXAMPLES)]
+    Dump(crate::dump::DumpArgs),
+    /// Load what `dump` has written, or CSV or JSON of others.
+    ///
+    /// Creates the tables of a dump that the database does not have. With --format, reads rows into
+    /// a table that exists, by the names of its columns; columns that are not there become NULL.
+    /// Loads all rows or none.
+    #[command(after_help = crate::load::EXAMPLES)]
+    Load(crate::load::LoadArgs),
     /// Run a workload and measure it.
     #[command(
         subcommand,

@@ -70,6 +70,18 @@ impl From<pantile_crash::Error> for Failure {
     }
 }
 
+impl From<pantile_transfer::Error> for Failure {
+    fn from(error: pantile_transfer::Error) -> Self {
+        Failure::failed(error)
+    }
+}
+
+impl From<pantile_transfer::LoadError> for Failure {
+    fn from(error: pantile_transfer::LoadError) -> Self {
+        Failure::failed(error)
+    }
+}
+
 impl From<pantile::Error> for Failure {
     fn from(error: pantile::Error) -> Self {
         Failure::failed(error)

@@ -18,6 +18,8 @@ const GROUPS: [Group; 2] = [
             ("inspect", "pantile inspect /data/shop"),
             ("salvage", "pantile salvage /data/shop --into /data/shop.new"),
             ("compact", "pantile compact /data/shop"),
+            ("dump", "pantile dump /data/shop --into shop-text"),
+            ("load", "pantile load /data/new --create --from shop-text"),
         ],
     ),
     (

@@ -5,11 +5,13 @@ mod bench;
 mod check;
 mod compact;
 mod crashtest;
+mod dump;
 mod exit;
 mod figures;
 mod help;
 mod inspect;
 mod live;
+mod load;
 mod memory;
 mod output;
 mod paper;
@@ -59,6 +61,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Salvage(args) => salvage::run(&args),
         Verb::Compact(args) => compact::run(&args, &STOP),
+        Verb::Dump(args) => dump::run(&args, &STOP),
+        Verb::Load(args) => load::run(&args, &STOP),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),

@@ -1,13 +1,16 @@
 //! Progress on stderr: a bar on a terminal and none in a pipe, and a line for each second measured in both.
 
 use std::io::{IsTerminal, stderr};
+use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pantile::tools::{CheckOptions, CheckStep};
 use pantile_bench::load::Observer;
 use pantile_bench::record::Second;
+use pantile_transfer::Progress;
 
 use crate::live;
 use crate::output;
@@ -127,6 +130,22 @@ pub fn of_copy(quiet: bool) -> impl Fn(&str, u64) {
             bar.set_message(table.to_owned());
             bar.set_position(rows);
         }
+    }
+}
+
+/// What shows how much of a dump has been written or loaded, and ends it when `stop` is raised.
+pub fn of_transfer(
+    quiet: bool,
+    done: &'static str,
+    stop: &AtomicBool,
+) -> impl Fn(&Progress<'_>) -> ControlFlow<()> {
+    let bar = if quiet { None } else { bar("{msg}, {elapsed}", None) };
+    move |progress| {
+        if let Some(bar) = &bar {
+            let Progress { table, rows, bytes } = progress;
+            bar.set_message(format!("{table}: {rows} rows, {:.1} MB {done}", *bytes as f64 / 1e6));
+        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

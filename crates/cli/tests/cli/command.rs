@@ -215,6 +215,8 @@ fn help_goes_to_stdout_and_has_an_example() {
         &["--help"][..],
         &["check", "--help"],
         &["inspect", "--help"],
+        &["dump", "--help"],
+        &["load", "--help"],
         &["paper", "--help"],
         &["crashtest", "--help"],
         &["bench", "--help"],

@@ -4,3 +4,4 @@ mod command;
 mod crashtest;
 mod paper;
 mod space;
+mod transfer;

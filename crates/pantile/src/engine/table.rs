@@ -79,10 +79,12 @@ impl Table {
         &self.inner.schema().name
     }
 
-    /// Its definition as it is now, with the indexes that it has now. The handle
-    /// goes on numbering columns as when it was made.
+    /// Its definition: the columns as this handle knows them, and the indexes that
+    /// the table has now.
     pub fn definition(&self) -> TableDef {
-        self.inner.definition().def
+        let indexes = self.inner.indexes();
+        let ready = indexes.iter().filter(|index| index.is_ready());
+        self.columns.definition(self.name(), ready.map(|index| (&index.def, &index.columns[..])))
     }
 
     /// Its columns as this handle knows them, in the order of a row's values.

@@ -3,14 +3,15 @@
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
 use crate::types::layout::{ColumnLocation, Schema};
-use crate::types::schema::ColumnDef;
+use crate::types::schema::{ColumnDef, IndexDef, TableDef};
 use crate::types::value::Value;
 
 /// The columns, as of when a handle was made, and the ids behind
 /// them. Ids stay what they are when a definition changes.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    defs: Vec<ColumnDef>,
+    /// The definition of then. Of its indexes nothing is used.
+    def: TableDef,
     ids: Vec<usize>,
     /// Numbers by id; for those that the handle does not know there is none.
     numbers: Vec<Option<usize>>,
@@ -25,7 +26,7 @@ impl Columns {
                 ids[*number] = id;
             }
         }
-        Self { defs: definition.def.columns.clone(), ids, numbers }
+        Self { def: definition.def.clone(), ids, numbers }
     }
 
     pub fn len(&self) -> usize {
@@ -34,12 +35,30 @@ impl Columns {
 
     /// The columns, in order.
     pub fn defs(&self) -> &[ColumnDef] {
-        &self.defs
+        &self.def.columns
+    }
+
+    /// The definition of then under the name of now, with these indexes. Those are
+    /// left out that have columns which the handle does not know.
+    pub fn definition<'i>(
+        &self,
+        name: &str,
+        indexes: impl Iterator<Item = (&'i IndexDef, &'i [usize])>,
+    ) -> TableDef {
+        let known = |id: &usize| {
+            let number = self.numbers.get(*id).copied().flatten()?;
+            Some(self.def.columns[number].name.clone())
+        };
+        let index = |(def, ids): (&IndexDef, &[usize])| {
+            let columns = ids.iter().map(known).collect::<Option<_>>()?;
+            Some(IndexDef { columns, ..def.clone() })
+        };
+        TableDef { name: name.to_owned(), indexes: indexes.filter_map(index).collect(), ..self.def.clone() }
     }
 
     /// The names and ids of the columns, in order.
     pub fn names_and_ids(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.defs.iter().map(|def| def.name.as_str()).zip(self.ids.iter().copied())
+        self.def.columns.iter().map(|def| def.name.as_str()).zip(self.ids.iter().copied())
     }
 
     /// The id of a column by its number.
@@ -53,7 +72,8 @@ impl Columns {
 
     /// The number of a column by its name.
     pub fn number(&self, name: &str, table: &str) -> Result<usize> {
-        self.defs
+        self.def
+            .columns
             .iter()
             .position(|known| known.name == name)
             .ok_or_else(|| Error::UnknownColumn { table: table.to_owned(), column: format!("{name:?}") })
@@ -84,7 +104,7 @@ impl Columns {
         if !matches!(schema.columns[id].place, ColumnLocation::Dropped) {
             return Ok(());
         }
-        let name = self.numbers.get(id).copied().flatten().map(|n| self.defs[n].name.clone());
+        let name = self.numbers.get(id).copied().flatten().map(|n| self.def.columns[n].name.clone());
         Err(Error::ColumnDropped { table: schema.name.clone(), column: name.unwrap_or_default() })
     }
 }

@@ -1,0 +1,144 @@
+//! `pantile load`: text into a database.
+
+use std::fs::{self, File};
+use std::io::{IsTerminal, Read, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use clap::Args;
+use pantile::{Database, Durability, Options};
+use pantile_transfer::{Load, Loaded};
+use serde::Serialize;
+
+use crate::dump::FormatArg;
+use crate::exit::Failure;
+use crate::output::{self, Output};
+use crate::progress;
+
+/// Examples that `--help` shows.
+pub const EXAMPLES: &str =
+    "Exit status: 0 if everything was loaded, 1 if not; then nothing was, unless --batch was given.
+
+Examples:
+  pantile load /data/new --create --from shop.dump
+  pantile dump /data/shop | pantile load /data/new --create
+  pantile load /data/shop --table orders --format csv --from orders.csv
+  pantile load /data/new --create --from shop-text";
+
+/// Settings of a load.
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    /// Directory of the database. No other process may have it open.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// File to read, or a directory that `dump --into` has written; - for stdin.
+    #[arg(long, value_name = "PATH", default_value = "-")]
+    from: PathBuf,
+    /// Load this table of the dump, which can be given several times [default: all tables]; with
+    /// --format, the table that the rows go to.
+    #[arg(long = "table", value_name = "T")]
+    tables: Vec<String>,
+    /// Read the rows of one table that exists, by the names of its columns [default: a dump].
+    #[arg(long, value_enum)]
+    format: Option<FormatArg>,
+    /// Create the database if there is none.
+    #[arg(long)]
+    create: bool,
+    /// Commit after each N rows of tables that exist already; if the load fails, these rows stay
+    /// [default: all rows or none].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Option<u64>,
+    /// Text that stands for NULL in CSV [default: \N].
+    #[arg(long, value_name = "TEXT")]
+    null: Option<String>,
+    /// Write the record to this file; - for stdout.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What was loaded.
+#[derive(Serialize)]
+struct Record {
+    tables_created: u64,
+    rows: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+/// Runs `pantile load`. Ctrl-C stops it like a failure.
+pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    check(args)?;
+    let began = Instant::now();
+    let input = if args.from.is_dir() { None } else { Some(open(&args.from)?) };
+    let mut report = Output::open(args.json.as_deref())?;
+    let is_new = args.dir.symlink_metadata().is_err();
+    // A load is all or nothing, and closing makes it durable.
+    let db = Options::new().create(args.create).durability(Durability::None).open(&args.dir)?;
+    let loaded = load(args, &db, input, stop);
+    let loaded = match (loaded, db.close()) {
+        (Ok(loaded), closed) => closed.map(|()| loaded).map_err(Failure::from),
+        (failed, _) => failed,
+    };
+    if loaded.is_err() && is_new {
+        // Best effort: there is nothing in it.
+        let _ = fs::remove_dir_all(&args.dir);
+    }
+    let Loaded { tables_created, rows, bytes, .. } = loaded?;
+    let seconds = began.elapsed().as_secs_f64();
+    let text = format!("{tables_created} tables created, {rows} rows loaded; {seconds:.1} s\n");
+    report.write(&text, &Record { tables_created, rows, bytes, seconds })
+}
+
+fn check(args: &LoadArgs) -> Result<(), Failure> {
+    if args.format.is_some() && args.tables.len() != 1 {
+        return Err(Failure::misuse("--format needs the table that the rows go to: --table T"));
+    }
+    if args.format.is_some() && args.from.is_dir() {
+        return Err(Failure::misuse(
+            "a directory knows its formats: leave --format out, or name a file in it",
+        ));
+    }
+    if args.null.is_some() && args.format != Some(FormatArg::Csv) {
+        return Err(Failure::misuse("--null is for --format csv"));
+    }
+    Ok(())
+}
+
+fn open(from: &Path) -> Result<Box<dyn Read>, Failure> {
+    if from == Path::new("-") {
+        if stdin().is_terminal() {
+            output::note("reading from the terminal; Ctrl-D ends the input");
+        }
+        return Ok(Box::new(stdin().lock()));
+    }
+    let file = File::open(from);
+    let file = file.map_err(|error| Failure::failed(format!("cannot read {}: {error}", from.display())))?;
+    Ok(Box::new(file))
+}
+
+/// Loads the input, or without one the directory.
+fn load(
+    args: &LoadArgs,
+    db: &Database,
+    input: Option<Box<dyn Read>>,
+    stop: &AtomicBool,
+) -> Result<Loaded, Failure> {
+    let progress = progress::of_transfer(args.quiet, "loaded", stop);
+    let mut load = Load::new(db).alone().progress(&progress);
+    if let Some(rows) = args.batch {
+        load = load.batch(rows);
+    }
+    if let Some(text) = &args.null {
+        load = load.null(text);
+    }
+    let loaded = match (input, args.format) {
+        (Some(input), Some(format)) => load.rows(&args.tables[0], format.into(), input),
+        (Some(input), None) => load.tables(&args.tables).dump(input),
+        (None, _) => load.tables(&args.tables).files(&args.from),
+    };
+    Ok(loaded?)
+}

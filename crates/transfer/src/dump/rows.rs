@@ -1,0 +1,163 @@
+//! Writing the rows of a table.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use pantile::{Error as DatabaseError, Range, Row, Table, TableDef, Transaction, Type, Value};
+
+use crate::block::{NULL, is_like_null};
+use crate::dump::out::Out;
+use crate::error::Error;
+use crate::format::Format;
+use crate::{json, text};
+
+/// The rows of a table in a snapshot.
+pub struct Rows<'r> {
+    pub txn: &'r Transaction,
+    pub table: &'r Table,
+    pub def: &'r TableDef,
+}
+
+impl Rows<'_> {
+    /// Writes rows for people and other programs.
+    pub fn write<W: Write>(&self, format: Format, out: &mut Out<'_, W>) -> Result<u64, Error> {
+        match format {
+            Format::Csv => self.csv(out),
+            Format::JsonLines => self.objects(out),
+        }
+    }
+
+    /// Writes an array for each row, and returns how many there are.
+    pub fn arrays<W: Write>(&self, out: &mut Out<'_, W>) -> Result<u64, Error> {
+        self.each(out, |row, buffer| {
+            for (n, column) in self.def.columns.iter().enumerate() {
+                buffer.push(if n == 0 { b'[' } else { b',' });
+                self.with_value(row, n, |value| json::write_value(column.ty, &value, buffer))?;
+            }
+            buffer.extend_from_slice(b"]\n");
+            Ok(())
+        })
+    }
+
+    fn objects<W: Write>(&self, out: &mut Out<'_, W>) -> Result<u64, Error> {
+        let name = |name: &str| {
+            let mut text = Vec::new();
+            json::write_string(name, &mut text);
+            text.push(b':');
+            text
+        };
+        let names: Vec<Vec<u8>> = self.def.columns.iter().map(|column| name(&column.name)).collect();
+        self.each(out, |row, buffer| {
+            for (n, column) in self.def.columns.iter().enumerate() {
+                buffer.push(if n == 0 { b'{' } else { b',' });
+                buffer.extend_from_slice(&names[n]);
+                self.with_value(row, n, |value| json::write_value(column.ty, &value, buffer))?;
+            }
+            buffer.extend_from_slice(b"}\n");
+            Ok(())
+        })
+    }
+
+    fn csv<W: Write>(&self, out: &mut Out<'_, W>) -> Result<u64, Error> {
+        let names = self.def.columns.iter().map(|column| column.name.as_bytes());
+        put_record(names, &mut out.buffer);
+        let (mut fields, mut ends) = (Vec::new(), Vec::new());
+        self.each(out, |row, buffer| {
+            fields.clear();
+            ends.clear();
+            for (n, column) in self.def.columns.iter().enumerate() {
+                self.with_value(row, n, |value| put_field(column.ty, &value, &mut fields))?;
+                ends.push(fields.len());
+            }
+            let starts = std::iter::once(&0).chain(&ends);
+            put_record(starts.zip(&ends).map(|(start, end)| &fields[*start..*end]), buffer);
+            Ok(())
+        })
+    }
+
+    fn each<W: Write>(
+        &self,
+        out: &mut Out<'_, W>,
+        mut put: impl FnMut(&Row<'_>, &mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let before = out.rows();
+        for row in self.txn.scan(self.table, Range::all())? {
+            put(&row?, &mut out.buffer)?;
+            out.row(&self.def.name)?;
+        }
+        out.note(&self.def.name)?;
+        Ok(out.rows() - before)
+    }
+
+    /// Hands over a value, also one that is stored out of line.
+    fn with_value(&self, row: &Row<'_>, n: usize, put: impl FnOnce(Value<'_>)) -> Result<(), Error> {
+        let value = match row.get::<Value<'_>>(n) {
+            Err(DatabaseError::OutOfLine { .. }) => {
+                return self.with_long_value(row.read(n)?.unwrap_or_default(), n, put);
+            }
+            value => value?,
+        };
+        put(value);
+        Ok(())
+    }
+
+    fn with_long_value(
+        &self,
+        bytes: Cow<'_, [u8]>,
+        n: usize,
+        put: impl FnOnce(Value<'_>),
+    ) -> Result<(), Error> {
+        let column = &self.def.columns[n];
+        if !matches!(column.ty, Type::String(_)) {
+            put(Value::Bytes(&bytes));
+            return Ok(());
+        }
+        let text = str::from_utf8(&bytes).map_err(|error| DatabaseError::Damaged {
+            place: format!("column {:?} of table {:?}", column.name, self.def.name),
+            detail: error.to_string(),
+        })?;
+        put(Value::Str(text));
+        Ok(())
+    }
+}
+
+fn put_field(ty: Type, value: &Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.extend_from_slice(NULL.as_bytes()),
+        Value::Str(text) if is_like_null(text.as_bytes()) => {
+            out.push(b'\\');
+            text::write(ty, value, out);
+        }
+        value => text::write(ty, value, out),
+    }
+}
+
+/// Appends a record of CSV.
+fn put_record<'f>(fields: impl Iterator<Item = &'f [u8]>, out: &mut Vec<u8>) {
+    let start = out.len();
+    for (n, field) in fields.enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        put_quoted(field, out);
+    }
+    // An empty line is no record.
+    if out.len() == start {
+        out.extend_from_slice(b"\"\"");
+    }
+    out.push(b'\n');
+}
+
+fn put_quoted(field: &[u8], out: &mut Vec<u8>) {
+    if !field.iter().any(|c| matches!(c, b'"' | b',' | b'\n' | b'\r')) {
+        return out.extend_from_slice(field);
+    }
+    out.push(b'"');
+    for (n, part) in field.split(|c| *c == b'"').enumerate() {
+        if n > 0 {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.extend_from_slice(part);
+    }
+    out.push(b'"');
+}
