@@ -1,6 +1,7 @@
 //! The `pantile` command.
 
 mod args;
+mod backup;
 mod bench;
 mod check;
 mod compact;
@@ -58,6 +59,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Check(args) => check::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Salvage(args) => salvage::run(&args),
+        Verb::Backup(args) => backup::run(&args, &STOP),
+        Verb::Restore(args) => backup::restore(&args),
         Verb::Compact(args) => compact::run(&args, &STOP),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
