@@ -48,9 +48,8 @@ pub(super) fn copy(
     let (txn, done) = (Mutex::new(txn), Mutex::new(None));
     share_out(2, |share| match share {
         0 => {
-            let txn = txn.lock();
+            let (_end, txn) = (ahead.until_dropped(), txn.lock());
             let copied = Copy::new(db, &txn, &store, part, options, &ahead).all(&tables);
-            ahead.end();
             *done.lock() = Some(copied);
         }
         // A failure latches in the medium and shows at the next append.

@@ -35,10 +35,10 @@ impl SyncAhead {
         }
     }
 
-    /// Nothing more is written.
-    pub fn end(&self) {
-        self.state.lock().has_ended = true;
-        self.changed.notify_all();
+    /// When what this returns is dropped, nothing more is written. So the thread
+    /// that syncs ends, too, if the one that writes panics.
+    pub fn until_dropped(&self) -> impl Drop {
+        End(self)
     }
 
     /// Calls `sync` until the end. Stops when it returns false.
@@ -65,6 +65,15 @@ impl SyncAhead {
     }
 }
 
+struct End<'s>(&'s SyncAhead);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().has_ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pantile_base::share_out;
@@ -79,8 +88,8 @@ mod tests {
             let (ahead, syncs) = (SyncAhead::default(), AtomicU64::new(0));
             share_out(shares, |n| match n {
                 0 => {
+                    let _end = ahead.until_dropped();
                     (1..=20).for_each(|n| ahead.written(n * WINDOW));
-                    ahead.end();
                 }
                 _ => ahead.serve(|| {
                     syncs.fetch_add(1, Ordering::Relaxed);

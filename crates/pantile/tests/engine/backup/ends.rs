@@ -135,6 +135,23 @@ fn two_backups_do_not_share_a_directory() {
     assert!(!path.exists());
 }
 
+/// A program's own mistake leaves nothing, and nobody waiting.
+#[test]
+fn a_panic_of_the_caller() {
+    let db = filled();
+    let place = ScratchDir::new();
+    let path = place.path().join("backup");
+    let options = BackupOptions::new().progress(|done| match done.rows {
+        0 => ControlFlow::Continue(()),
+        rows => panic!("the caller fails at {rows} rows"),
+    });
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.backup_to(&path, &options)));
+    assert!(outcome.is_err() && !path.exists());
+    assert_eq!(db.stats().running, 0);
+    db.backup_to(&path, &BackupOptions::new()).expect("back up");
+    is_sound(&path);
+}
+
 /// Closing does not wait for a backup that waits for a writer either.
 #[test]
 fn closing_ends_a_backup_that_waits() {
