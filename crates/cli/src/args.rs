@@ -51,6 +51,20 @@ pub enum Verb {
     /// state. Never writes to the damaged database.
     #[command(after_help = crate::salvage::EXAMPLES)]
     Salvage(crate::salvage::SalvageArgs),
+    /// Copy a database into a directory, where it is a database of its own.
+    ///
+    /// Looks at the checksum of every version that it copies. The directory holds a backup only
+    /// when the command has ended well: a part of one is refused by every verb, and replaced by
+    /// the next backup. A program backs up the database that it has open with
+    /// Database::backup_to, beside its transactions.
+    #[command(after_help = crate::backup::BACKUP_EXAMPLES)]
+    Backup(crate::backup::BackupArgs),
+    /// Copy a backup to where a database is to be, and check the copy.
+    ///
+    /// Checks formats, checksums, rows and indexes, as `pantile check` does. A backup that is
+    /// damaged or incomplete leaves nothing, and so does one that cannot be copied.
+    #[command(after_help = crate::backup::RESTORE_EXAMPLES)]
+    Restore(crate::backup::RestoreArgs),
     /// Bring the space that a database takes down to the least that its layout allows.
     ///
     /// Moves what is alive out of every block that has something obsolete in it, and hands empty

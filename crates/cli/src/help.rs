@@ -16,6 +16,8 @@ const GROUPS: [Group; 2] = [
         &[
             ("check", "pantile check /data/shop"),
             ("inspect", "pantile inspect /data/shop"),
+            ("backup", "pantile backup /data/shop --to /backups/monday"),
+            ("restore", "pantile restore /backups/monday --to /data/shop"),
             ("salvage", "pantile salvage /data/shop --into /data/shop.new"),
             ("compact", "pantile compact /data/shop"),
             ("dump", "pantile dump /data/shop --into shop-text"),

@@ -1,6 +1,7 @@
 //! The `pantile` command.
 
 mod args;
+mod backup;
 mod bench;
 mod check;
 mod compact;
@@ -60,6 +61,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Check(args) => check::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Salvage(args) => salvage::run(&args),
+        Verb::Backup(args) => backup::run(&args, &STOP),
+        Verb::Restore(args) => backup::restore(&args),
         Verb::Compact(args) => compact::run(&args, &STOP),
         Verb::Dump(args) => dump::run(&args, &STOP),
         Verb::Load(args) => load::run(&args, &STOP),

@@ -224,7 +224,7 @@ pub use media::{Medium, MediumExt};
 #[doc(no_inline)]
 pub use stats::Stats;
 #[doc(no_inline)]
-pub use tools::{CheckOptions, check, inspect, salvage};
+pub use tools::{BackupOptions, CheckOptions, check, inspect, restore, salvage};
 
 /// What a database counts and measures.
 ///

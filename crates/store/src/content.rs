@@ -28,8 +28,11 @@ impl ContentFlags {
     /// copy was made, whichever of its other contents still exist (T1).
     const RELOCATED: Self = Self(4);
 
+    /// A copy of a row whose transaction is known to have committed.
+    pub const COPY: Self = Self::ROW.relocated();
+
     /// A copy of a tombstone.
-    pub(crate) fn relocated(self) -> Self {
+    pub(crate) const fn relocated(self) -> Self {
         Self(self.0 | Self::RELOCATED.0)
     }
 

@@ -1,5 +1,6 @@
 //! The command, as people and scripts call it.
 
+mod backup;
 mod command;
 mod crashtest;
 mod paper;

@@ -86,6 +86,11 @@ impl Database {
     /// default, and after 255 changes of a table's layout; [`Error::UnknownColumn`];
     /// [`Error::TableExists`]; values that do not fit, of a default; errors of the
     /// commit. Nothing has changed then.
+    ///
+    /// Serializable transactions that began before the call returned cannot write
+    /// through the new handle: they get
+    /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
+    /// [`Database::run`] begins them again.
     pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change();
@@ -99,14 +104,17 @@ impl Database {
         }
         let stored = catalog::encode(&definition)?;
         let has_pieces = inner.layouts().can_move_out;
-        let layouts = Layouts::new(definition, inner.id)?;
+        Layouts::new(definition.clone(), inner.id)?;
         let pieces = match has_pieces {
             true => None,
-            false => core.tables.make_pieces(inner.id, &layouts.definition)?,
+            false => core.tables.make_pieces(inner.id, &definition)?,
         };
         self.store_definition(inner, &stored)?;
         // Whatever commits mean here, no row may be on the medium without its layout.
         core.store.medium().fence().map_err(from_medium)?;
+        let at = core.registry.after_all();
+        core.registry.await_passed(at);
+        let layouts = Layouts::since(definition, inner.id, at).expect("they were good before");
         // Rows of the new layout may have values out of line.
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         inner.change_layouts(layouts);

@@ -2,6 +2,7 @@
 
 pub(crate) mod database;
 mod definitions;
+pub(crate) mod incomplete;
 pub(crate) mod measuring;
-mod opening;
+pub(crate) mod opening;
 mod verifying;

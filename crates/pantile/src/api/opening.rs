@@ -14,6 +14,7 @@ use pantile_media::{
 };
 use pantile_store::{Store, StoreOptions};
 
+use crate::api::incomplete;
 use crate::engine::core::Core;
 use crate::engine::failure::{from_medium, from_store};
 use crate::engine::recovery::Scanned;
@@ -28,6 +29,10 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
     if let Some(medium) = &options.on_medium {
         return open_on(Arc::clone(medium), path, options);
+    }
+    if options.custom_medium.is_some() || options.medium != MediumKind::Dram {
+        incomplete::refuse(path)?;
+        incomplete::refuse_part(path)?;
     }
     let medium = open_medium(path, &options)?;
     open_on(Arc::clone(&medium), path, options).inspect_err(|_| medium.withdraw())
@@ -115,7 +120,7 @@ fn boot_id(options: &Options) -> Result<u64> {
 
 /// A number that no other database has. In simulated time it depends on the
 /// time only.
-fn identity(options: &Options) -> u64 {
+pub(crate) fn identity(options: &Options) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     match &options.simulated_time {
         Some(time) => time.now().as_nanos() as u64,

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use pantile_base::Timestamp;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::types::layouts::Layouts;
@@ -30,6 +31,20 @@ impl LayoutList {
             0 => &self.first,
             changes => self.later(changes),
         }
+    }
+
+    /// What the table was at a time.
+    #[inline]
+    pub fn at(&self, time: Timestamp) -> &Layouts {
+        let newest = self.newest();
+        if newest.since <= time { newest } else { self.earlier(time) }
+    }
+
+    #[cold]
+    fn earlier(&self, time: Timestamp) -> &Layouts {
+        let changes = self.changes.load(Ordering::Acquire);
+        let later = (1..=changes).rev().map(|nth| self.later(nth));
+        later.chain([&self.first]).find(|layouts| layouts.since <= time).unwrap_or(&self.first)
     }
 
     #[cold]

@@ -301,6 +301,12 @@ impl TableInner {
         self.layouts.newest()
     }
 
+    /// Those of rows that a transaction writes at this time (I-26).
+    #[inline]
+    pub fn layouts_at(&self, time: Timestamp) -> &Layouts {
+        self.layouts.at(time)
+    }
+
     /// The layout of rows that are written now.
     #[inline]
     pub fn schema(&self) -> &Schema {

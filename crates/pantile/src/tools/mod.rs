@@ -23,6 +23,7 @@
 //! # Ok::<(), pantile::Error>(())
 //! ```
 
+mod backup;
 mod check;
 mod definitions;
 mod findings;
@@ -32,6 +33,7 @@ mod options;
 mod reading;
 mod salvage;
 
+pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
 pub use check::{CheckReport, check};
 pub use findings::{Finding, Location, Severity};
 pub use image::InspectedImage;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pantile_media::ViewMedium;
 use pantile_store::{Survey, SurveyCalls, Surveyed, survey};
 
+use crate::api::incomplete;
 use crate::engine::failure::from_medium;
 use crate::tools::definitions::Definitions;
 use crate::tools::findings::Findings;
@@ -33,6 +34,7 @@ impl Files {
         findings: &Findings,
         contents: &(dyn Fn(&[Surveyed<'_>]) + Sync),
     ) -> Result<Self> {
+        incomplete::refuse(path)?;
         let view = ViewMedium::open(path, &|done, total| options.report(CheckStep::Read, done, total));
         let view = view.map_err(from_medium)?;
         findings.note_file(&view);

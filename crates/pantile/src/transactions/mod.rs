@@ -2,6 +2,7 @@
 
 mod by_place;
 mod commit;
+mod copied;
 pub(crate) mod cursor;
 mod depends;
 mod entries;

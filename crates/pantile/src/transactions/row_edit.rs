@@ -55,9 +55,13 @@ impl<'e> RowEdit<'e> {
         row: Encoded<'e>,
         bytes: Vec<u8>,
     ) -> Result<Self> {
-        let layouts = table.inner.layouts();
-        // The columns that there are now, some of which may have been added since
-        // the row was read.
+        // The columns of now, some of which may have been added since the row was
+        // read.
+        let layouts = table.inner.layouts_at(txn.writes_at());
+        debug_assert!(
+            row.schema.layout <= layouts.latest.layout,
+            "no version is older than its layout (I-26)"
+        );
         let row = Encoded { schema: layouts.get(row.schema.layout), ..row };
         let schema = &layouts.latest;
         let mut edit = Self { txn, table, schema, bytes, large: Vec::new() };

@@ -14,7 +14,9 @@ use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::{Edited, RowEdit};
 use crate::transactions::transaction::Transaction;
-use crate::types::error::{Error, Result};
+use crate::types::columns::Columns;
+use crate::types::error::{Conflict, Error, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
 use crate::types::row::{self, Encoded, Row};
 use crate::types::value::Value;
@@ -55,12 +57,13 @@ impl Transaction {
     fn put(&mut self, table: &Table, values: &[Value<'_>], replace: bool) -> Result<bool> {
         let (table, columns) = (&*table.inner, &*table.columns);
         self.check_write(table)?;
+        self.check_columns(table, columns)?;
         self.check_memory(Adds::Row)?;
         let mut key = Key::default();
         let mut large = Vec::new();
         let start = self.buffers.rows.len();
         let at = self.statement();
-        let schema = table.schema();
+        let schema = &table.layouts_at(self.writes_at()).latest;
         let encoded = {
             let (core, slot) = (&self.core, self.slot);
             row::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
@@ -173,6 +176,7 @@ impl Transaction {
         edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<bool> {
         let inner = &*table.inner;
+        self.check_columns(inner, &table.columns)?;
         let Some(held) = self.hold_present(inner, which)? else {
             return Ok(false);
         };
@@ -260,6 +264,21 @@ impl Transaction {
         }
         self.core.check_open()?;
         self.check_table(table)
+    }
+
+    /// When it writes, as far as layouts go: those who draw their timestamp at the
+    /// commit are later than any change that they see.
+    pub(super) fn writes_at(&self) -> Timestamp {
+        if self.isolation == Isolation::Serializable { self.ts } else { Timestamp::MAX }
+    }
+
+    /// Checks that the handle's columns are not from a change that comes after this
+    /// transaction.
+    fn check_columns(&self, table: &TableInner, columns: &Columns) -> Result<()> {
+        match columns.since <= self.writes_at() {
+            true => Ok(()),
+            false => Err(table.conflict(Conflict::TableIsNewer)),
+        }
     }
 
     fn set_pending(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {

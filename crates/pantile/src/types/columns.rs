@@ -1,5 +1,7 @@
 //! The columns of a table as a handle knows them.
 
+use pantile_base::Timestamp;
+
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
 use crate::types::layout::{ColumnLocation, Schema};
@@ -15,10 +17,12 @@ pub(crate) struct Columns {
     ids: Vec<usize>,
     /// Numbers by id; for those that the handle does not know there is none.
     numbers: Vec<Option<usize>>,
+    /// When the table got them.
+    pub since: Timestamp,
 }
 
 impl Columns {
-    pub fn new(definition: &Definition) -> Self {
+    pub fn new(definition: &Definition, since: Timestamp) -> Self {
         let numbers: Vec<_> = definition.columns.iter().map(|column| column.position).collect();
         let mut ids = vec![0; definition.def.columns.len()];
         for (id, number) in numbers.iter().enumerate() {
@@ -26,7 +30,7 @@ impl Columns {
                 ids[*number] = id;
             }
         }
-        Self { def: definition.def.clone(), ids, numbers }
+        Self { def: definition.def.clone(), ids, numbers, since }
     }
 
     pub fn len(&self) -> usize {

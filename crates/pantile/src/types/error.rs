@@ -254,6 +254,13 @@ pub enum Error {
     },
     /// There is no database at this path, and the options forbid creating one.
     NoDatabase(PathBuf),
+    /// A backup into this directory has begun and not been completed.
+    IncompleteBackup(PathBuf),
+    /// The directory is to take a backup or what is restored from one, and there
+    /// is something in it.
+    NotEmpty(PathBuf),
+    /// The caller has stopped the work.
+    Cancelled,
     /// The files here are not a Pantile database.
     NotADatabase {
         /// Where.
@@ -490,6 +497,17 @@ impl fmt::Display for Error {
                 write!(f, "the database in {} is open already {user}; close it there first", path.display())
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
+            Error::IncompleteBackup(path) => write!(
+                f,
+                "{} holds a part of a backup that was not completed; it was left as it is; back up into it again, or remove it",
+                path.display()
+            ),
+            Error::NotEmpty(path) => write!(
+                f,
+                "{} is not empty; it was left as it is; name a directory that is empty or does not exist",
+                path.display()
+            ),
+            Error::Cancelled => f.write_str("the work was cancelled; what it had begun to write was removed"),
             Error::NotADatabase { path, detail } => {
                 write!(f, "{} is not a Pantile database ({detail}); it was left as it is", path.display())
             }

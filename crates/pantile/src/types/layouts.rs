@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pantile_base::TableId;
+use pantile_base::{TableId, Timestamp};
 
 use crate::types::columns::Columns;
 use crate::types::error::Result;
@@ -22,20 +22,27 @@ pub(crate) struct Layouts {
     pub columns: Arc<Columns>,
     /// Whether rows can have values out of line.
     pub can_move_out: bool,
+    /// No version that is older has the latest layout.
+    pub since: Timestamp,
 }
 
 impl Layouts {
     /// Fails if the definition cannot be one.
     pub fn new(definition: Definition, table: TableId) -> Result<Self> {
+        Self::since(definition, table, Timestamp::ZERO)
+    }
+
+    /// The same for a table that is changed at this time.
+    pub fn since(definition: Definition, table: TableId, since: Timestamp) -> Result<Self> {
         definition.check()?;
         let latest = Schema { table, ..Schema::new(&definition, definition.layout)? };
         for column in latest.columns.iter().filter(|column| !column.default.is_null()) {
             row::check(&latest, column, &column.default.as_value())?;
         }
         let older = (0..definition.layout).map(|_| OnceLock::new()).collect();
-        let columns = Arc::new(Columns::new(&definition));
+        let columns = Arc::new(Columns::new(&definition, since));
         let can_move_out = definition.can_move_out();
-        Ok(Self { definition, latest, older, columns, can_move_out })
+        Ok(Self { definition, latest, older, columns, can_move_out, since })
     }
 
     /// The layout with this number, which a content names.

@@ -7,6 +7,7 @@ mod altering;
 mod any_options;
 mod any_rows;
 mod at_rest;
+mod backup;
 mod check;
 mod closing;
 mod collector;

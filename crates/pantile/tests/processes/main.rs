@@ -1,6 +1,7 @@
 //! Tests that start this program again, under a limit or to kill it, and tests
 //! that count the threads or files of the process.
 
+mod backup;
 mod collector_threads;
 mod counted;
 mod creation;

@@ -1,0 +1,131 @@
+//! `pantile backup` and `pantile restore`: copies of a database.
+
+use std::io::{IsTerminal, stderr};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use pantile::tools::{BackupOptions, BackupReport, RestoreReport};
+use pantile::{Error, Options};
+
+use crate::check::ReadArgs;
+use crate::exit::Failure;
+use crate::output::{self, Output};
+use crate::progress;
+
+/// Examples that the help of `backup` shows.
+pub const BACKUP_EXAMPLES: &str =
+    "Exit status: 0 if there is a backup, 1 if there is none, also after Ctrl-C.
+
+Examples:
+  pantile backup /data/shop --to /backups/monday
+  pantile backup /data/shop --to /backups/monday --rate 50000000";
+
+/// Examples that the help of `restore` shows.
+pub const RESTORE_EXAMPLES: &str = "Exit status: 0 if the backup is sound and restored, 1 if it is not.
+
+Example:
+  pantile restore /backups/monday --to /data/shop";
+
+/// Settings of a backup.
+#[derive(Args, Debug)]
+pub struct BackupArgs {
+    /// Directory of the database. No other process may have it open.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Directory of the backup; there must be nothing in it.
+    #[arg(long, value_name = "DIR2")]
+    to: PathBuf,
+    /// Bytes to copy per second at most.
+    #[arg(long, value_name = "BYTES_PER_SECOND", value_parser = clap::value_parser!(u64).range(1..))]
+    rate: Option<u64>,
+    /// Write the report to this file; - for stdout.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Show no progress bar.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Settings of a restoration.
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    /// Directory of the backup. Nothing in it is written to.
+    #[arg(value_name = "BACKUP")]
+    backup: PathBuf,
+    /// Directory of the database; there must be nothing in it.
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// Write the report to this file; - for stdout.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+/// Runs `pantile backup`. Ctrl-C stops it and leaves nothing.
+pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> {
+    let mut output = Output::open(args.json.as_deref())?;
+    let mut options = shown(args.quiet, stop);
+    if let Some(rate) = args.rate {
+        options = options.rate(rate);
+    }
+    let db = Options::new().create(false).open(&args.dir)?;
+    let report = db.backup_to(&args.to, &options);
+    // The database need not be as its last user left it: opening may have had to recover it.
+    let closed = db.close();
+    let report = report.map_err(|error| match error {
+        Error::Cancelled => Failure::failed(format!("stopped; there is no backup in {}", args.to.display())),
+        error => error.into(),
+    })?;
+    output.write(&backup_text(&report, &args.to), &report)?;
+    if let Err(error) = closed {
+        output::note(&format!("warning: {} was backed up and not closed: {error}", args.dir.display()));
+    }
+    Ok(())
+}
+
+/// Options with a bar on a terminal.
+fn shown(quiet: bool, stop: &'static AtomicBool) -> BackupOptions {
+    let wanted = !quiet && stderr().is_terminal();
+    let bar = Mutex::new(wanted.then(|| progress::bar(progress::STEADY, None)).flatten());
+    BackupOptions::new().progress(move |done| {
+        if let Ok(bar) = bar.lock()
+            && let Some(bar) = bar.as_ref()
+        {
+            bar.set_message("copying");
+            bar.set_length(done.total_bytes.max(done.bytes));
+            bar.set_position(done.bytes);
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })
+}
+
+/// Runs `pantile restore`.
+pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
+    let mut output = Output::open(args.json.as_deref())?;
+    let report = pantile::restore(&args.backup, &args.to, &args.reading.options(1))?;
+    output.write(&restore_text(&report, &args.to), &report)
+}
+
+fn backup_text(report: &BackupReport, to: &Path) -> String {
+    let BackupReport { tables, rows, bytes, file_bytes, seconds, .. } = report;
+    let rate = *bytes as f64 / 1e6 / seconds.max(1e-9);
+    format!(
+        "{tables} tables and {rows} rows backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n",
+        to.display()
+    )
+}
+
+fn restore_text(report: &RestoreReport, to: &Path) -> String {
+    let RestoreReport { tables, rows, file_bytes, seconds, .. } = report;
+    format!(
+        "{tables} tables and {rows} rows (the engine's own included) restored to {} and checked: {file_bytes} bytes; {seconds:.1} s\n",
+        to.display()
+    )
+}

@@ -1,0 +1,84 @@
+//! Backing up and restoring, as scripts do it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use pantile::{Database, TableDef, Type, Value};
+
+const ROWS: u64 = 2_000;
+
+fn pantile(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pantile")).args(args).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+fn stored(path: &Path) {
+    let db = Database::open(path).expect("open");
+    let def = TableDef::new("pets").column("id", Type::U64).column("data", Type::Bytes(1_000));
+    let pets = db.create_table(def.primary_key(["id"])).expect("create");
+    db.run(|txn| (0..ROWS).try_for_each(|id| txn.insert(&pets, &[id.into(), Value::Bytes(&[7; 1_000])])))
+        .expect("fill");
+    drop(pets);
+    db.close().expect("close");
+}
+
+#[test]
+fn there_and_back() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (shop, backup, back) = (at("shop"), at("backup"), at("back"));
+    stored(&place.path().join("shop"));
+    let output = pantile(&["backup", &shop, "--to", &backup]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    assert!(told.starts_with(&format!("1 tables and {ROWS} rows backed up to {backup}: ")), "{told}");
+    let output = pantile(&["restore", &backup, "--to", &back, "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // With that of the table's definition.
+    assert_eq!((&report["tables"], &report["rows"]), (&1.into(), &(ROWS + 1).into()));
+    assert!(pantile(&["check", &back]).status.success());
+    let slow = pantile(&["backup", &back, "--to", &at("slow"), "--rate", "4000000", "--json", "-"]);
+    let report: serde_json::Value = serde_json::from_slice(&slow.stdout).unwrap();
+    assert_eq!((&report["rows"], &report["is_current"]), (&ROWS.into(), &true.into()));
+    assert!(report["seconds"].as_f64() > Some(0.4), "{report}");
+}
+
+#[test]
+fn what_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (shop, backup) = (at("shop"), at("backup"));
+    stored(&place.path().join("shop"));
+    let refused = |args: &[&str], status: i32, phrase: &str| {
+        let output = pantile(args);
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(status) && told.contains(phrase), "{args:?}: {told}");
+        assert_eq!(told.lines().filter(|line| line.starts_with("pantile: ")).count(), 1, "{told}");
+    };
+    refused(&["backup", &shop, "--to", &shop], 1, "shop is not empty");
+    refused(&["backup", &at("none"), "--to", &backup], 1, "there is no database in");
+    refused(&["backup", &shop], 2, "--to");
+    refused(&["backup", &shop, "--to", &backup, "--rate", "0"], 2, "--rate");
+    assert!(!place.path().join("backup").exists());
+    assert!(pantile(&["backup", &shop, "--to", &backup]).status.success());
+    refused(&["backup", &shop, "--to", &backup], 1, "backup is not empty");
+    refused(&["restore", &backup, "--to", &shop], 1, "shop is not empty");
+    let data = place.path().join("backup/pantile.data");
+    let mut bytes = std::fs::read(&data).unwrap();
+    let at_row = bytes.windows(8).position(|bytes| bytes == [7; 8]).unwrap();
+    bytes[at_row] ^= 1;
+    std::fs::write(&data, bytes).unwrap();
+    refused(&["restore", &backup, "--to", &at("back")], 1, "damaged data at the copy of the backup in");
+    assert!(!place.path().join("back").exists());
+    let part = place.path().join("part/pantile.incomplete");
+    std::fs::create_dir_all(&part).unwrap();
+    std::fs::copy(&data, part.join("pantile.data")).unwrap();
+    for verb in ["check", "inspect", "compact"] {
+        refused(&[verb, &at("part")], 1, "a part of a backup that was not completed");
+    }
+    refused(&["restore", &at("part"), "--to", &at("back")], 1, "not completed");
+}

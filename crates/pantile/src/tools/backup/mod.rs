@@ -1,0 +1,118 @@
+//! Backups of a running database, and restoring them.
+
+mod copy;
+mod options;
+mod restore;
+mod sync_ahead;
+mod target;
+
+use std::path::Path;
+use std::time::Duration;
+
+use pantile_base::sync::Instant;
+use pantile_media::DATA_FILE;
+
+use crate::api::database::Database;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+
+pub use options::{BackupOptions, BackupProgress, BackupReport, RestoreReport};
+pub use restore::restore;
+use target::{Target, io_error};
+
+/// Between two looks whether older writers have ended.
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Database {
+    /// Copies the database, beside running transactions, into the directory
+    /// `dir`, which is created if need be and may be on another file system. The
+    /// backup is a database like any other: open it, check it, back it up, or
+    /// [`restore`] it elsewhere. It is on a file whatever the medium of this
+    /// database is.
+    ///
+    /// It holds one state of the database, of a moment at the beginning of the
+    /// call: every transaction that committed up to then, whole, and none that
+    /// committed later. Tables and indexes are those of that moment, too, also if
+    /// they are changed or dropped meanwhile. No writer waits for the backup or
+    /// fails because of it. The checksum of every version is looked at before it
+    /// is copied.
+    ///
+    /// Until the call returns Ok there is no database in `dir`: opening a part of
+    /// a backup fails with [`Error::IncompleteBackup`]. After a kill or a power
+    /// failure, back up into the directory again. If the call fails, what it has
+    /// made is removed.
+    ///
+    /// While it runs it is a reader like any other: the versions that it may read
+    /// stay, and [`Stats::oldest`](crate::Stats::oldest) grows.
+    /// [`Database::close`] ends it.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`] if there is something in `dir`; [`Error::AlreadyOpen`]
+    /// if another backup into it is running; [`Error::StorageFull`] and
+    /// [`Error::Io`] of `dir`; [`Error::Damaged`] if a version's checksum does not
+    /// fit; [`Error::Cancelled`]; [`Error::Closed`], also if the database is closed
+    /// meanwhile; [`Error::TooManyTransactions`]; [`Error::InvalidOption`] if the
+    /// rate is 0, or if the database is damaged and open to be salvaged. This
+    /// database is unaffected in every case.
+    ///
+    /// ```
+    /// use pantile::tools::{BackupOptions, BackupReport};
+    /// use pantile::{Database, TableDef, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (path, backup) = (dir.path().join("shop"), dir.path().join("backup"));
+    /// let db = Database::open(&path)?;
+    /// let pets = db.create_table(TableDef::new("pets").column("id", Type::U32).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert(&pets, &[1u32.into()]))?;
+    ///
+    /// let report: BackupReport = db.backup_to(&backup, &BackupOptions::new())?;
+    /// assert_eq!((report.tables, report.rows, report.is_current), (1, 1, true));
+    ///
+    /// db.run(|txn| txn.delete(&pets, &[1u32.into()]))?;
+    /// let old = Database::open(&backup)?;
+    /// assert!(old.begin_read()?.get(&old.table("pets")?, &[1u32.into()])?.is_some());
+    /// # Ok::<(), pantile::Error>(())
+    /// ```
+    pub fn backup_to(&self, dir: impl AsRef<Path>, options: &BackupOptions) -> Result<BackupReport> {
+        let (dir, began) = (dir.as_ref(), Instant::now());
+        options.check()?;
+        if self.core.options.salvage.is_some() {
+            let way = "a damaged database is copied by Salvaged::copy_into";
+            return Err(Error::InvalidOption(way.into()));
+        }
+        self.core.check_open()?;
+        let target = Target::claim(dir)?;
+        let (txn, is_current) = self.begin_backup(options.wait)?;
+        let timestamp = txn.timestamp();
+        let copied = copy::copy(self, txn, target.part(), options)?;
+        target.complete()?;
+        let data = dir.join(DATA_FILE);
+        let file_bytes = data.metadata().map_err(io_error("look at", &data))?.len();
+        Ok(BackupReport {
+            timestamp,
+            is_current,
+            tables: copied.tables,
+            rows: copied.rows,
+            bytes: copied.bytes,
+            file_bytes,
+            seconds: began.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// A safe snapshot, and whether it sees every commit that has been
+    /// acknowledged. It is below all running writers, so this waits for those
+    /// that began before the call, at most for `limit`.
+    fn begin_backup(&self, limit: Duration) -> Result<(Transaction, bool)> {
+        let registry = &self.core.registry;
+        let called = registry.after_all();
+        let began = registry.clock().elapsed();
+        loop {
+            let txn = self.begin_safe_snapshot()?;
+            let is_current = txn.timestamp() >= called;
+            if is_current || registry.clock().elapsed().saturating_sub(began) >= limit {
+                return Ok((txn, is_current));
+            }
+            drop(txn);
+            registry.clock().sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! How to back up, and what was done.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+
+use crate::types::error::{Error, Result};
+
+/// How long a backup waits by default for writers that began before it.
+const WAIT: Duration = Duration::from_secs(10);
+
+type ProgressCall = Arc<dyn Fn(&BackupProgress) -> ControlFlow<()> + Send + Sync>;
+
+/// How to back up.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use pantile::BackupOptions;
+/// # use pantile::{Database, Error};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = Database::open(dir.path().join("shop"))?;
+/// let options = BackupOptions::new().rate(50 << 20).progress(|done| {
+///     println!("{} of about {} bytes", done.bytes, done.total_bytes);
+///     ControlFlow::Continue(())
+/// });
+/// db.backup_to(dir.path().join("first"), &options)?;
+///
+/// // A backup that is stopped leaves nothing.
+/// let stopped = BackupOptions::new().progress(|_| ControlFlow::Break(()));
+/// let second = dir.path().join("second");
+/// assert!(matches!(db.backup_to(&second, &stopped), Err(Error::Cancelled)));
+/// assert!(!second.exists());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone)]
+pub struct BackupOptions {
+    pub(super) bytes_per_second: Option<u64>,
+    pub(super) wait: Duration,
+    progress: Option<ProgressCall>,
+}
+
+impl Default for BackupOptions {
+    fn default() -> Self {
+        Self { bytes_per_second: None, wait: WAIT, progress: None }
+    }
+}
+
+impl fmt::Debug for BackupOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackupOptions")
+            .field("rate", &self.bytes_per_second)
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}
+
+impl BackupOptions {
+    /// As fast as it goes, and up to ten seconds for writers that began before.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Copies at most this many bytes per second, so that more of the device is
+    /// left to others.
+    #[must_use]
+    pub fn rate(mut self, bytes_per_second: u64) -> Self {
+        self.bytes_per_second = Some(bytes_per_second);
+        self
+    }
+
+    /// Sets how long the backup waits at its beginning for running serializable
+    /// writers to end: 10 seconds by default. Its state lies before all that are
+    /// running then, so commits beside a long writer may be missing.
+    /// [`BackupReport::is_current`] returns whether any can be.
+    #[must_use]
+    pub fn wait(mut self, limit: Duration) -> Self {
+        self.wait = limit;
+        self
+    }
+
+    /// Sets what is called now and then, about once for each megabyte. The backup
+    /// ends with [`Error::Cancelled`] when it returns `Break`.
+    #[must_use]
+    pub fn progress(
+        mut self,
+        call: impl Fn(&BackupProgress) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.progress = Some(Arc::new(call));
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match self.bytes_per_second {
+            Some(0) => Err(Error::InvalidOption("rate is 0; it can be 1 or more".into())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn report(&self, done: &BackupProgress) -> ControlFlow<()> {
+        self.progress.as_ref().map_or(ControlFlow::Continue(()), |call| call(done))
+    }
+}
+
+/// How far a backup is; see [`BackupOptions`] for an example.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct BackupProgress {
+    /// Tables copied.
+    pub tables: u64,
+    /// Tables of the backup.
+    pub total_tables: u64,
+    /// Rows copied.
+    pub rows: u64,
+    /// Bytes of versions copied, those of the engine's own tables included.
+    pub bytes: u64,
+    /// About as many bytes will be copied: what was alive at the beginning.
+    pub total_bytes: u64,
+}
+
+/// What was backed up; see [`Database::backup_to`](crate::Database::backup_to)
+/// for an example.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// The moment of the backup: it holds what was committed at or below it, and
+    /// nothing else.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub timestamp: Timestamp,
+    /// Whether every commit that was acknowledged before the call is in it. If a
+    /// writer ran for longer than [`BackupOptions::wait`], those beside it may
+    /// not be.
+    pub is_current: bool,
+    /// Tables copied.
+    pub tables: u64,
+    /// Rows copied.
+    pub rows: u64,
+    /// Bytes of versions copied, those of the engine's own tables included.
+    pub bytes: u64,
+    /// Bytes of the backup's file.
+    pub file_bytes: u64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// What was restored; see [`restore`](crate::tools::restore()) for an example.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct RestoreReport {
+    /// Tables restored.
+    pub tables: u64,
+    /// Rows restored, those of the engine's own tables included.
+    pub rows: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}

@@ -1,0 +1,149 @@
+//! The directory that takes a backup or what is restored from one.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pantile_media::DATA_FILE;
+
+use crate::api::incomplete::INCOMPLETE;
+use crate::types::error::{Error, Result};
+
+/// What a fresh file system may have in its topmost directory.
+const NOT_OURS: &str = "lost+found";
+
+/// A directory that this process alone fills. Until [`Target::complete`] what
+/// it holds does not count, and dropping it removes what was made.
+pub(super) struct Target {
+    directory: PathBuf,
+    /// Where the data file is until it is whole.
+    part: PathBuf,
+    /// The directory is locked through this, which ends with the process.
+    lock: File,
+    /// Directories that were made, the topmost first.
+    made: Vec<PathBuf>,
+    is_complete: bool,
+}
+
+impl Target {
+    /// Makes the directory if there is none, locks it, and removes a part of an
+    /// earlier backup.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`]; [`Error::AlreadyOpen`] if another call is filling
+    /// it; [`Error::InvalidOption`] if there is no path; [`Error::Io`].
+    pub fn claim(directory: &Path) -> Result<Self> {
+        if directory.as_os_str().is_empty() {
+            return Err(Error::InvalidOption("the path of the directory is empty".into()));
+        }
+        let made = make(directory)?;
+        match lock(directory) {
+            Ok(lock) => {
+                let part = directory.join(INCOMPLETE);
+                let directory = directory.to_owned();
+                let target = Self { directory, part, lock, made, is_complete: false };
+                target.prepare().map(|()| target)
+            }
+            Err(error) => {
+                remove_empty(&made);
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare(&self) -> Result<()> {
+        let entries = fs::read_dir(&self.directory).map_err(io_error("read", &self.directory))?;
+        for entry in entries {
+            let name = entry.map_err(io_error("read", &self.directory))?.file_name();
+            if name != INCOMPLETE && name != NOT_OURS {
+                return Err(Error::NotEmpty(self.directory.clone()));
+            }
+        }
+        if self.part.symlink_metadata().is_ok() {
+            fs::remove_dir_all(&self.part).map_err(io_error("remove", &self.part))?;
+        }
+        fs::create_dir(&self.part).map_err(io_error("create", &self.part))?;
+        sync(&self.directory)
+    }
+
+    /// Where the data file is to be written, and nothing else.
+    pub fn part(&self) -> &Path {
+        &self.part
+    }
+
+    /// Makes what was written count. It must be closed.
+    pub fn complete(mut self) -> Result<()> {
+        let data = self.part.join(DATA_FILE);
+        sync(&data)?;
+        // From here on it is a database, and before it was none.
+        fs::rename(&data, self.directory.join(DATA_FILE)).map_err(io_error("rename", &data))?;
+        self.is_complete = true;
+        sync(&self.directory)?;
+        // What is left there says nothing any more.
+        let _ = fs::remove_dir_all(&self.part);
+        for directory in &self.made {
+            sync(parent(directory))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            // Best effort: a part is not taken for a whole.
+            let _ = fs::remove_dir_all(&self.part);
+            remove_empty(&self.made);
+        }
+        let _ = self.lock.unlock();
+    }
+}
+
+/// Makes the directory and those above it. Returns those that were not there.
+fn make(directory: &Path) -> Result<Vec<PathBuf>> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && path.symlink_metadata().is_err();
+    let mut made: Vec<_> = directory.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+    made.reverse();
+    fs::create_dir_all(directory).map_err(|error| {
+        remove_empty(&made);
+        io_error("create", directory)(error)
+    })?;
+    Ok(made)
+}
+
+fn remove_empty(made: &[PathBuf]) {
+    for directory in made.iter().rev() {
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+fn lock(directory: &Path) -> Result<File> {
+    let file = File::open(directory).map_err(io_error("open", directory))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::AlreadyOpen { path: directory.to_owned(), process: None })
+        }
+        Err(TryLockError::Error(error)) => Err(io_error("lock", directory)(error)),
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    let is_named = |parent: &&Path| !parent.as_os_str().is_empty();
+    path.parent().filter(is_named).unwrap_or(Path::new("."))
+}
+
+/// Makes a file or a directory durable.
+fn sync(path: &Path) -> Result<()> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(io_error("sync", path))
+}
+
+/// The system's refusal. A device without room is [`Error::StorageFull`].
+pub(super) fn io_error(operation: &str, path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Error::StorageFull { detail: format!("{operation} {}: {source}", path.display()) }
+        }
+        _ => Error::Io { operation: format!("{operation} {}", path.display()), source },
+    }
+}
