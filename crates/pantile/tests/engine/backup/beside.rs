@@ -287,8 +287,8 @@ fn columns_change_meanwhile() {
         let move_one = |random: &mut Random| {
             let ids = [random.below(40), random.below(40)];
             let moved = db.run(|txn| {
-                // It has begun, and the columns change.
-                std::thread::yield_now();
+                // It has begun, and a backup too, and the columns change.
+                std::thread::sleep(Duration::from_millis(2));
                 ids.iter().zip([-1, 1]).try_for_each(|(id, by)| {
                     let edit = |row: &mut pantile::RowEdit<'_>| {
                         let n: i64 = row.get(1)?;
@@ -321,6 +321,8 @@ fn columns_change_meanwhile() {
                     std::thread::sleep(Duration::from_micros(500));
                 }
             });
+            // Also if something is wrong.
+            let _end = SetAtEnd(&done);
             for _ in 0..20 {
                 let (place, _) = back_up(&db);
                 let copy = open(place.path());
@@ -331,8 +333,16 @@ fn columns_change_meanwhile() {
                 assert_eq!(sum("n").expect("numbers"), 400);
                 assert!(t.column("m").is_err() || sum("m").expect("numbers") == 400);
             }
-            done.store(true, Ordering::Relaxed);
         });
+    }
+}
+
+/// Sets a flag when it goes.
+struct SetAtEnd<'f>(&'f AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
