@@ -189,7 +189,11 @@ fn code_of(error: &Error) -> c_int {
         | Error::OutOfLine { .. } => PANTILE_BAD_VALUE,
         Error::RowTooLarge { .. } => PANTILE_ROW_TOO_LARGE,
         Error::PrimaryKeyChanged { .. } => PANTILE_PRIMARY_KEY_CHANGED,
-        Error::InvalidDefinition(_) | Error::InvalidOption(_) => PANTILE_INVALID,
+        Error::InvalidDefinition(_)
+        | Error::InvalidOption(_)
+        | Error::DefinitionDiffers { .. }
+        | Error::InvalidMigrations(_) => PANTILE_INVALID,
+        Error::MigrationFailed { error, .. } => code_of(error),
         Error::ReadOnly => PANTILE_READ_ONLY,
         Error::TransactionTooLarge => PANTILE_TRANSACTION_TOO_LARGE,
         Error::UnknownSavepoint => PANTILE_UNKNOWN_SAVEPOINT,

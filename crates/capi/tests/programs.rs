@@ -56,6 +56,11 @@ fn run(source: &str, library: &Path) -> String {
 }
 
 #[test]
+fn changes() {
+    run("tests/programs/changes.c", &library("libpantile_c.a"));
+}
+
+#[test]
 fn rows() {
     run("tests/programs/rows.c", &library("libpantile_c.a"));
 }

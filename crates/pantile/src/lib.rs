@@ -164,6 +164,7 @@ mod transactions;
 mod types;
 
 pub use api::database::Database;
+pub use api::migrations::{Migration, Migrations};
 pub use engine::table::{Index, Table};
 pub use transactions::cursor::Cursor;
 pub use transactions::in_flight::InFlight;

@@ -52,6 +52,44 @@ impl Database {
         Ok(table)
     }
 
+    /// The table of this name, which is created if there is none. One that is there
+    /// is taken as it is.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`], without [`Error::TableExists`].
+    pub fn create_table_if_absent(&self, def: TableDef) -> Result<Table> {
+        let name = def.name.clone();
+        match self.create_table(def) {
+            Err(Error::TableExists(_)) => self.table(&name),
+            made => made,
+        }
+    }
+
+    /// The table with this definition, which is created if there is none of its
+    /// name.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`], and instead of [`Error::TableExists`]
+    /// [`Error::DefinitionDiffers`], which says how the table that is there differs.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let def = TableDef::new("pets").column("id", Type::U32).primary_key(["id"]);
+    /// db.open_or_create(def.clone())?;
+    /// db.open_or_create(def.clone())?;
+    /// let error = db.open_or_create(def.column("name", Type::String(40))).expect_err("it has no names");
+    /// assert!(error.to_string().contains("column \"name\" is missing"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn open_or_create(&self, def: TableDef) -> Result<Table> {
+        let table = self.create_table_if_absent(def.clone())?;
+        match def.differences(&table.definition()) {
+            None => Ok(table),
+            Some(differences) => Err(Error::DefinitionDiffers { table: def.name, differences }),
+        }
+    }
+
     /// Drops a table. Transactions that have written to it fail to commit, and
     /// others get [`Error::TableDropped`] when they next use it. Its space is
     /// given back once none of them runs.
@@ -69,6 +107,51 @@ impl Database {
         core.buffers.forget();
         core.alarm.written();
         Ok(())
+    }
+
+    /// Replaces a table by an empty one with the same definition and name, however
+    /// many rows it has. Transactions that use the old one find it dropped, as
+    /// after [`Database::drop_table`]. Returns a handle of the new one.
+    ///
+    /// # Errors
+    /// [`Error::TableDropped`], and errors of the commit. The table stays as it is
+    /// then.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert_many(&t, (0..100u64).map(|id| [id.into()])))?;
+    /// let t = db.truncate_table(&t)?;
+    /// assert!(db.begin_read()?.is_empty(&t, Range::all())?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn truncate_table(&self, table: &Table) -> Result<Table> {
+        let core = &self.core;
+        let _change = core.tables.change();
+        core.tables.check_own(&table.inner)?;
+        let old = core.tables.by_name(&table.inner.name())?;
+        let visitor = core.visitor()?;
+        let id = core.tables.next_id();
+        let new = core.tables.make_empty(id, old.definition())?;
+        let definition = &new.inner.layouts().definition;
+        let stored = catalog::encode(definition)?;
+        let pieces = core.tables.make_pieces(id, definition)?;
+        self.change_catalog(|txn, catalog| {
+            txn.delete(catalog, &catalog::key(old.inner.id))?;
+            txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
+        })?;
+        core.tables.id_is_used(id);
+        let gone = core.tables.drop_table(&old.inner, || core.registry.after_all());
+        let at = core.registry.after_all();
+        new.inner.set_created(at);
+        pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
+        core.tables.add(new.clone());
+        core.registry.await_passed(at);
+        gone.for_each(|table| visitor.forget_rows(&table));
+        core.buffers.forget();
+        core.alarm.written();
+        Ok(new)
     }
 
     /// Changes the columns or the name of a table that may be filled and in use,

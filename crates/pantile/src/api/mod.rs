@@ -4,5 +4,6 @@ pub(crate) mod database;
 mod definitions;
 pub(crate) mod incomplete;
 pub(crate) mod measuring;
+pub(crate) mod migrations;
 pub(crate) mod opening;
 mod verifying;

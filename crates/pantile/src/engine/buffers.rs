@@ -25,7 +25,7 @@ pub(crate) enum Pending {
     /// Nothing: it has only locked the tuple.
     Nothing,
     /// Writes the row at this place of [`Buffers::rows`], which has this layout.
-    Row { start: usize, len: usize, layout: u8 },
+    Row { start: usize, len: u32, layout: u8 },
     /// Deletes it.
     Tombstone,
 }

@@ -317,7 +317,7 @@ impl TableInner {
     pub fn definition(&self) -> Definition {
         let layouts = self.layouts();
         let mut definition = layouts.definition.clone();
-        let name = |id: &usize| layouts.latest.columns[*id].name.clone();
+        let name = |id: &usize| layouts.latest.names[*id].clone();
         let index = |index: &Arc<IndexInner>| IndexDef {
             name: index.def.name.clone(),
             columns: index.columns.iter().map(name).collect(),

@@ -47,6 +47,8 @@ pub(crate) struct Tables {
     by_id: RwLock<HashMap<TableId, Arc<TableInner>, FixedState>>,
     /// Held while a definition changes.
     ddl: Mutex<()>,
+    /// Held while migrations are made.
+    migrations: Mutex<()>,
     next: AtomicU64,
     dropped: Mutex<Vec<Dropped>>,
     has_more_to_release: AtomicBool,
@@ -62,6 +64,7 @@ impl Default for Tables {
             by_name: RwLock::default(),
             by_id: RwLock::default(),
             ddl: Mutex::default(),
+            migrations: Mutex::default(),
             next: AtomicU64::new(u64::from(catalog::FIRST_USER_TABLE)),
             dropped: Mutex::default(),
             has_more_to_release: AtomicBool::new(false),
@@ -74,6 +77,11 @@ impl Tables {
     /// Lets one caller at a time change definitions.
     pub fn change(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
+    }
+
+    /// Lets one caller at a time make migrations.
+    pub fn migrate(&self) -> MutexGuard<'_, ()> {
+        self.migrations.lock()
     }
 
     /// Checks that the table is of this database and has not been dropped.

@@ -165,7 +165,9 @@ impl Transaction {
         let contents = appends.iter().map(|&n| {
             let write = &writes[n as usize];
             let (flags, layout, row) = match write.pending {
-                Pending::Row { start, len, layout } => (ContentFlags::ROW, layout, &rows[start..start + len]),
+                Pending::Row { start, len, layout } => {
+                    (ContentFlags::ROW, layout, &rows[start..start + len as usize])
+                }
                 Pending::Nothing | Pending::Tombstone => (ContentFlags::TOMBSTONE, 0, &rows[..0]),
             };
             NewContent {
@@ -245,7 +247,7 @@ impl Transaction {
             let is_row = matches!(write.pending, Pending::Row { .. });
             if let Pending::Row { len, .. } = write.pending {
                 change.tuples += 1;
-                change.live_bytes += (len + HEADER_BYTES) as i64;
+                change.live_bytes += (len as usize + HEADER_BYTES) as i64;
             }
             if write.base.is_none() {
                 rows.change(i64::from(is_row));

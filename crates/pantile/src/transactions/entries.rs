@@ -40,7 +40,10 @@ impl Transaction {
                 Seen::Absent | Seen::Gone => false,
             };
             let has = if let Pending::Row { start, len, layout } = pending {
-                new.set_row(&table.row_in(layout, &self.buffers.rows[start..start + len]), &index.columns);
+                new.set_row(
+                    &table.row_in(layout, &self.buffers.rows[start..start + len as usize]),
+                    &index.columns,
+                );
                 true
             } else {
                 false
@@ -118,7 +121,7 @@ impl Transaction {
                 && (is_new || index.def.unique)
             {
                 let (mut key, mut entry) = (Key::default(), Key::default());
-                let row = table.row_in(layout, &self.buffers.rows[start..start + len]);
+                let row = table.row_in(layout, &self.buffers.rows[start..start + len as usize]);
                 key.set_row(&row, &index.columns);
                 entry.clone_from(&key);
                 entry.push_tuple(write.tuple.0);
@@ -154,7 +157,7 @@ impl Transaction {
         for write in writes.iter().filter(|w| w.table as usize == at) {
             let Pending::Row { start, len, layout } = write.pending else { continue };
             let mut entry = Key::default();
-            let row = table.row_in(layout, &rows[start..start + len]);
+            let row = table.row_in(layout, &rows[start..start + len as usize]);
             entry.set_row(&row, &index.columns);
             entry.push_tuple(write.tuple.0);
             match self.insert_entry(index.tree(), entry.words(), write.tuple) {

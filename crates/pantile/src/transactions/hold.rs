@@ -301,7 +301,7 @@ impl Transaction {
         match write.pending {
             Pending::Nothing => self.version_at(table, write.base, Timestamp::MAX).0,
             Pending::Row { start, len, layout } => {
-                Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len]))
+                Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len as usize]))
             }
             Pending::Tombstone => Seen::Absent,
         }

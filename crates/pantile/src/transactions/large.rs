@@ -57,7 +57,7 @@ impl Transaction {
         };
         let new = match pending {
             Pending::Row { start, len, layout } => {
-                table.row_in(layout, &self.buffers.rows[start..start + len]).values_out_of_line()
+                table.row_in(layout, &self.buffers.rows[start..start + len as usize]).values_out_of_line()
             }
             Pending::Nothing | Pending::Tombstone => Vec::new(),
         };

@@ -10,6 +10,7 @@ mod fetch;
 mod hold;
 pub(crate) mod in_flight;
 mod large;
+mod many;
 mod moving;
 mod read;
 pub(crate) mod retry;

@@ -221,7 +221,7 @@ impl Transaction {
         match self.buffers.writes[*write as usize].pending {
             Pending::Nothing => None,
             Pending::Row { start, len, layout } => {
-                Some(Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len])))
+                Some(Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len as usize])))
             }
             Pending::Tombstone => Some(Seen::Absent),
         }

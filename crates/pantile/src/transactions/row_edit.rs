@@ -123,7 +123,7 @@ impl<'e> RowEdit<'e> {
         if !definition.is_stored() {
             return self.table.columns.check_not_dropped(schema, column);
         }
-        row::check(schema, definition, &value)?;
+        row::check(schema, column, &value)?;
         if schema.primary_key.contains(&column) {
             return self.check_same_key(column, value);
         }

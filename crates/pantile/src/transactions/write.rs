@@ -79,7 +79,7 @@ impl Transaction {
         let len = self.buffers.rows.len() - start;
         key.set_row(&Encoded { schema, bytes: &self.buffers.rows[start..] }, &schema.primary_key);
         let undo = self.buffers.undo.len();
-        let pending = Pending::Row { start, len, layout: schema.layout };
+        let pending = Pending::Row { start, len: len as u32, layout: schema.layout };
         let outcome = self.put_row(table, &key, at, replace, pending).and_then(|existed| {
             large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
         });
@@ -200,7 +200,7 @@ impl Transaction {
         let Edited { layout, bytes, large } = edited;
         let start = self.buffers.rows.len();
         self.buffers.rows.extend_from_slice(bytes);
-        self.set_pending(table, held, Pending::Row { start, len: bytes.len(), layout: *layout })?;
+        self.set_pending(table, held, Pending::Row { start, len: bytes.len() as u32, layout: *layout })?;
         for (id, value) in large {
             self.put_large(table, *id, value)?;
         }

@@ -17,6 +17,8 @@ pub(crate) struct Columns {
     ids: Vec<usize>,
     /// Numbers by id; for those that the handle does not know there is none.
     numbers: Vec<Option<usize>>,
+    /// Whether each column's number is its id.
+    is_plain: bool,
     /// When the table got them.
     pub since: Timestamp,
 }
@@ -30,7 +32,8 @@ impl Columns {
                 ids[*number] = id;
             }
         }
-        Self { def: definition.def.clone(), ids, numbers, since }
+        let is_plain = ids.len() == numbers.len() && ids.iter().enumerate().all(|(n, id)| n == *id);
+        Self { def: definition.def.clone(), ids, numbers, is_plain, since }
     }
 
     pub fn len(&self) -> usize {
@@ -69,9 +72,16 @@ impl Columns {
     #[inline]
     pub fn id(&self, number: usize, table: &str) -> Result<usize> {
         match self.ids.get(number) {
+            Some(_) if self.is_plain => Ok(number),
             Some(id) => Ok(*id),
-            None => Err(Error::UnknownColumn { table: table.to_owned(), column: number.to_string() }),
+            None => Err(unknown(number, table)),
         }
+    }
+
+    /// Whether rows of this layout have the handle's columns, in the same order.
+    #[inline]
+    pub fn are_those_of(&self, schema: &Schema) -> bool {
+        self.is_plain && schema.columns.len() == self.ids.len() && schema.stored == self.ids.len()
     }
 
     /// The number of a column by its name.
@@ -88,17 +98,12 @@ impl Columns {
     pub fn value<'v>(&self, values: &[Value<'v>], schema: &'v Schema, id: usize) -> Value<'v> {
         match self.numbers.get(id) {
             Some(Some(number)) => values[*number],
-            _ => schema.columns[id].default.as_value(),
+            _ => schema.defaults[id].as_value(),
         }
     }
 
     /// Checks that a new row can have values of all the columns.
-    #[inline]
     pub fn check_stored(&self, schema: &Schema) -> Result<()> {
-        // If there have been no more changes, none has been dropped.
-        if self.numbers.len() == schema.columns.len() && self.ids.len() == schema.stored {
-            return Ok(());
-        }
         self.ids.iter().try_for_each(|&id| self.check_not_dropped(schema, id))
     }
 
@@ -111,4 +116,9 @@ impl Columns {
         let name = self.numbers.get(id).copied().flatten().map(|n| self.def.columns[n].name.clone());
         Err(Error::ColumnDropped { table: schema.name.clone(), column: name.unwrap_or_default() })
     }
+}
+
+#[cold]
+fn unknown(number: usize, table: &str) -> Error {
+    Error::UnknownColumn { table: table.to_owned(), column: number.to_string() }
 }

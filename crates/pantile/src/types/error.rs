@@ -141,6 +141,26 @@ pub enum Error {
         /// The column.
         column: String,
     },
+    /// There is a table of this name, and it is another one.
+    DefinitionDiffers {
+        /// The table.
+        table: String,
+        /// How it differs from what was asked for.
+        differences: String,
+    },
+    /// The migrations do not fit each other or what the database has had.
+    InvalidMigrations(String),
+    /// A step of a migration could not be made. Those before it have been made.
+    MigrationFailed {
+        /// The migration.
+        number: u64,
+        /// Its name.
+        name: String,
+        /// The step, counted from 1.
+        step: u64,
+        /// Why.
+        error: Box<Error>,
+    },
     /// A value that is not of the column's type.
     WrongType {
         /// The table.
@@ -431,6 +451,16 @@ impl fmt::Display for Error {
             Error::ColumnDropped { table, column } => {
                 write!(f, "column {column:?} of table {table:?} has been dropped; nothing was changed")
             }
+            Error::DefinitionDiffers { table, differences } => {
+                write!(f, "table {table:?} is there and differs: {differences}; nothing was changed")
+            }
+            Error::InvalidMigrations(why) => {
+                write!(f, "the migrations do not fit the database: {why}; nothing was changed")
+            }
+            Error::MigrationFailed { number, name, step, error } => write!(
+                f,
+                "step {step} of migration {number}, {name:?}, has failed: {error}; the steps before it are made, and it will be tried again"
+            ),
             Error::WrongType { table, column, expected, got } => {
                 write!(
                     f,

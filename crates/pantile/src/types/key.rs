@@ -119,7 +119,7 @@ impl Key {
         self.clear();
         for (&n, value) in columns.iter().zip(values) {
             let column = &schema.columns[n];
-            row::check(schema, column, value)?;
+            row::check(schema, n, value)?;
             self.push_column(column.ty, column.nullable, value);
         }
         Ok(())

@@ -7,7 +7,7 @@ use pantile_base::TableId;
 use crate::types::error::{Error, Result};
 use crate::types::history::{ColumnHistory, Definition, Form};
 use crate::types::owned_value::OwnedValue;
-use crate::types::schema::{Type, invalid};
+use crate::types::schema::{ColumnDef, Type, invalid};
 use crate::types::stored_value::put_default;
 
 /// Most bytes of an encoded index key.
@@ -19,11 +19,10 @@ const OUT_OF_LINE_FROM: u32 = 1536;
 /// The null bit of a column that no row of the layout has, and that is NULL there.
 pub(crate) const ALWAYS_NULL: u16 = u16::MAX;
 
-/// A column with its place in the rows of a layout.
-#[derive(Clone, Debug)]
+/// A column with its place in the rows of a layout. What is seldom needed lies
+/// beside it, in the schema.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
-    /// Its name now; empty once it has been dropped.
-    pub name: String,
     /// Its type now.
     pub ty: Type,
     /// Whether it takes NULL now.
@@ -33,8 +32,6 @@ pub(crate) struct Column {
     /// Bit in the null bitmap.
     pub null_bit: Option<u16>,
     pub place: ColumnLocation,
-    /// Its value in new rows for which none is given.
-    pub default: OwnedValue,
 }
 
 impl Column {
@@ -55,15 +52,15 @@ impl Column {
 }
 
 /// Where a column's bytes are.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ColumnLocation {
     /// At this offset from the start of the row.
     Fixed(u32),
     /// The n-th value of variable length; `large` its bit in the out-of-line bitmap.
     Variable { nth: u16, large: Option<u16> },
-    /// In no row of the layout, because the column was added later. These are its
-    /// bytes unless it is NULL.
-    Later(Box<[u8]>),
+    /// In no row of the layout, because the column was added later. The schema has
+    /// its bytes at this place unless it is NULL.
+    Later(u16),
     /// In no row of the layout, because the column had been dropped.
     Dropped,
 }
@@ -78,6 +75,12 @@ pub(crate) struct Schema {
     pub layout: u8,
     /// By id; with those of other layouts.
     pub columns: Vec<Column>,
+    /// The names that they have now; empty for those that have been dropped.
+    pub names: Vec<String>,
+    /// Their values in new rows for which none is given.
+    pub defaults: Vec<OwnedValue>,
+    /// What columns have that were added later.
+    pub later: Vec<Box<[u8]>>,
     /// How many columns its rows hold.
     pub stored: usize,
     /// Ids of columns.
@@ -99,10 +102,11 @@ impl Schema {
         let forms = || definition.columns.iter().map(|column| column.form(layout));
         let nullable = forms().flatten().filter(|form| form.nullable).count();
         let mut columns = Vec::with_capacity(definition.columns.len());
+        let mut values_of_later = Vec::new();
         let (mut fixed_at, mut null_bit, mut variable, mut large) = (nullable.div_ceil(8), 0u16, 0u16, 0u16);
         for (history, form) in definition.columns.iter().zip(forms()) {
             let Some(form) = form else {
-                columns.push(unstored(definition, history, layout)?);
+                columns.push(unstored(history, layout, &mut values_of_later));
                 continue;
             };
             let place = if let Some(len) = form.ty.fixed_len() {
@@ -117,7 +121,7 @@ impl Schema {
             columns.push(Column {
                 null_bit: next_bit(form.nullable, &mut null_bit),
                 place,
-                ..column(definition, history, form)
+                ..column(history, form)
             });
         }
         let ends_at = fixed_at + usize::from(large).div_ceil(8);
@@ -131,6 +135,9 @@ impl Schema {
             layout,
             stored: columns.iter().filter(|column| column.is_stored()).count(),
             columns,
+            names: now(definition, |column| column.name.clone()),
+            defaults: now(definition, |column| column.default.clone()),
+            later: values_of_later,
             primary_key: Vec::new(),
             large_at: fixed_at,
             ends_at,
@@ -176,39 +183,43 @@ impl Schema {
 
     /// The id of a column by the name that it has now.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.columns
+        self.names
             .iter()
-            .position(|c| c.name == name && !name.is_empty())
+            .position(|known| known == name && !name.is_empty())
             .ok_or_else(|| Error::UnknownColumn { table: self.name.clone(), column: format!("{name:?}") })
     }
 }
 
-fn column(definition: &Definition, history: &ColumnHistory, form: Form) -> Column {
-    let now = history.position.map(|n| &definition.def.columns[n]);
+/// Something of each column as it is now, by id.
+fn now<T: Default>(definition: &Definition, of: impl Fn(&ColumnDef) -> T) -> Vec<T> {
+    let column = |history: &ColumnHistory| history.position.map(|n| of(&definition.def.columns[n]));
+    definition.columns.iter().map(|history| column(history).unwrap_or_default()).collect()
+}
+
+/// A column without a place in the rows of the layout.
+fn column(history: &ColumnHistory, form: Form) -> Column {
     let last = history.last();
     Column {
-        name: now.map(|now| now.name.clone()).unwrap_or_default(),
         ty: last.ty,
         nullable: last.nullable,
         stored: form.ty,
         null_bit: None,
         place: ColumnLocation::Dropped,
-        default: now.map(|now| now.default.clone()).unwrap_or_default(),
     }
 }
 
 /// A column that rows of the layout do not hold.
-fn unstored(definition: &Definition, history: &ColumnHistory, layout: u8) -> Result<Column> {
+fn unstored(history: &ColumnHistory, layout: u8, later: &mut Vec<Box<[u8]>>) -> Column {
     let first = history.forms[0];
+    let column = column(history, first);
     if first.since <= layout {
-        return Ok(column(definition, history, first));
+        return column;
     }
-    let mut later = column(definition, history, first);
     let mut bytes = Vec::new();
     put_default(first.ty, &history.before, &mut bytes);
-    later.null_bit = history.before.is_null().then_some(ALWAYS_NULL);
-    later.place = ColumnLocation::Later(bytes.into());
-    Ok(later)
+    later.push(bytes.into());
+    let null_bit = history.before.is_null().then_some(ALWAYS_NULL);
+    Column { null_bit, place: ColumnLocation::Later(later.len() as u16 - 1), ..column }
 }
 
 fn next_bit(wanted: bool, counter: &mut u16) -> Option<u16> {

@@ -36,8 +36,8 @@ impl Layouts {
     pub fn since(definition: Definition, table: TableId, since: Timestamp) -> Result<Self> {
         definition.check()?;
         let latest = Schema { table, ..Schema::new(&definition, definition.layout)? };
-        for column in latest.columns.iter().filter(|column| !column.default.is_null()) {
-            row::check(&latest, column, &column.default.as_value())?;
+        for (id, default) in latest.defaults.iter().enumerate().filter(|(_, default)| !default.is_null()) {
+            row::check(&latest, id, &default.as_value())?;
         }
         let older = (0..definition.layout).map(|_| OnceLock::new()).collect();
         let columns = Arc::new(Columns::new(&definition, since));

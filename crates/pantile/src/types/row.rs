@@ -11,8 +11,9 @@ use pantile_base::{TableId, Timestamp};
 use crate::types::columns::Columns;
 use crate::types::error::{Error, Result};
 use crate::types::layout::{ALWAYS_NULL, Column, ColumnLocation, Schema};
+use crate::types::owned_value::OwnedValue;
 use crate::types::schema::Type;
-use crate::types::stored_value::{decode, put_fixed, variable_bytes, word};
+use crate::types::stored_value::{decode, put_fixed, text, variable_bytes, word};
 use crate::types::value::{Decimal, Value};
 
 /// Most bytes of a row, without values out of line.
@@ -40,10 +41,22 @@ pub(crate) fn encode<'a>(
             got: values.len(),
         });
     }
+    if columns.are_those_of(schema) {
+        return encode_values(schema, |id| values[id], out, move_out);
+    }
     columns.check_stored(schema)?;
-    let value = |id| columns.value(values, schema, id);
-    for (id, column) in schema.columns.iter().enumerate().filter(|(_, column)| column.is_stored()) {
-        check(schema, column, &value(id))?;
+    encode_values(schema, |id| columns.value(values, schema, id), out, move_out)
+}
+
+/// Appends the row with these values of columns, by id.
+fn encode_values<'a>(
+    schema: &Schema,
+    value: impl Fn(usize) -> Value<'a>,
+    out: &mut Vec<u8>,
+    move_out: impl FnMut(&'a [u8]) -> u64,
+) -> Result<()> {
+    for id in (0..schema.columns.len()).filter(|id| schema.columns[*id].is_stored()) {
+        check(schema, id, &value(id))?;
     }
     encode_stored(schema, |id| Stored::of(value(id)), out, move_out)
 }
@@ -80,21 +93,21 @@ fn encode_stored<'a>(
             value = Stored::OutOfLine { id: move_out(bytes), len: bytes.len() as u64 };
         }
         put_bit(&mut out[start..], 0, column.null_bit.filter(|_| matches!(value, Stored::Null)), true);
-        match (&column.place, value) {
+        match (column.place, value) {
             (ColumnLocation::Fixed(at), Stored::Value(value)) => {
-                put_fixed(column.ty, &value, &mut out[start + *at as usize..]);
+                put_fixed(column.ty, &value, &mut out[start + at as usize..]);
             }
             (ColumnLocation::Variable { nth, large }, value) => {
                 match value {
                     Stored::Null => {}
                     Stored::Value(value) => out.extend_from_slice(variable_bytes(&value)),
                     Stored::OutOfLine { id, len } => {
-                        put_bit(&mut out[start..], schema.large_at, *large, true);
+                        put_bit(&mut out[start..], schema.large_at, large, true);
                         out.extend_from_slice(&reference(id, len));
                     }
                 }
                 let end = (out.len() - start) as u16;
-                let at = start + schema.ends_at + usize::from(*nth) * 2;
+                let at = start + schema.ends_at + usize::from(nth) * 2;
                 out[at..at + 2].copy_from_slice(&end.to_le_bytes());
             }
             _ => {}
@@ -145,21 +158,22 @@ fn bit(bytes: &[u8], at: usize, bit: u16) -> bool {
     bytes[at + usize::from(bit / 8)] & (1 << (bit % 8)) != 0
 }
 
-fn wrong_type(schema: &Schema, column: &Column, got: &str) -> Error {
+fn wrong_type(schema: &Schema, id: usize, got: &str) -> Error {
     Error::WrongType {
         table: schema.name.clone(),
-        column: column.name.clone(),
-        expected: column.ty.name(),
+        column: schema.names[id].clone(),
+        expected: schema.columns[id].ty.name(),
         got: got.to_owned(),
     }
 }
 
 /// Checks that the value fits the column.
-pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Result<()> {
+pub(crate) fn check(schema: &Schema, id: usize, value: &Value<'_>) -> Result<()> {
+    let column = &schema.columns[id];
     let fits = match (column.ty, value) {
         (_, Value::Null) if column.nullable => true,
         (_, Value::Null) => {
-            return Err(Error::NotNull { table: schema.name.clone(), column: column.name.clone() });
+            return Err(Error::NotNull { table: schema.name.clone(), column: schema.names[id].clone() });
         }
         (Type::U64, Value::UInt(_)) | (Type::I64, Value::Int(_)) => true,
         (ty, Value::Int(v)) if int_range(ty).is_some() => {
@@ -177,33 +191,33 @@ pub(crate) fn check(schema: &Schema, column: &Column, value: &Value<'_>) -> Resu
         (Type::Decimal { precision, scale }, Value::Decimal(d)) => {
             d.rescale(scale).is_some_and(|d| d.units.unsigned_abs() < 10u128.pow(u32::from(precision)))
         }
-        (Type::String(max), Value::Str(s)) => return check_len(schema, column, s.len(), max),
+        (Type::String(max), Value::Str(s)) => return check_len(schema, id, s.len(), max),
         (Type::FixedString(_), Value::Str(s)) if s.ends_with('\0') && !is_removed(Control::FixedPadding) => {
-            return Err(out_of_range(
-                schema,
-                column,
-                "a string that ends with a zero byte, as padding does,",
-            ));
+            return Err(out_of_range(schema, id, "a string that ends with a zero byte, as padding does,"));
         }
-        (Type::FixedString(max), Value::Str(s)) => return check_len(schema, column, s.len(), max.into()),
-        (Type::Bytes(max), Value::Bytes(b)) => return check_len(schema, column, b.len(), max),
-        (Type::FixedBytes(max), Value::Bytes(b)) => return check_len(schema, column, b.len(), max.into()),
-        (_, other) => return Err(wrong_type(schema, column, other.kind())),
+        (Type::FixedString(max), Value::Str(s)) => return check_len(schema, id, s.len(), max.into()),
+        (Type::Bytes(max), Value::Bytes(b)) => return check_len(schema, id, b.len(), max),
+        (Type::FixedBytes(max), Value::Bytes(b)) => return check_len(schema, id, b.len(), max.into()),
+        (_, other) => return Err(wrong_type(schema, id, other.kind())),
     };
-    if fits { Ok(()) } else { Err(out_of_range(schema, column, &format!("{value:?}"))) }
+    if fits { Ok(()) } else { Err(out_of_range(schema, id, &format!("{value:?}"))) }
 }
 
-fn out_of_range(schema: &Schema, column: &Column, value: &str) -> Error {
-    Error::OutOfRange { table: schema.name.clone(), column: column.name.clone(), value: value.to_owned() }
+fn out_of_range(schema: &Schema, id: usize, value: &str) -> Error {
+    Error::OutOfRange {
+        table: schema.name.clone(),
+        column: schema.names[id].clone(),
+        value: value.to_owned(),
+    }
 }
 
-fn check_len(schema: &Schema, column: &Column, len: usize, max: u32) -> Result<()> {
+fn check_len(schema: &Schema, id: usize, len: usize, max: u32) -> Result<()> {
     if len as u64 <= u64::from(max) {
         return Ok(());
     }
     Err(Error::TooLong {
         table: schema.name.clone(),
-        column: column.name.clone(),
+        column: schema.names[id].clone(),
         max: max.into(),
         len: len as u64,
     })
@@ -254,17 +268,17 @@ impl<'a> Encoded<'a> {
 
     /// The bytes of a column, without NULL and out-of-line taken into account.
     #[inline]
-    pub fn raw(&self, column: &'a Column) -> &'a [u8] {
-        match &column.place {
+    pub fn raw(&self, column: &Column) -> &'a [u8] {
+        match column.place {
             ColumnLocation::Fixed(at) => {
-                let at = *at as usize;
+                let at = at as usize;
                 &self.bytes[at..at + column.stored.fixed_len().unwrap_or(0)]
             }
             ColumnLocation::Variable { nth, .. } => {
-                let start = if *nth == 0 { self.schema.heap_at } else { self.end(nth - 1) };
-                &self.bytes[start..self.end(*nth)]
+                let start = if nth == 0 { self.schema.heap_at } else { self.end(nth - 1) };
+                &self.bytes[start..self.end(nth)]
             }
-            ColumnLocation::Later(bytes) => bytes,
+            ColumnLocation::Later(n) => &self.schema.later[usize::from(n)],
             ColumnLocation::Dropped => &[],
         }
     }
@@ -299,7 +313,7 @@ impl<'a> Encoded<'a> {
         self.stored_in(&self.schema.columns[id])
     }
 
-    pub fn stored_in(&self, column: &'a Column) -> Stored<'a> {
+    pub fn stored_in(&self, column: &Column) -> Stored<'a> {
         if self.is_null(column) {
             return Stored::Null;
         }
@@ -484,7 +498,7 @@ impl<'t> Row<'t> {
             Stored::Null => Value::Null,
             Stored::Value(value) => value,
             Stored::OutOfLine { .. } => {
-                return Err(Error::OutOfLine { column: self.encoded.schema.columns[id].name.clone() });
+                return Err(Error::OutOfLine { column: self.encoded.schema.names[id].clone() });
             }
         };
         T::from_value(value).ok_or_else(|| self.mismatch(id, &value, std::any::type_name::<T>()))
@@ -501,10 +515,9 @@ impl<'t> Row<'t> {
 
     #[cold]
     fn mismatch(&self, id: usize, value: &Value<'_>, wanted: &str) -> Error {
-        let column = &self.encoded.schema.columns[id];
         let got =
             if matches!(value, Value::Null) { format!("NULL read as {wanted}") } else { wanted.to_owned() };
-        wrong_type(self.encoded.schema, column, &got)
+        wrong_type(self.encoded.schema, id, &got)
     }
 
     /// The bytes of a string or bytes column, in line or not; `None` for NULL.
@@ -549,6 +562,34 @@ impl<'t> Row<'t> {
     /// Whether there are no columns; never true.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The value of a column, whatever its length.
+    ///
+    /// # Errors
+    /// As [`Row::get`], without [`Error::OutOfLine`].
+    pub fn value(&self, column: impl ColumnRef) -> Result<OwnedValue> {
+        let id = column.resolve(self)?;
+        Ok(match self.stored(id)? {
+            Stored::Null => OwnedValue::Null,
+            Stored::Value(value) => value.into(),
+            Stored::OutOfLine { id: value, len } => {
+                let of = self.encoded.schema.table;
+                let bytes = self.out_of_line.read_out_of_line(of, value, len, self.at)?;
+                match self.encoded.schema.columns[id].stored {
+                    Type::String(_) => OwnedValue::Str(text(&bytes).to_owned()),
+                    _ => OwnedValue::Bytes(bytes),
+                }
+            }
+        })
+    }
+
+    /// All values in order, whatever their length, apart from the transaction.
+    ///
+    /// # Errors
+    /// As [`Row::value`].
+    pub fn to_values(&self) -> Result<Vec<OwnedValue>> {
+        (0..self.len()).map(|n| self.value(n)).collect()
     }
 
     /// All values in order.

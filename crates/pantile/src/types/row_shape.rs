@@ -28,8 +28,9 @@ impl Encoded<'_> {
         if end != len {
             return Some(format!("a row of {len} bytes whose values end at {end}"));
         }
-        let broken = |column: &&Column| column.is_stored() && !self.is_readable(column);
-        schema.columns.iter().find(broken).map(|column| format!("column {:?} cannot be read", column.name))
+        let broken = |(_, column): &(usize, &Column)| column.is_stored() && !self.is_readable(column);
+        let broken = schema.columns.iter().enumerate().find(broken);
+        broken.map(|(id, _)| format!("column {:?} cannot be read", schema.names[id]))
     }
 
     fn is_readable(&self, column: &Column) -> bool {
@@ -49,9 +50,9 @@ impl Encoded<'_> {
 
     /// Which value can never have been written, if any. The row can be read.
     pub fn value_problem(&self) -> Option<String> {
-        let is_wrong = |column: &&Column| column.is_stored() && !self.could_be_written(column);
-        let wrong = self.schema.columns.iter().find(is_wrong);
-        wrong.map(|column| format!("column {:?} has bytes that are never written", column.name))
+        let is_wrong = |(_, column): &(usize, &Column)| column.is_stored() && !self.could_be_written(column);
+        let wrong = self.schema.columns.iter().enumerate().find(is_wrong);
+        wrong.map(|(id, _)| format!("column {:?} has bytes that are never written", self.schema.names[id]))
     }
 
     fn could_be_written(&self, column: &Column) -> bool {

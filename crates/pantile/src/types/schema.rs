@@ -236,6 +236,76 @@ impl TableDef {
     }
 }
 
+impl TableDef {
+    /// How another definition of the same table differs from this one, if it does.
+    /// The order of indexes makes no difference.
+    ///
+    /// ```
+    /// use pantile::{TableDef, Type};
+    /// let wanted = TableDef::new("pets").column("id", Type::U64).primary_key(["id"]);
+    /// let found = TableDef::new("pets").column("id", Type::U32).column("age", Type::U8).primary_key(["id"]);
+    /// let differences = wanted.differences(&found).expect("they differ");
+    /// assert_eq!(differences, "column \"id\" is u32, not u64; column \"age\" is one too many");
+    /// ```
+    pub fn differences(&self, found: &TableDef) -> Option<String> {
+        let mut all = Vec::new();
+        for column in &self.columns {
+            match found.columns.iter().find(|other| other.name == column.name) {
+                None => all.push(format!("column {:?} is missing", column.name)),
+                Some(other) if other != column => {
+                    let (is, not) = (described(other, column), described(column, other));
+                    all.push(format!("column {:?} is {is}, not {not}", column.name));
+                }
+                Some(_) => {}
+            }
+        }
+        let is_known = |column: &&ColumnDef| self.columns.iter().any(|known| known.name == column.name);
+        let extra = found.columns.iter().filter(|column| !is_known(column));
+        all.extend(extra.map(|column| format!("column {:?} is one too many", column.name)));
+        let names = |def: &TableDef| def.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+        if all.is_empty() && names(self) != names(found) {
+            all.push(format!("the columns are in the order {:?}", names(found)));
+        }
+        if self.primary_key != found.primary_key {
+            all.push(format!("the primary key is {:?}, not {:?}", found.primary_key, self.primary_key));
+        }
+        for index in &self.indexes {
+            match found.indexes.iter().find(|other| other.name == index.name) {
+                None => all.push(format!("index {:?} is missing", index.name)),
+                Some(other) if other != index => {
+                    let show = |index: &IndexDef| {
+                        format!("{}on {:?}", if index.unique { "unique " } else { "" }, index.columns)
+                    };
+                    all.push(format!("index {:?} is {}, not {}", index.name, show(other), show(index)));
+                }
+                Some(_) => {}
+            }
+        }
+        let is_known = |index: &&IndexDef| self.indexes.iter().any(|known| known.name == index.name);
+        let extra = found.indexes.iter().filter(|index| !is_known(index));
+        all.extend(extra.map(|index| format!("index {:?} is one too many", index.name)));
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// A column, as far as it differs from another.
+fn described(column: &ColumnDef, other: &ColumnDef) -> String {
+    let mut parts = Vec::new();
+    if column.ty != other.ty {
+        parts.push(column.ty.name());
+    }
+    if column.nullable != other.nullable {
+        parts.push(if column.nullable { "nullable" } else { "not nullable" }.to_owned());
+    }
+    if column.default != other.default {
+        parts.push(match &column.default {
+            OwnedValue::Null => "without a default".to_owned(),
+            value => format!("with the default {:?}", value.as_value()),
+        });
+    }
+    parts.join(" and ")
+}
+
 /// The error about a definition that cannot be one.
 pub(crate) fn invalid(of: &str, reason: &str) -> Error {
     Error::InvalidDefinition(format!("{of:?}: {reason}"))

@@ -101,6 +101,6 @@ fn unpadded(raw: &[u8]) -> usize {
 
 /// Rows are checked when they are written, and a checksum covers them, so bytes
 /// that are not UTF-8 are a bug. An empty string would hide it.
-fn text(bytes: &[u8]) -> &str {
+pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("a stored string is UTF-8")
 }

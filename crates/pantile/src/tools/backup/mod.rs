@@ -43,7 +43,7 @@ impl Database {
     /// made is removed.
     ///
     /// While it runs it is a reader like any other: the versions that it may read
-    /// stay, and [`Stats::oldest`](crate::Stats::oldest) grows.
+    /// stay, and [`Database::transactions`] shows what it holds back.
     /// [`Database::close`] ends it.
     ///
     /// # Errors

@@ -1,0 +1,109 @@
+//! Calls that are about many rows.
+
+use std::ops::Bound;
+
+use pantile::{
+    Database, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Table, TableDef, TransactionOptions,
+    Type, Value,
+};
+use pantile_testkit::{Bed, Home};
+
+use crate::support::{LEVELS, in_memory};
+
+fn numbers(db: &Database) -> Table {
+    let def = TableDef::new("t").column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def.index(IndexDef::new("by_n", ["n"]))).expect("a table");
+    let rows = (0..1_000u64).map(|id| [Value::UInt(id), Value::UInt(id % 10)]);
+    assert_eq!(db.run(|txn| txn.insert_many(&table, rows.clone())).expect("rows"), 1_000);
+    table
+}
+
+fn between<'v>(from: &'v [Value<'v>], to: &'v [Value<'v>]) -> Range<'v> {
+    Range::all().from(Bound::Included(from)).to(Bound::Excluded(to))
+}
+
+#[test]
+fn counts_are_those_of_the_transaction() {
+    let db = in_memory();
+    let table = numbers(&db);
+    let by_n = table.index("by_n").expect("the index");
+    let three = [Value::UInt(3)];
+    let before = db.begin_read().expect("a transaction");
+    for level in LEVELS {
+        let mut txn = db.begin_with(TransactionOptions::new().isolation(level)).expect("a transaction");
+        let (from, to) = ([Value::UInt(100)], [Value::UInt(200)]);
+        assert_eq!(txn.count(&table, between(&from, &to)).expect("a count"), 100);
+        assert_eq!(txn.count(&table, Range::all().limit(7)).expect("a count"), 7);
+        assert_eq!(txn.count_index(&by_n, Range::prefix(&three)).expect("a count"), 100);
+        assert_eq!(txn.delete_range(&table, between(&from, &to)).expect("rows"), 100);
+        assert!(txn.is_empty(&table, between(&from, &to)).expect("a look"));
+        assert_eq!(txn.count(&table, Range::all()).expect("a count"), 900);
+        assert_eq!(txn.count_index(&by_n, Range::prefix(&three)).expect("a count"), 90);
+        // Another one sees nothing of it.
+        assert_eq!(before.count(&table, Range::all()).expect("a count"), 1_000);
+    }
+}
+
+#[test]
+fn many_are_inserted_or_none() {
+    let db = in_memory();
+    let table = numbers(&db);
+    let mut txn = db.begin().expect("a transaction");
+    txn.insert(&table, &[2_000u64.into(), 1u64.into()]).expect("a row");
+    let rows = (1_990..2_010u64).map(|id| [Value::UInt(id), Value::UInt(0)]);
+    let error = txn.insert_many(&table, rows).expect_err("one is there");
+    assert!(matches!(error, Error::DuplicateKey { .. }), "{error}");
+    assert_eq!(txn.count(&table, Range::all()).expect("a count"), 1_001);
+    let wrong = [vec![Value::UInt(5_000), Value::UInt(0)], vec![Value::UInt(5_001)]];
+    assert!(matches!(txn.insert_many(&table, wrong), Err(Error::WrongArity { .. })));
+    txn.commit().expect("a commit");
+    let txn = db.begin_read().expect("a transaction");
+    assert_eq!(txn.count(&table, Range::all()).expect("a count"), 1_001);
+    let by_n = table.index("by_n").expect("the index");
+    assert_eq!(txn.count_index(&by_n, Range::all()).expect("a count"), 1_001);
+}
+
+#[test]
+fn what_is_replaced_is_returned_whatever_its_length() {
+    let db = in_memory();
+    let def = TableDef::new("t")
+        .column("id", Type::U64)
+        .nullable("text", Type::String(1 << 20))
+        .primary_key(["id"]);
+    let table = db.create_table(def).expect("a table");
+    let long = "ö".repeat(100_000);
+    let mut txn = db.begin().expect("a transaction");
+    assert_eq!(txn.replace(&table, &[1u64.into(), long.as_str().into()]).expect("a row"), None);
+    let before = txn.replace(&table, &[1u64.into(), Value::Null]).expect("a row").expect("it was there");
+    assert_eq!(before, [OwnedValue::from(1u64), OwnedValue::Str(long)]);
+    assert!(matches!(txn.replace(&table, &[1u64.into()]), Err(Error::WrongArity { .. })));
+    assert!(matches!(txn.replace(&table, &["one".into(), Value::Null]), Err(Error::WrongType { .. })));
+    let row = txn.get(&table, &[1u64.into()]).expect("a read").expect("a row");
+    assert_eq!(row.to_values().expect("values"), [OwnedValue::from(1u64), OwnedValue::Null]);
+}
+
+#[test]
+fn a_table_is_emptied_at_once() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let mut db = home.open();
+    let old = numbers(&db);
+    let reader = db.begin_read().expect("a transaction");
+    let mut writer = db.begin().expect("a transaction");
+    writer.insert(&old, &[5_000u64.into(), 1u64.into()]).expect("a row");
+    let new = db.truncate_table(&old).expect("an empty table");
+    assert!(matches!(writer.commit(), Err(Error::TableDropped(_))));
+    assert!(matches!(reader.count(&old, Range::all()), Err(Error::TableDropped(_))));
+    assert!(matches!(db.truncate_table(&old), Err(Error::TableDropped(_))));
+    db.run(|txn| txn.insert(&new, &[1u64.into(), 1u64.into()])).expect("a row");
+    drop(reader);
+    home.kill(db, vec![]);
+    db = home.open();
+    let table = db.table("t").expect("the table");
+    assert_eq!(table.definition().indexes.len(), 1);
+    let count = |isolation| {
+        let txn = db.begin_with(TransactionOptions::new().isolation(isolation)).expect("a transaction");
+        txn.count(&table, Range::all()).expect("a count")
+    };
+    assert_eq!(count(Isolation::Serializable), 1);
+    assert_eq!(db.tables(), ["t"]);
+}
