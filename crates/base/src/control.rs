@@ -89,6 +89,10 @@ pub enum Control {
     LateDefinitions,
     /// Values of fixed length are counted once in a row's length.
     RowLength,
+    /// Rows of the layout that the table had when their transaction began.
+    LayoutsOfTheirTime,
+    /// Zeros in place of a fixed value that becomes NULL.
+    NullsAreZero,
     /// A float that F32 cannot hold is refused.
     FloatRange,
     /// A fixed string that ends as its padding does is refused.
@@ -132,7 +136,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 54] = [
+    pub const ALL: [(Control, &'static str); 56] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -169,6 +173,8 @@ impl Control {
         (Control::BuiltEntries, "built-entries"),
         (Control::LateDefinitions, "late-definitions"),
         (Control::RowLength, "row-length"),
+        (Control::LayoutsOfTheirTime, "layouts-of-their-time"),
+        (Control::NullsAreZero, "nulls-are-zero"),
         (Control::FloatRange, "float-range"),
         (Control::FixedPadding, "fixed-padding"),
         (Control::FarDeadlines, "far-deadlines"),

@@ -103,7 +103,7 @@ impl Database {
         let visitor = core.visitor()?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
-        gone.for_each(|table| visitor.forget_rows(&table));
+        gone.iter().for_each(|table| visitor.forget_rows(table));
         core.buffers.forget();
         core.alarm.written();
         Ok(())
@@ -142,13 +142,9 @@ impl Database {
             txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
         })?;
         core.tables.id_is_used(id);
-        let gone = core.tables.drop_table(&old.inner, || core.registry.after_all());
-        let at = core.registry.after_all();
-        new.inner.set_created(at);
-        pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
-        core.tables.add(new.clone());
+        let (gone, at) = core.tables.replace(&old.inner, &new, pieces, || core.registry.after_all());
         core.registry.await_passed(at);
-        gone.for_each(|table| visitor.forget_rows(&table));
+        gone.iter().for_each(|table| visitor.forget_rows(table));
         core.buffers.forget();
         core.alarm.written();
         Ok(new)

@@ -203,8 +203,33 @@ impl Tables {
         &self,
         table: &Arc<TableInner>,
         now: impl FnOnce() -> Timestamp,
-    ) -> impl Iterator<Item = Arc<TableInner>> {
+    ) -> Vec<Arc<TableInner>> {
         self.by_name.write().remove(&table.name());
+        self.retire(table, now)
+    }
+
+    /// Puts a new table in the place of another, which is dropped; nobody finds
+    /// none of its name. Returns what is dropped, and from when on the new one is
+    /// there.
+    pub fn replace(
+        &self,
+        table: &Arc<TableInner>,
+        new: &Table,
+        pieces: Option<Table>,
+        now: impl Fn() -> Timestamp,
+    ) -> (Vec<Arc<TableInner>>, Timestamp) {
+        let mut names = self.by_name.write();
+        let gone = self.retire(table, &now);
+        let at = now();
+        new.inner.set_created(at);
+        let known = pieces.iter().chain([new]).map(|table| (table.inner.id, Arc::clone(&table.inner)));
+        self.by_id.write().extend(known);
+        names.insert(table.name(), new.clone());
+        (gone, at)
+    }
+
+    /// Takes a table and its values out of line away from their ids.
+    fn retire(&self, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) -> Vec<Arc<TableInner>> {
         let pieces = self.by_id(pieces::of(table.id)).filter(|_| !is_removed(Control::PiecesOfTables));
         let both = [Some(Arc::clone(table)), pieces];
         both.iter().flatten().for_each(|table| table.set_dropped());
@@ -214,7 +239,7 @@ impl Tables {
             self.dropped.lock().push(Dropped { at, unused_since: None, table: table.id, in_use });
             self.by_id.write().remove(&table.id);
         }
-        both.into_iter().flatten()
+        both.into_iter().flatten().collect()
     }
 
     /// Takes an index away from scans that begin later. It stays in the table's

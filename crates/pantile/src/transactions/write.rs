@@ -6,6 +6,7 @@
 //! them.
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 
 use crate::engine::buffers::{Buffers, Pending, Undo};
 use crate::engine::memory_limit::Adds;
@@ -269,7 +270,8 @@ impl Transaction {
     /// When it writes, as far as layouts go: those who draw their timestamp at the
     /// commit are later than any change that they see.
     pub(super) fn writes_at(&self) -> Timestamp {
-        if self.isolation == Isolation::Serializable { self.ts } else { Timestamp::MAX }
+        let is_early = self.isolation == Isolation::Serializable && !is_removed(Control::LayoutsOfTheirTime);
+        if is_early { self.ts } else { Timestamp::MAX }
     }
 
     /// Checks that the handle's columns are not from a change that comes after this

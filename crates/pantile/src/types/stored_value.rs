@@ -1,5 +1,7 @@
 //! How single values are stored in a row.
 
+use pantile_base::control::{Control, is_removed};
+
 use crate::types::owned_value::OwnedValue;
 use crate::types::schema::Type;
 use crate::types::value::{Decimal, Value};
@@ -25,6 +27,7 @@ pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
 
 pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
     match (ty, value) {
+        (_, Value::Null) if is_removed(Control::NullsAreZero) => {}
         (ty, Value::Null) => out[..ty.fixed_len().unwrap_or(0)].fill(0),
         (Type::F32, Value::Float(v)) => out[..4].copy_from_slice(&(*v as f32).to_le_bytes()),
         (Type::F64, Value::Float(v)) => out[..8].copy_from_slice(&v.to_le_bytes()),
