@@ -25,11 +25,11 @@ namespace
     }
   };
 
-  /* The value that rows get which are there, unless it differs from row to row. */
+  /* Whether rows that are there get one value, without a look at them. */
   bool has_one_default(const TABLE *altered, const Field *field)
   {
     return !field->default_value && !field->vcol_info && !field->has_default_now_unireg_check() &&
-           !field->compression_method() && field != altered->found_next_number_field;
+           !field->compression_method() && !field->check_constraint && field != altered->found_next_number_field;
   }
 
   class Steps

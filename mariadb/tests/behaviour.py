@@ -223,6 +223,9 @@ def definitions():
     b.do("COMMIT"), b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), a.do("UPDATE {t} SET y = 8, z = 'long'")
     same(a.do("ALTER TABLE {t} DROP COLUMN z, ADD COLUMN w INT DEFAULT 1, ALGORITHM=INSTANT"), 0)
     same(b.do("SELECT DISTINCT y, w FROM {t}"), [(7, 1)]), b.do("COMMIT")
+    # Rows that are there must fulfil a new condition.
+    same(a.do("ALTER TABLE {t} ADD CHECK (n > 15)"), -4025)
+    same(a.do("ALTER TABLE {t} ADD COLUMN c INT DEFAULT 1 CHECK (c > 1)"), -4025)
     # These rows must be written again.
     for statement in ("ADD COLUMN s TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "DROP COLUMN id", "MODIFY y INT", "MODIFY id BIGINT"):
         assert a.do("ALTER TABLE {t} " + statement + ", ALGORITHM=INSTANT") < 0
