@@ -47,6 +47,7 @@ int ha_pantile::open(const char *name, int, uint)
   if (code != PANTILE_OK)
     return error(code, HA_ERR_NO_SUCH_TABLE);
   row= pantile_row_new();
+  read_virtual_columns_from_rows();
   if (int failed= open_indexes())
   {
     free_all();
@@ -224,7 +225,15 @@ int ha_pantile::fill(uchar *record)
   if (int code= pantile_row_values(row, values.data(), values.size()))
     return error(code);
   shape.decode(table, values.data(), record, locks_rows);
-  return 0;
+  /* A partitioned table merges what its parts hand over in buffers of its own; there the server computes nothing. */
+  int failed= 0;
+  if (record != table->record[0] && table->vfield)
+  {
+    table->move_fields(table->field, record, table->record[0]);
+    failed= table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
+    table->move_fields(table->field, table->record[0], record);
+  }
+  return failed;
 }
 
 /* The next row of the cursor. */
@@ -422,8 +431,29 @@ int ha_pantile::index_next_same(uchar *record, const uchar *key, uint length)
   return handler::index_next_same(record, key, length);
 }
 
+bool ha_pantile::has_virtual_part(uint index) const
+{
+  const KEY &key= table->key_info[index];
+  for (uint p= 0; p < key.user_defined_key_parts; p++)
+    if (!table->field[key.key_part[p].fieldnr - 1]->stored_in_db())
+      return true;
+  return false;
+}
+
+/* Virtual columns are computed by the server, from the columns of a row that it has been given. An index has sort keys
+ * of them, so no query may be content with the index. */
+void ha_pantile::read_virtual_columns_from_rows()
+{
+  for (uint k= 0; k < table->s->keys; k++)
+    if (has_virtual_part(k))
+      for (uint f= 0; f < table->s->fields; f++)
+        table->field[f]->part_of_key.clear_bit(k);
+}
+
 Item *ha_pantile::idx_cond_push(uint index, Item *condition)
 {
+  if (has_virtual_part(index))
+    return condition;
   pushed_idx_cond= condition;
   pushed_idx_cond_keyno= index;
   in_range_check_pushed_down= true;

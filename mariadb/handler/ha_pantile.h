@@ -134,6 +134,8 @@ public:
   Item *idx_cond_push(uint index, Item *condition) override;
 
 private:
+  bool has_virtual_part(uint index) const;
+  void read_virtual_columns_from_rows();
   int error(int code, int none= HA_ERR_END_OF_FILE);
   int enter(THD *thd, thr_lock_type type);
   int ready();

@@ -232,6 +232,18 @@ def definitions():
     same(a.do("ALTER TABLE {t} DROP COLUMN y, DROP COLUMN w"), 0)
 
 
+def virtual_columns():
+    """What is computed is right wherever an index has it."""
+    for parts in ("", " PARTITION BY RANGE (b) (PARTITION p0 VALUES LESS THAN (6), PARTITION p1 VALUES LESS THAN MAXVALUE)"):
+        a, b = pair("Pantile")
+        a.do("CREATE TABLE v (a INT, b INT, x INT AS (a + b) VIRTUAL, KEY (x)) ENGINE=Pantile" + parts)
+        a.do("INSERT INTO v (a, b) VALUES (1, 2), (3, 4), (3, 12), (4, 18)")
+        same(a.do("SELECT x FROM v FORCE INDEX (x) ORDER BY x"), [(3,), (7,), (15,), (22,)])
+        same(a.do("SELECT a FROM v FORCE INDEX (x) WHERE x IN (7, 15) AND x <= 83 ORDER BY b"), [(3,), (3,)])
+        same(a.do("SELECT a, x FROM v FORCE INDEX (x) WHERE x BETWEEN 4 AND 20 AND x % 5 = 0"), [(3, 15)])
+        same(a.do("SELECT MAX(x), MIN(x) FROM v"), [(22, 3)]), a.do("DROP TABLE v")
+
+
 def numbers():
     a, b = pair("Pantile")
     a.do("CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE=Pantile")
@@ -288,7 +300,7 @@ def main():
     for engine in ("Pantile", "InnoDB"):
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
-                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, definitions, numbers, lost_tables,
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, definitions, virtual_columns, numbers, lost_tables,
                   indexes_after_a_kill):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)

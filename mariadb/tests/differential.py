@@ -131,9 +131,10 @@ def random_table(connection, rand, number):
         key_names.append(f"k{n}")
     generated = rand.random() < 0.4
     if generated:
-        parts.append("g INT AS (id * 2) VIRTUAL, h VARCHAR(20) AS (CONCAT('h', id)) STORED")
-        keys += ["KEY kg (g)", "KEY kh (h)"]
-        key_names += ["kg", "kh"]
+        parts.append("b INT DEFAULT 7, g INT AS (id * 2) VIRTUAL, h VARCHAR(20) AS (CONCAT('h', id)) STORED, "
+                     "w INT AS (b + MOD(id, 5)) VIRTUAL")
+        keys += ["KEY kg (g)", "KEY kh (h)", "KEY kw (w)"]
+        key_names += ["kg", "kh", "kw"]
     body = ", ".join([primary, *parts, *keys])
     tables = {}
     for engine in ENGINES:
@@ -223,6 +224,8 @@ def random_table(connection, rand, number):
     for force in ["", *(f"FORCE INDEX ({name})" for name in key_names)]:
         both(f"SELECT {all_columns} FROM {{t}} {force} WHERE id > -1000000", order="any")
         both(f"SELECT COUNT(*), SUM(id) FROM {{t}} {force} WHERE id > 5")
+        if generated:
+            both(f"SELECT w FROM {{t}} {force} WHERE w > 7 ORDER BY w")
         compared += 2
     cursor.execute(f"CHECK TABLE {tables['Pantile']}")
     assert cursor.fetchall()[-1][-1] == "OK"
