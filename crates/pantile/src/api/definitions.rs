@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
 
 use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::failure::from_medium;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::engine::visitor::Visitor;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
@@ -35,21 +37,15 @@ impl Database {
         if core.tables.exists(&def.name) {
             return Err(Error::TableExists(def.name));
         }
-        let id = core.tables.next_id();
-        let table = core.tables.make_empty(id, def)?;
-        let definition = &table.inner.layouts().definition;
-        let stored = catalog::encode(definition)?;
-        let pieces = core.tables.make_pieces(id, definition)?;
-        self.change_catalog(|txn, catalog| {
-            txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
-        })?;
-        core.tables.id_is_used(id);
+        let new = self.new_table(def)?;
+        self.change_catalog(|txn, catalog| txn.insert(catalog, &new.row()))?;
+        core.tables.id_is_used(new.id());
         let at = core.registry.after_all();
-        table.inner.set_created(at);
-        pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
-        core.tables.add(table.clone());
+        new.table.inner.set_created(at);
+        new.pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
+        core.tables.add(new.table.clone());
         core.registry.await_passed(at);
-        Ok(table)
+        Ok(new.table)
     }
 
     /// The table of this name, which is created if there is none. One that is there
@@ -103,9 +99,7 @@ impl Database {
         let visitor = core.visitor()?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
-        gone.iter().for_each(|table| visitor.forget_rows(table));
-        core.buffers.forget();
-        core.alarm.written();
+        self.free_space(&visitor, &gone);
         Ok(())
     }
 
@@ -130,24 +124,19 @@ impl Database {
         let core = &self.core;
         let _change = core.tables.change();
         core.tables.check_own(&table.inner)?;
-        let old = core.tables.by_name(&table.inner.name())?;
+        let old = &table.inner;
         let visitor = core.visitor()?;
-        let id = core.tables.next_id();
-        let new = core.tables.make_empty(id, old.definition())?;
-        let definition = &new.inner.layouts().definition;
-        let stored = catalog::encode(definition)?;
-        let pieces = core.tables.make_pieces(id, definition)?;
+        let new = self.new_table(old.definition().def)?;
         self.change_catalog(|txn, catalog| {
-            txn.delete(catalog, &catalog::key(old.inner.id))?;
-            txn.insert(catalog, &[Value::UInt(id.0.into()), Value::Bytes(&stored)])
+            txn.delete(catalog, &catalog::key(old.id))?;
+            txn.insert(catalog, &new.row())
         })?;
-        core.tables.id_is_used(id);
-        let (gone, at) = core.tables.replace(&old.inner, &new, pieces, || core.registry.after_all());
+        core.tables.id_is_used(new.id());
+        let NewTable { table, pieces, .. } = new;
+        let (gone, at) = core.tables.replace(old, &table, pieces, || core.registry.after_all());
         core.registry.await_passed(at);
-        gone.iter().for_each(|table| visitor.forget_rows(table));
-        core.buffers.forget();
-        core.alarm.written();
-        Ok(new)
+        self.free_space(&visitor, &gone);
+        Ok(table)
     }
 
     /// Changes the columns or the name of a table that may be filled and in use,
@@ -183,20 +172,19 @@ impl Database {
         }
         let stored = catalog::encode(&definition)?;
         let has_pieces = inner.layouts().can_move_out;
-        Layouts::new(definition.clone(), inner.id)?;
+        let layouts = Layouts::new(definition, inner.id)?;
         let pieces = match has_pieces {
             true => None,
-            false => core.tables.make_pieces(inner.id, &definition)?,
+            false => core.tables.make_pieces(inner.id, &layouts.definition)?,
         };
         self.store_definition(inner, &stored)?;
         // Whatever commits mean here, no row may be on the medium without its layout.
         core.store.medium().fence().map_err(from_medium)?;
         let at = core.registry.after_all();
         core.registry.await_passed(at);
-        let layouts = Layouts::since(definition, inner.id, at).expect("they were good before");
         // Rows of the new layout may have values out of line.
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
-        inner.change_layouts(layouts);
+        inner.change_layouts(layouts.made_at(at));
         Ok(core.tables.renamed(&old, inner))
     }
 
@@ -259,6 +247,24 @@ impl Database {
         Ok(())
     }
 
+    /// A table that nobody knows yet.
+    fn new_table(&self, def: TableDef) -> Result<NewTable> {
+        let tables = &self.core.tables;
+        let id = tables.next_id();
+        let table = tables.make_empty(id, def)?;
+        let definition = &table.inner.layouts().definition;
+        let stored = catalog::encode(definition)?;
+        let pieces = tables.make_pieces(id, definition)?;
+        Ok(NewTable { table, pieces, stored })
+    }
+
+    /// Gives back what tables took that are dropped.
+    fn free_space(&self, visitor: &Visitor<'_>, gone: &[Arc<TableInner>]) {
+        gone.iter().for_each(|table| visitor.forget_rows(table));
+        self.core.buffers.forget();
+        self.core.alarm.written();
+    }
+
     fn store_definition(&self, table: &TableInner, stored: &[u8]) -> Result<()> {
         self.change_catalog(|txn, catalog| {
             txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
@@ -280,6 +286,26 @@ impl Database {
             return txn.commit().map(drop);
         }
         self.run_with(late, |txn| change(txn, &catalog).map(|_| ()))
+    }
+}
+
+/// A table that is not in the catalog yet.
+struct NewTable {
+    table: Table,
+    /// That of its values out of line.
+    pieces: Option<Table>,
+    /// Its definition as the catalog has it.
+    stored: Vec<u8>,
+}
+
+impl NewTable {
+    fn id(&self) -> TableId {
+        self.table.inner.id
+    }
+
+    /// Its row in the catalog.
+    fn row(&self) -> [Value<'_>; 2] {
+        [Value::UInt(self.id().0.into()), Value::Bytes(&self.stored)]
     }
 }
 

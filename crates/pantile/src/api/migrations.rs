@@ -149,6 +149,7 @@ impl Migrations {
     /// of this one. [`Error::MigrationFailed`] with the step and why; the steps
     /// before it stay made, and the step itself has changed nothing.
     pub fn apply(&self, db: &Database) -> Result<Vec<u64>> {
+        self.check_order()?;
         let _turn = db.core.tables.migrate();
         let record = db.create_table_if_absent(
             TableDef::new(RECORD)
@@ -159,7 +160,7 @@ impl Migrations {
                 .column("is_done", Type::Bool)
                 .primary_key(["number"]),
         )?;
-        self.check(db, &record)?;
+        self.check_record(db, &record)?;
         let mut made = Vec::new();
         for migration in &self.all {
             let mut progress = progress(db, &record, migration)?;
@@ -182,11 +183,18 @@ impl Migrations {
         Ok(made)
     }
 
-    fn check(&self, db: &Database, record: &Table) -> Result<()> {
-        if let Some(two) = self.all.windows(2).find(|two| two[0].number >= two[1].number) {
-            let (a, b) = (two[0].number, two[1].number);
-            return Err(Error::InvalidMigrations(format!("migration {b} comes after {a}")));
+    fn check_order(&self) -> Result<()> {
+        match self.all.windows(2).find(|two| two[0].number >= two[1].number) {
+            None => Ok(()),
+            Some(two) => {
+                let (a, b) = (two[0].number, two[1].number);
+                Err(Error::InvalidMigrations(format!("migration {b} comes after {a}")))
+            }
         }
+    }
+
+    /// Compares these with those that the database has had.
+    fn check_record(&self, db: &Database, record: &Table) -> Result<()> {
         let txn = db.begin_read()?;
         for row in txn.scan(record, crate::types::range::Range::all())? {
             let row = row?;

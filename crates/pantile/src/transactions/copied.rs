@@ -44,11 +44,9 @@ impl Transaction {
     /// Begins to read the newest versions of some tuples, where reads wait for
     /// the device.
     pub(crate) fn fetch_tuples(&self, table: &TableInner, tuples: Range<u64>) {
-        let store = &self.core.store;
-        if store.may_wait() {
+        if self.core.store.may_wait() {
             let _pin = self.core.registry.pin(self.slot);
-            let newest = |tuple| Anchor::load(table.anchor(TupleId(tuple))).newest();
-            store.fetch(&mut tuples.map(newest).collect::<Vec<_>>());
+            self.fetch(table, tuples);
         }
     }
 }

@@ -56,7 +56,7 @@ impl Transaction {
     /// Lets the medium begin to read the newest versions of tuples. They are
     /// likely to be the ones that this transaction sees.
     #[cold]
-    pub(super) fn fetch(&self, table: &TableInner, tuples: impl Iterator<Item = u64>) {
+    pub(crate) fn fetch(&self, table: &TableInner, tuples: impl Iterator<Item = u64>) {
         let newest = |tuple| Anchor::load(table.anchor(TupleId(tuple))).newest();
         self.core.store.fetch(&mut tuples.map(newest).collect::<Vec<_>>());
     }

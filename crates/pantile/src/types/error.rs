@@ -566,6 +566,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io { source, .. } => Some(source),
+            Error::MigrationFailed { error, .. } => Some(error.as_ref()),
             _ => None,
         }
     }

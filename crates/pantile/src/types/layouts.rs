@@ -27,22 +27,25 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// Fails if the definition cannot be one.
+    /// Those of a new table. Fails if the definition cannot be one.
     pub fn new(definition: Definition, table: TableId) -> Result<Self> {
-        Self::since(definition, table, Timestamp::ZERO)
-    }
-
-    /// The same for a table that is changed at this time.
-    pub fn since(definition: Definition, table: TableId, since: Timestamp) -> Result<Self> {
         definition.check()?;
         let latest = Schema { table, ..Schema::new(&definition, definition.layout)? };
         for (id, default) in latest.defaults.iter().enumerate().filter(|(_, default)| !default.is_null()) {
             row::check(&latest, id, &default.as_value())?;
         }
         let older = (0..definition.layout).map(|_| OnceLock::new()).collect();
+        let since = Timestamp::ZERO;
         let columns = Arc::new(Columns::new(&definition, since));
         let can_move_out = definition.can_move_out();
         Ok(Self { definition, latest, older, columns, can_move_out, since })
+    }
+
+    /// The same of a table that is changed at this time.
+    pub fn made_at(mut self, since: Timestamp) -> Self {
+        self.since = since;
+        Arc::get_mut(&mut self.columns).expect("no handle has them yet").since = since;
+        self
     }
 
     /// The layout with this number, which a content names.

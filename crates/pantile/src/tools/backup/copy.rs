@@ -49,8 +49,20 @@ pub(super) fn copy(
     share_out(2, |share| match share {
         0 => {
             let (_end, txn) = (ahead.until_dropped(), txn.lock());
-            let copied = Copy::new(db, &txn, &store, part, options, &ahead).all(&tables);
-            *done.lock() = Some(copied);
+            let total_bytes = db.core.counters.live_bytes();
+            let copy = Copy {
+                db,
+                txn: &txn,
+                store: &store,
+                part,
+                options,
+                ahead: &ahead,
+                began: db.core.registry.clock().elapsed(),
+                done: BackupProgress { total_bytes, ..BackupProgress::default() },
+                batch: Vec::with_capacity(BATCH_CONTENTS),
+                batch_bytes: 0,
+            };
+            *done.lock() = Some(copy.all(&tables));
         }
         // A failure latches in the medium and shows at the next append.
         _ => ahead.serve(|| store.medium().sync_all().is_ok()),
@@ -129,29 +141,6 @@ struct Copy<'c> {
 }
 
 impl<'c> Copy<'c> {
-    fn new(
-        db: &'c Database,
-        txn: &'c Transaction,
-        store: &'c Store,
-        part: &'c Path,
-        options: &'c BackupOptions,
-        ahead: &'c SyncAhead,
-    ) -> Self {
-        let total_bytes = db.core.counters.live_bytes();
-        Self {
-            db,
-            txn,
-            store,
-            part,
-            options,
-            ahead,
-            began: db.core.registry.clock().elapsed(),
-            done: BackupProgress { total_bytes, ..BackupProgress::default() },
-            batch: Vec::with_capacity(BATCH_CONTENTS),
-            batch_bytes: 0,
-        }
-    }
-
     fn all(mut self, tables: &'c [Arc<TableInner>]) -> Result<BackupProgress> {
         self.go_on()?;
         self.done.total_tables = tables.iter().filter(|table| catalog::is_of_user(table.id)).count() as u64;
