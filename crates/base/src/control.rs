@@ -76,6 +76,8 @@ pub enum Control {
     OneOpener,
     /// A commit fails if the data file is no longer in its place.
     Place,
+    /// Blocks that another process reads are not released (I-27).
+    HeldForReaders,
     /// A transaction is run again for as long as there is time, with pauses.
     RetryTime,
     /// The beginning of a transaction waits while all slots are taken.
@@ -136,7 +138,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 56] = [
+    pub const ALL: [(Control, &'static str); 57] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -167,6 +169,7 @@ impl Control {
         (Control::Buffers, "buffers"),
         (Control::OneOpener, "one-opener"),
         (Control::Place, "place"),
+        (Control::HeldForReaders, "held-for-readers"),
         (Control::RetryTime, "retry-time"),
         (Control::SlotsAwaited, "slots-awaited"),
         (Control::ClosingWaits, "closing-waits"),

@@ -481,6 +481,14 @@ int pantile_open(const char *path,
                  const struct pantile_options *options,
                  struct pantile_db **out);
 
+// Opens the database in the directory `path` to read it, also while another process has it open and writes. Its state
+// is that of now, and stays that; open it again to see what was committed since. `options` may be NULL. Writing fails
+// with `PANTILE_READ_ONLY`. If the process that has it open does not answer within ten seconds, the call fails with
+// `PANTILE_ALREADY_OPEN`.
+int pantile_open_read_only(const char *path,
+                           const struct pantile_options *options,
+                           struct pantile_db **out);
+
 // Closes a database: waits for transactions that are open, makes everything durable, and lets other processes open it.
 // Handles of tables and indexes are still to be freed, and of no other use.
 //

@@ -90,16 +90,36 @@ pub extern "C" fn pantile_open(
     options: *const pantile_options,
     out: *mut *mut pantile_db,
 ) -> c_int {
-    call(|| {
-        let out = Out::new(out)?;
-        let path = text(path, "the path")?;
-        let options = match options.is_null() {
-            true => Options::new(),
-            false => lent(options, "options")?.options.clone(),
-        };
-        out.give(pantile_db { db: options.open(path)? });
-        Ok(PANTILE_OK)
-    })
+    call(|| open(path, options, out, |options, path| options.open(path)))
+}
+
+/// Opens the database in the directory `path` to read it, also while another process has it open and writes. Its state
+/// is that of now, and stays that; open it again to see what was committed since. `options` may be NULL. Writing fails
+/// with `PANTILE_READ_ONLY`. If the process that has it open does not answer within ten seconds, the call fails with
+/// `PANTILE_ALREADY_OPEN`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_open_read_only(
+    path: *const c_char,
+    options: *const pantile_options,
+    out: *mut *mut pantile_db,
+) -> c_int {
+    call(|| open(path, options, out, |options, path| options.open_read_only(path)))
+}
+
+fn open(
+    path: *const c_char,
+    options: *const pantile_options,
+    out: *mut *mut pantile_db,
+    open: impl FnOnce(Options, &str) -> pantile::Result<Database>,
+) -> Result<c_int, Failure> {
+    let out = Out::new(out)?;
+    let path = text(path, "the path")?;
+    let options = match options.is_null() {
+        true => Options::new(),
+        false => lent(options, "options")?.options.clone(),
+    };
+    out.give(pantile_db { db: open(options, path)? });
+    Ok(PANTILE_OK)
 }
 
 /// Closes a database: waits for transactions that are open, makes everything durable, and lets other processes open it.

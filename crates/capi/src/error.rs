@@ -201,7 +201,7 @@ fn code_of(error: &Error) -> c_int {
         Error::MemoryFull(_) => PANTILE_MEMORY_FULL,
         Error::MediumFailed { .. } => PANTILE_MEDIUM_FAILED,
         Error::Damaged { .. } => PANTILE_DAMAGED,
-        Error::AlreadyOpen { .. } => PANTILE_ALREADY_OPEN,
+        Error::AlreadyOpen { .. } | Error::ReadersRefused { .. } => PANTILE_ALREADY_OPEN,
         Error::NoDatabase(_) => PANTILE_NO_DATABASE,
         Error::NotADatabase { .. } | Error::FormatVersion { .. } | Error::IncompleteBackup(_) => {
             PANTILE_NOT_A_DATABASE

@@ -6,10 +6,11 @@
 
 use crate::MediumError;
 use crate::map::populate;
-use std::fs::{File, OpenOptions};
+use crate::reader_mark;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +21,13 @@ static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
 /// Bytes tried at once to find the place of a failed read.
 const PAGE_BYTES: u64 = 4096;
+
+/// A file, whatever it is called: its device and its number there.
+pub(crate) type Identity = (u64, u64);
+
+pub(crate) fn identity(found: &Metadata) -> Identity {
+    (found.dev(), found.ino())
+}
 
 /// A data file that is open for reading and writing, and its path.
 #[derive(Debug)]
@@ -43,6 +51,31 @@ impl DataFile {
     /// The file itself. Only this crate has it: what is mapped changes with it.
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Which file it is, whatever it is called: its device and its number there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        self.file.metadata().map(|found| identity(&found))
+    }
+
+    /// The marks of the processes that read the file beside this one, see
+    /// [`ReaderFile`](crate::ReaderFile).
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn readers(&self) -> io::Result<Vec<u64>> {
+        reader_mark::all(&self.file)
+    }
+
+    /// Whether the process with this mark still reads the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn is_read_by(&self, mark: u64) -> io::Result<bool> {
+        reader_mark::is_set(&self.file, mark)
     }
 
     /// Makes the file `to` bytes long with space behind bytes `from..to` where the

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The file that holds the contents. Its lock says that the database is open.
 pub const DATA_FILE: &str = "pantile.data";
@@ -149,7 +150,7 @@ fn open_locked(path: &Path, create: Create, made: &mut Made) -> Result<(Arc<Data
             }
         };
         // If another opener has locked what this one has made, it is theirs.
-        let lock = Lock::take(data.0.file(), path, Sharing::Alone)?;
+        let lock = lock_alone(data.0.file(), path)?;
         // An opener that failed may have removed it before it was locked.
         match leads_to(&data_path, data.0.file()) {
             Ok(true) => {}
@@ -162,6 +163,25 @@ fn open_locked(path: &Path, create: Create, made: &mut Made) -> Result<(Arc<Data
     }
     let told = format!("{last}, {REPLACED_TRIES} times; perhaps other processes keep removing it");
     Err(MediumError::at("open", data_path, io::Error::new(last.kind(), told)))
+}
+
+/// How long an opener waits for processes that open the database to read it.
+const READERS_WAIT: Duration = Duration::from_secs(30);
+
+/// Locks a data file. A process that opens the database to read it locks it for
+/// a while, if no other has it open.
+fn lock_alone(file: &File, path: &Path) -> Result<Lock, MediumError> {
+    let began = Instant::now();
+    loop {
+        match Lock::take(file, path, Sharing::Alone) {
+            Err(MediumError::Locked { .. })
+                if began.elapsed() < READERS_WAIT && Lock::is_shared_by_readers(file) =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            locked => return locked,
+        }
+    }
 }
 
 /// A data file, and whether it is new; or why not, where another opener may

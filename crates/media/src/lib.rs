@@ -4,7 +4,7 @@
 //! The [`Medium`] trait is the seam: a mapping to read through, and calls to
 //! write, flush, fence and sync. [`DramMedium`] is plain memory,
 //! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory, and
-//! [`ViewMedium`] a file that must not be changed. [`MediumFactory`] is for
+//! [`ViewMedium`] a file that must not be changed, also that of a [`ReaderFile`] which another process has open. [`MediumFactory`] is for
 //! media of other crates, which are made of [`parts`].
 //!
 //! This crate knows nothing of tuples or transactions; see
@@ -34,6 +34,7 @@ mod medium;
 mod memory;
 mod place;
 mod prefill;
+mod reader_mark;
 mod shard;
 mod stats;
 #[cfg(any(test, feature = "unshared"))]
@@ -53,7 +54,7 @@ pub use medium::{
 };
 pub use memory::available_memory;
 pub use stats::MediumStats;
-pub use view::ViewMedium;
+pub use view::{ReaderFile, ViewMedium};
 
 /// Parts for media of other crates, as `pantile-nvm`.
 ///

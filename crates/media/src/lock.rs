@@ -13,6 +13,7 @@
 //! descriptor, and only the process that took it does so.
 
 use crate::MediumError;
+use crate::reader_mark;
 use pantile_base::control::{Control, is_removed};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -56,6 +57,15 @@ impl Lock {
                 Err(MediumError::at("lock the data file in", directory, error))
             }
         }
+    }
+
+    /// Whether the lock that others have can be shared, and some process reads the
+    /// file.
+    pub(crate) fn is_shared_by_readers(file: &File) -> bool {
+        let is_read = reader_mark::all(file).is_ok_and(|marks| !marks.is_empty());
+        // An opener that is refused meanwhile waits like this one.
+        let is_shared = || file.try_lock_shared().is_ok() && file.unlock().is_ok();
+        is_read && is_shared()
     }
 
     /// Whether this process took the lock, and is not a forked child of the

@@ -4,7 +4,7 @@
 //! is gone when it is closed, or is not where the next opening looks. So the
 //! name is looked at while the database is open, see [`Place::check`].
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -16,18 +16,11 @@ use std::time::{Duration, Instant};
 
 use pantile_base::control::{Control, is_removed};
 
-use crate::data_file::DataFile;
+use crate::data_file::{DataFile, Identity, identity};
 
 /// The name is looked at no more often than this, and by every sync of
 /// everything.
 const BETWEEN: Duration = Duration::from_millis(50);
-
-/// A file, whatever it is called.
-type Identity = (u64, u64);
-
-fn identity(found: &Metadata) -> Identity {
-    (found.dev(), found.ino())
-}
 
 /// Whether the name leads to the open file.
 ///

@@ -5,15 +5,18 @@
 
 use crate::beside::{BesideFile, open_files};
 use crate::contents::Contents;
+use crate::data_file::identity;
 use crate::directory::DATA_FILE;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, round_up};
+use crate::reader_mark;
 use crate::{Facts, Medium, MediumError, MediumStatus};
+use pantile_base::sync::Mutex;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
 
@@ -26,11 +29,77 @@ const TRY_BYTES: u64 = 1 << 20;
 /// Chunks that writes to a view may add to it.
 const ROOM_CHUNKS: u64 = 64;
 
+/// The data file of a database that another process may have open. It is marked
+/// as being read as long as this is open.
+#[derive(Debug)]
+pub struct ReaderFile {
+    directory: PathBuf,
+    data: File,
+    mark: u64,
+    lock: Option<Lock>,
+}
+
+impl ReaderFile {
+    /// Opens and marks the data file of the database in the directory `path`.
+    ///
+    /// # Errors
+    /// [`MediumError::NoPath`], [`MediumError::Missing`], [`MediumError::NotADirectory`],
+    /// [`MediumError::NotAFile`]; [`MediumError::Io`] otherwise.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, MediumError> {
+        let path = path.as_ref();
+        let data = open_data(path)?;
+        let mark = reader_mark::set(&data);
+        let mark =
+            mark.map_err(|error| MediumError::at("mark as being read", path.join(DATA_FILE), error))?;
+        Ok(Self { directory: path.into(), data, mark, lock: None })
+    }
+
+    /// Its mark, by which [`DataFile`](crate::DataFile) knows it.
+    pub fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    /// Which file it is, whatever it is called: its device and its number there.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`].
+    pub fn identity(&self) -> Result<(u64, u64), MediumError> {
+        let found = self.data.metadata();
+        found
+            .map(|found| identity(&found))
+            .map_err(|error| MediumError::at("look at", &self.directory, error))
+    }
+
+    /// Locks the database against openers, until the view is told to
+    /// [admit them](ViewMedium::admit_openers).
+    ///
+    /// # Errors
+    /// [`MediumError::Locked`] when another process has it open.
+    pub fn lock(&mut self) -> Result<(), MediumError> {
+        self.lock = Some(Lock::take(&self.data, &self.directory, Sharing::WithReaders)?);
+        Ok(())
+    }
+
+    /// The file as it is now. If it is not locked, the process that has it open
+    /// must not change what is read.
+    ///
+    /// # Errors
+    /// As [`ViewMedium::open`], without [`MediumError::Locked`].
+    pub fn view(self) -> Result<Arc<ViewMedium>, MediumError> {
+        let data_path = self.directory.join(DATA_FILE);
+        let mut view = ViewMedium::over(&self.directory, self.data, self.lock)?;
+        if let Some(map) = Arc::get_mut(&mut view.contents.map) {
+            map.explain_bus_errors(&view.data, &data_path);
+        }
+        Ok(Arc::new(view))
+    }
+}
+
 /// A data file that is read and never written, whatever is written to this medium.
 ///
 /// The database is locked against openers as long as the view is open; there
 /// can be any number of views. A file that does not end with a whole chunk
-/// reads as if zeros followed.
+/// reads as if zeros followed. A view of a [`ReaderFile`] is not locked, or not for long.
 #[derive(Debug)]
 pub struct ViewMedium {
     contents: Contents,
@@ -38,7 +107,24 @@ pub struct ViewMedium {
     unreadable: Vec<u64>,
     data: File,
     images: Vec<Arc<dyn BesideFile>>,
-    lock: Lock,
+    lock: Mutex<Option<Lock>>,
+}
+
+/// Opens the data file of the database in a directory.
+fn open_data(path: &Path) -> Result<File, MediumError> {
+    if path.as_os_str().is_empty() {
+        return Err(MediumError::NoPath);
+    }
+    let found = path.metadata().map_err(|error| missing("look at", path, error))?;
+    if !found.is_dir() {
+        return Err(MediumError::NotADirectory { path: path.into() });
+    }
+    let data_path = path.join(DATA_FILE);
+    let found = data_path.metadata().map_err(|error| missing("look at", &data_path, error))?;
+    if !found.is_file() {
+        return Err(MediumError::NotAFile { path: data_path });
+    }
+    File::open(&data_path).map_err(|error| missing("open", &data_path, error))
 }
 
 impl ViewMedium {
@@ -53,31 +139,33 @@ impl ViewMedium {
     /// than the addresses that can be had; [`MediumError::Io`] otherwise.
     pub fn open(path: impl AsRef<Path>, progress: &dyn Fn(u64, u64)) -> Result<Arc<Self>, MediumError> {
         let path = path.as_ref();
-        if path.as_os_str().is_empty() {
-            return Err(MediumError::NoPath);
-        }
-        let found = path.metadata().map_err(|error| missing("look at", path, error))?;
-        if !found.is_dir() {
-            return Err(MediumError::NotADirectory { path: path.into() });
-        }
-        let data_path = path.join(DATA_FILE);
-        let found = data_path.metadata().map_err(|error| missing("look at", &data_path, error))?;
-        if !found.is_file() {
-            return Err(MediumError::NotAFile { path: data_path });
-        }
-        let data = File::open(&data_path).map_err(|error| missing("open", &data_path, error))?;
+        let data = open_data(path)?;
         let lock = Lock::take(&data, path, Sharing::WithReaders)?;
-        let found = data.metadata().map_err(|error| MediumError::at("look at", &data_path, error))?;
+        let mut view = Self::over(path, data, Some(lock))?;
+        view.images = open_files(path).into_iter().flatten().collect();
+        view.try_pages(progress)?;
+        Ok(Arc::new(view))
+    }
+
+    fn over(directory: &Path, data: File, lock: Option<Lock>) -> Result<Self, MediumError> {
+        let found = data.metadata();
+        let found = found.map_err(|error| MediumError::at("look at", directory.join(DATA_FILE), error))?;
         let file_len = found.len();
         let reserve_bytes = round_up(file_len) + ROOM_CHUNKS * pantile_base::limits::CHUNK_BYTES;
         let mut contents = Contents::in_memory("view", MapOptions { reserve_bytes, max_bytes: None })?;
         contents.facts.survives_exit = true;
         contents.grow(file_len)?;
         contents.map.attach_private(&data, file_len)?;
-        let images = open_files(path).into_iter().flatten().collect();
-        let mut view = Self { contents, file_len, unreadable: Vec::new(), data, images, lock };
-        view.try_pages(progress)?;
-        Ok(Arc::new(view))
+        let (unreadable, images) = (Vec::new(), Vec::new());
+        Ok(Self { contents, file_len, unreadable, data, images, lock: Mutex::new(lock) })
+    }
+
+    /// Lets others open the database. They must leave what this view reads as it
+    /// is.
+    pub fn admit_openers(&self) {
+        if let Some(lock) = self.lock.lock().take() {
+            lock.release(&self.data);
+        }
     }
 
     /// Bytes of the file, which may not be whole chunks.
@@ -157,13 +245,13 @@ impl Map {
 
 impl Drop for ViewMedium {
     fn drop(&mut self) {
-        self.lock.release(&self.data);
+        self.admit_openers();
     }
 }
 
 // SAFETY: the mapping lasts as long as `contents` and never shrinks. Only
-// `write`, `discard` and `restore` store to it, and the lock keeps openers
-// from changing the file.
+// `write`, `discard` and `restore` store to it. The lock keeps openers
+// from changing the file; without it they leave alone what is read (I-27).
 unsafe impl Medium for ViewMedium {
     fn facts(&self) -> &Facts {
         &self.contents.facts

@@ -137,7 +137,9 @@
 //!
 //! [`Database`], [`Table`] and [`Index`] are handles: cloning them is cheap, and any number of threads can use them. A
 //! [`Transaction`] can move to another thread, but one thread uses it at a time. One process at a time opens a
-//! database, once; a second opening fails with [`Error::AlreadyOpen`]. A process that forks must not use it in the child.
+//! database to write, once; a second opening fails with [`Error::AlreadyOpen`]. Beside it, or without it, any number of
+//! processes can open the database to read it ([`Database::open_read_only`]). A process that forks must not use it in
+//! the child.
 //!
 //! ```
 //! # use pantile::*;

@@ -384,6 +384,11 @@ impl Store {
     /// `tail` by the free blocks at the end of the last one that is. Those may
     /// soon be taken again.
     pub(crate) fn shorten(&self, allocator: &mut Allocator, tail: bool) -> Result<(), MediumError> {
+        // A process that looks behind the end of a file does not live on.
+        let held = self.holds.look();
+        if held.is_scanned() {
+            return Ok(());
+        }
         let is_unused = |allocator: &Allocator, number| {
             allocator.free_chunks.contains(&number) || allocator.discarded.contains(&number)
         };

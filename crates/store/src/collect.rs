@@ -87,6 +87,8 @@ pub enum Refused {
     NotDurable,
     /// Tiles of too many generations of the block are kept.
     GenerationsUsedUp,
+    /// Another process may be reading it (I-27).
+    Held,
     /// The slot now belongs to another table, or its block is not one whose
     /// slots are rewritten one by one.
     NotReusable,
@@ -275,6 +277,11 @@ impl Store {
         let Some((chunk, found)) = self.alive(block).filter(|(_, block)| may_go(block)) else {
             return Ok(Err(Refused::NotFrozen));
         };
+        // Nobody begins to read meanwhile.
+        let held = self.holds.look();
+        if held.covers(found.opened_at()) {
+            return Ok(Err(Refused::Held));
+        }
         let alive = found.slots() - found.map.count();
         if alive > 0 {
             return Ok(Err(Refused::Alive(alive)));

@@ -135,11 +135,17 @@ impl Store {
         self.dormant.store(true, Ordering::Release);
     }
 
+    /// Whether nothing has been written since the store was opened, and it had been
+    /// closed before.
+    pub fn is_unchanged(&self) -> bool {
+        self.dormant.load(Ordering::Acquire)
+    }
+
     /// Closes a store to which nothing has been written since it was opened.
     /// Returns whether it is one; otherwise the last record is still to be
     /// written.
     pub fn close_unchanged(&self) -> bool {
-        let is_dormant = self.dormant.load(Ordering::Acquire);
+        let is_dormant = self.is_unchanged();
         if is_dormant {
             self.closed.store(true, Ordering::SeqCst);
         }
@@ -151,7 +157,7 @@ impl Store {
     #[inline]
     pub(crate) fn begin_write(&self) -> Result<(), StoreError> {
         self.assert_open();
-        if self.dormant.load(Ordering::Acquire) { self.wake() } else { Ok(()) }
+        if self.is_unchanged() { self.wake() } else { Ok(()) }
     }
 
     /// Writes the first record since the store was opened. All that it speaks of
@@ -159,7 +165,7 @@ impl Store {
     #[cold]
     fn wake(&self) -> Result<(), StoreError> {
         let mut state = self.state.lock();
-        if !self.dormant.load(Ordering::Acquire) {
+        if !self.is_unchanged() {
             return Ok(());
         }
         let highest = self.highest.load(Ordering::Relaxed);

@@ -178,10 +178,8 @@ impl Store {
             return Err(error.into());
         }
         self.expect_whole(&state, &expectation, &mut all);
-        if let Some((place, what)) = all.damage.first().filter(|_| !self.is_damaged) {
-            let more = all.damage.len() - 1;
-            let more = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
-            return Err(StoreError::Damaged { place: place.clone(), detail: format!("{what}{more}") });
+        if let Some(error) = all.first_damage().filter(|_| !self.is_damaged) {
+            return Err(error);
         }
         let carved = self.carved() as u64;
         if carved < state.carved && !self.is_damaged {
@@ -599,7 +597,19 @@ impl Seen {
         self.torn.extend(entries.map(|(n, _)| offset + (n * ENTRY_BYTES) as u64));
     }
 
-    fn merge(&mut self, mut other: Self) {
+    pub fn note_damage(&mut self, place: String, what: &str) {
+        self.damage.push((place, what.into()));
+    }
+
+    /// The error of what was found damaged.
+    pub fn first_damage(&self) -> Option<StoreError> {
+        let (place, what) = self.damage.first()?;
+        let more = self.damage.len() - 1;
+        let more = if more == 0 { String::new() } else { format!(" (and {more} more places)") };
+        Some(StoreError::Damaged { place: place.clone(), detail: format!("{what}{more}") })
+    }
+
+    pub fn merge(&mut self, mut other: Self) {
         self.summary.contents += other.summary.contents;
         self.summary.content_bytes += other.summary.content_bytes;
         self.summary.highest = self.summary.highest.max(other.summary.highest);
@@ -627,7 +637,7 @@ pub(crate) fn start_of(number: u32) -> u64 {
     u64::from(number) * CHUNK_BYTES + u64::from(Geometry::start_of(number))
 }
 
-fn place(chunk: &Chunk, block: &Block, id: BlockId, slot: u32) -> String {
+pub(crate) fn place(chunk: &Chunk, block: &Block, id: BlockId, slot: u32) -> String {
     let offset = chunk.address(id.index, slot).offset();
     format!("offset {offset}, block {}.{}, slot {slot}, table {}", id.chunk, id.index, block.table().0)
 }

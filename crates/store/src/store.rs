@@ -20,6 +20,7 @@ use crate::format::{
     DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
+use crate::hold::Holds;
 use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
 use crate::own::{Own, mapped};
@@ -115,6 +116,8 @@ pub struct Store {
     pub(crate) dormant: AtomicBool,
     /// No timestamp that recovery has found is higher.
     pub(crate) highest: AtomicU64,
+    /// What other processes read.
+    pub(crate) holds: Holds,
 }
 
 impl Store {
@@ -198,6 +201,7 @@ impl Store {
             damaged: AtomicU64::new(0),
             dormant: AtomicBool::new(false),
             highest: AtomicU64::new(0),
+            holds: Holds::default(),
             options,
         }
     }
@@ -419,6 +423,16 @@ impl Store {
         self.identity.rotate_left(17) ^ generation
     }
 
+    /// What is held for other processes that read the medium.
+    pub fn holds(&self) -> &Holds {
+        &self.holds
+    }
+
+    /// Whether slots are written again one by one, before their block is released.
+    pub fn reuses_slots(&self) -> bool {
+        self.options.reuse.is_some()
+    }
+
     /// The mapped bytes of a range.
     pub(crate) fn bytes(&self, offset: u64, len: usize) -> &[u8] {
         mapped(&*self.medium, offset, len)
@@ -426,6 +440,8 @@ impl Store {
 
     /// Gives back blocks of dropped tables, at most `most` of them, with one
     /// sync. Returns whether none is left.
+    ///
+    /// As long as something is held for another process, nothing is given back.
     ///
     /// No transaction may be able to see into the tables any more, and a state
     /// record whose watermark covers all their transactions must be durable (T1).
@@ -435,6 +451,10 @@ impl Store {
         most: usize,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
+        let held = self.holds.look();
+        if !held.is_empty() {
+            return Ok(false);
+        }
         tables.iter().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
         let mut blocks = self.used().filter(|(_, _, block)| tables.contains(&block.table()));

@@ -199,6 +199,9 @@ int main(int argc, char **argv) {
     FAILS(PANTILE_ALREADY_OPEN, pantile_open(argv[1], NULL, &other));
 
     pantile_table *table = numbers(db);
+    OK(pantile_open_read_only(argv[1], NULL, &other));
+    FAILS(PANTILE_READ_ONLY, pantile_drop_table(other, "numbers"));
+    OK(pantile_close(other));
     struct work work = {db, table, 0};
     pantile_txn *txn;
     OK(pantile_begin(db, NULL, &txn));

@@ -9,9 +9,10 @@ use pantile_cc::ClockSource;
 use pantile_media::{Facts, Medium};
 use pantile_reclaim::Compaction;
 
-use crate::api::opening;
+use crate::api::{opening, reading};
 use crate::engine::alarm::Due;
 use crate::engine::core::Core;
+use crate::engine::reader_processes::ReaderProcesses;
 use crate::engine::table::Table;
 use crate::engine::worker::Worker;
 use crate::transactions::retry::Retry;
@@ -41,9 +42,10 @@ const FULL_TRIES: u32 = 8;
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    // Fields are dropped in this order: the last handle ends the worker, which
-    // uses the core, before it lets go of the core.
+    // Fields are dropped in this order: the last handle ends the threads that
+    // use the core before it lets go of the core.
     pub(crate) worker: Option<Arc<Worker>>,
+    pub(crate) readers: Option<Arc<ReaderProcesses>>,
     pub(crate) core: Arc<Core>,
 }
 
@@ -52,11 +54,18 @@ impl std::fmt::Debug for Database {
         f.debug_struct("Database")
             .field("options", &self.core.options)
             .field("worker", &self.worker.is_some())
+            .field("readers", &self.readers.is_some())
             .finish_non_exhaustive()
     }
 }
 
 impl Database {
+    /// Starts the threads of an open database.
+    fn over(core: Arc<Core>) -> Self {
+        let worker = Worker::start(&core).map(Arc::new);
+        Self { worker, readers: ReaderProcesses::start(&core).map(Arc::new), core }
+    }
+
     /// Opens the database in the directory `path` with default options, or
     /// creates it.
     ///
@@ -64,6 +73,15 @@ impl Database {
     /// As [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open(path)
+    }
+
+    /// Opens the database in the directory `path` to read it, also while another
+    /// process has it open and writes. See [`Options::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`Options::open_read_only`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open_read_only(path)
     }
 
     /// Begins a serializable read-write transaction.
@@ -79,8 +97,8 @@ impl Database {
     /// # Errors
     /// As [`Database::begin`].
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
-        let is_damaged = self.core.options.salvage.is_some();
-        let options = if is_damaged { options.read_only(true) } else { options };
+        let is_read_only = self.core.options.is_read_only();
+        let options = if is_read_only { options.read_only(true) } else { options };
         Transaction::begin(Arc::clone(&self.core), options)
     }
 
@@ -290,7 +308,54 @@ impl Options {
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
         let core = opening::open(path.as_ref(), self)?;
-        Ok(Database { worker: Worker::start(&core).map(Arc::new), core })
+        Ok(Database::over(core))
+    }
+}
+
+impl Options {
+    /// Opens the database in the directory `path` to read it. Another process can
+    /// have it open and write, or open it later: neither waits for the other, and
+    /// either can be killed. Any number of processes can read. Writing fails with
+    /// [`Error::ReadOnly`].
+    ///
+    /// The state is that of a [safe snapshot](Database::begin_safe_snapshot) taken
+    /// in the writing process when this one opens: older than every transaction that
+    /// is writing then. It stays that. Open again to see what was committed since.
+    ///
+    /// Opening reads all contents and builds the indexes in this process's memory.
+    /// As long as the database is open here, the writing process keeps what it
+    /// reads: of the space taken when this began nothing is given back, and that of
+    /// dropped tables is not either. A process that is killed no longer counts.
+    ///
+    /// Options of commits and of space have no effect. The writing process needs its
+    /// [worker](Options::worker), and both must run on one machine, in one network
+    /// namespace.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`]; [`Error::ReadersRefused`] if the process that has it
+    /// open does not answer within ten seconds; [`Error::NotADatabase`],
+    /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::Io`],
+    /// [`Error::InvalidOption`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path();
+    /// let db = Database::open(path)?;
+    /// let t = db.create_table(TableDef::new("t").column("id", Type::U32).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert(&t, &[1u32.into()]))?;
+    ///
+    /// // This could be another process.
+    /// let reader = Database::open_read_only(path)?;
+    /// db.run(|txn| txn.insert(&t, &[2u32.into()]))?;
+    /// let seen = reader.begin_read()?.count(&reader.table("t")?, Range::all())?;
+    /// assert_eq!(seen, 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Database> {
+        self.check()?;
+        let core = reading::open(path.as_ref(), self)?;
+        Ok(Database::over(core))
     }
 }
 

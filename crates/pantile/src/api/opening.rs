@@ -38,7 +38,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
     open_on(Arc::clone(&medium), path, options).inspect_err(|_| medium.withdraw())
 }
 
-fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Arc<Core>> {
+pub(super) fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) -> Result<Arc<Core>> {
     let began = Instant::now();
     let options = options.for_this_machine();
     let streams = options.streams.unwrap_or(1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pantile_cc::Begin;
 use pantile_media::MediumExt;
-use pantile_reclaim::Pacing;
+use pantile_reclaim::{Debt, Pacing};
 
 use crate::engine::core::Core;
 use crate::engine::failure::from_medium;
@@ -39,8 +39,7 @@ impl Core {
             return Err(error);
         }
         self.images.stop();
-        // What is salvaged is only read.
-        let recorded = if self.options.salvage.is_none() { self.record_last() } else { Ok(()) };
+        let recorded = if self.options.is_read_only() { Ok(()) } else { self.record_last() };
         self.gate.close();
         recorded
     }
@@ -81,7 +80,9 @@ impl Core {
         let enter = |how| self.enter_closing(how);
         // Nothing is given back on a medium that has failed.
         let may_go_on = || clock.elapsed() < deadline && !self.store.medium().is_failed();
-        while (self.collect_round(enter)?.0.is_of_space() || self.has_dropped_tables()) && may_go_on() {
+        let is_owed = |debt: Debt| debt.is_of_space() || self.has_dropped_tables();
+        // What other processes read stays.
+        while is_owed(self.collect_round(enter)?.0) && may_go_on() && self.store.holds().is_empty() {
             let (permit, _) = enter(Begin::LateWriter)?;
             self.sample_and_record(&permit);
             while self.release_dropped(&permit, Batch::LARGE) && may_go_on() {}

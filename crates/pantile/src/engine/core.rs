@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::AtomicBool;
 use pantile_cc::{Clock, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
@@ -15,6 +16,7 @@ use pantile_store::{Image, Store, StoreError};
 use crate::engine::alarm::Alarm;
 use crate::engine::buffers::SlotBuffers;
 use crate::engine::counters::Counters;
+use crate::engine::earlier_readers::Earlier;
 use crate::engine::failure::from_store;
 use crate::engine::flights::Flights;
 use crate::engine::gate::Gate;
@@ -59,6 +61,8 @@ pub(crate) struct Core {
     pub unread: Unread,
     /// Whether the worker has indexes to load.
     pub wanted: AtomicBool,
+    /// Processes that were reading when the database was opened.
+    pub earlier: Mutex<Option<Earlier>>,
     /// Closed until recovery is done.
     pub gate: Gate,
 }
@@ -88,6 +92,7 @@ impl Core {
             images: Arc::default(),
             unread: Unread::default(),
             wanted: AtomicBool::new(false),
+            earlier: Mutex::default(),
             gate: Gate::default(),
         }
     }

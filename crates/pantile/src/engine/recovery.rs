@@ -19,6 +19,7 @@ use crate::engine::anchor::Anchor;
 use crate::engine::changed::Changed;
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
+use crate::engine::earlier_readers::Earlier;
 use crate::engine::failure::from_medium;
 use crate::engine::found::{FoundTable, FoundTables, StoredTable};
 use crate::engine::image_tables::{StoredTables, TUPLES_PER_THREAD, sum_of_definition};
@@ -46,6 +47,7 @@ pub(crate) struct Scanned {
     /// since.
     image: Option<Arc<Image>>,
     gauges: Option<(Change, u64)>,
+    earlier: Option<Earlier>,
 }
 
 impl Scanned {
@@ -77,9 +79,13 @@ impl Scanned {
             }
             is_taken
         };
-        let summary = store.recover_from(&scan, image.as_deref(), take)?;
+        let earlier = if options.is_read_only() { None } else { Earlier::hold(&store) };
+        let summary = match options.beside() {
+            Some(beside) => store.scan_beside(&scan, beside)?,
+            None => store.recover_from(&scan, image.as_deref(), take)?,
+        };
         let (image, gauges) = (image.filter(|_| summary.from_image), gauges.into_inner());
-        Ok(Self { store, found, summary, began, image, gauges })
+        Ok(Self { store, found, summary, began, image, gauges, earlier })
     }
 
     /// The highest timestamp on the medium.
@@ -89,7 +95,7 @@ impl Scanned {
 
     /// Makes the tables and their indexes.
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
-        let Self { store, found, summary, began, image, gauges } = self;
+        let Self { store, found, summary, began, image, gauges, earlier } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
         // Indexes are built in the order of tuples. Rows that were updated lie
         // anywhere.
@@ -97,6 +103,7 @@ impl Scanned {
         let mut core = Core::new(options, store, clock, reclaimer);
         core.unread = Unread::new(image.as_ref().and_then(|image| core.store.unread(image)));
         core.image = image;
+        *core.earlier.lock() = earlier;
         core.images.begin(summary.content_bytes);
         if let Some((change, buried)) = gauges {
             core.counters.adjust(change);
@@ -138,7 +145,8 @@ impl Rebuilt {
     /// anything is added.
     pub fn open(self) -> Result<Arc<Core>> {
         let core = self.0;
-        if core.options.salvage.is_none() {
+        if !core.options.is_read_only() {
+            core.hold_for_earlier();
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
             // If an image has said all, nothing has been decided, and the record that
             // says closed stays in force until something is added.
@@ -353,7 +361,7 @@ fn is_catalog_whole(store: &Store, stored: &StoredTables) -> bool {
 /// What the image of this state says about tables, if there is one.
 fn stored_tables(store: &Store, options: &Options) -> Option<(Arc<Image>, StoredTables)> {
     let beside = store.medium().facts().beside.as_ref()?;
-    if options.salvage.is_some() || options.without_image {
+    if options.is_read_only() || options.without_image {
         return None;
     }
     let image = Arc::new(store.named_image(&**beside)?);

@@ -11,6 +11,7 @@ use crate::engine::alarm::Due;
 use crate::engine::cleanup;
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
+use crate::engine::reader_processes::LOOK;
 use crate::engine::state_records::StateRecords;
 use crate::types::error::Result;
 
@@ -67,7 +68,8 @@ impl Core {
             let epoch = self.options.gc.epoch;
             let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
-            if is_left { due.at_the_latest(epoch) } else { due }
+            let due = if is_left { due.at_the_latest(epoch) } else { due };
+            if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due }
         })
     }
 
@@ -185,6 +187,9 @@ impl Core {
 
     /// The same before the database is open.
     pub fn release_tables(&self, batch: Batch) -> bool {
+        if !self.store.holds().is_empty() {
+            return false;
+        }
         let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
         let now = self.registry.now();
         self.tables.release_dropped(watermark, durable, now, batch.tables, |tables| {

@@ -24,7 +24,7 @@ impl Worker {
     /// simulated, committing threads do its rounds.
     pub fn start(core: &Arc<Core>) -> Option<Self> {
         let options = &core.options;
-        if options.simulated_time.is_some() || options.without_worker || options.salvage.is_some() {
+        if options.simulated_time.is_some() || options.without_worker || options.is_read_only() {
             return None;
         }
         let (alarm, weak) = (Arc::clone(&core.alarm), Arc::downgrade(core));

@@ -272,6 +272,13 @@ pub enum Error {
         /// The process, if the system says which.
         process: Option<u32>,
     },
+    /// The process that has the database open does not let others read it.
+    ReadersRefused {
+        /// The database's directory.
+        path: PathBuf,
+        /// The process, if the system says which.
+        process: Option<u32>,
+    },
     /// There is no database at this path, and the options forbid creating one.
     NoDatabase(PathBuf),
     /// A backup into this directory has begun and not been completed.
@@ -525,6 +532,14 @@ impl fmt::Display for Error {
             Error::AlreadyOpen { path, process } => {
                 let user = User(*process);
                 write!(f, "the database in {} is open already {user}; close it there first", path.display())
+            }
+            Error::ReadersRefused { path, process } => {
+                let user = User(*process);
+                write!(
+                    f,
+                    "the database in {} is open {user}, which does not answer those who would read it; it must run on this machine and in this network namespace, with a worker, and with a collector that frees whole blocks",
+                    path.display()
+                )
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
             Error::IncompleteBackup(path) => write!(

@@ -13,6 +13,7 @@ pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod owned_value;
 pub(crate) mod range;
+pub(crate) mod reading;
 pub(crate) mod row;
 pub(crate) mod row_id;
 pub(crate) mod row_shape;

@@ -10,10 +10,12 @@ use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
 use pantile_media::{Durability, MapOptions, Medium, MediumFactory};
 use pantile_reclaim::{Collector, GcOptions};
+use pantile_store::Beside;
 
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::lost::LostParts;
+use crate::types::reading::Reading;
 
 /// Where a database is stored.
 ///
@@ -163,6 +165,8 @@ pub struct Options {
     pub(crate) simulated_time: Option<SimulatedTime>,
     /// The database is damaged and opened to be read; what is left out goes here.
     pub(crate) salvage: Option<Arc<LostParts>>,
+    /// Another process may have the database open, or open it.
+    pub(crate) reading: Option<Arc<Reading>>,
 }
 
 impl fmt::Debug for Options {
@@ -183,6 +187,16 @@ pub(crate) fn cores() -> usize {
 }
 
 impl Options {
+    /// Whether nothing reaches the medium.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.salvage.is_some() || self.reading.is_some()
+    }
+
+    /// What may be read beside the process that writes.
+    pub(crate) fn beside(&self) -> Option<Beside> {
+        self.reading.as_ref()?.beside
+    }
+
     /// The defaults: a file, durable commits, and up to a second of waiting on
     /// conflicts.
     pub fn new() -> Self {

@@ -11,3 +11,4 @@ mod media;
 mod memory;
 mod moved;
 mod open_once;
+mod readers;

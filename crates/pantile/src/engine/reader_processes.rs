@@ -1,0 +1,217 @@
+//! Other processes that read this database (I-27).
+//!
+//! A reader marks the data file (`media/src/reader_mark.rs`) and then connects to
+//! the process that has the database open. That holds every block, says up to
+//! which timestamp all is decided and durable, and lets go when the connection
+//! ends. After that the reader asks for nothing: it reads the file by itself.
+//! Readers that are there when a database is opened are known by their marks.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_base::sync::{Mutex, thread};
+use pantile_cc::Begin;
+use pantile_media::MediumExt;
+use pantile_store::Beside;
+
+use crate::engine::core::Core;
+use crate::engine::earlier_readers::Earlier;
+use crate::types::error::{Error, Result};
+use crate::types::reading::{PATIENCE, PAUSE, SCANNED, address};
+
+/// How often it is looked whether earlier readers are still there.
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
+
+/// The threads that serve readers. Dropping it ends them.
+pub(crate) struct ReaderProcesses {
+    connections: Arc<Mutex<Connections>>,
+    /// The socket that listens. Shutting it down takes no new descriptor.
+    socket: UnixStream,
+    listening: Option<thread::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Connections {
+    is_over: bool,
+    open: Vec<Serving>,
+}
+
+/// A reader that is served.
+struct Serving {
+    stream: UnixStream,
+    thread: thread::JoinHandle<()>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl ReaderProcesses {
+    /// Begins to serve readers. If the system refuses that, there can be none.
+    pub fn start(core: &Arc<Core>) -> Option<Self> {
+        let options = &core.options;
+        let apart = options.simulated_time.is_some() || options.without_worker || options.is_read_only();
+        if apart || core.store.reuses_slots() {
+            return None;
+        }
+        let file = core.store.medium().facts().file.clone()?;
+        let address = address(file.identity().ok()?).ok()?;
+        let listener = UnixListener::bind_addr(&address).ok()?;
+        let socket = UnixStream::from(OwnedFd::from(listener.try_clone().ok()?));
+        let connections = Arc::<Mutex<Connections>>::default();
+        let (core, shared) = (Arc::downgrade(core), Arc::clone(&connections));
+        let builder = thread::Builder::new().name("pantile-readers".into());
+        let listening = builder.spawn(move || listen(&core, &listener, &shared)).ok()?;
+        Some(Self { connections, socket, listening: Some(listening) })
+    }
+}
+
+impl Drop for ReaderProcesses {
+    fn drop(&mut self) {
+        self.connections.lock().is_over = true;
+        // That wakes the thread that listens.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        if let Some(thread) = self.listening.take() {
+            let _ = thread.join();
+        }
+        let open = std::mem::take(&mut self.connections.lock().open);
+        for Serving { stream, thread, .. } in open {
+            let _ = stream.shutdown(Shutdown::Both);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(core: &Weak<Core>, listener: &UnixListener, shared: &Mutex<Connections>) {
+    for stream in listener.incoming() {
+        let mut connections = shared.lock();
+        if connections.is_over {
+            return;
+        }
+        connections.open.retain(|serving| !serving.is_over.load(Ordering::Relaxed));
+        let Ok((stream, kept)) = stream.and_then(|stream| Ok((stream.try_clone()?, stream))) else {
+            // There are too many descriptors, and it will not be better at once.
+            drop(connections);
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let (core, is_over) = (Weak::clone(core), Arc::<AtomicBool>::default());
+        let ended = Arc::clone(&is_over);
+        let builder = thread::Builder::new().name("pantile-reader".into());
+        let served = builder.spawn(move || {
+            // A reader that is not served sees its connection end.
+            let _ = serve(&core, kept);
+            ended.store(true, Ordering::Relaxed);
+        });
+        connections.open.extend(served.map(|thread| Serving { stream, thread, is_over }));
+    }
+}
+
+/// Serves a reader until it goes.
+fn serve(core: &Weak<Core>, mut stream: UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut mark = [0; 8];
+    stream.read_exact(&mut mark)?;
+    let Some((hold, beside)) = core.upgrade().and_then(|core| core.admit(u64::from_le_bytes(mark))) else {
+        return Ok(());
+    };
+    let served = serve_held(core, &mut stream, hold, beside);
+    if let Some(core) = core.upgrade() {
+        core.end_hold(hold);
+    }
+    served
+}
+
+fn serve_held(core: &Weak<Core>, stream: &mut UnixStream, hold: u64, beside: Beside) -> io::Result<()> {
+    stream.write_all(&beside.timestamp.get().to_le_bytes())?;
+    stream.write_all(&beside.opened_by.get().to_le_bytes())?;
+    // A scan takes as long as it takes, and the reader may read for days.
+    stream.set_read_timeout(None)?;
+    stream.read_exact(&mut [0; SCANNED.len()])?;
+    if let Some(core) = core.upgrade() {
+        core.store.holds().scan_is_over(hold);
+    }
+    stream.read_exact(&mut [0])
+}
+
+impl Core {
+    /// Holds what a process with this mark may read, and says what that is. None if
+    /// there is no such process, or if the state cannot be recorded.
+    fn admit(&self, mark: u64) -> Option<(u64, Beside)> {
+        // Only who can open the file can have a mark on it.
+        let file = self.store.medium().facts().file.as_ref()?;
+        if !file.is_read_by(mark).unwrap_or(false) {
+            return None;
+        }
+        let hold = self.store.holds().begin();
+        match self.decided() {
+            Ok(beside) => {
+                self.store.holds().narrow(hold, beside.opened_by);
+                Some((hold, beside))
+            }
+            Err(_) => {
+                self.end_hold(hold);
+                None
+            }
+        }
+    }
+
+    /// Up to where all is decided, and durable, and recorded.
+    fn decided(&self) -> Result<Beside> {
+        if self.store.is_unchanged() {
+            let closed = self.store.durable_watermark();
+            return Ok(Beside { timestamp: closed, opened_by: closed });
+        }
+        let (permit, timestamp) = self.enter(Begin::SafeReader)?;
+        self.leave(permit);
+        // Contents at or below the timestamp have been written by now.
+        let opened_by = self.after_now();
+        let began = self.registry.clock().elapsed();
+        while self.store.durable_watermark() < opened_by {
+            if self.store.medium().is_failed() || self.registry.clock().elapsed() >= began + PATIENCE {
+                return Err(Error::Closed);
+            }
+            let (permit, _) = self.enter(Begin::LateWriter)?;
+            self.advance_state(&permit);
+            self.leave(permit);
+            self.registry.clock().sleep(Duration::from_millis(1));
+        }
+        Ok(Beside { timestamp, opened_by })
+    }
+
+    /// Above the time at which any block has been opened.
+    fn after_now(&self) -> Timestamp {
+        let now = self.registry.now();
+        Timestamp::new(now.tick() + self.registry.clock().skew() + 1, 0)
+    }
+
+    fn end_hold(&self, hold: u64) {
+        self.store.holds().end(hold);
+        // What was held can be given back.
+        self.alarm.ended();
+        self.alarm.written();
+    }
+}
+
+impl Core {
+    /// From here on what is written is not what earlier readers read.
+    pub fn hold_for_earlier(&self) {
+        if let Some(earlier) = &*self.earlier.lock() {
+            self.store.holds().narrow(earlier.hold, self.after_now());
+        }
+    }
+
+    /// Lets go of what earlier readers have read once they have ended. Returns
+    /// whether there are some.
+    pub fn look_at_earlier(&self) -> bool {
+        let mut earlier = self.earlier.lock();
+        let gone = earlier.take_if(|earlier| !earlier.are_left(&self.store));
+        if let Some(Earlier { hold, .. }) = gone {
+            self.end_hold(hold);
+        }
+        earlier.is_some()
+    }
+}

@@ -1,0 +1,256 @@
+//! Processes that read a database beside the one that writes (I-27), and without
+//! one. Either is killed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use pantile::{Database, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type};
+use pantile_base::sync::thread;
+use pantile_testkit::{ScratchDir, await_that, fails};
+
+const WRITER: &str = "PANTILE_TEST_WRITER";
+const READER: &str = "PANTILE_TEST_READER";
+
+const ROWS: u32 = 4000;
+/// What all rows together have, in every state that is committed.
+const TOTAL: i64 = ROWS as i64 * 100;
+
+fn bank(db: &Database) -> Table {
+    let def = TableDef::new("bank")
+        .column("id", Type::U32)
+        .column("cents", Type::I64)
+        .column("note", Type::String(300))
+        .primary_key(["id"]);
+    db.open_or_create(def).expect("table")
+}
+
+fn fill(db: &Database) {
+    let bank = bank(db);
+    let note = "n".repeat(100);
+    let insert = |txn: &mut Transaction| {
+        txn.insert_many(&bank, (0..ROWS).map(|id| [id.into(), 100i64.into(), note.as_str().into()]))
+    };
+    db.run(|txn| insert(txn).map(drop)).expect("fill");
+}
+
+/// Moves cents from one row to another, and makes their notes long and short.
+fn shift(db: &Database, bank: &Table, n: u32) {
+    let (from, to) = (n.wrapping_mul(2_654_435_761) % ROWS, n.wrapping_mul(40_503) % ROWS);
+    let note = "x".repeat((n % 250) as usize);
+    db.run(|txn| {
+        for (id, by) in [(from, -1i64), (to, 1)] {
+            txn.modify(bank, &[id.into()], |row| {
+                let cents: i64 = row.get(1)?;
+                row.set(1, (cents + by).into())?;
+                row.set(2, note.as_str().into())?;
+                Ok(true)
+            })?;
+        }
+        Ok(())
+    })
+    .expect("shift");
+}
+
+/// All rows as they are read here.
+fn state(db: &Database) -> Vec<(u32, i64, String)> {
+    let (bank, txn) = (db.table("bank").expect("table"), db.begin_read().expect("begin"));
+    let row = |row: Row<'_>| {
+        Ok::<_, Error>((row.get("id")?, row.get("cents")?, row.get::<&str>("note")?.to_owned()))
+    };
+    let rows = txn.scan(&bank, Range::all()).expect("scan");
+    rows.map(|found| found.and_then(row).expect("a row")).collect()
+}
+
+fn whole(db: &Database) -> Vec<(u32, i64, String)> {
+    let state = state(db);
+    assert_eq!(state.len(), ROWS as usize);
+    assert_eq!(state.iter().map(|(_, cents, _)| cents).sum::<i64>(), TOTAL);
+    state
+}
+
+/// Writes until it is killed; does nothing otherwise.
+#[test]
+fn writer() {
+    let Some(place) = std::env::var_os(WRITER) else { return };
+    let db = Database::open(&place).expect("open");
+    let bank = bank(&db);
+    for n in 0.. {
+        shift(&db, &bank, n);
+        match n % 2000 {
+            0 => drop(fs::write(Path::new(&place).join("beside"), n.to_string())),
+            500 => drop(db.compact().expect("compact")),
+            1000 => drop(db.create_table(TableDef::new("other").column("id", Type::U8).primary_key(["id"]))),
+            1500 => drop(db.drop_table("other")),
+            _ => {}
+        }
+    }
+}
+
+/// Reads until it is killed; does nothing otherwise.
+#[test]
+fn reader() {
+    let Some(place) = std::env::var_os(READER) else { return };
+    let db = Database::open_read_only(&place).expect("open");
+    let first = whole(&db);
+    fs::write(Path::new(&place).join("reads"), b"").expect("write");
+    loop {
+        assert_eq!(whole(&db), first);
+    }
+}
+
+fn start(test: &str, variable: &str, place: &Path, sign: &str) -> Child {
+    let _ = fs::remove_file(place.join(sign));
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command.args(["--exact", &format!("readers::{test}")]).stdout(Stdio::null()).env(variable, place);
+    let mut child = command.spawn().expect("child");
+    await_that("the child works", || {
+        assert!(child.try_wait().expect("wait").is_none(), "the child ended by itself");
+        place.join(sign).exists()
+    });
+    child
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+}
+
+#[test]
+fn readers_beside_writers_that_are_killed() {
+    let place = ScratchDir::new();
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    db.close().expect("close");
+    let mut kept: Vec<(Database, Vec<_>)> = Vec::new();
+    for _ in 0..4 {
+        let writer = start("writer", WRITER, place.path(), "beside");
+        for _ in 0..3 {
+            let reader = Database::open_read_only(place.path()).expect("open");
+            let state = whole(&reader);
+            kept.push((reader, state));
+        }
+        kill(writer);
+        // The next writer finds the marks of those that are left.
+        kept.drain(..kept.len() / 2);
+        for (reader, state) in &kept {
+            assert_eq!(&whole(reader), state);
+        }
+    }
+    let db = Database::open(place.path()).expect("open");
+    whole(&db);
+    db.compact().expect("compact");
+    for (reader, state) in &kept {
+        assert_eq!(&whole(reader), state, "after everything was moved");
+    }
+}
+
+#[test]
+fn what_a_killed_reader_held_is_given_back() {
+    let place = ScratchDir::new();
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    let bank = bank(&db);
+    db.compact().expect("compact");
+    let before = db.stats().medium_bytes;
+    for late in [false, true] {
+        let child = start("reader", READER, place.path(), "reads");
+        let other = if late { None } else { Some(Database::open_read_only(place.path()).expect("open")) };
+        (0..20_000).for_each(|n| shift(&db, &bank, n));
+        db.create_table(TableDef::new("gone").column("id", Type::U8).primary_key(["id"])).expect("create");
+        db.drop_table("gone").expect("drop");
+        kill(child);
+        drop(other);
+        await_that("the space is given back", || {
+            db.compact().expect("compact");
+            db.stats().medium_bytes <= before + (1 << 20)
+        });
+    }
+    whole(&db);
+}
+
+#[test]
+fn a_writer_comes_to_a_reader() {
+    let place = ScratchDir::new();
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    // One stopped without closing, one closed.
+    let stopped = std::mem::ManuallyDrop::new(db);
+    let copy = ScratchDir::new();
+    fs::copy(place.path().join("pantile.data"), copy.path().join("pantile.data")).expect("copy");
+    std::mem::ManuallyDrop::into_inner(stopped).close().expect("close");
+    for path in [place.path(), copy.path()] {
+        let reader = Database::open_read_only(path).expect("open");
+        let second = Database::open_read_only(path).expect("open");
+        let state = whole(&reader);
+        let db = Database::open(path).expect("a reader keeps nobody out");
+        let bank = bank(&db);
+        (0..20_000).for_each(|n| shift(&db, &bank, n));
+        db.compact().expect("compact");
+        assert_eq!(whole(&reader), state);
+        drop(reader);
+        assert_eq!(whole(&second), state);
+        assert_ne!(whole(&db), state);
+        db.close().expect("a reader does not keep it from closing");
+        assert_eq!(whole(&second), state);
+        drop(second);
+        whole(&Database::open(path).expect("open"));
+    }
+}
+
+#[test]
+fn readers_see_what_was_committed_before_them() {
+    let place = ScratchDir::new();
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    let bank = bank(&db);
+    let long = "v".repeat(100_000);
+    let def =
+        TableDef::new("long").column("id", Type::U32).column("v", Type::String(200_000)).primary_key(["id"]);
+    let values = db.create_table(def).expect("create");
+    for n in 0..20u32 {
+        shift(&db, &bank, n);
+        let wide =
+            TableChange::new().add_column(pantile::ColumnDef::new(format!("c{n}"), Type::U32).nullable());
+        db.alter_table(&bank, &wide).expect("alter");
+        db.run(|txn| txn.insert(&values, &[n.into(), long.as_str().into()])).expect("insert");
+        // Another thread is about to write.
+        let mut open = db.begin().expect("begin");
+        open.delete(&bank, &[n.into()]).expect("delete");
+        let reader = Database::open_read_only(place.path()).expect("open");
+        assert_eq!(state(&reader), state(&db));
+        let txn = reader.begin_safe_snapshot().expect("begin");
+        let read = reader.table("long").expect("table");
+        assert_eq!(txn.count(&read, Range::all()).expect("count"), u64::from(n) + 1);
+        let row = txn.get(&read, &[n.into()]).expect("get").expect("a row");
+        assert_eq!(row.read("v").expect("read").expect("not null").as_ref(), long.as_bytes());
+        assert_eq!(reader.table("bank").expect("table").columns().len(), 4 + n as usize);
+        open.rollback();
+    }
+}
+
+#[test]
+fn readers_are_told_what_they_cannot_do() {
+    let place = ScratchDir::new();
+    fails!(Database::open_read_only(place.path()), Error::NoDatabase(_), "there is no database in");
+    fs::write(place.path().join("pantile.data"), b"").expect("write");
+    fails!(Database::open_read_only(place.path()), Error::NoDatabase(_), "there is no database in");
+    fs::remove_file(place.path().join("pantile.data")).expect("remove");
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    let reader = Database::open_read_only(place.path()).expect("open");
+    let bank = reader.table("bank").expect("table");
+    let outcome = reader.run(|txn| txn.delete(&bank, &[1u32.into()]));
+    fails!(outcome, Error::ReadOnly, "read-only");
+    fails!(reader.drop_table("bank"), Error::ReadOnly, "read-only");
+    reader.close().expect("close");
+    db.close().expect("close");
+    let db = Options::new().worker(false).open(place.path()).expect("open");
+    let began = thread::spawn({
+        let path = place.path().to_owned();
+        move || Database::open_read_only(path)
+    });
+    let outcome = began.join().expect("no panic");
+    fails!(outcome, Error::ReadersRefused { .. }, "in this process", "does not answer");
+    drop(db);
+}
