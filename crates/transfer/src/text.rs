@@ -154,7 +154,7 @@ fn parse_bytes(text: &str, max: u32, into: &mut Batch) -> Option<Cell> {
 
 /// What a column takes, for messages.
 pub fn expected(ty: Type, nullable: bool) -> String {
-    let mut text = ty.name();
+    let mut text = ty.to_string();
     let _ = match ty {
         Type::Bool => write!(text, " (true or false)"),
         Type::F32 | Type::F64 => write!(text, " (a number, NaN, inf or -inf)"),

@@ -14,11 +14,11 @@ pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
 use crate::engine::layout_list::LayoutList;
 use crate::types::columns::Columns;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::history::Definition;
 use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
-use crate::types::row::Encoded;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef};
 
 /// Shards of the stock of tuple ids, so that inserting threads seldom meet.

@@ -6,10 +6,12 @@ use pantile_base::{TableId, Timestamp};
 
 use crate::engine::table::Table;
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::{self, Encoded, OUT_OF_LINE_BYTES};
 use crate::types::error::{Error, Result};
+use crate::types::fit::check;
 use crate::types::key::Key;
 use crate::types::layout::Schema;
-use crate::types::row::{self, Encoded, FromValue, OUT_OF_LINE_BYTES, OutOfLine, Row};
+use crate::types::row::{FromValue, OutOfLine, Row};
 use crate::types::value::Value;
 
 /// A copy of a row for a closure to change; see [`Transaction::modify`].
@@ -69,7 +71,7 @@ impl<'e> RowEdit<'e> {
             edit.bytes.extend_from_slice(row.bytes);
         } else {
             let large = &mut edit.large;
-            row::convert(&row, schema, &mut edit.bytes, |value| {
+            encoding::convert(&row, schema, &mut edit.bytes, |value| {
                 let id = txn.new_large_id();
                 large.push((id, value.to_vec()));
                 id
@@ -123,11 +125,11 @@ impl<'e> RowEdit<'e> {
         if !definition.is_stored() {
             return self.table.columns.check_not_dropped(schema, column);
         }
-        row::check(schema, column, &value)?;
+        check(schema, column, &value)?;
         if schema.primary_key.contains(&column) {
             return self.check_same_key(column, value);
         }
-        if row::overwrite_fixed(&mut self.bytes, definition, &value) {
+        if encoding::overwrite_fixed(&mut self.bytes, definition, &value) {
             return Ok(());
         }
         match value {
@@ -195,12 +197,12 @@ impl<'e> RowEdit<'e> {
         let mut moved: Option<[u8; OUT_OF_LINE_BYTES]> = None;
         loop {
             let stored = moved.as_ref().map(<[u8; _]>::as_slice).or(value);
-            let outcome = row::splice(schema, &mut self.bytes, n, stored, moved.is_some());
+            let outcome = encoding::splice(schema, &mut self.bytes, n, stored, moved.is_some());
             if !matches!(outcome, Err(Error::RowTooLarge { .. })) {
                 return outcome;
             }
             let can_move = schema.columns[n].can_move_out() && moved.is_none() && len > OUT_OF_LINE_BYTES;
-            match row::longest_movable(&Encoded { schema, bytes: &self.bytes }, n) {
+            match encoding::longest_movable(&Encoded { schema, bytes: &self.bytes }, n) {
                 Some((other, longest)) if longest > len || !can_move => self.move_out(other)?,
                 _ if can_move => moved = Some(self.keep_out_of_line(value.unwrap_or_default().to_vec())),
                 _ => return outcome,
@@ -213,13 +215,13 @@ impl<'e> RowEdit<'e> {
         let schema = self.schema;
         let value = Encoded { schema, bytes: &self.bytes }.raw(&schema.columns[n]).to_vec();
         let reference = self.keep_out_of_line(value);
-        row::splice(schema, &mut self.bytes, n, Some(&reference), true)
+        encoding::splice(schema, &mut self.bytes, n, Some(&reference), true)
     }
 
     /// Keeps a value to be stored out of line. Returns the reference to it.
     fn keep_out_of_line(&mut self, value: Vec<u8>) -> [u8; OUT_OF_LINE_BYTES] {
         let id = self.txn.new_large_id();
-        let reference = row::reference(id, value.len() as u64);
+        let reference = encoding::reference(id, value.len() as u64);
         self.large.push((id, value));
         reference
     }

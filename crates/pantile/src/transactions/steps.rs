@@ -11,10 +11,10 @@ use crate::engine::read_set::RangeNote;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::range::Range;
-use crate::types::row::Encoded;
 use crate::types::value::Value;
 
 /// Entries that a scan without a limit takes from the index at a time.

@@ -16,10 +16,11 @@ use crate::transactions::read::Seen;
 use crate::transactions::row_edit::{Edited, RowEdit};
 use crate::transactions::transaction::Transaction;
 use crate::types::columns::Columns;
+use crate::types::encoding::{self, Encoded};
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::row::{self, Encoded, Row};
+use crate::types::row::Row;
 use crate::types::value::Value;
 
 impl Transaction {
@@ -67,7 +68,7 @@ impl Transaction {
         let schema = &table.layouts_at(self.writes_at()).latest;
         let encoded = {
             let (core, slot) = (&self.core, self.slot);
-            row::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
+            encoding::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
                 let id = core.registry.draw(slot).get();
                 large.push((id, bytes));
                 id

@@ -5,7 +5,7 @@ use pantile_base::Timestamp;
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
 use crate::types::layout::{ColumnLocation, Schema};
-use crate::types::schema::{ColumnDef, IndexDef, TableDef};
+use crate::types::schema::{ColumnDef, IndexDef, TableDef, find_column};
 use crate::types::value::Value;
 
 /// The columns, as of when a handle was made, and the ids behind
@@ -86,11 +86,7 @@ impl Columns {
 
     /// The number of a column by its name.
     pub fn number(&self, name: &str, table: &str) -> Result<usize> {
-        self.def
-            .columns
-            .iter()
-            .position(|known| known.name == name)
-            .ok_or_else(|| Error::UnknownColumn { table: table.to_owned(), column: format!("{name:?}") })
+        find_column(self.def.columns.iter().map(|column| column.name.as_str()), name, table)
     }
 
     /// The value of a column among those of a new row.

@@ -9,9 +9,10 @@
 
 use smallvec::SmallVec;
 
+use crate::types::encoding::{Encoded, Stored};
 use crate::types::error::{Error, Result};
+use crate::types::fit::check;
 use crate::types::layout::Schema;
-use crate::types::row::{self, Encoded, Stored};
 use crate::types::schema::Type;
 use crate::types::stored_value::int_bits;
 use crate::types::value::Value;
@@ -102,8 +103,8 @@ impl Key {
             (Type::FixedString(len), Value::Str(s)) => self.push_fixed(s.as_bytes(), usize::from(len)),
             (Type::Bytes(_), Value::Bytes(b)) => self.push_escaped(b),
             (Type::String(_), Value::Str(s)) => self.push_escaped(s.as_bytes()),
-            // `row::check` rejects all other pairs.
-            (ty, value) => unreachable!("{} in a {} column", value.kind(), ty.name()),
+            // `fit::check` rejects all other pairs.
+            (ty, value) => unreachable!("{} in a {} column", value.kind(), ty),
         }
     }
 
@@ -119,7 +120,7 @@ impl Key {
         self.clear();
         for (&n, value) in columns.iter().zip(values) {
             let column = &schema.columns[n];
-            row::check(schema, n, value)?;
+            check(schema, n, value)?;
             self.push_column(column.ty, column.nullable, value);
         }
         Ok(())

@@ -2,7 +2,9 @@
 
 pub(crate) mod columns;
 pub(crate) mod definition;
+pub(crate) mod encoding;
 pub(crate) mod error;
+pub(crate) mod fit;
 pub(crate) mod history;
 pub(crate) mod isolation;
 pub(crate) mod key;

@@ -157,7 +157,7 @@ fn kinds_of(ty: Type) -> &'static [&'static str] {
 
 /// A table whose key is a column of this type, and which has another one.
 fn table_of(db: &Database, ty: Type) -> Table {
-    let def = TableDef::new(ty.name()).column("key", ty).column("other", ty).nullable("null", ty);
+    let def = TableDef::new(ty.to_string()).column("key", ty).column("other", ty).nullable("null", ty);
     db.create_table(def.primary_key(["key"])).expect("create")
 }
 
