@@ -163,9 +163,18 @@ pub mod tools;
 mod transactions;
 mod types;
 
+/// What code that `#[derive(Record)]` writes calls.
+#[doc(hidden)]
+pub mod derived {
+    pub use crate::types::derived::*;
+}
+
 pub use api::database::Database;
 pub use api::migrations::{Migration, Migrations};
+pub use api::typed::TypedTable;
 pub use engine::table::{Index, Table};
+#[cfg(feature = "derive")]
+pub use pantile_derive::Record;
 pub use transactions::cursor::Cursor;
 pub use transactions::in_flight::InFlight;
 pub use transactions::retry::Retry;
@@ -173,18 +182,22 @@ pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::Scan;
 pub use transactions::transaction::Transaction;
+pub use types::columns::ColumnRef;
 pub use types::error::{Conflict, Error, OpenTransaction, Result};
+pub use types::from_value::{FromValue, Misfit};
 pub use types::isolation::Isolation;
 pub use types::options::{
     ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
 pub use types::owned_value::OwnedValue;
 pub use types::range::Range;
-pub use types::row::{ColumnRef, FromValue, Micros, Row};
+pub use types::record::{Field, Record};
+pub use types::row::Row;
 pub use types::row_id::RowId;
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::table_change::TableChange;
-pub use types::value::{Decimal, Value};
+pub use types::transaction_error::TransactionError;
+pub use types::value::{Decimal, Micros, Value};
 
 /// Orders transactions: a later one has a greater timestamp.
 ///

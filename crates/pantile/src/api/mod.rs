@@ -6,4 +6,5 @@ pub(crate) mod incomplete;
 pub(crate) mod measuring;
 pub(crate) mod migrations;
 pub(crate) mod opening;
+pub(crate) mod typed;
 mod verifying;

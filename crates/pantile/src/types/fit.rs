@@ -3,9 +3,11 @@
 use pantile_base::control::{Control, is_removed};
 
 use crate::types::error::{Error, Result};
+use crate::types::from_value::FromValue;
 use crate::types::layout::Schema;
 use crate::types::schema::Type;
-use crate::types::value::Value;
+use crate::types::stored_value::decimal;
+use crate::types::value::{Decimal, Value};
 
 pub(crate) fn wrong_type(schema: &Schema, id: usize, got: &str) -> Error {
     Error::WrongType {
@@ -37,26 +39,46 @@ pub(crate) fn check(schema: &Schema, id: usize, value: &Value<'_>) -> Result<()>
         (Type::F32, Value::Float(v)) => {
             (*v as f32).is_finite() || !v.is_finite() || is_removed(Control::FloatRange)
         }
-        (Type::Decimal { precision, scale }, Value::Decimal(d)) => {
-            d.rescale(scale).is_some_and(|d| d.units.unsigned_abs() < 10u128.pow(u32::from(precision)))
+        (Type::Decimal { precision, scale }, Value::Decimal(_) | Value::Int(_) | Value::UInt(_)) => {
+            let fits = |d: Decimal| d.units.unsigned_abs() < 10u128.pow(u32::from(precision));
+            decimal(value).rescale(scale).is_some_and(fits)
         }
+        (Type::F64, Value::Int(_) | Value::UInt(_)) => f64::from_value(*value).is_ok(),
+        (Type::F32, Value::Int(_) | Value::UInt(_)) => f32::from_value(*value).is_ok(),
         (Type::String(max), Value::Str(s)) => return check_len(schema, id, s.len(), max),
         (Type::FixedString(_), Value::Str(s)) if s.ends_with('\0') && !is_removed(Control::FixedPadding) => {
-            return Err(out_of_range(schema, id, "a string that ends with a zero byte, as padding does,"));
+            return Err(out_of_range(schema, id, value));
         }
         (Type::FixedString(max), Value::Str(s)) => return check_len(schema, id, s.len(), max.into()),
         (Type::Bytes(max), Value::Bytes(b)) => return check_len(schema, id, b.len(), max),
         (Type::FixedBytes(max), Value::Bytes(b)) => return check_len(schema, id, b.len(), max.into()),
         (_, other) => return Err(wrong_type(schema, id, other.kind())),
     };
-    if fits { Ok(()) } else { Err(out_of_range(schema, id, &format!("{value:?}"))) }
+    if fits { Ok(()) } else { Err(out_of_range(schema, id, value)) }
 }
 
-fn out_of_range(schema: &Schema, id: usize, value: &str) -> Error {
+#[cold]
+fn out_of_range(schema: &Schema, id: usize, value: &Value<'_>) -> Error {
     Error::OutOfRange {
         table: schema.name.clone(),
         column: schema.names[id].clone(),
-        value: value.to_owned(),
+        value: value.to_string(),
+        takes: range_text(schema.columns[id].ty, value),
+    }
+}
+
+/// Which values of its kind, or of another that converts, a type takes.
+fn range_text(ty: Type, value: &Value<'_>) -> String {
+    match ty {
+        Type::F32 | Type::F64 if !matches!(value, Value::Float(_)) => {
+            "of integers only those that it holds exactly".into()
+        }
+        Type::F32 => format!("{:?} to {:?}", f32::MIN, f32::MAX),
+        Type::Decimal { precision, scale } => {
+            format!("{} digits before the point and {scale} after it", precision - scale)
+        }
+        Type::FixedString(_) => "no string that ends with a zero byte, as padding does".into(),
+        ty => int_range(ty).map_or_else(String::new, |range| format!("{} to {}", range.start(), range.end())),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::types::error::{Error, Result};
 use crate::types::fit::check;
 use crate::types::layout::Schema;
 use crate::types::schema::Type;
-use crate::types::stored_value::int_bits;
+use crate::types::stored_value::{decimal, float, int_bits};
 use crate::types::value::Value;
 
 /// A key being built; reusable.
@@ -92,10 +92,10 @@ impl Key {
             (Type::I16, v) => self.push(int_bits(v) ^ (1 << 15), 2),
             (Type::I32, v) => self.push(int_bits(v) ^ (1 << 31), 4),
             (Type::I64 | Type::Timestamp, v) => self.push(int_bits(v) ^ (1 << 63), 8),
-            (Type::F32, Value::Float(v)) => self.push(u64::from(total_order_32(*v as f32)), 4),
-            (Type::F64, Value::Float(v)) => self.push(total_order_64(*v), 8),
-            (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
-                let units = d.rescale(scale).map_or(0, |d| d.units) as u128 ^ (1 << 127);
+            (Type::F32, v) => self.push(u64::from(total_order_32(float(v) as f32)), 4),
+            (Type::F64, v) => self.push(total_order_64(float(v)), 8),
+            (Type::Decimal { scale, .. }, v) => {
+                let units = decimal(v).rescale(scale).map_or(0, |d| d.units) as u128 ^ (1 << 127);
                 self.push((units >> 64) as u64, 8);
                 self.push(units as u64, 8);
             }

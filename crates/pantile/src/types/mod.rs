@@ -2,9 +2,11 @@
 
 pub(crate) mod columns;
 pub(crate) mod definition;
+pub(crate) mod derived;
 pub(crate) mod encoding;
 pub(crate) mod error;
 pub(crate) mod fit;
+pub(crate) mod from_value;
 pub(crate) mod history;
 pub(crate) mod isolation;
 pub(crate) mod key;
@@ -15,6 +17,7 @@ pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod owned_value;
 pub(crate) mod range;
+pub(crate) mod record;
 pub(crate) mod row;
 pub(crate) mod row_id;
 pub(crate) mod row_shape;
@@ -22,5 +25,6 @@ pub(crate) mod schema;
 pub(crate) mod stats;
 pub(crate) mod stored_value;
 pub(crate) mod table_change;
+pub(crate) mod transaction_error;
 pub(crate) mod value;
 pub(crate) mod verified;

@@ -86,24 +86,27 @@ impl Type {
     ];
 
     /// Bytes in the fixed part of a row, or `None` for types of variable length.
-    pub(crate) fn fixed_len(self) -> Option<usize> {
+    pub(crate) const fn fixed_len(self) -> Option<usize> {
         Some(match self {
             Type::Bool | Type::I8 | Type::U8 => 1,
             Type::I16 | Type::U16 => 2,
             Type::I32 | Type::U32 | Type::F32 => 4,
             Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => 8,
             Type::Decimal { .. } => 16,
-            Type::FixedBytes(len) | Type::FixedString(len) => usize::from(len),
+            Type::FixedBytes(len) | Type::FixedString(len) => len as usize,
             Type::Bytes(_) | Type::String(_) => return None,
         })
     }
 
     /// Most bytes of the type in a key, without the byte that marks NULL.
-    pub(crate) fn max_key_len(self) -> usize {
+    pub(crate) const fn max_key_len(self) -> usize {
         match self {
             // Each byte may need an escape; two bytes end the value.
             Type::Bytes(max) | Type::String(max) => (max as usize).saturating_mul(2).saturating_add(2),
-            fixed => fixed.fixed_len().unwrap_or(0),
+            fixed => match fixed.fixed_len() {
+                Some(len) => len,
+                None => 0,
+            },
         }
     }
 }

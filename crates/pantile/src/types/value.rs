@@ -103,6 +103,23 @@ impl Value<'_> {
     }
 }
 
+/// As messages show it: strings in quotes, bytes in hexadecimal, a timestamp by
+/// its microseconds.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("NULL"),
+            Value::Bool(v) => v.fmt(f),
+            Value::Int(v) | Value::Timestamp(v) => v.fmt(f),
+            Value::UInt(v) => v.fmt(f),
+            Value::Float(v) => fmt::Debug::fmt(v, f),
+            Value::Decimal(v) => v.fmt(f),
+            Value::Str(v) => fmt::Debug::fmt(v, f),
+            Value::Bytes(v) => v.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
 macro_rules! value_from {
     ($($source:ty => $variant:ident as $target:ty),* $(,)?) => {
         $(impl From<$source> for Value<'_> {
@@ -140,5 +157,26 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     #[inline]
     fn from(value: Option<T>) -> Self {
         value.map_or(Value::Null, Into::into)
+    }
+}
+
+/// Microseconds since 1970-01-01 UTC, as a column of [`Type::Timestamp`](crate::Type::Timestamp) reads.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let log = db.create_table(TableDef::new("log").column("at", Type::Timestamp).primary_key(["at"]))?;
+/// let mut txn = db.begin()?;
+/// txn.insert(&log, &[Micros(1_700_000_000_000_000).into()])?;
+/// let row = txn.get(&log, &[Micros(1_700_000_000_000_000).into()])?.expect("a row");
+/// assert_eq!(row.get::<Micros>("at")?.0, 1_700_000_000_000_000);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Micros(pub i64);
+
+impl From<Micros> for Value<'_> {
+    fn from(value: Micros) -> Self {
+        Value::Timestamp(value.0)
     }
 }
