@@ -111,6 +111,19 @@ impl Table {
         Ok(Index { table: self.clone(), inner })
     }
 
+    /// The values of a row, from a struct or a map whose fields are columns by their
+    /// names. A column without a field gets its default, or NULL if it takes it.
+    /// [`Row::deserialize`](crate::Row::deserialize) is the other way, with an example.
+    ///
+    /// # Errors
+    /// [`Error::Serde`], which names the field or column that does not fit. Lengths and
+    /// ranges are checked when the row is written.
+    #[cfg(feature = "serde")]
+    pub fn serialize<T: serde::Serialize + ?Sized>(&self, row: &T) -> Result<Vec<crate::OwnedValue>> {
+        let values = crate::types::row_serialize::serialize(&self.columns, row);
+        values.map_err(|error| error.of_table(self.name()))
+    }
+
     /// The number of a column, for [`crate::Row::get`] and [`crate::Transaction::update`].
     ///
     /// # Errors

@@ -50,11 +50,11 @@ impl Transaction {
 
     fn count_tree(&self, table: &Table, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         let inner = &*table.inner;
-        let batch = range.limit.min(WHOLE_BATCH);
+        let batch = range.limit.saturating_add(range.skip).min(WHOLE_BATCH);
         let mut steps = self.steps(inner, index, range, batch)?;
         let mut rows = 0;
         while let Some(tuple) = steps.advance(self, inner, index) {
-            if steps.visit(self, inner, index, tuple)?.is_some() {
+            if steps.visit(self, inner, index, tuple)?.is_some() && !steps.skip_row() {
                 steps.count_row();
                 rows += 1;
             }

@@ -40,6 +40,12 @@ impl Columns {
         self.ids.len()
     }
 
+    /// The name of a column, if there is one of this number.
+    #[cfg(feature = "serde")]
+    pub(crate) fn name(&self, number: usize) -> Option<&str> {
+        self.def.columns.get(number).map(|column| column.name.as_str())
+    }
+
     /// The columns, in order.
     pub(crate) fn defs(&self) -> &[ColumnDef] {
         &self.def.columns

@@ -183,6 +183,14 @@ pub enum Error {
         /// What the column takes.
         takes: String,
     },
+    /// What serde was to read from a row, or to make a row of, does not fit the table.
+    #[cfg(feature = "serde")]
+    Serde {
+        /// The table.
+        table: String,
+        /// What does not fit, with the name of the field.
+        message: String,
+    },
     /// A number that the type cannot hold as which a column was read.
     ReadOutOfRange {
         /// The table.
@@ -484,6 +492,10 @@ impl fmt::Display for Error {
                 f,
                 "{value} does not fit column {column:?} of table {table:?}, which takes {takes}; nothing was changed"
             ),
+            #[cfg(feature = "serde")]
+            Error::Serde { table, message } => {
+                write!(f, "{message}, in a row of table {table:?}; nothing was changed")
+            }
             Error::ReadOutOfRange { table, column, value, takes } => {
                 write!(f, "column {column:?} of table {table:?} has the value {value}, and {takes}")
             }

@@ -20,6 +20,10 @@ pub(crate) mod range;
 pub(crate) mod record;
 pub(crate) mod row;
 pub(crate) mod row_id;
+#[cfg(feature = "serde")]
+pub(crate) mod row_serde;
+#[cfg(feature = "serde")]
+pub(crate) mod row_serialize;
 pub(crate) mod row_shape;
 pub(crate) mod schema;
 pub(crate) mod stats;

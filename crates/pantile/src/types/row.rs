@@ -93,6 +93,12 @@ impl<'t> Row<'t> {
         T::from_value(value).map_err(|why| self.misfit::<T>(id, value, why))
     }
 
+    /// What is stored in a column, by its number.
+    #[cfg(feature = "serde")]
+    pub(crate) fn stored_at(&self, column: usize) -> Result<Stored<'t>> {
+        self.stored(column.resolve(self.columns, &self.encoded.schema.name)?)
+    }
+
     #[inline]
     fn stored(&self, id: usize) -> Result<Stored<'t>> {
         let column = &self.encoded.schema.columns[id];

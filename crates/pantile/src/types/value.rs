@@ -1,6 +1,7 @@
 //! Values of rows and keys.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A decimal number: `units` divided by ten to the power of `scale`.
 ///
@@ -51,6 +52,54 @@ impl fmt::Display for Decimal {
         let sign = if self.units < 0 { "-" } else { "" };
         if part.is_empty() { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{part}") }
     }
+}
+
+/// The text is not a decimal number that [`Decimal`] holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseDecimalError;
+
+impl fmt::Display for ParseDecimalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a decimal number like -12.50 was expected, with at most 38 digits")
+    }
+}
+
+impl std::error::Error for ParseDecimalError {}
+
+/// Reads what its `Display` has written, without zeros at the end of the fraction.
+///
+/// ```
+/// use pantile::Decimal;
+/// assert_eq!("-12.50".parse(), Ok(Decimal::new(-125, 1)));
+/// assert!("1e3".parse::<Decimal>().is_err());
+/// ```
+impl FromStr for Decimal {
+    type Err = ParseDecimalError;
+
+    fn from_str(text: &str) -> Result<Self, ParseDecimalError> {
+        parse_decimal(text).ok_or(ParseDecimalError)
+    }
+}
+
+fn parse_decimal(text: &str) -> Option<Decimal> {
+    let (is_negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let point = digits.iter().position(|c| *c == b'.').unwrap_or(digits.len());
+    let (whole, part) = (&digits[..point], digits.get(point + 1..).unwrap_or_default());
+    // Zeros at the end may be more than a decimal has room for.
+    let kept = part.iter().rposition(|c| *c != b'0').map_or(0, |last| last + 1);
+    if whole.is_empty() && part.is_empty() || !part.iter().all(u8::is_ascii_digit) || kept > 38 {
+        return None;
+    }
+    let mut units = 0i128;
+    for c in whole.iter().chain(&part[..kept]) {
+        let digit = i128::from(c.is_ascii_digit().then(|| c - b'0')?);
+        units = units.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(Decimal::new(if is_negative { -units } else { units }, kept as u8))
 }
 
 /// One value of a row or a key.

@@ -501,7 +501,7 @@ fn beside_writers_and_readers() {
                                     row.set(1, (n + by).into()).map(|()| true)
                                 })?;
                             }
-                            Ok::<_, pantile::Error>(())
+                            Ok::<_, Error>(())
                         });
                         transfer.expect("a transfer");
                         moved.fetch_add(1, Ordering::Relaxed);

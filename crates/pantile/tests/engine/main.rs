@@ -39,6 +39,7 @@ mod promise;
 mod reopen;
 mod row_sizes;
 mod run;
+mod serde_rows;
 mod slow_medium;
 mod support;
 mod values;

@@ -74,7 +74,7 @@ impl Ledger {
             add(txn, &self.sides[0], left.0, left.1)?;
             add(txn, &self.sides[1], right.0, right.1)?;
             txn.insert(&self.log, &[n.into(), what.into()])?;
-            Ok::<_, pantile::Error>(n)
+            Ok::<_, Error>(n)
         };
         self.db.run_with(options, body).expect("it succeeds in the end")
     }
