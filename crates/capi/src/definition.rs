@@ -60,7 +60,7 @@ impl pantile_type {
             Type::FixedString(len) => (PANTILE_TYPE_FIXED_TEXT, len.into(), 0),
             Type::Bytes(len) => (PANTILE_TYPE_BYTES, len, 0),
             Type::String(len) => (PANTILE_TYPE_TEXT, len, 0),
-            other => unreachable!("{} has no number in C", other.name()),
+            other => unreachable!("{other} has no number in C"),
         };
         Self { kind, size, scale }
     }

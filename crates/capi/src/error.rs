@@ -154,6 +154,7 @@ impl From<Error> for Failure {
             | Error::ColumnDropped { table, column }
             | Error::WrongType { table, column, .. }
             | Error::OutOfRange { table, column, .. }
+            | Error::ReadOutOfRange { table, column, .. }
             | Error::TooLong { table, column, .. }
             | Error::NotNull { table, column } => {
                 (about.table, about.column) = (Some(table.clone()), Some(column.clone()));
@@ -183,6 +184,7 @@ fn code_of(error: &Error) -> c_int {
         Error::TableDropped(_) => PANTILE_TABLE_DROPPED,
         Error::WrongType { .. }
         | Error::OutOfRange { .. }
+        | Error::ReadOutOfRange { .. }
         | Error::TooLong { .. }
         | Error::NotNull { .. }
         | Error::WrongArity { .. }

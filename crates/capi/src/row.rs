@@ -1,5 +1,6 @@
 //! Rows as C holds them.
 
+use std::borrow::Cow;
 use std::ffi::c_int;
 
 use pantile::{Error, Row, Value};
@@ -52,9 +53,7 @@ impl pantile_row {
         bytes.clear();
         for (n, facts) in columns.iter().enumerate() {
             values.push(match row.get::<Value<'_>>(n) {
-                Err(Error::OutOfLine { .. }) => {
-                    copied(bytes, facts.is_text(), &row.read(n)?.unwrap_or_default())
-                }
+                Err(Error::OutOfLine { .. }) => copied(bytes, facts.is_text(), &row.get::<Cow<'_, [u8]>>(n)?),
                 value => match value? {
                     Value::Str(text) => copied(bytes, true, text.as_bytes()),
                     Value::Bytes(found) => copied(bytes, false, found),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pantile::{Error, Result, Row, Value};
+use pantile::{Result, Row, Value};
 
 /// Rows of a table as values in words. Long values appear by length and
 /// content.
@@ -27,9 +27,5 @@ fn word(value: &Value<'_>) -> String {
 }
 
 pub(crate) fn row_words(row: &Row<'_>) -> Result<Vec<String>> {
-    let of = |n: usize| match row.get::<Value<'_>>(n) {
-        Err(Error::OutOfLine { .. }) => Ok(word(&Value::Bytes(&row.read(n)?.unwrap_or_default()))),
-        value => value.map(|value| word(&value)),
-    };
-    (0..row.len()).map(of).collect()
+    Ok(row.to_values()?.iter().map(|value| word(&value.as_value())).collect())
 }

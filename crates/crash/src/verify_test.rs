@@ -21,7 +21,7 @@ fn database(lasts: [u64; 2]) -> (Database, History) {
         for seq in 1..=last {
             let run = |txn: &mut pantile::Transaction| {
                 assert!(WORKLOAD.transaction(&tables, txn, client, seq)?);
-                Ok(txn.timestamp())
+                Ok::<_, pantile::Error>(txn.timestamp())
             };
             let ts = db.run(run).unwrap();
             history.take(&Line::Commit(client, seq, ts)).unwrap();

@@ -192,7 +192,7 @@ impl<W: Write> Shared<'_, W> {
                 let tag = self.workload.tag(client, seq);
                 txn.insert(&self.db.table(name)?, &[seq.into(), Value::Str(&tag)])?;
             }
-            Ok((txn.timestamp(), whole))
+            Ok::<_, pantile::Error>((txn.timestamp(), whole))
         })?;
         if sabotage != Some(Sabotage::AcknowledgeEarly) {
             self.tell(&Line::Commit(client, seq, ts))?;

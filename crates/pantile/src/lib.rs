@@ -52,9 +52,10 @@
 //! 2. [`TableDef`], [`ColumnDef`], [`Type`] and [`IndexDef`] define a table. [`Table`] and [`Index`] are handles.
 //! 3. [`Transaction`] reads and writes. Rows are given as [`Value`]s and come back as [`Row`]s; [`Range`] says what to
 //!    scan.
-//! 4. [`Error`] and [`Conflict`] say what went wrong.
-//! 5. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
-//! 6. [`tools`] checks the files of a closed database and reads damaged ones, [`stats`] has what a running one counts, [`media`] is for media
+//! 4. [`Record`] and [`TypedTable`] make structs rows, with `#[derive(Record)]` and the feature `derive`.
+//! 5. [`Error`] and [`Conflict`] say what went wrong; [`TransactionError`] is an error of one's own.
+//! 6. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
+//! 7. [`tools`] checks the files of a closed database and reads damaged ones, [`stats`] has what a running one counts, [`media`] is for media
 //!    of other crates, and [`lab`] is for tests and measurements.
 //!
 //! # Durability
@@ -150,13 +151,20 @@
 //!
 //! # Platform and features
 //!
-//! Linux on x86-64 is what is tested. The feature `serde`, off by default, makes statistics and reports serializable.
+//! Linux on x86-64 is what is tested. These features are off by default:
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `derive` | `#[derive(Record)]`: structs as rows |
+//! | `serde` | `Table::serialize` and `Row::deserialize`; statistics and reports are serializable |
+//! | `anyhow` | closures of [`Database::run`] may fail with `anyhow::Error` |
+//!
 //! The format on the medium may change until version 1.
 //!
 //! # More to read
 //!
 //! In the repository: `crates/pantile/examples` for whole programs, `docs/design.md` for why it is correct,
-//! `docs/isolation.md` for isolation and conflicts, `docs/format.md` for the bytes on the medium, and
+//! `docs/isolation.md` for isolation and conflicts, `docs/rows.md` for values, structs and conversions, `docs/format.md` for the bytes on the medium, and
 //! `docs/architecture.md` for the code.
 
 mod api;
@@ -165,9 +173,18 @@ pub mod tools;
 mod transactions;
 mod types;
 
+/// What code that `#[derive(Record)]` writes calls.
+#[doc(hidden)]
+pub mod derived {
+    pub use crate::types::derived::*;
+}
+
 pub use api::database::Database;
 pub use api::migrations::{Migration, Migrations};
+pub use api::typed::TypedTable;
 pub use engine::table::{Index, Table};
+#[cfg(feature = "derive")]
+pub use pantile_derive::Record;
 pub use transactions::cursor::Cursor;
 pub use transactions::in_flight::InFlight;
 pub use transactions::retry::Retry;
@@ -175,18 +192,22 @@ pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::Scan;
 pub use transactions::transaction::Transaction;
+pub use types::columns::ColumnRef;
 pub use types::error::{Conflict, Error, OpenTransaction, Result};
+pub use types::from_value::{FromValue, Misfit};
 pub use types::isolation::Isolation;
 pub use types::options::{
     ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
 pub use types::owned_value::OwnedValue;
 pub use types::range::Range;
-pub use types::row::{ColumnRef, FromValue, Micros, Row};
+pub use types::record::{Field, Record};
+pub use types::row::Row;
 pub use types::row_id::RowId;
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::table_change::TableChange;
-pub use types::value::{Decimal, Value};
+pub use types::transaction_error::TransactionError;
+pub use types::value::{Decimal, Micros, ParseDecimalError, Value};
 
 /// Orders transactions: a later one has a greater timestamp.
 ///

@@ -573,5 +573,5 @@ fn values<'r>(table: &Table, key: u64, row: &'r Row) -> Vec<Value<'r>> {
 
 /// The key and the rest of a row.
 pub(crate) fn decode(row: &pantile::Row<'_>) -> pantile::Result<(u64, Row)> {
-    Ok((row.get(0)?, (row.get(1)?, row.read(2)?.unwrap_or_default().into_owned())))
+    Ok((row.get(0)?, (row.get(1)?, row.get::<Option<Vec<u8>>>(2)?.unwrap_or_default())))
 }

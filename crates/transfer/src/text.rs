@@ -60,7 +60,7 @@ pub fn parse(ty: Type, text: &str, into: &mut Batch) -> Option<Cell> {
         },
         Type::F32 | Type::F64 => parse_float(ty, text).map(Cell::Float),
         Type::Decimal { precision, scale } => {
-            let decimal = parse_decimal(text)?.rescale(scale)?;
+            let decimal = text.parse::<Decimal>().ok()?.rescale(scale)?;
             if decimal.units.unsigned_abs() >= 10u128.checked_pow(precision.into())? {
                 return None;
             }
@@ -116,27 +116,6 @@ fn parse_float(ty: Type, text: &str) -> Option<f64> {
     })
 }
 
-fn parse_decimal(text: &str) -> Option<Decimal> {
-    let (is_negative, digits) = match text.as_bytes() {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    let point = digits.iter().position(|c| *c == b'.').unwrap_or(digits.len());
-    let (whole, part) = (&digits[..point], digits.get(point + 1..).unwrap_or_default());
-    // Zeros at the end may be more than a decimal has room for.
-    let kept = part.iter().rposition(|c| *c != b'0').map_or(0, |last| last + 1);
-    if whole.is_empty() && part.is_empty() || !part.iter().all(u8::is_ascii_digit) || kept > 38 {
-        return None;
-    }
-    let mut units = 0i128;
-    for c in whole.iter().chain(&part[..kept]) {
-        let digit = i128::from(c.is_ascii_digit().then(|| c - b'0')?);
-        units = units.checked_mul(10)?.checked_add(digit)?;
-    }
-    Some(Decimal::new(if is_negative { -units } else { units }, kept as u8))
-}
-
 /// Keeps a string of at most `max` bytes.
 pub fn parse_string(text: &str, max: u32, into: &mut Batch) -> Option<Cell> {
     let len = u32::try_from(text.len()).ok().filter(|len| *len <= max)?;
@@ -154,7 +133,7 @@ fn parse_bytes(text: &str, max: u32, into: &mut Batch) -> Option<Cell> {
 
 /// What a column takes, for messages.
 pub fn expected(ty: Type, nullable: bool) -> String {
-    let mut text = ty.name();
+    let mut text = ty.to_string();
     let _ = match ty {
         Type::Bool => write!(text, " (true or false)"),
         Type::F32 | Type::F64 => write!(text, " (a number, NaN, inf or -inf)"),

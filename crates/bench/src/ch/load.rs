@@ -107,7 +107,7 @@ pub fn fill(db: &Database, tables: &Tables, seed: u64) -> Result<()> {
             let row = [key.into(), name.into(), region.into(), comment.as_str().into()];
             txn.insert(&tables.nation, &row)?;
         }
-        Ok(())
+        Ok::<_, pantile::Error>(())
     })?;
     for first in (0..SUPPLIERS).step_by(BATCH.into()) {
         let random = Random::new(seed, STREAM + 1 + u64::from(first));

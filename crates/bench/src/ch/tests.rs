@@ -71,7 +71,7 @@ fn make_interesting(db: &Database, data: &Data) {
         assert!(txn.delete(&t.item, &[8u32.into()])?);
         assert!(txn.delete(&data.tables.supplier, &[9u16.into()])?);
         assert!(txn.delete(&t.customer, &[1u8.into(), 2u8.into(), 3u8.into()])?);
-        Ok(())
+        Ok::<_, pantile::Error>(())
     })
     .unwrap();
 }

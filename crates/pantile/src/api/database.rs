@@ -20,6 +20,7 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Options, TransactionOptions};
 use crate::types::stats::Recovery;
+use crate::types::transaction_error::TransactionError;
 
 /// Tries after a transaction found no space.
 const FULL_TRIES: u32 = 8;
@@ -140,14 +141,35 @@ impl Database {
         Retry::new(&self.core)
     }
 
-    /// Runs a transaction and commits it. If it conflicts with others, it is
-    /// rolled back and run again from the beginning.
+    /// Runs a transaction and commits it. If `body` fails, it is rolled back; if it
+    /// conflicts with others, it is run again from the beginning.
+    ///
+    /// `body` fails with [`Error`], or with any error that a
+    /// [`TransactionError`] can be. The compiler asks which if nothing names it, which
+    /// is so where `body` ends with `Ok(…)` and `?` follows the call: write
+    /// `Ok::<_, Error>(…)` then.
     ///
     /// # Errors
-    /// What `body` or the commit returns, unless [`Error::is_retryable`]; once
-    /// the time of [`Options::retry_for`] is over, 30 seconds by default, that
-    /// too.
-    pub fn run<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+    /// What `body` or the commit returns, unless it [can be run again](Error::is_retryable);
+    /// once the time of [`Options::retry_for`] is over, 30 seconds by default, that too.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
+    /// let doubled = db.run(|txn| {
+    ///     let n = txn.get(&t, &[1u64.into()])?.expect("a row").get::<i64>("n")?;
+    ///     txn.update(&t, &[1u64.into()], &[("n", (2 * n).into())])?;
+    ///     Ok::<_, Error>(2 * n)
+    /// })?;
+    /// assert_eq!(doubled, 10);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn run<T, E: TransactionError>(
+        &self,
+        body: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.run_with(TransactionOptions::default(), body)
     }
 
@@ -155,23 +177,28 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::run`].
-    pub fn run_with<T>(
+    pub fn run_with<T, E: TransactionError>(
         &self,
         options: TransactionOptions,
-        mut body: impl FnMut(&mut Transaction) -> Result<T>,
-    ) -> Result<T> {
+        mut body: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut retry = self.retry();
         let mut full_tries = 0;
         loop {
-            let outcome = self.begin_with(options).and_then(|mut txn| {
+            let outcome = self.begin_with(options).map_err(E::from).and_then(|mut txn| {
                 let value = body(&mut txn)?;
-                txn.commit().map(|_| value)
+                txn.commit()?;
+                Ok(value)
             });
-            match outcome {
-                Err(error) if retry.again(&error) => {}
+            let error = match outcome {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            match error.of_database() {
+                Some(inner) if retry.again(inner) => {}
                 // The transaction has made the collector free space when it ended.
-                Err(Error::StorageFull { .. }) if full_tries < FULL_TRIES => full_tries += 1,
-                other => return other,
+                Some(Error::StorageFull { .. }) if full_tries < FULL_TRIES => full_tries += 1,
+                _ => return Err(error),
             }
         }
     }

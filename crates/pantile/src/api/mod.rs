@@ -7,4 +7,5 @@ pub(crate) mod measuring;
 pub(crate) mod migrations;
 pub(crate) mod opening;
 mod reading;
+pub(crate) mod typed;
 mod verifying;

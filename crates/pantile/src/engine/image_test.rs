@@ -256,7 +256,7 @@ fn rows(db: &Database) -> Vec<String> {
         let all = txn.scan(&table, Range::all()).expect("a scan");
         rows.extend(all.map(|row| {
             let row = row.expect("a row");
-            let long = row.read("long").expect("a value").map(|long| long.len());
+            let long = row.get::<Option<Vec<u8>>>("long").expect("a value").map(|long| long.len());
             let (id, n, text) = (row.get::<u64>(0), row.get::<i64>(1), row.get::<Value<'_>>(2));
             format!("{name} {id:?} {n:?} {text:?} {long:?}")
         }));

@@ -30,11 +30,11 @@ use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::unread::Unread;
 use crate::engine::upkeep::Batch;
 use crate::engine::{catalog, pieces};
+use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
 use crate::types::key::Key;
 use crate::types::options::{Options, Progress, RecoveryStep};
-use crate::types::row::Encoded;
 use crate::types::stats::Recovery;
 
 /// The store has been scanned, which has shown what was committed.

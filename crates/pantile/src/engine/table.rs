@@ -14,11 +14,11 @@ pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
 use crate::engine::layout_list::LayoutList;
 use crate::types::columns::Columns;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::history::Definition;
 use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
-use crate::types::row::Encoded;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef};
 
 /// Shards of the stock of tuple ids, so that inserting threads seldom meet.
@@ -109,6 +109,19 @@ impl Table {
             .cloned()
             .ok_or_else(|| Error::UnknownIndex { table: self.name().to_owned(), index: name.to_owned() })?;
         Ok(Index { table: self.clone(), inner })
+    }
+
+    /// The values of a row, from a struct or a map whose fields are columns by their
+    /// names. A column without a field gets its default, or NULL if it takes it.
+    /// [`Row::deserialize`](crate::Row::deserialize) is the other way, with an example.
+    ///
+    /// # Errors
+    /// [`Error::Serde`], which names the field or column that does not fit. Lengths and
+    /// ranges are checked when the row is written.
+    #[cfg(feature = "serde")]
+    pub fn serialize<T: serde::Serialize + ?Sized>(&self, row: &T) -> Result<Vec<crate::OwnedValue>> {
+        let values = crate::types::row_serialize::serialize(&self.columns, row);
+        values.map_err(|error| error.of_table(self.name()))
     }
 
     /// The number of a column, for [`crate::Row::get`] and [`crate::Transaction::update`].

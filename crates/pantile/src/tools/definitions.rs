@@ -8,9 +8,9 @@ use pantile_base::{TableId, Timestamp};
 use pantile_store::Surveyed;
 
 use crate::engine::{catalog, pieces};
+use crate::types::encoding::Encoded;
 use crate::types::history::Definition;
 use crate::types::layout::Schema;
-use crate::types::row::Encoded;
 use crate::types::schema::TableDef;
 
 /// The newest version of a row of the catalog: its timestamp, and the row

@@ -271,7 +271,7 @@ fn tables(found: &Survey, definitions: &BTreeMap<u32, TableDef>) -> Vec<Inspecte
     for (id, def) in definitions {
         let table = tables.entry(*id).or_default();
         table.name = Some(def.name.clone());
-        table.columns = def.columns.iter().map(|c| format!("{} {}", c.name, c.ty.name())).collect();
+        table.columns = def.columns.iter().map(|c| format!("{} {}", c.name, c.ty)).collect();
         let index = |unique: bool| if unique { "unique " } else { "" };
         let of = |i: &IndexDef| format!("{}{} ({})", index(i.unique), i.name, i.columns.join(", "));
         table.indexes = vec![format!("primary ({})", def.primary_key.join(", "))];

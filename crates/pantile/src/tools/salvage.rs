@@ -17,9 +17,11 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::lost::{Lost, LostParts};
 use crate::types::options::Options;
+use crate::types::owned_value::OwnedValue;
 use crate::types::range::Range;
 use crate::types::row::Row;
-use crate::types::schema::{TableDef, Type};
+use crate::types::schema::TableDef;
+use crate::types::stored_value::variable_bytes;
 use crate::types::value::Value;
 
 /// Rows of a transaction that copies, and about the most bytes of one.
@@ -196,48 +198,21 @@ impl Copy<'_> {
         }
     }
 
-    /// Copies a row. Returns its bytes out of line, or nothing if it is lost.
+    /// Copies a row. Returns the bytes of its strings, or nothing if it is lost.
     fn row(&self, row: &Row<'_>, batch: &mut Transaction, to: &Table) -> Result<Option<usize>> {
-        let long = match self.long_values(row) {
-            Err(Error::Damaged { place, detail }) => {
-                self.leave_out(row, &format!("{place}: {detail}"));
-                return Ok(None);
-            }
-            long => long?,
-        };
-        let values: Result<Vec<Value<'_>>> = (0..row.len())
-            .map(|n| match long.get(&n) {
-                Some(bytes) if matches!(self.def.columns[n].ty, Type::String(_)) => {
-                    let text = std::str::from_utf8(bytes).map_err(|error| Error::Damaged {
-                        place: format!("column {:?}", self.def.columns[n].name),
-                        detail: error.to_string(),
-                    })?;
-                    Ok(Value::Str(text))
-                }
-                Some(bytes) => Ok(Value::Bytes(bytes)),
-                None => row.get(n),
-            })
-            .collect();
-        match values.and_then(|values| batch.insert(to, &values)) {
-            Ok(()) => Ok(Some(long.values().map(Vec::len).sum())),
+        let copied = row.to_values().and_then(|owned| {
+            let values: Vec<_> = owned.iter().map(OwnedValue::as_value).collect();
+            batch.insert(to, &values)?;
+            Ok(values.iter().map(|value| variable_bytes(value).len()).sum())
+        });
+        match copied {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error @ (Error::DuplicateKey { .. } | Error::Damaged { .. })) => {
                 self.leave_out(row, &error.to_string());
                 Ok(None)
             }
             Err(error) => Err(error),
         }
-    }
-
-    fn long_values(&self, row: &Row<'_>) -> Result<BTreeMap<usize, Vec<u8>>> {
-        let mut long = BTreeMap::new();
-        for n in 0..row.len() {
-            if let Err(Error::OutOfLine { .. }) = row.get::<Value<'_>>(n)
-                && let Some(bytes) = row.read(n)?
-            {
-                long.insert(n, bytes.into_owned());
-            }
-        }
-        Ok(long)
     }
 
     fn leave_out(&self, row: &Row<'_>, why: &str) {

@@ -9,6 +9,7 @@ use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::RowEdit;
 use crate::transactions::transaction::Transaction;
+use crate::types::columns::ColumnRef;
 use crate::types::error::Result;
 use crate::types::row::Row;
 use crate::types::row_id::RowId;
@@ -54,7 +55,12 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::modify`].
-    pub fn update_row(&mut self, table: &Table, id: RowId, changes: &[(usize, Value<'_>)]) -> Result<bool> {
+    pub fn update_row<C: ColumnRef>(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        changes: &[(C, Value<'_>)],
+    ) -> Result<bool> {
         self.check_write(&table.inner)?;
         self.check_memory(Adds::Version)?;
         self.or_undo(|txn| {

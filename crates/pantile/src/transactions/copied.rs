@@ -8,8 +8,8 @@ use crate::engine::anchor::Anchor;
 use crate::engine::table::TableInner;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::Encoded;
 use crate::types::error::Result;
-use crate::types::row::Encoded;
 
 /// How many tuples ahead of its use a version is fetched.
 const AHEAD: u64 = 8;

@@ -81,7 +81,9 @@ impl Cursor {
         let (table, index) = (&*self.table.inner, self.index.as_deref());
         self.steps.take_more();
         while let Some(tuple) = self.steps.advance(txn, table, index) {
-            if let Some(row) = self.steps.visit(txn, table, index, tuple)? {
+            if let Some(row) = self.steps.visit(txn, table, index, tuple)?
+                && !self.steps.skip_row()
+            {
                 self.steps.count_row_and_keep();
                 self.row = Some(tuple);
                 return Ok(Some(txn.row(&self.table, row, self.steps.at())));
@@ -135,9 +137,15 @@ impl Cursor {
     }
 
     /// Locks the tuple that was come to, unless the transaction does not see it in
-    /// the range.
-    fn hold(&self, txn: &mut Transaction, tuple: TupleId) -> Result<Option<Held>> {
+    /// the range or it is to be left out.
+    fn hold(&mut self, txn: &mut Transaction, tuple: TupleId) -> Result<Option<Held>> {
         let (table, index) = (&*self.table.inner, self.index.as_deref());
+        if self.steps.skips() {
+            if self.steps.visit(txn, table, index, tuple)?.is_some() {
+                self.steps.skip_row();
+            }
+            return Ok(None);
+        }
         let sees_newest = txn.isolation == Isolation::ReadCommitted;
         if !sees_newest && self.steps.visit(txn, table, index, tuple)?.is_none() {
             return Ok(None);

@@ -13,10 +13,10 @@ use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::row::Encoded;
 
 impl Transaction {
     /// Enters the keys of a new row into the secondary indexes, and notes the

@@ -99,3 +99,7 @@ fn missing(id: u64, piece: usize) -> Error {
         detail: format!("its piece {piece} is missing"),
     }
 }
+
+#[cfg(test)]
+#[path = "large_test.rs"]
+mod tests;

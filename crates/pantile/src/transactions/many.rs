@@ -6,6 +6,7 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;
 use crate::types::owned_value::OwnedValue;
 use crate::types::range::Range;
+use crate::types::row::Row;
 use crate::types::value::Value;
 
 impl Transaction {
@@ -49,11 +50,11 @@ impl Transaction {
 
     fn count_tree(&self, table: &Table, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         let inner = &*table.inner;
-        let batch = range.limit.min(WHOLE_BATCH);
+        let batch = range.limit.saturating_add(range.skip).min(WHOLE_BATCH);
         let mut steps = self.steps(inner, index, range, batch)?;
         let mut rows = 0;
         while let Some(tuple) = steps.advance(self, inner, index) {
-            if steps.visit(self, inner, index, tuple)?.is_some() {
+            if steps.visit(self, inner, index, tuple)?.is_some() && !steps.skip_row() {
                 steps.count_row();
                 rows += 1;
             }
@@ -116,21 +117,36 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn replace(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Option<Vec<OwnedValue>>> {
+        self.replace_read(table, values, |row| row.to_values())
+    }
+
+    /// The same; returns what `read` makes of the row that there was.
+    pub(crate) fn replace_read<R>(
+        &mut self,
+        table: &Table,
+        values: &[Value<'_>],
+        read: impl FnOnce(&Row<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
         let undo = self.buffers.undo.len();
-        let outcome = self.replace_row_of(table, values);
+        let outcome = self.replace_row_of(table, values, read);
         if outcome.is_err() {
             self.undo_to(undo);
         }
         outcome
     }
 
-    fn replace_row_of(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Option<Vec<OwnedValue>>> {
+    fn replace_row_of<R>(
+        &mut self,
+        table: &Table,
+        values: &[Value<'_>],
+        read: impl FnOnce(&Row<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
         let schema = table.inner.schema();
         let of_key = |id: &usize| table.columns.value(values, schema, *id);
         let key: Option<Vec<_>> =
             (values.len() == table.columns.len()).then(|| schema.primary_key.iter().map(of_key).collect());
         let before = match key {
-            Some(key) => self.get_for_update(table, &key)?.map(|row| row.to_values()).transpose()?,
+            Some(key) => self.get_for_update(table, &key)?.map(|row| read(&row)).transpose()?,
             // What is wrong is said below.
             None => None,
         };

@@ -12,11 +12,12 @@ use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::Pending;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
 use crate::types::options::ConflictPolicy;
-use crate::types::row::{Encoded, Row};
+use crate::types::row::Row;
 use crate::types::value::Value;
 
 /// A version that a transaction sees.

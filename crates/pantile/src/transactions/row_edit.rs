@@ -1,15 +1,17 @@
 //! A row that is being changed.
 
-use std::borrow::Cow;
-
 use pantile_base::{TableId, Timestamp};
 
 use crate::engine::table::Table;
 use crate::transactions::transaction::Transaction;
+use crate::types::columns::ColumnRef;
+use crate::types::encoding::{self, Encoded, OUT_OF_LINE_BYTES};
 use crate::types::error::{Error, Result};
+use crate::types::fit::check;
+use crate::types::from_value::FromValue;
 use crate::types::key::Key;
 use crate::types::layout::Schema;
-use crate::types::row::{self, Encoded, FromValue, OUT_OF_LINE_BYTES, OutOfLine, Row};
+use crate::types::row::{OutOfLine, Row};
 use crate::types::value::Value;
 
 /// A copy of a row for a closure to change; see [`Transaction::modify`].
@@ -21,8 +23,8 @@ use crate::types::value::Value;
 /// db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
 /// let changed = db.run(|txn| {
 ///     txn.modify(&t, &[1u64.into()], |row| {
-///         let n: i64 = row.get(1)?;
-///         row.set(1, (n * 2).into())?;
+///         let n: i64 = row.get("n")?;
+///         row.set("n", (n * 2).into())?;
 ///         Ok(n < 100) // false keeps the row as it was
 ///     })
 /// })?;
@@ -69,7 +71,7 @@ impl<'e> RowEdit<'e> {
             edit.bytes.extend_from_slice(row.bytes);
         } else {
             let large = &mut edit.large;
-            row::convert(&row, schema, &mut edit.bytes, |value| {
+            encoding::convert(&row, schema, &mut edit.bytes, |value| {
                 let id = txn.new_large_id();
                 large.push((id, value.to_vec()));
                 id
@@ -98,16 +100,8 @@ impl<'e> RowEdit<'e> {
     /// # Errors
     /// As [`Row::get`].
     #[inline]
-    pub fn get<'s, T: FromValue<'s>>(&'s self, column: usize) -> Result<T> {
+    pub fn get<'s, T: FromValue<'s>>(&'s self, column: impl ColumnRef) -> Result<T> {
         self.row().get(column)
-    }
-
-    /// The bytes of a column; see [`Row::read`].
-    ///
-    /// # Errors
-    /// As [`Row::read`].
-    pub fn read(&self, column: usize) -> Result<Option<Cow<'_, [u8]>>> {
-        self.row().read(column)
     }
 
     /// Sets a column.
@@ -116,18 +110,28 @@ impl<'e> RowEdit<'e> {
     /// [`Error::UnknownColumn`], [`Error::PrimaryKeyChanged`], and errors of
     /// values that do not fit the column, which is unchanged then.
     #[inline]
-    pub fn set(&mut self, column: usize, value: Value<'_>) -> Result<()> {
+    pub fn set(&mut self, column: impl ColumnRef, value: Value<'_>) -> Result<()> {
+        let column = self.id(&column)?;
+        self.set_id(column, value)
+    }
+
+    #[inline]
+    fn id(&self, column: &impl ColumnRef) -> Result<usize> {
+        column.resolve(&self.table.columns, &self.schema.name)
+    }
+
+    #[inline]
+    fn set_id(&mut self, column: usize, value: Value<'_>) -> Result<()> {
         let schema = self.schema;
-        let column = self.table.columns.id(column, &schema.name)?;
         let definition = &schema.columns[column];
         if !definition.is_stored() {
             return self.table.columns.check_not_dropped(schema, column);
         }
-        row::check(schema, column, &value)?;
+        check(schema, column, &value)?;
         if schema.primary_key.contains(&column) {
             return self.check_same_key(column, value);
         }
-        if row::overwrite_fixed(&mut self.bytes, definition, &value) {
+        if encoding::overwrite_fixed(&mut self.bytes, definition, &value) {
             return Ok(());
         }
         match value {
@@ -138,10 +142,15 @@ impl<'e> RowEdit<'e> {
     }
 
     /// Sets several columns. Whether the row fits is decided when all are set.
-    pub(super) fn set_all(&mut self, changes: &[(usize, Value<'_>)]) -> Result<()> {
-        for (done, &(column, value)) in changes.iter().enumerate() {
-            match self.set(column, value) {
-                Err(Error::RowTooLarge { .. }) => return self.set_smallest_first(&changes[done..]),
+    pub(super) fn set_all<C: ColumnRef>(&mut self, changes: &[(C, Value<'_>)]) -> Result<()> {
+        for (done, (column, value)) in changes.iter().enumerate() {
+            let column = self.id(column)?;
+            match self.set_id(column, *value) {
+                Err(Error::RowTooLarge { .. }) => {
+                    let rest = changes[done..].iter().map(|(column, value)| Ok((self.id(column)?, *value)));
+                    let rest: Vec<_> = rest.collect::<Result<_>>()?;
+                    return self.set_smallest_first(&rest);
+                }
                 outcome => outcome?,
             }
         }
@@ -149,7 +158,7 @@ impl<'e> RowEdit<'e> {
     }
 
     /// Sets columns in an order in which no row in between is larger than need
-    /// be. Of several changes of one column the last one counts.
+    /// be. Of several changes of one column the last one counts. Columns go by id.
     #[cold]
     fn set_smallest_first(&mut self, changes: &[(usize, Value<'_>)]) -> Result<()> {
         let is_last = |n: usize| changes[n + 1..].iter().all(|(later, _)| *later != changes[n].0);
@@ -159,7 +168,7 @@ impl<'e> RowEdit<'e> {
             let mut too_large = None;
             let mut still = Vec::new();
             for (column, value) in left {
-                match self.set(column, value) {
+                match self.set_id(column, value) {
                     Err(error @ Error::RowTooLarge { .. }) => {
                         too_large = Some(error);
                         still.push((column, value));
@@ -195,12 +204,12 @@ impl<'e> RowEdit<'e> {
         let mut moved: Option<[u8; OUT_OF_LINE_BYTES]> = None;
         loop {
             let stored = moved.as_ref().map(<[u8; _]>::as_slice).or(value);
-            let outcome = row::splice(schema, &mut self.bytes, n, stored, moved.is_some());
+            let outcome = encoding::splice(schema, &mut self.bytes, n, stored, moved.is_some());
             if !matches!(outcome, Err(Error::RowTooLarge { .. })) {
                 return outcome;
             }
             let can_move = schema.columns[n].can_move_out() && moved.is_none() && len > OUT_OF_LINE_BYTES;
-            match row::longest_movable(&Encoded { schema, bytes: &self.bytes }, n) {
+            match encoding::longest_movable(&Encoded { schema, bytes: &self.bytes }, n) {
                 Some((other, longest)) if longest > len || !can_move => self.move_out(other)?,
                 _ if can_move => moved = Some(self.keep_out_of_line(value.unwrap_or_default().to_vec())),
                 _ => return outcome,
@@ -213,13 +222,13 @@ impl<'e> RowEdit<'e> {
         let schema = self.schema;
         let value = Encoded { schema, bytes: &self.bytes }.raw(&schema.columns[n]).to_vec();
         let reference = self.keep_out_of_line(value);
-        row::splice(schema, &mut self.bytes, n, Some(&reference), true)
+        encoding::splice(schema, &mut self.bytes, n, Some(&reference), true)
     }
 
     /// Keeps a value to be stored out of line. Returns the reference to it.
     fn keep_out_of_line(&mut self, value: Vec<u8>) -> [u8; OUT_OF_LINE_BYTES] {
         let id = self.txn.new_large_id();
-        let reference = row::reference(id, value.len() as u64);
+        let reference = encoding::reference(id, value.len() as u64);
         self.large.push((id, value));
         reference
     }

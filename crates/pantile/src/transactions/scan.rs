@@ -111,13 +111,14 @@ impl Transaction {
 
     fn estimate_tree(&self, table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         self.check_table(table)?;
+        let part = |rows: u64| rows.saturating_sub(range.skip as u64).min(range.limit as u64);
         let is_whole = matches!((range.lower, range.upper), (Bound::Unbounded, Bound::Unbounded));
         if is_whole && self.buffers.writes.is_empty() {
-            return Ok(table.rows.get().min(range.limit as u64));
+            return Ok(part(table.rows.get()));
         }
         self.core.ready(table)?;
         let walk = walk(table, index, range)?;
-        Ok(tree_of(table, index).estimate(walk.lower(), walk.upper()).min(range.limit as u64))
+        Ok(part(tree_of(table, index).estimate(walk.lower(), walk.upper())))
     }
 
     fn scan_tree<'t>(
@@ -126,7 +127,7 @@ impl Transaction {
         index: Option<&'t IndexInner>,
         range: Range<'_>,
     ) -> Result<Scan<'t>> {
-        let batch = range.limit.min(WHOLE_BATCH);
+        let batch = range.limit.saturating_add(range.skip).min(WHOLE_BATCH);
         let steps = self.steps(&table.inner, index, range, batch)?;
         Ok(Scan { txn: self, table, index, steps })
     }
@@ -138,11 +139,11 @@ impl<'t> Iterator for Scan<'t> {
     fn next(&mut self) -> Option<Self::Item> {
         while let Some(tuple) = self.steps.advance(self.txn, &self.table.inner, self.index) {
             match self.steps.visit(self.txn, &self.table.inner, self.index, tuple) {
-                Ok(Some(row)) => {
+                Ok(Some(row)) if !self.steps.skip_row() => {
                     self.steps.count_row();
                     return Some(Ok(self.txn.row(self.table, row, self.steps.at())));
                 }
-                Ok(None) => {}
+                Ok(_) => {}
                 Err(error) => {
                     self.steps.count_row();
                     return Some(Err(error));

@@ -11,10 +11,10 @@ use crate::engine::read_set::RangeNote;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
 use crate::types::range::Range;
-use crate::types::row::Encoded;
 use crate::types::value::Value;
 
 /// Entries that a scan without a limit takes from the index at a time.
@@ -30,6 +30,8 @@ pub(super) struct Steps {
     walk: Walk,
     batch: Batch,
     next: usize,
+    /// Rows to be left out before the first one.
+    skip: usize,
     left: usize,
     at: Timestamp,
     /// If the transaction may have to read the range again.
@@ -49,7 +51,8 @@ impl Transaction {
     ) -> Result<Steps> {
         self.core.ready(table)?;
         let walk = walk(table, index, range)?;
-        self.steps_along(table, index, walk, range.limit, batch)
+        let steps = self.steps_along(table, index, walk, range.limit, batch)?;
+        Ok(Steps { skip: range.skip, ..steps })
     }
 
     fn steps_along(
@@ -74,7 +77,7 @@ impl Transaction {
             self.buffers.reads.note_scan(table.id, number, &walk)
         });
         let batch = Batch::with_limit(batch.max(LEAST_BATCH));
-        Ok(Steps { walk, batch, next: 0, left: limit, at, note, row_key: Words::new() })
+        Ok(Steps { walk, batch, next: 0, skip: 0, left: limit, at, note, row_key: Words::new() })
     }
 }
 
@@ -147,6 +150,21 @@ impl Steps {
     /// The entry that was come to last is the next one again.
     pub fn step_back(&mut self) {
         self.next -= 1;
+    }
+
+    /// Whether the next row is to be left out.
+    #[inline]
+    pub fn skips(&self) -> bool {
+        self.skip > 0
+    }
+
+    /// Leaves out a row that has been found. Returns whether it is one to be left
+    /// out.
+    #[inline]
+    pub fn skip_row(&mut self) -> bool {
+        let skips = self.skips();
+        self.skip -= usize::from(skips);
+        skips
     }
 
     /// One of the rows that the scan is for has been found.

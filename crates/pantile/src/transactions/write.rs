@@ -15,11 +15,12 @@ use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::{Edited, RowEdit};
 use crate::transactions::transaction::Transaction;
-use crate::types::columns::Columns;
+use crate::types::columns::{ColumnRef, Columns};
+use crate::types::encoding::{self, Encoded};
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::row::{self, Encoded, Row};
+use crate::types::row::Row;
 use crate::types::value::Value;
 
 impl Transaction {
@@ -47,7 +48,7 @@ impl Transaction {
     /// let mut txn = db.begin()?;
     /// assert!(!txn.upsert(&t, &[1u64.into(), 5i64.into()])?);
     /// assert!(txn.upsert(&t, &[1u64.into(), 6i64.into()])?);
-    /// assert!(txn.update(&t, &[1u64.into()], &[(1, 7i64.into())])?);
+    /// assert!(txn.update(&t, &[1u64.into()], &[("n", 7i64.into())])?);
     /// assert!(txn.delete(&t, &[1u64.into()])?);
     /// # Ok::<(), Error>(())
     /// ```
@@ -67,7 +68,7 @@ impl Transaction {
         let schema = &table.layouts_at(self.writes_at()).latest;
         let encoded = {
             let (core, slot) = (&self.core, self.slot);
-            row::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
+            encoding::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
                 let id = core.registry.draw(slot).get();
                 large.push((id, bytes));
                 id
@@ -110,16 +111,16 @@ impl Transaction {
         Ok(existed)
     }
 
-    /// Changes columns of the row with this primary key. Returns whether there
-    /// is one.
+    /// Changes columns, named or by their numbers, of the row with this primary key.
+    /// Returns whether there is one.
     ///
     /// # Errors
     /// As [`Transaction::modify`].
-    pub fn update(
+    pub fn update<C: ColumnRef>(
         &mut self,
         table: &Table,
         key: &[Value<'_>],
-        changes: &[(usize, Value<'_>)],
+        changes: &[(C, Value<'_>)],
     ) -> Result<bool> {
         self.modify(table, key, |row| row.set_all(changes).map(|()| true))
     }
@@ -221,7 +222,7 @@ impl Transaction {
     /// # db.run(|txn| txn.insert(&t, &[1u64.into(), 5i64.into()]))?;
     /// db.run(|txn| {
     ///     let n: i64 = txn.get_for_update(&t, &[1u64.into()])?.expect("a row").get("n")?;
-    ///     txn.update(&t, &[1u64.into()], &[(1, (n + 1).into())])
+    ///     txn.update(&t, &[1u64.into()], &[("n", (n + 1).into())])
     /// })?;
     /// # Ok::<(), Error>(())
     /// ```

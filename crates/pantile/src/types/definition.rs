@@ -9,22 +9,6 @@ use crate::types::owned_value::OwnedValue;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef, Type};
 use crate::types::value::Decimal;
 
-/// The types that a name is enough for.
-const SIMPLE: [Type; 12] = [
-    Type::Bool,
-    Type::I8,
-    Type::I16,
-    Type::I32,
-    Type::I64,
-    Type::U8,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::F32,
-    Type::F64,
-    Type::Timestamp,
-];
-
 /// The text of a definition.
 pub(crate) fn encode(definition: &Definition) -> String {
     let def = &definition.def;
@@ -231,7 +215,7 @@ impl Reader<'_> {
     fn ty(&mut self) -> Option<Type> {
         if self.token("{").is_none() {
             let name = self.string()?;
-            return SIMPLE.into_iter().find(|ty| format!("{ty:?}") == name);
+            return Type::PLAIN.into_iter().find(|ty| format!("{ty:?}") == name);
         }
         let name = self.string()?;
         self.token(":")?;
@@ -340,7 +324,7 @@ mod tests {
             Type::Bytes(u32::MAX),
             Type::String(0),
         ];
-        for (n, ty) in SIMPLE.into_iter().chain(sized).enumerate() {
+        for (n, ty) in Type::PLAIN.into_iter().chain(sized).enumerate() {
             def =
                 if n % 2 == 0 { def.column(format!("n{n}"), ty) } else { def.nullable(format!("n{n}"), ty) };
         }

@@ -180,6 +180,27 @@ pub enum Error {
         column: String,
         /// The value.
         value: String,
+        /// What the column takes.
+        takes: String,
+    },
+    /// What serde was to read from a row, or to make a row of, does not fit the table.
+    #[cfg(feature = "serde")]
+    Serde {
+        /// The table.
+        table: String,
+        /// What does not fit, with the name of the field.
+        message: String,
+    },
+    /// A number that the type cannot hold as which a column was read.
+    ReadOutOfRange {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The value that the column has.
+        value: String,
+        /// What the type takes.
+        takes: String,
     },
     /// A string or byte string longer than the column allows.
     TooLong {
@@ -474,8 +495,16 @@ impl fmt::Display for Error {
                     "column {column:?} of table {table:?} holds {expected}, not {got}; nothing was changed"
                 )
             }
-            Error::OutOfRange { table, column, value } => {
-                write!(f, "{value} does not fit column {column:?} of table {table:?}; nothing was changed")
+            Error::OutOfRange { table, column, value, takes } => write!(
+                f,
+                "{value} does not fit column {column:?} of table {table:?}, which takes {takes}; nothing was changed"
+            ),
+            #[cfg(feature = "serde")]
+            Error::Serde { table, message } => {
+                write!(f, "{message}, in a row of table {table:?}; nothing was changed")
+            }
+            Error::ReadOutOfRange { table, column, value, takes } => {
+                write!(f, "column {column:?} of table {table:?} has the value {value}, and {takes}")
             }
             Error::TooLong { table, column, max, len } => write!(
                 f,
@@ -492,7 +521,7 @@ impl fmt::Display for Error {
                 "a row of {len} bytes is too large for table {table:?}: at most 65535 remain in line after long values have moved out; nothing was changed"
             ),
             Error::OutOfLine { column } => {
-                write!(f, "the value of column {column:?} is stored out of line; read it with Row::read")
+                write!(f, "the value of column {column:?} is stored out of line and cannot be borrowed; read it as a String, a Vec<u8>, a Cow or an OwnedValue")
             }
             Error::PrimaryKeyChanged { table } => write!(
                 f,

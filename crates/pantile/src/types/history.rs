@@ -2,7 +2,7 @@
 
 use crate::types::error::{Error, Result};
 use crate::types::owned_value::OwnedValue;
-use crate::types::schema::{ColumnDef, TableDef, Type, invalid};
+use crate::types::schema::{ColumnDef, TableDef, Type, find_column, invalid};
 use crate::types::table_change::{Step, TableChange};
 
 /// A definition with what is needed to read rows that were written under earlier
@@ -107,7 +107,7 @@ impl Definition {
                 let id = self.unindexed(column, "be given another type")?;
                 let from = self.columns[id].last();
                 if !widens(from.ty, *to) {
-                    let (from, to) = (from.ty.name(), to.name());
+                    let (from, to) = (from.ty, to);
                     return Err(self.refused(column, &format!("{to} does not hold all values of {from}")));
                 }
                 self.set_form(id, Form { since: next, ty: *to, ..from });
@@ -181,11 +181,7 @@ impl Definition {
     }
 
     fn number(&self, name: &str) -> Result<usize> {
-        self.def
-            .columns
-            .iter()
-            .position(|column| column.name == name)
-            .ok_or_else(|| Error::UnknownColumn { table: self.def.name.clone(), column: format!("{name:?}") })
+        find_column(self.def.columns.iter().map(|column| column.name.as_str()), name, &self.def.name)
     }
 
     /// The id of a column that is in no index: the keys of an index are those of

@@ -9,11 +9,12 @@
 
 use smallvec::SmallVec;
 
+use crate::types::encoding::{Encoded, Stored};
 use crate::types::error::{Error, Result};
+use crate::types::fit::check;
 use crate::types::layout::Schema;
-use crate::types::row::{self, Encoded, Stored};
 use crate::types::schema::Type;
-use crate::types::stored_value::int_bits;
+use crate::types::stored_value::{decimal, float, int_bits};
 use crate::types::value::Value;
 
 /// A key being built; reusable.
@@ -91,10 +92,10 @@ impl Key {
             (Type::I16, v) => self.push(int_bits(v) ^ (1 << 15), 2),
             (Type::I32, v) => self.push(int_bits(v) ^ (1 << 31), 4),
             (Type::I64 | Type::Timestamp, v) => self.push(int_bits(v) ^ (1 << 63), 8),
-            (Type::F32, Value::Float(v)) => self.push(u64::from(total_order_32(*v as f32)), 4),
-            (Type::F64, Value::Float(v)) => self.push(total_order_64(*v), 8),
-            (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
-                let units = d.rescale(scale).map_or(0, |d| d.units) as u128 ^ (1 << 127);
+            (Type::F32, v) => self.push(u64::from(total_order_32(float(v) as f32)), 4),
+            (Type::F64, v) => self.push(total_order_64(float(v)), 8),
+            (Type::Decimal { scale, .. }, v) => {
+                let units = decimal(v).rescale(scale).map_or(0, |d| d.units) as u128 ^ (1 << 127);
                 self.push((units >> 64) as u64, 8);
                 self.push(units as u64, 8);
             }
@@ -102,8 +103,8 @@ impl Key {
             (Type::FixedString(len), Value::Str(s)) => self.push_fixed(s.as_bytes(), usize::from(len)),
             (Type::Bytes(_), Value::Bytes(b)) => self.push_escaped(b),
             (Type::String(_), Value::Str(s)) => self.push_escaped(s.as_bytes()),
-            // `row::check` rejects all other pairs.
-            (ty, value) => unreachable!("{} in a {} column", value.kind(), ty.name()),
+            // `fit::check` rejects all other pairs.
+            (ty, value) => unreachable!("{} in a {} column", value.kind(), ty),
         }
     }
 
@@ -119,7 +120,7 @@ impl Key {
         self.clear();
         for (&n, value) in columns.iter().zip(values) {
             let column = &schema.columns[n];
-            row::check(schema, n, value)?;
+            check(schema, n, value)?;
             self.push_column(column.ty, column.nullable, value);
         }
         Ok(())

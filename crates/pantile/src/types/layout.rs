@@ -7,7 +7,7 @@ use pantile_base::TableId;
 use crate::types::error::{Error, Result};
 use crate::types::history::{ColumnHistory, Definition, Form};
 use crate::types::owned_value::OwnedValue;
-use crate::types::schema::{ColumnDef, Type, invalid};
+use crate::types::schema::{ColumnDef, Type, find_column, invalid};
 use crate::types::stored_value::put_default;
 
 /// Most bytes of an encoded index key.
@@ -183,10 +183,7 @@ impl Schema {
 
     /// The id of a column by the name that it has now.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.names
-            .iter()
-            .position(|known| known == name && !name.is_empty())
-            .ok_or_else(|| Error::UnknownColumn { table: self.name.clone(), column: format!("{name:?}") })
+        find_column(self.names.iter().map(String::as_str), name, &self.name)
     }
 }
 

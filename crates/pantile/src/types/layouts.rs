@@ -6,9 +6,9 @@ use pantile_base::{TableId, Timestamp};
 
 use crate::types::columns::Columns;
 use crate::types::error::Result;
+use crate::types::fit::check;
 use crate::types::history::Definition;
 use crate::types::layout::Schema;
-use crate::types::row;
 
 /// A definition with all layouts that rows of the table may have.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Layouts {
         definition.check()?;
         let latest = Schema { table, ..Schema::new(&definition, definition.layout)? };
         for (id, default) in latest.defaults.iter().enumerate().filter(|(_, default)| !default.is_null()) {
-            row::check(&latest, id, &default.as_value())?;
+            check(&latest, id, &default.as_value())?;
         }
         let older = (0..definition.layout).map(|_| OnceLock::new()).collect();
         let since = Timestamp::ZERO;

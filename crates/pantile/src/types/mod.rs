@@ -2,7 +2,11 @@
 
 pub(crate) mod columns;
 pub(crate) mod definition;
+pub(crate) mod derived;
+pub(crate) mod encoding;
 pub(crate) mod error;
+pub(crate) mod fit;
+pub(crate) mod from_value;
 pub(crate) mod history;
 pub(crate) mod isolation;
 pub(crate) mod key;
@@ -14,12 +18,18 @@ pub(crate) mod options;
 pub(crate) mod owned_value;
 pub(crate) mod range;
 pub(crate) mod reading;
+pub(crate) mod record;
 pub(crate) mod row;
 pub(crate) mod row_id;
+#[cfg(feature = "serde")]
+pub(crate) mod row_serde;
+#[cfg(feature = "serde")]
+pub(crate) mod row_serialize;
 pub(crate) mod row_shape;
 pub(crate) mod schema;
 pub(crate) mod stats;
 pub(crate) mod stored_value;
 pub(crate) mod table_change;
+pub(crate) mod transaction_error;
 pub(crate) mod value;
 pub(crate) mod verified;

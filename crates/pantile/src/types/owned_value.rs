@@ -52,6 +52,11 @@ impl OwnedValue {
         }
     }
 
+    /// Values of a row or a key, borrowed.
+    pub fn as_values(values: &[OwnedValue]) -> Vec<Value<'_>> {
+        values.iter().map(Self::as_value).collect()
+    }
+
     /// Whether it is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)

@@ -21,13 +21,14 @@ pub struct Range<'r> {
     pub(crate) lower: Bound<&'r [Value<'r>]>,
     pub(crate) upper: Bound<&'r [Value<'r>]>,
     pub(crate) reverse: bool,
+    pub(crate) skip: usize,
     pub(crate) limit: usize,
 }
 
 impl<'r> Range<'r> {
     /// All rows, in ascending key order.
     pub fn all() -> Self {
-        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, reverse: false, limit: usize::MAX }
+        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, reverse: false, skip: 0, limit: usize::MAX }
     }
 
     /// The rows whose keys begin with these values.
@@ -56,7 +57,29 @@ impl<'r> Range<'r> {
         self
     }
 
-    /// Limits the scan to this many rows.
+    /// Leaves out the first rows that the scan would come to. It looks at each of
+    /// them, as a count does, so this takes about as long as to read them. To go
+    /// through a table by pages, begin each page behind the last key of the one
+    /// before instead.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert_many(&t, (0..10u64).map(|id| [id.into()])))?;
+    /// let txn = db.begin_read()?;
+    /// let page = txn.scan(&t, Range::all().skip(4).limit(2))?;
+    /// let page: Vec<u64> = page.map(|row| row?.get("id")).collect::<Result<_>>()?;
+    /// assert_eq!(page, [4, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn skip(mut self, rows: usize) -> Self {
+        self.skip = rows;
+        self
+    }
+
+    /// Limits the scan to this many rows, without those that are skipped.
     #[must_use]
     pub fn limit(mut self, rows: usize) -> Self {
         self.limit = rows;

@@ -2,8 +2,8 @@
 //! and checksums cover them, so only a bug or a forger makes other bytes.
 //! Recovery checks before it relies on them.
 
+use crate::types::encoding::{Encoded, MAX_ROW, OUT_OF_LINE_BYTES, Stored};
 use crate::types::layout::{Column, ColumnLocation};
-use crate::types::row::{Encoded, MAX_ROW, OUT_OF_LINE_BYTES, Stored};
 use crate::types::schema::Type;
 use crate::types::value::Value;
 

@@ -1,6 +1,9 @@
 //! Table definitions as callers write them.
 
-use crate::types::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::types::error::{Error, Result};
 use crate::types::owned_value::OwnedValue;
 
 /// The type of a column.
@@ -12,7 +15,9 @@ use crate::types::owned_value::OwnedValue;
 ///     .column("price", Type::Decimal { precision: 12, scale: 2 })
 ///     .nullable("picture", Type::Bytes(1 << 24))
 ///     .primary_key(["code"]);
-/// assert_eq!(goods.columns[1].ty.name(), "decimal(12,2)");
+/// assert_eq!(goods.columns[1].ty.to_string(), "decimal(12,2)");
+/// assert_eq!("decimal(12,2)".parse::<Type>()?, goods.columns[1].ty);
+/// # Ok::<(), pantile::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -64,39 +69,87 @@ pub enum Type {
 }
 
 impl Type {
+    /// The types that have no length or digits to be chosen.
+    pub const PLAIN: [Type; 12] = [
+        Type::Bool,
+        Type::I8,
+        Type::I16,
+        Type::I32,
+        Type::I64,
+        Type::U8,
+        Type::U16,
+        Type::U32,
+        Type::U64,
+        Type::F32,
+        Type::F64,
+        Type::Timestamp,
+    ];
+
     /// Bytes in the fixed part of a row, or `None` for types of variable length.
-    pub(crate) fn fixed_len(self) -> Option<usize> {
+    pub(crate) const fn fixed_len(self) -> Option<usize> {
         Some(match self {
             Type::Bool | Type::I8 | Type::U8 => 1,
             Type::I16 | Type::U16 => 2,
             Type::I32 | Type::U32 | Type::F32 => 4,
             Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => 8,
             Type::Decimal { .. } => 16,
-            Type::FixedBytes(len) | Type::FixedString(len) => usize::from(len),
+            Type::FixedBytes(len) | Type::FixedString(len) => len as usize,
             Type::Bytes(_) | Type::String(_) => return None,
         })
     }
 
     /// Most bytes of the type in a key, without the byte that marks NULL.
-    pub(crate) fn max_key_len(self) -> usize {
+    pub(crate) const fn max_key_len(self) -> usize {
         match self {
             // Each byte may need an escape; two bytes end the value.
             Type::Bytes(max) | Type::String(max) => (max as usize).saturating_mul(2).saturating_add(2),
-            fixed => fixed.fixed_len().unwrap_or(0),
+            fixed => match fixed.fixed_len() {
+                Some(len) => len,
+                None => 0,
+            },
         }
     }
+}
 
-    /// The type's name in messages and in inspections.
-    pub fn name(self) -> String {
+/// The name in messages, dumps and inspections, which [`Type::from_str`] reads.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Type::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
-            Type::FixedBytes(len) => format!("fixed bytes({len})"),
-            Type::FixedString(len) => format!("fixed string({len})"),
-            Type::Bytes(max) => format!("bytes({max})"),
-            Type::String(max) => format!("string({max})"),
-            simple => format!("{simple:?}").to_lowercase(),
+            Type::Decimal { precision, scale } => write!(f, "decimal({precision},{scale})"),
+            Type::FixedBytes(len) => write!(f, "fixed bytes({len})"),
+            Type::FixedString(len) => write!(f, "fixed string({len})"),
+            Type::Bytes(max) => write!(f, "bytes({max})"),
+            Type::String(max) => write!(f, "string({max})"),
+            plain => f.write_str(&format!("{plain:?}").to_lowercase()),
         }
     }
+}
+
+/// Fails with [`Error::InvalidDefinition`] if the text is not the name of a type.
+impl FromStr for Type {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        named(name).ok_or_else(|| invalid(name, "there is no type of this name"))
+    }
+}
+
+fn named(name: &str) -> Option<Type> {
+    let Some((kind, arguments)) = name.split_once('(') else {
+        return Type::PLAIN.into_iter().find(|ty| ty.to_string() == name);
+    };
+    let arguments = arguments.strip_suffix(')')?;
+    Some(match kind {
+        "decimal" => {
+            let (precision, scale) = arguments.split_once(',')?;
+            Type::Decimal { precision: precision.parse().ok()?, scale: scale.trim().parse().ok()? }
+        }
+        "fixed bytes" => Type::FixedBytes(arguments.parse().ok()?),
+        "fixed string" => Type::FixedString(arguments.parse().ok()?),
+        "bytes" => Type::Bytes(arguments.parse().ok()?),
+        "string" => Type::String(arguments.parse().ok()?),
+        _ => return None,
+    })
 }
 
 /// A column of a table.
@@ -292,7 +345,7 @@ impl TableDef {
 fn described(column: &ColumnDef, other: &ColumnDef) -> String {
     let mut parts = Vec::new();
     if column.ty != other.ty {
-        parts.push(column.ty.name());
+        parts.push(column.ty.to_string());
     }
     if column.nullable != other.nullable {
         parts.push(if column.nullable { "nullable" } else { "not nullable" }.to_owned());
@@ -306,7 +359,44 @@ fn described(column: &ColumnDef, other: &ColumnDef) -> String {
     parts.join(" and ")
 }
 
+/// The place of a column among those of a table, by its name. Those that have been
+/// dropped are listed without one.
+pub(crate) fn find_column<'n>(
+    mut names: impl Iterator<Item = &'n str>,
+    name: &str,
+    table: &str,
+) -> Result<usize> {
+    names
+        .position(|known| known == name && !name.is_empty())
+        .ok_or_else(|| Error::UnknownColumn { table: table.to_owned(), column: format!("{name:?}") })
+}
+
 /// The error about a definition that cannot be one.
 pub(crate) fn invalid(of: &str, reason: &str) -> Error {
     Error::InvalidDefinition(format!("{of:?}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_is_read_as_written() {
+        let sized = [
+            Type::Decimal { precision: 38, scale: 0 },
+            Type::FixedBytes(u16::MAX),
+            Type::FixedString(1),
+            Type::Bytes(u32::MAX),
+            Type::String(0),
+        ];
+        for ty in Type::PLAIN.into_iter().chain(sized) {
+            assert_eq!(ty.to_string().parse::<Type>().expect("a name"), ty);
+        }
+        for wrong in
+            ["", "u65", "u64()", "decimal(4)", "decimal(4,2", "string(-1)", "bytes(4294967296)", "x(1)"]
+        {
+            let error = wrong.parse::<Type>().expect_err(wrong).to_string();
+            assert!(error.contains(&format!("{wrong:?}")), "{error}");
+        }
+    }
 }

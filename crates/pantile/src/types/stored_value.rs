@@ -25,14 +25,36 @@ pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
     }
 }
 
+/// A number that [`check`] has accepted for a column of floats.
+#[inline]
+pub(crate) fn float(value: &Value<'_>) -> f64 {
+    match *value {
+        Value::Float(v) => v,
+        Value::Int(v) => v as f64,
+        Value::UInt(v) => v as f64,
+        _ => 0.0,
+    }
+}
+
+/// A number for a column of decimals.
+#[inline]
+pub(crate) fn decimal(value: &Value<'_>) -> Decimal {
+    match *value {
+        Value::Decimal(v) => v,
+        Value::Int(v) => Decimal::new(v.into(), 0),
+        Value::UInt(v) => Decimal::new(v.into(), 0),
+        _ => Decimal::new(0, 0),
+    }
+}
+
 pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
     match (ty, value) {
         (_, Value::Null) if is_removed(Control::NullsAreZero) => {}
         (ty, Value::Null) => out[..ty.fixed_len().unwrap_or(0)].fill(0),
-        (Type::F32, Value::Float(v)) => out[..4].copy_from_slice(&(*v as f32).to_le_bytes()),
-        (Type::F64, Value::Float(v)) => out[..8].copy_from_slice(&v.to_le_bytes()),
-        (Type::Decimal { scale, .. }, Value::Decimal(d)) => {
-            let units = d.rescale(scale).map_or(0, |d| d.units);
+        (Type::F32, value) => out[..4].copy_from_slice(&(float(value) as f32).to_le_bytes()),
+        (Type::F64, value) => out[..8].copy_from_slice(&float(value).to_le_bytes()),
+        (Type::Decimal { scale, .. }, value) => {
+            let units = decimal(value).rescale(scale).map_or(0, |d| d.units);
             out[..16].copy_from_slice(&units.to_le_bytes());
         }
         (Type::FixedBytes(len) | Type::FixedString(len), value) => {

@@ -1,6 +1,7 @@
 //! Values of rows and keys.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A decimal number: `units` divided by ten to the power of `scale`.
 ///
@@ -53,6 +54,54 @@ impl fmt::Display for Decimal {
     }
 }
 
+/// The text is not a decimal number that [`Decimal`] holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseDecimalError;
+
+impl fmt::Display for ParseDecimalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a decimal number like -12.50 was expected, with at most 38 digits")
+    }
+}
+
+impl std::error::Error for ParseDecimalError {}
+
+/// Reads what its `Display` has written, without zeros at the end of the fraction.
+///
+/// ```
+/// use pantile::Decimal;
+/// assert_eq!("-12.50".parse(), Ok(Decimal::new(-125, 1)));
+/// assert!("1e3".parse::<Decimal>().is_err());
+/// ```
+impl FromStr for Decimal {
+    type Err = ParseDecimalError;
+
+    fn from_str(text: &str) -> Result<Self, ParseDecimalError> {
+        parse_decimal(text).ok_or(ParseDecimalError)
+    }
+}
+
+fn parse_decimal(text: &str) -> Option<Decimal> {
+    let (is_negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let point = digits.iter().position(|c| *c == b'.').unwrap_or(digits.len());
+    let (whole, part) = (&digits[..point], digits.get(point + 1..).unwrap_or_default());
+    // Zeros at the end may be more than a decimal has room for.
+    let kept = part.iter().rposition(|c| *c != b'0').map_or(0, |last| last + 1);
+    if whole.is_empty() && part.is_empty() || !part.iter().all(u8::is_ascii_digit) || kept > 38 {
+        return None;
+    }
+    let mut units = 0i128;
+    for c in whole.iter().chain(&part[..kept]) {
+        let digit = i128::from(c.is_ascii_digit().then(|| c - b'0')?);
+        units = units.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(Decimal::new(if is_negative { -units } else { units }, kept as u8))
+}
+
 /// One value of a row or a key.
 ///
 /// Integers of any width convert with `into()`; whether they fit the column
@@ -103,6 +152,23 @@ impl Value<'_> {
     }
 }
 
+/// As messages show it: strings in quotes, bytes in hexadecimal, a timestamp by
+/// its microseconds.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("NULL"),
+            Value::Bool(v) => v.fmt(f),
+            Value::Int(v) | Value::Timestamp(v) => v.fmt(f),
+            Value::UInt(v) => v.fmt(f),
+            Value::Float(v) => fmt::Debug::fmt(v, f),
+            Value::Decimal(v) => v.fmt(f),
+            Value::Str(v) => fmt::Debug::fmt(v, f),
+            Value::Bytes(v) => v.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
 macro_rules! value_from {
     ($($source:ty => $variant:ident as $target:ty),* $(,)?) => {
         $(impl From<$source> for Value<'_> {
@@ -140,5 +206,26 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     #[inline]
     fn from(value: Option<T>) -> Self {
         value.map_or(Value::Null, Into::into)
+    }
+}
+
+/// Microseconds since 1970-01-01 UTC, as a column of [`Type::Timestamp`](crate::Type::Timestamp) reads.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// let log = db.create_table(TableDef::new("log").column("at", Type::Timestamp).primary_key(["at"]))?;
+/// let mut txn = db.begin()?;
+/// txn.insert(&log, &[Micros(1_700_000_000_000_000).into()])?;
+/// let row = txn.get(&log, &[Micros(1_700_000_000_000_000).into()])?.expect("a row");
+/// assert_eq!(row.get::<Micros>("at")?.0, 1_700_000_000_000_000);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Micros(pub i64);
+
+impl From<Micros> for Value<'_> {
+    fn from(value: Micros) -> Self {
+        Value::Timestamp(value.0)
     }
 }

@@ -202,7 +202,7 @@ fn long_values_come_with_a_column_and_go_with_it() {
     .expect("films");
     let txn = db.begin_read().expect("a transaction");
     let rex = txn.get(&with, &[1u64.into()]).expect("a read").expect("a pet");
-    assert_eq!(rex.read("film").expect("a film").as_deref(), Some(&film[..]));
+    assert_eq!(rex.get::<Option<Vec<u8>>>("film").expect("a film").as_deref(), Some(&film[..]));
     drop(txn);
     let without = alter(&db, &with, TableChange::new().drop_column("film"));
     db.run(|txn| {
@@ -234,7 +234,7 @@ fn full_rows_take_new_columns() {
     db.run(|txn| txn.update(&table, &[1u64.into()], &[(2, 9u8.into())])).expect("it fits");
     let txn = db.begin_read().expect("a transaction");
     let row = txn.get(&table, &[1u64.into()]).expect("a read").expect("a row");
-    assert_eq!(row.read("long").expect("long").as_deref(), Some(&long[..]));
+    assert_eq!(row.get::<Option<Vec<u8>>>("long").expect("long").as_deref(), Some(&long[..]));
     assert_eq!((row.get::<u8>("n").expect("n"), row.get::<&[u8]>("d").expect("d")[0]), (9, 5));
 }
 
@@ -425,14 +425,7 @@ impl Altered {
         let txn = db.begin_read().expect("a transaction");
         let def = table.definition();
         let read = |row: &Row<'_>| -> BTreeMap<String, OwnedValue> {
-            let value = |c: &ColumnDef| match row.get::<Value<'_>>(c.name.as_str()) {
-                Ok(value) => value.into(),
-                Err(Error::OutOfLine { .. }) => {
-                    (&*row.read(c.name.as_str()).expect("a read").expect("a value")).into()
-                }
-                Err(error) => panic!("{error}"),
-            };
-            def.columns.iter().map(|c| (c.name.clone(), value(c))).collect()
+            def.columns.iter().map(|c| (c.name.clone(), row.get(&c.name).expect("a value"))).collect()
         };
         let rows = txn.scan(table, Range::all()).expect("a scan").map(|row| read(&row.expect("a row")));
         assert!(rows.eq(self.model.values().cloned()));
@@ -508,7 +501,7 @@ fn beside_writers_and_readers() {
                                     row.set(1, (n + by).into()).map(|()| true)
                                 })?;
                             }
-                            Ok(())
+                            Ok::<_, Error>(())
                         });
                         transfer.expect("a transfer");
                         moved.fetch_add(1, Ordering::Relaxed);

@@ -10,20 +10,6 @@ use pantile::{
 use pantile_testkit::{Random, SeedNote, seeds};
 
 fn random_type(random: &mut Random) -> Type {
-    let simple = [
-        Type::Bool,
-        Type::I8,
-        Type::I16,
-        Type::I32,
-        Type::I64,
-        Type::U8,
-        Type::U16,
-        Type::U32,
-        Type::U64,
-        Type::F32,
-        Type::F64,
-        Type::Timestamp,
-    ];
     let len = *random.pick(&[1, 2, 3, 4, 7, 8, 9, 40]);
     match random.below(10) {
         0 => {
@@ -34,7 +20,7 @@ fn random_type(random: &mut Random) -> Type {
         2 => Type::FixedBytes(len),
         3 => Type::String(u32::from(len)),
         4 => Type::Bytes(u32::from(len)),
-        _ => *random.pick(&simple),
+        _ => *random.pick(&Type::PLAIN),
     }
 }
 

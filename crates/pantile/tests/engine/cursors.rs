@@ -181,8 +181,7 @@ fn rows_are_written_by_place() {
             let rows = reader.scan(&goods.table, Range::all()).expect("a scan");
             let rows = rows.map(|row| {
                 let row = row.expect("a row");
-                let text = row.read(2).expect("text").expect("not NULL");
-                let text = String::from_utf8(text.into_owned()).expect("UTF-8");
+                let text = row.get::<String>(2).expect("text");
                 (row.get(0).expect("an id"), (row.get(1).expect("a kind"), text))
             });
             assert_eq!(rows.collect::<BTreeMap<u64, (u32, String)>>(), model);

@@ -94,7 +94,7 @@ impl Client {
                 txn.upsert(&table, &[key.into(), row.0.into(), Value::Bytes(&row.1)])?;
                 rows.insert(key, row);
             }
-            Ok(txn.timestamp())
+            Ok::<_, pantile::Error>(txn.timestamp())
         });
         self.random.word();
         let ts = ts.expect("commit");
@@ -145,7 +145,7 @@ fn dump(db: &Database) -> Result<State, String> {
             let table = db.table(&name)?;
             let index = table.index("by_v")?;
             let row = |row: pantile::Row<'_>| {
-                Ok((row.get(0)?, (row.get(1)?, row.read(2)?.unwrap_or_default().into_owned())))
+                Ok((row.get(0)?, (row.get(1)?, row.get::<Option<Vec<u8>>>(2)?.unwrap_or_default())))
             };
             let rows = txn.scan(&table, Range::all())?.map(|r| row(r?)).collect::<pantile::Result<_>>()?;
             let indexed: BTreeMap<u64, (u64, Vec<u8>)> =

@@ -71,7 +71,14 @@ fn values_that_do_not_fit_are_refused() {
     );
     fails!(txn.insert(&table, &with(6, Value::Int(1))), Error::WrongType { .. }, "\"flag\"", "bool", nothing);
     fails!(txn.insert(&table, &with(5, Value::Float(1.0))), Error::WrongType { .. }, "decimal(4,2)", nothing);
-    fails!(txn.insert(&table, &with(0, Value::Int(-1))), Error::OutOfRange { .. }, "-1", "\"id\"", nothing);
+    fails!(
+        txn.insert(&table, &with(0, Value::Int(-1))),
+        Error::OutOfRange { .. },
+        "-1 does not fit",
+        "\"id\"",
+        "takes 0 to 4294967295",
+        nothing
+    );
     fails!(
         txn.insert(&table, &with(0, (1u64 << 32).into())),
         Error::OutOfRange { .. },
@@ -87,6 +94,11 @@ fn values_that_do_not_fit_are_refused() {
     );
     let long = Value::Decimal(Decimal::new(10_000, 2));
     fails!(txn.insert(&table, &with(5, long)), Error::OutOfRange { .. }, "\"price\"", nothing);
+    fails!(
+        txn.insert(&table, &with(5, Value::Int(100))),
+        Error::OutOfRange { .. },
+        "2 digits before the point"
+    );
     let fine = Value::Decimal(Decimal::new(1, 3));
     fails!(txn.insert(&table, &with(5, fine)), Error::OutOfRange { .. }, "\"price\"", nothing);
     fails!(
@@ -138,8 +150,8 @@ fn updates_that_do_not_fit_leave_the_row_as_it_was() {
         "\"by_text\"",
         nothing
     );
-    fails!(txn.update(&table, &["x".into()], &[]), Error::WrongType { .. }, "\"id\"");
-    fails!(txn.update(&table, &[], &[]), Error::WrongArity { expected: 1, got: 0, .. }, "0 values");
+    fails!(txn.update::<usize>(&table, &["x".into()], &[]), Error::WrongType { .. }, "\"id\"");
+    fails!(txn.update::<usize>(&table, &[], &[]), Error::WrongArity { expected: 1, got: 0, .. }, "0 values");
     fails!(txn.delete(&table, &[1u32.into(), 2u32.into()]), Error::WrongArity { .. }, "2 values");
     let of_edit = txn.modify(&table, &key, |row| {
         row.set(1, 9u8.into())?;
@@ -164,8 +176,8 @@ fn reads_of_what_is_not_there() {
     fails!(row.get::<u32>("nope"), Error::UnknownColumn { .. }, "nope");
     fails!(row.get::<&str>(0), Error::WrongType { .. }, "u32", "str");
     fails!(row.get::<&[u8]>(7), Error::WrongType { .. }, "NULL");
-    fails!(row.get::<u8>(1), Error::WrongType { .. }, "i8", "u8");
-    fails!(row.read(0), Error::WrongType { .. }, "bytes");
+    fails!(row.get::<u8>(1), Error::ReadOutOfRange { .. }, "-5", "u8 takes 0 to 255");
+    fails!(row.get::<Vec<u8>>(0), Error::WrongType { .. }, "Vec<u8>");
     assert_eq!(row.get::<Option<&[u8]>>(7).expect("NULL"), None);
     let two = [1u32.into(), 2u32.into()];
     fails!(txn.scan(&table, Range::prefix(&two)), Error::WrongArity { .. }, "2 values");
@@ -215,9 +227,9 @@ fn values_out_of_line_cannot_be_borrowed() {
     db.run(|txn| txn.update(&table, &[1u32.into()], &[(7, Value::Bytes(&long))])).expect("update");
     let txn = db.begin_read().expect("begin");
     let row = txn.get(&table, &[1u32.into()]).expect("get").expect("row");
-    fails!(row.get::<&[u8]>(7), Error::OutOfLine { .. }, "\"long\"", "Row::read");
+    fails!(row.get::<&[u8]>(7), Error::OutOfLine { .. }, "\"long\"", "Vec<u8>");
     fails!(row.values(), Error::OutOfLine { .. }, "\"long\"");
-    assert_eq!(row.read(7).expect("read").expect("value"), long);
+    assert_eq!(row.get::<Vec<u8>>(7).expect("read"), long);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn a_unique_key_that_is_given_up_in_flight_is_never_there_twice() {
     let (medium, db, table) = fresh();
     db.run(|txn| {
         put(txn, &table, 1, 10);
-        Ok(())
+        Ok::<_, Error>(())
     })
     .expect("commit");
     let first = publish(&db, &table, 1, 11);
@@ -137,7 +137,7 @@ fn a_failed_sync_fails_those_in_flight_and_who_reads_them() {
     db.run(|txn| {
         put(txn, &table, 1, 1);
         put(txn, &table, 2, 2);
-        Ok(())
+        Ok::<_, Error>(())
     })
     .expect("commit");
     let flight = publish(&db, &table, 1, 10);

@@ -152,7 +152,7 @@ fn values_end_with_their_rows() {
         let kept = |table: &Table, db: &Database| {
             let txn = db.begin_read().expect("begin");
             let row = txn.get(table, &[0u64.into()]).expect("get").expect("row 0");
-            row.read(2).expect("read").as_deref() == Some(&data(77)[..])
+            row.get::<Option<Vec<u8>>>(2).expect("read").as_deref() == Some(&data(77)[..])
         };
         assert!(kept(&table, &db), "{what}");
         drop(table);
@@ -200,7 +200,7 @@ fn a_row_of_a_dropped_table_keeps_its_long_value() {
         db.create_table(definition("t")).map(|t| put(&db, &t, 1, 6)).expect("create");
         db.drop_table("t").expect("drop");
     }
-    assert_eq!(read.read(2).expect("read").as_deref(), Some(&data(5)[..]));
+    assert_eq!(read.get::<Option<Vec<u8>>>(2).expect("read").as_deref(), Some(&data(5)[..]));
     assert!(matches!(writer.upsert(&table, &row(2, 2, &data(1))), Err(Error::TableDropped(_))));
 }
 

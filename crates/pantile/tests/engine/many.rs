@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use pantile::{
-    Database, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Table, TableDef, TransactionOptions,
-    Type, Value,
+    ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options, OwnedValue, Range,
+    Table, TableDef, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home};
 
@@ -106,4 +106,53 @@ fn a_table_is_emptied_at_once() {
     };
     assert_eq!(count(Isolation::Serializable), 1);
     assert_eq!(db.tables(), ["t"]);
+}
+
+/// Rows that are skipped count in no limit, are not locked, and neither are those
+/// counted that the transaction does not see.
+#[test]
+fn skipped_rows_are_left_out_everywhere() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def.index(IndexDef::new("by_n", ["n"]))).expect("create");
+    let by_n = table.index("by_n").expect("the index");
+    db.run(|txn| txn.insert_many(&table, (0..1000u64).map(|id| [id.into(), (id / 10).into()])))
+        .expect("rows");
+    db.run(|txn| txn.delete(&table, &[3u64.into()])).expect("delete");
+    let txn = db.begin_read().expect("begin");
+    let ids = |range| -> Vec<u64> {
+        let rows = txn.scan(&table, range).expect("scan");
+        rows.map(|row| row.expect("a row").get(0).expect("an id")).collect()
+    };
+    let all = ids(Range::all());
+    for skip in [0, 1, 3, 7, 8, 9, 256, 998, 999, 1000, usize::MAX] {
+        for limit in [0, 1, 5, 300, usize::MAX] {
+            let range = Range::all().skip(skip).limit(limit);
+            let expected: Vec<u64> = all.iter().copied().skip(skip).take(limit).collect();
+            assert_eq!(ids(range), expected, "{skip}, {limit}");
+            assert_eq!(
+                ids(range.reverse()),
+                all.iter().rev().copied().skip(skip).take(limit).collect::<Vec<_>>()
+            );
+            assert_eq!(txn.count(&table, range).expect("count"), expected.len() as u64);
+            assert_eq!(txn.count_index(&by_n, range).expect("count"), expected.len() as u64);
+            assert_eq!(txn.is_empty(&table, range).expect("look"), skip >= 999);
+            assert_eq!(txn.estimate(&table, range).expect("estimate"), expected.len() as u64);
+            let (mut cursor, mut found) = (txn.cursor(&table, range).expect("a cursor"), Vec::new());
+            while let Some(row) = cursor.next(&txn).expect("a row") {
+                found.push(row.get::<u64>(0).expect("an id"));
+            }
+            assert_eq!(found, expected);
+        }
+    }
+    for level in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
+        let mut locking = db.begin_with(TransactionOptions::new().isolation(level)).expect("begin");
+        let mut cursor = locking.cursor(&table, Range::all().skip(5).limit(1)).expect("a cursor");
+        let row = cursor.next_for_update(&mut locking, false).expect("a row").expect("it");
+        assert_eq!(row.get::<u64>(0).expect("an id"), 6);
+        let mut other =
+            db.begin_with(TransactionOptions::new().conflict(ConflictPolicy::Abort)).expect("begin");
+        other.update(&table, &[5u64.into()], &[("n", 0u64.into())]).expect("5 was only skipped");
+        other.update(&table, &[6u64.into()], &[("n", 0u64.into())]).expect_err("6 is locked");
+    }
 }

@@ -94,7 +94,7 @@ fn assert_row(row: &Row<'_>, columns: &[Case]) {
         if let (Type::FixedBytes(len), Some(value)) = (case.ty, &mut expected) {
             value.resize(len.into(), 0);
         }
-        assert_eq!(row.read(n + 1).expect("read").map(|v| v.into_owned()), expected, "{:?}", case.ty);
+        assert_eq!(row.get::<Option<Vec<u8>>>(n + 1).expect("read"), expected, "{:?}", case.ty);
     }
 }
 

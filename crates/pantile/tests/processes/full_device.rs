@@ -36,7 +36,7 @@ fn rows(db: &Database, table: &Table) -> Rows {
     let rows = txn.scan(table, Range::all()).expect("scan");
     rows.map(|row| {
         let row = row.expect("a row");
-        Ok((row.get(0)?, row.read(1)?.unwrap_or_default().len()))
+        Ok((row.get(0)?, row.get::<Option<Vec<u8>>>(1)?.unwrap_or_default().len()))
     })
     .collect::<Result<_>>()
     .expect("rows")

@@ -1,9 +1,8 @@
 //! Writing the rows of a table.
 
-use std::borrow::Cow;
 use std::io::Write;
 
-use pantile::{Error as DatabaseError, Range, Row, Table, TableDef, Transaction, Type, Value};
+use pantile::{Error as DatabaseError, OwnedValue, Range, Row, Table, TableDef, Transaction, Type, Value};
 
 use crate::block::{NULL, is_like_null};
 use crate::dump::out::Out;
@@ -91,32 +90,10 @@ impl Rows<'_> {
 
     /// Hands over a value, also one that is stored out of line.
     fn with_value(&self, row: &Row<'_>, n: usize, put: impl FnOnce(Value<'_>)) -> Result<(), Error> {
-        let value = match row.get::<Value<'_>>(n) {
-            Err(DatabaseError::OutOfLine { .. }) => {
-                return self.with_long_value(row.read(n)?.unwrap_or_default(), n, put);
-            }
-            value => value?,
-        };
-        put(value);
-        Ok(())
-    }
-
-    fn with_long_value(
-        &self,
-        bytes: Cow<'_, [u8]>,
-        n: usize,
-        put: impl FnOnce(Value<'_>),
-    ) -> Result<(), Error> {
-        let column = &self.def.columns[n];
-        if !matches!(column.ty, Type::String(_)) {
-            put(Value::Bytes(&bytes));
-            return Ok(());
+        match row.get::<Value<'_>>(n) {
+            Err(DatabaseError::OutOfLine { .. }) => put(row.get::<OwnedValue>(n)?.as_value()),
+            value => put(value?),
         }
-        let text = str::from_utf8(&bytes).map_err(|error| DatabaseError::Damaged {
-            place: format!("column {:?} of table {:?}", column.name, self.def.name),
-            detail: error.to_string(),
-        })?;
-        put(Value::Str(text));
         Ok(())
     }
 }

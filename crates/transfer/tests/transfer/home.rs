@@ -29,7 +29,7 @@ fn exact(row: &Row<'_>, n: usize) -> String {
         Ok(Value::Float(value)) => format!("float {:016x}", value.to_bits()),
         Ok(value) => format!("{value:?}"),
         Err(_) => {
-            let value = row.read(n).expect("a value out of line").expect("not NULL");
+            let value = row.get::<Vec<u8>>(n).expect("a value out of line");
             format!("{} bytes out of line: {value:?}", value.len())
         }
     }

@@ -19,9 +19,9 @@ use crate::engine::table::TableInner;
 use crate::tools::backup::options::{BackupOptions, BackupProgress};
 use crate::tools::backup::sync_ahead::SyncAhead;
 use crate::transactions::transaction::Transaction;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
-use crate::types::row::Encoded;
 
 /// About the most bytes, and the most contents, that are appended at once.
 const BATCH_BYTES: u64 = 1 << 20;

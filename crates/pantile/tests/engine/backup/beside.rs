@@ -74,7 +74,7 @@ impl Ledger {
             add(txn, &self.sides[0], left.0, left.1)?;
             add(txn, &self.sides[1], right.0, right.1)?;
             txn.insert(&self.log, &[n.into(), what.into()])?;
-            Ok(n)
+            Ok::<_, Error>(n)
         };
         self.db.run_with(options, body).expect("it succeeds in the end")
     }
@@ -264,7 +264,7 @@ fn check_definitions(copy: &Database, tables: u64) {
         let table = copy.table(&format!("t{n}")).expect("a table");
         let rows = txn.scan(&table, Range::all()).expect("scan").map(|row| {
             let row = row.expect("a row");
-            let data = row.read(1).expect("data").expect("data");
+            let data = row.get::<Vec<u8>>(1).expect("data");
             assert!(data.iter().all(|byte| *byte == *n as u8));
         });
         let rows = rows.count() as u64;

@@ -8,7 +8,7 @@ mod restoring;
 use std::path::Path;
 
 use pantile::tools::BackupReport;
-use pantile::{BackupOptions, CheckOptions, Database, Error, Options, Range, Transaction, Value, check};
+use pantile::{BackupOptions, CheckOptions, Database, Options, Range, Transaction, check};
 use pantile_testkit::ScratchDir;
 
 /// Backs up into a new directory, and checks that the backup is sound.
@@ -34,11 +34,7 @@ fn open(path: &Path) -> Database {
 fn everything(db: &Database, txn: &Transaction) -> Vec<String> {
     let text = |row: pantile::Result<pantile::Row<'_>>| {
         let row = row.expect("a row");
-        let column = |n: usize| match row.get::<Value<'_>>(n) {
-            Err(Error::OutOfLine { .. }) => format!("{:?}", row.read(n).expect("a long value")),
-            value => format!("{:?}", value.expect("a value")),
-        };
-        (0..row.len()).map(column).collect::<Vec<_>>().join(" ")
+        format!("{:?}", row.to_values().expect("values"))
     };
     let mut all = Vec::new();
     for name in db.tables() {

@@ -72,7 +72,7 @@ fn run(image: &Image, seed: u64, reclaimed: u64) -> Run {
                     state.insert(key, n);
                 }
             }
-            Ok(())
+            Ok::<_, pantile::Error>(())
         })
         .expect("a commit");
         random.word();

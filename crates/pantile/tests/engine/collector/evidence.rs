@@ -16,7 +16,7 @@ fn t1_the_other_contents_of_a_transaction_count_after_a_block_of_it_is_gone() {
                 put(txn, &left.table, key, 1_000_000 + round)?;
                 put(txn, &right.table, 100 * round + key, 1_000_000 + round)?;
             }
-            Ok(())
+            Ok::<_, pantile::Error>(())
         })
         .expect("a commit");
         left.expected.extend((0..16).map(|key| (key, 1_000_000 + round)));

@@ -26,7 +26,7 @@ fn put(txn: &mut Transaction, table: &Table, id: u64, size: u64, len: usize) -> 
 fn thing(row: Row<'_>) -> Result<(u64, (u64, usize))> {
     let (id, size) = (row.get(0)?, row.get(2)?);
     assert_eq!(row.get::<&str>(1)?, format!("{id} of {size}"));
-    let data = row.read(3)?.unwrap_or_default();
+    let data = row.get::<Option<Vec<u8>>>(3)?.unwrap_or_default();
     assert!(data.iter().all(|&b| b == mix(id ^ size) as u8), "the data of {id} as of {size}");
     Ok((id, (size, data.len())))
 }
@@ -70,7 +70,7 @@ fn indexes_agree_with_rows_that_move_and_go() {
                     things.insert(id, (round, 20));
                 }
             }
-            Ok(())
+            Ok::<_, pantile::Error>(())
         })
         .expect("a commit");
         random = Random::new(random.word(), 0);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pantile::{CheckOptions, Database, Error, Options, Range, Result, Row, Value, check, inspect};
+use pantile::{CheckOptions, Database, Error, Options, Range, Result, Row, check, inspect};
 use pantile_media::ViewMedium;
 
 /// Reads the data file in a directory in every possible way: `check`,
@@ -50,11 +50,5 @@ pub fn at_rows(db: &Database) -> Result<()> {
 }
 
 fn at_row(row: &Row<'_>) -> Result<()> {
-    for n in 0..row.len() {
-        match row.get::<Value<'_>>(n) {
-            Err(Error::OutOfLine { .. }) => drop(row.read(n)?),
-            value => drop(format!("{:?}", value?)),
-        }
-    }
-    Ok(())
+    row.to_values().map(|values| drop(format!("{values:?}")))
 }

@@ -363,7 +363,7 @@ pub fn read(db: &Database) -> Result<BTreeMap<Name, Written>> {
 
 fn written(table: usize, row: &Row<'_>) -> Result<(Name, Written)> {
     let rest = match table {
-        1 => words(row.get::<Option<&str>>(2)?, &row.read(3)?.expect("it takes no NULL")),
+        1 => words(row.get::<Option<&str>>(2)?, &row.get::<Vec<u8>>(3)?),
         _ => String::new(),
     };
     Ok(((table, row.get(0)?), (row.get(1)?, rest)))

@@ -198,7 +198,7 @@ pub fn seen(txn: &Transaction, table: &Table) -> Result<BTreeMap<u32, (u8, usize
     let mut found = BTreeMap::new();
     for row in txn.scan(table, Range::all())? {
         let row = row?;
-        let data = row.read(2)?.expect("no column is NULL here");
+        let data = row.get::<Vec<u8>>(2)?;
         let (id, number): (u32, u8) = (row.get(0)?, row.get(1)?);
         assert!(data.iter().all(|byte| *byte == number), "row {id} of {}", table.name());
         found.insert(id, (number, data.len()));

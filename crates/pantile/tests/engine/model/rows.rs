@@ -245,7 +245,7 @@ impl Layout {
         if (self.name, column) != ("large", 1) {
             return row.get::<Value<'_>>(column).map(Val::of);
         }
-        let body = row.read(column)?.expect("not NULL");
+        let body = row.get::<Cow<'_, [u8]>>(column)?;
         match row.get::<&[u8]>(column) {
             Ok(_) => assert!(matches!(body, Cow::Borrowed(_)) && body.len() <= 60_000),
             Err(Error::OutOfLine { .. }) => assert!(body.len() > 60_000),

@@ -66,13 +66,7 @@ type Everything = Vec<Vec<String>>;
 
 fn everything(db: &Database, txn: &Transaction) -> pantile::Result<Everything> {
     let text = |row: pantile::Result<pantile::Row<'_>>| {
-        row.and_then(|row| {
-            let column = |n: usize| match row.get::<Value<'_>>(n) {
-                Err(Error::OutOfLine { .. }) => row.read(n).map(|long| format!("{long:?}")),
-                value => value.map(|value| format!("{value:?}")),
-            };
-            (0..row.len()).map(column).collect::<pantile::Result<Vec<_>>>().map(|columns| columns.join(" "))
-        })
+        row.and_then(|row| row.to_values().map(|values| format!("{values:?}")))
     };
     let mut all = Vec::new();
     for name in db.tables() {

@@ -1,0 +1,5 @@
+//! Structs as rows.
+
+mod columns;
+mod messages;
+mod typed_tables;
