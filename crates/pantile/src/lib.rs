@@ -173,7 +173,7 @@ pub use transactions::row_edit::RowEdit;
 pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::Scan;
 pub use transactions::transaction::Transaction;
-pub use types::error::{Conflict, Error, OpenTransaction, Result};
+pub use types::error::{Conflict, Error, Holding, Result};
 pub use types::isolation::Isolation;
 pub use types::options::{
     ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
@@ -182,6 +182,7 @@ pub use types::owned_value::OwnedValue;
 pub use types::range::Range;
 pub use types::row::{ColumnRef, FromValue, Micros, Row};
 pub use types::row_id::RowId;
+pub use types::running::{EndedBy, OnPinned, OpenTransaction, TransactionId};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::table_change::TableChange;
 pub use types::value::{Decimal, Value};
@@ -256,7 +257,7 @@ pub mod stats {
     pub use pantile_reclaim::{CollectorStats, Compaction};
 
     pub use crate::types::memory::MemoryUse;
-    pub use crate::types::stats::{Chains, Recovery, RunningTransaction, Stats, TableSpace};
+    pub use crate::types::stats::{Chains, HeldOfTable, Recovery, RunningTransaction, Stats, TableSpace};
     pub use crate::types::verified::{DamagedRow, Verified};
 }
 

@@ -73,9 +73,11 @@ pub struct Reader {
     pub by_statement: bool,
 }
 
-/// What one reader keeps from being reclaimed, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What one reader keeps from being reclaimed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Held {
+    /// By table: the bytes of `bytes`, and their blocks.
+    pub tables: BTreeMap<TableId, (u64, u64)>,
     /// Slots of superseded versions, in blocks that it sees into.
     pub bytes: u64,
     /// The part of `bytes` in blocks that no other reader sees into.
@@ -87,7 +89,9 @@ pub struct Held {
 }
 
 impl Held {
-    fn note(&mut self, bytes: u64, alone: bool) {
+    fn note(&mut self, table: TableId, bytes: u64, alone: bool) {
+        let of_table = self.tables.entry(table).or_default();
+        *of_table = (of_table.0 + bytes, of_table.1 + 1);
         self.bytes += bytes;
         self.bytes_alone += if alone { bytes } else { 0 };
     }
@@ -138,7 +142,7 @@ impl Store {
             let sees = |reader: &Reader| {
                 reader.at.get() <= until && (reader.by_statement || from <= reader.at.get())
             };
-            note_held(readers, sees, |n, alone| held[n].note(bytes, alone));
+            note_held(readers, sees, |n, alone| held[n].note(block.table(), bytes, alone));
         }
         self.kept.each(|until, bytes| {
             note_held(readers, |reader| reader.at <= until, |n, alone| held[n].note_dram(bytes, alone));

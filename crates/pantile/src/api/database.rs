@@ -1,6 +1,7 @@
 //! The database as callers hold it: beginning transactions, closing.
 
 use std::ops::ControlFlow;
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::TooManyTransactions`], [`Error::Closed`].
+    #[track_caller]
     pub fn begin(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default())
     }
@@ -78,10 +80,11 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::begin`].
+    #[track_caller]
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
         let is_damaged = self.core.options.salvage.is_some();
         let options = if is_damaged { options.read_only(true) } else { options };
-        Transaction::begin(Arc::clone(&self.core), options)
+        Transaction::begin(Arc::clone(&self.core), options, Location::caller())
     }
 
     /// Begins a serializable read-only transaction that sees every commit
@@ -92,6 +95,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::begin`].
+    #[track_caller]
     pub fn begin_read(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default().read_only(true))
     }
@@ -113,6 +117,7 @@ impl Database {
     /// println!("the report is {:?} old", report.age());
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn begin_safe_snapshot(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default().safe_snapshot())
     }
@@ -129,6 +134,7 @@ impl Database {
     /// What `body` or the commit returns, unless [`Error::is_retryable`]; once
     /// the time of [`Options::retry_for`] is over, 30 seconds by default, that
     /// too.
+    #[track_caller]
     pub fn run<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         self.run_with(TransactionOptions::default(), body)
     }
@@ -137,6 +143,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::run`].
+    #[track_caller]
     pub fn run_with<T>(
         &self,
         options: TransactionOptions,

@@ -100,7 +100,7 @@ impl Database {
         let core = &self.core;
         let _change = core.tables.change();
         let table = core.tables.by_name(name)?;
-        let visitor = core.visitor()?;
+        let visitor = core.visitor("dropping a table")?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
         gone.iter().for_each(|table| visitor.forget_rows(table));
@@ -131,7 +131,7 @@ impl Database {
         let _change = core.tables.change();
         core.tables.check_own(&table.inner)?;
         let old = core.tables.by_name(&table.inner.name())?;
-        let visitor = core.visitor()?;
+        let visitor = core.visitor("truncating a table")?;
         let id = core.tables.next_id();
         let new = core.tables.make_empty(id, old.definition())?;
         let definition = &new.inner.layouts().definition;

@@ -1,16 +1,20 @@
 //! What a database has done, and what it takes.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use pantile_base::TableId;
 use pantile_media::MediumExt;
-use pantile_store::{DEPENDENCIES, Reader, TableBlocks};
+use pantile_store::{DEPENDENCIES, Held, TableBlocks};
 
 use crate::api::database::Database;
+use crate::engine::ending::HeldBy;
+use crate::engine::still_open::describe;
 use crate::engine::table::TableInner;
 use crate::engine::{catalog, pieces};
 use crate::types::error::Result;
-use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
+use crate::types::running::{EndedBy, TransactionId};
+use crate::types::stats::{Chains, HeldOfTable, RunningTransaction, Stats, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
@@ -25,6 +29,7 @@ impl Database {
         let running = core.rounds.apart(|| core.registry.running() as u64);
         let mut stats = Stats {
             running,
+            ended_not_dropped: core.ended_not_dropped(),
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
             copied_bytes: space.copied_bytes,
@@ -64,23 +69,52 @@ impl Database {
     pub fn transactions(&self) -> Vec<RunningTransaction> {
         let core = &self.core;
         let now = core.registry.now();
-        // What the database does by itself has no holder.
-        let mut open: Vec<_> =
-            core.registry.open().filter(|open| core.buffers.holder(open.slot).is_some()).collect();
-        open.sort_by_key(|open| open.reads_at);
-        let readers: Vec<_> =
-            open.iter().map(|open| Reader { at: open.reads_at, by_statement: open.by_statement }).collect();
-        let held = core.store.held(&readers);
-        let running = open.iter().zip(held).map(|(open, held)| RunningTransaction {
-            transaction: core.describe(open, now),
+        let running = core.holders().into_iter().map(|HeldBy { open, holder, held }| RunningTransaction {
+            transaction: describe(&open, Some(holder), now),
             timestamp: open.reads_at,
             held_bytes: held.bytes,
+            held_blocks: held.tables.values().map(|(_, blocks)| blocks).sum(),
+            tables: self.held_by_table(&held),
             freed_bytes: held.bytes_alone,
             held_dram_bytes: held.dram,
             freed_dram_bytes: held.dram_alone,
             buffer_bytes: core.buffers.bytes_of(open.slot),
         });
         running.collect()
+    }
+
+    fn held_by_table(&self, held: &Held) -> Vec<HeldOfTable> {
+        let named = |(&id, &(bytes, blocks))| HeldOfTable { table: self.listed_name(id), bytes, blocks };
+        let mut tables: Vec<_> = held.tables.iter().map(named).collect();
+        tables.sort_by_key(|table| std::cmp::Reverse(table.bytes));
+        tables
+    }
+
+    /// Ends a transaction of any thread: nothing more of it is committed. Its next
+    /// call fails with [`Error::TransactionEnded`](crate::Error::TransactionEnded), and one that waits for a lock
+    /// returns at once with the same. What it holds, locks included, goes when its
+    /// program drops it, and not before: the program may still look at rows that it
+    /// has read, which lie on the medium itself.
+    /// [`Stats::ended_not_dropped`](crate::Stats::ended_not_dropped) counts those
+    /// that are left.
+    ///
+    /// A commit that has begun goes on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTransaction`](crate::Error::UnknownTransaction) if no such transaction is open.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// let report = db.begin_read()?;
+    /// db.end_transaction(report.id())?;
+    /// assert!(matches!(report.get(&t, &[1u64.into()]), Err(Error::TransactionEnded { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn end_transaction(&self, id: TransactionId) -> Result<()> {
+        self.core.end_transaction(id, EndedBy::Call(Location::caller()))
     }
 
     /// What each table takes on the medium. The hidden tables of values out of
@@ -119,7 +153,7 @@ impl Database {
             stored_mean: space.contents_stored as f64 / stats.tuples.max(1) as f64,
             ..Chains::default()
         };
-        if let Ok(visitor) = core.visitor() {
+        if let Ok(visitor) = core.visitor("measuring chains") {
             for table in core.tables.all() {
                 visitor.measure_chains(&table, (table.tuples_end() / samples.max(1)).max(1), &mut chains);
             }

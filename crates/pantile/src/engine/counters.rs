@@ -1,10 +1,13 @@
 //! Counters and gauges of transactions.
 
+use std::time::Duration;
+
 use pantile_base::Address;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
 
+use crate::types::running::OnPinned;
 use crate::types::stats::Stats;
 
 /// Counters of one slot, on a line of their own.
@@ -24,11 +27,20 @@ struct SlotCounters {
 /// of differences and wrap around on the way.
 pub(crate) struct Counters {
     slots: Box<[SlotCounters]>,
+    pin_warnings: AtomicU64,
+    pin_ends: AtomicU64,
+    /// When the holders of garbage were last looked at, in microseconds.
+    watched: AtomicU64,
 }
 
 impl Default for Counters {
     fn default() -> Self {
-        Self { slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect() }
+        Self {
+            slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect(),
+            pin_warnings: AtomicU64::new(0),
+            pin_ends: AtomicU64::new(0),
+            watched: AtomicU64::new(0),
+        }
     }
 }
 
@@ -103,6 +115,20 @@ impl Counters {
         add(&self.slots[slot.index()].aborts, 1);
     }
 
+    /// A transaction has held back too much, and this was done about it.
+    pub fn pinned_too_much(&self, then: OnPinned) {
+        let counter = if then == OnPinned::End { &self.pin_ends } else { &self.pin_warnings };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the holders of garbage are to be looked at, once in `every`.
+    pub fn is_time_to_watch(&self, now: Duration, every: Duration) -> bool {
+        let (now, every) = (now.as_micros() as u64, every.as_micros() as u64);
+        let last = self.watched.load(Ordering::Relaxed);
+        let is_time = last == 0 || now.saturating_sub(last) >= every;
+        is_time && self.watched.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     pub fn add_to(&self, stats: &mut Stats) {
         for counters in &self.slots {
             stats.commits += counters.commits.load(Ordering::Relaxed);
@@ -111,6 +137,8 @@ impl Counters {
             stats.versions_read += counters.versions_read.load(Ordering::Relaxed);
             stats.live_bytes = stats.live_bytes.wrapping_add(counters.live_bytes.load(Ordering::Relaxed));
         }
+        stats.pin_warnings = self.pin_warnings.load(Ordering::Relaxed);
+        stats.pin_ends = self.pin_ends.load(Ordering::Relaxed);
         stats.collector.waiting_tombstones = self.waiting_tombstones();
     }
 }

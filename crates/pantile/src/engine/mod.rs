@@ -12,6 +12,7 @@ pub(crate) mod collect;
 pub(crate) mod compacting;
 pub(crate) mod core;
 pub(crate) mod counters;
+pub(crate) mod ending;
 pub(crate) mod entering;
 pub(crate) mod failure;
 pub(crate) mod flights;

@@ -67,7 +67,8 @@ impl Core {
             let epoch = self.options.gc.epoch;
             let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
-            if is_left { due.at_the_latest(epoch) } else { due }
+            let due = if is_left { due.at_the_latest(epoch) } else { due };
+            self.watch_holders().map_or(due, |time| due.at_the_latest(time))
         })
     }
 

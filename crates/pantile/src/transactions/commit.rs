@@ -80,7 +80,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
-    /// [`Error::TransactionTooLarge`]: the transaction has been rolled back.
+    /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`]: the transaction
+    /// has been rolled back.
     /// [`Error::MediumFailed`]: it has been rolled back in memory; it may or
     /// may not be there when the database is next opened.
     pub fn commit(mut self) -> Result<Timestamp> {
@@ -91,6 +92,7 @@ impl Transaction {
     /// All that comes before the transaction is visible. Without writes there is
     /// nothing to be seen, and only what it has read may not be durable yet.
     pub(super) fn make_visible(&mut self) -> Result<Published> {
+        self.check_ended()?;
         if self.buffers.writes.is_empty() {
             let joined = Joined { commit_ts: self.ts, point: self.last_met() };
             return Ok(Published { joined, change: Change::default() });
@@ -189,7 +191,7 @@ impl Transaction {
         match appended {
             Ok(appended) => Ok(OnMedium { appended, commit_ts }),
             Err(e) => {
-                let error = core.store_error(e);
+                let error = core.name_holder(core.store_error(e), *slot);
                 *starved = matches!(error, Error::StorageFull { .. });
                 Err(error)
             }

@@ -16,6 +16,7 @@ pub(crate) mod range;
 pub(crate) mod row;
 pub(crate) mod row_id;
 pub(crate) mod row_shape;
+pub(crate) mod running;
 pub(crate) mod schema;
 pub(crate) mod stats;
 pub(crate) mod stored_value;

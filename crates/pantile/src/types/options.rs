@@ -14,6 +14,7 @@ use pantile_reclaim::{Collector, GcOptions};
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::lost::LostParts;
+use crate::types::running::OnPinned;
 
 /// Where a database is stored.
 ///
@@ -159,6 +160,8 @@ pub struct Options {
     pub(crate) max_bytes: Option<u64>,
     pub(crate) preallocate: u64,
     pub(crate) memory_limit: Option<u64>,
+    pub(crate) max_pinned_age: Option<(Duration, OnPinned)>,
+    pub(crate) max_pinned_bytes: Option<(u64, OnPinned)>,
     pub(crate) progress: Option<ProgressCall>,
     pub(crate) simulated_time: Option<SimulatedTime>,
     /// The database is damaged and opened to be read; what is left out goes here.
@@ -437,6 +440,35 @@ impl Options {
         self
     }
 
+    /// Limits how long a transaction may hold back garbage, and says what the
+    /// database does about one that is older. One that holds back nothing may be
+    /// of any age. Without a worker ([`Options::worker`]),
+    /// [`Database::upkeep`](crate::Database::upkeep) looks.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// use std::time::Duration;
+    /// let options = Options::new()
+    ///     .max_pinned_age(Duration::from_secs(60), OnPinned::Warn)
+    ///     .max_pinned_bytes(10 << 30, OnPinned::End);
+    /// # options.medium(MediumKind::Dram).open("unused")?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_pinned_age(mut self, limit: Duration, then: OnPinned) -> Self {
+        self.max_pinned_age = Some((limit, then));
+        self
+    }
+
+    /// Limits how many bytes of garbage on the medium a transaction may hold back,
+    /// as [`RunningTransaction::held_bytes`](crate::stats::RunningTransaction::held_bytes)
+    /// counts them, and says what the database does about one that holds back more.
+    #[must_use]
+    pub fn max_pinned_bytes(mut self, limit: u64, then: OnPinned) -> Self {
+        self.max_pinned_bytes = Some((limit, then));
+        self
+    }
+
     /// Makes the medium take at least this many bytes, at most
     /// [`Options::max_bytes`], when the database is opened, so that commits do not
     /// wait for the system to allocate them.
@@ -592,6 +624,7 @@ pub struct TransactionOptions {
     pub(crate) read_only: bool,
     pub(crate) safe_snapshot: bool,
     pub(crate) conflict: Option<ConflictPolicy>,
+    pub(crate) name: Option<&'static str>,
 }
 
 impl TransactionOptions {
@@ -627,6 +660,22 @@ impl TransactionOptions {
     #[must_use]
     pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
         self.conflict = Some(conflict);
+        self
+    }
+
+    /// Names it for people: in [`Database::transactions`](crate::Database::transactions),
+    /// in warnings and in messages.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let report = db.begin_with(TransactionOptions::new().safe_snapshot().name("report"))?;
+    /// assert_eq!(db.transactions()[0].transaction.name, Some("report"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn name(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
         self
     }
 }
