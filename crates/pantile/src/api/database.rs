@@ -245,6 +245,7 @@ impl Database {
     /// is committed for a while.
     pub fn upkeep(&self) -> Option<Duration> {
         let due = self.core.round();
+        self.core.observe();
         if let Some(making) = self.core.begin_image() {
             self.core.make_image(making);
         }

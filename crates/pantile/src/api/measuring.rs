@@ -2,55 +2,20 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-
-use pantile_base::TableId;
-use pantile_media::MediumExt;
-use pantile_store::{DEPENDENCIES, Held, TableBlocks};
+use std::time::Duration;
 
 use crate::api::database::Database;
-use crate::engine::ending::HeldBy;
-use crate::engine::still_open::describe;
 use crate::engine::table::TableInner;
-use crate::engine::{catalog, pieces};
 use crate::types::error::Result;
+use crate::types::figures::{Figures, History};
 use crate::types::running::{EndedBy, TransactionId};
-use crate::types::stats::{Chains, HeldOfTable, RunningTransaction, Stats, TableSpace};
+use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
     /// make it for every transaction.
     pub fn stats(&self) -> Stats {
-        let core = &self.core;
-        let space = core.store.space();
-        let tables = core.tables.all();
-        let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
-        let collector = core.reclaimer.stats(&core.store);
-        let memory = core.memory_use(&space, &collector);
-        let running = core.rounds.apart(|| core.registry.running() as u64);
-        let mut stats = Stats {
-            running,
-            ended_not_dropped: core.ended_not_dropped(),
-            contents_written: space.contents_appended,
-            payload_bytes: space.payload_bytes,
-            copied_bytes: space.copied_bytes,
-            medium: core.store.medium().stats(),
-            medium_bytes: space.medium_bytes,
-            obsolete_bytes: space.obsolete_bytes,
-            unfilled_bytes: space.unfilled_bytes,
-            free_bytes: space.free_block_bytes + space.free_chunk_bytes,
-            dram_bytes: memory.all(),
-            index_bytes,
-            anchor_bytes: memory.anchors,
-            buffer_bytes: memory.buffers,
-            tile_bytes: memory.tiles,
-            stale_entries: core.stale.len() as u64,
-            damaged_contents: core.store.damaged(),
-            unread_blocks: core.unread.left(),
-            collector,
-            ..Stats::default()
-        };
-        core.counters.add_to(&mut stats);
-        stats
+        self.core.stats()
     }
 
     /// The running transactions, the oldest first, and how much old data each
@@ -67,27 +32,7 @@ impl Database {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn transactions(&self) -> Vec<RunningTransaction> {
-        let core = &self.core;
-        let now = core.registry.now();
-        let running = core.holders().into_iter().map(|HeldBy { open, holder, held }| RunningTransaction {
-            transaction: describe(&open, Some(holder), now),
-            timestamp: open.reads_at,
-            held_bytes: held.bytes,
-            held_blocks: held.tables.values().map(|(_, blocks)| blocks).sum(),
-            tables: self.held_by_table(&held),
-            freed_bytes: held.bytes_alone,
-            held_dram_bytes: held.dram,
-            freed_dram_bytes: held.dram_alone,
-            buffer_bytes: core.buffers.bytes_of(open.slot),
-        });
-        running.collect()
-    }
-
-    fn held_by_table(&self, held: &Held) -> Vec<HeldOfTable> {
-        let named = |(&id, &(bytes, blocks))| HeldOfTable { table: self.listed_name(id), bytes, blocks };
-        let mut tables: Vec<_> = held.tables.iter().map(named).collect();
-        tables.sort_by_key(|table| std::cmp::Reverse(table.bytes));
-        tables
+        self.core.running_transactions()
     }
 
     /// Ends a transaction of any thread: nothing more of it is committed. Its next
@@ -117,29 +62,68 @@ impl Database {
         self.core.end_transaction(id, EndedBy::Call(Location::caller()))
     }
 
+    /// Counters and gauges in one flat list, with the percentiles of commits since the
+    /// last sample. The call visits all tables and blocks.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let figures = db.figures();
+    /// assert!(figures.pinned_bytes <= figures.obsolete_bytes);
+    /// println!("{} bytes can still be written", figures.room_bytes);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn figures(&self) -> Figures {
+        self.core.figures()
+    }
+
+    /// What the database has done of late: about a sample a second for the last 10
+    /// minutes in which anything began or ended, and one a minute for a day. The
+    /// worker takes them, or [`Database::upkeep`] where there is none. The samples
+    /// take at most 400 KB of memory, which
+    /// [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// for two in db.history().seconds.windows(2) {
+    ///     let seconds = (two[1].at_millis - two[0].at_millis) as f64 / 1e3;
+    ///     println!("{} commits per second", (two[1].commits - two[0].commits) as f64 / seconds);
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn history(&self) -> History {
+        self.core.history()
+    }
+
+    /// When the medium has no room left, if its used part goes on growing as in the
+    /// last minute. `None` if it has not grown, or nothing is known of the last
+    /// seconds. Both limits count: [`Options::max_bytes`](crate::Options::max_bytes),
+    /// and what is free on the file system.
+    pub fn full_in(&self) -> Option<Duration> {
+        self.core.full_in()
+    }
+
+    /// All figures, tables and holders of garbage in the text format of Prometheus
+    /// (version 0.0.4), as docs/insight.md lists them. The call visits all tables and
+    /// blocks.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// db.begin()?.commit()?;
+    /// assert!(db.metrics().contains("\npantile_commits_total 1\n"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn metrics(&self) -> String {
+        self.core.metrics()
+    }
+
     /// What each table takes on the medium. The hidden tables of values out of
     /// line are listed by themselves, and so are dropped tables until their
     /// space has been given back. The call visits every block.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
-        let tables = self.core.store.space_by_table();
-        let named = tables.into_iter().map(|(id, blocks)| {
-            let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
-            let table = self.listed_name(id);
-            TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
-        });
-        named.collect()
-    }
-
-    fn listed_name(&self, id: TableId) -> String {
-        if id == DEPENDENCIES {
-            return catalog::OF_DEPENDENCIES.to_owned();
-        }
-        let Some(table) = self.core.tables.in_use(id) else {
-            return format!("table {} (dropped)", id.0);
-        };
-        let name = &table.schema().name;
-        let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
-        if table.is_dropped() { format!("{name} (dropped)") } else { name }
+        self.core.space_by_table()
     }
 
     /// How long the chains of versions are, measured on about `samples` tuples

@@ -253,6 +253,11 @@ impl SlotBuffers {
         self.by_slot[slot.index()].occupied.lock().occupy(holder);
     }
 
+    /// Holders of all slots so far.
+    pub fn turns(&self) -> u64 {
+        self.by_slot.iter().map(|of_slot| of_slot.occupied.lock().turns).sum()
+    }
+
     /// The opposite of [`SlotBuffers::occupy`].
     pub fn leave(&self, slot: Slot) {
         self.by_slot[slot.index()].occupied.lock().holder = None;

@@ -42,6 +42,7 @@ impl Core {
         // What is salvaged is only read.
         let recorded = if self.options.salvage.is_none() { self.record_last() } else { Ok(()) };
         self.gate.close();
+        self.insight.publisher.end();
         recorded
     }
 

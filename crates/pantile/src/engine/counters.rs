@@ -7,6 +7,7 @@ use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
 
+use crate::types::options::TimesCommits;
 use crate::types::running::OnPinned;
 use crate::types::stats::Stats;
 
@@ -27,22 +28,16 @@ struct SlotCounters {
 /// of differences and wrap around on the way.
 pub(crate) struct Counters {
     slots: Box<[SlotCounters]>,
+    times: TimesCommits,
     pin_warnings: AtomicU64,
     pin_ends: AtomicU64,
     /// When the holders of garbage were last looked at, in microseconds.
     watched: AtomicU64,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect(),
-            pin_warnings: AtomicU64::new(0),
-            pin_ends: AtomicU64::new(0),
-            watched: AtomicU64::new(0),
-        }
-    }
-}
+/// One commit in this many is timed where a commit takes no longer than reading a
+/// clock a few times.
+const ONE_IN: u64 = 16;
 
 /// What a commit changes.
 #[derive(Clone, Copy, Default)]
@@ -52,6 +47,33 @@ pub(crate) struct Change {
 }
 
 impl Counters {
+    pub fn new(times: TimesCommits) -> Self {
+        Self {
+            slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect(),
+            times,
+            pin_warnings: AtomicU64::new(0),
+            pin_ends: AtomicU64::new(0),
+            watched: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the slot's next commit is timed.
+    #[inline]
+    pub fn is_timed(&self, slot: Slot) -> bool {
+        match self.times {
+            TimesCommits::All => true,
+            TimesCommits::Some => {
+                self.slots[slot.index()].commits.load(Ordering::Relaxed).is_multiple_of(ONE_IN)
+            }
+            TimesCommits::None => false,
+        }
+    }
+
+    /// Commits and aborts so far.
+    pub fn ended(&self) -> (u64, u64) {
+        (self.sum(|c| &c.commits), self.sum(|c| &c.aborts))
+    }
+
     pub fn committed(&self, slot: Slot, change: Change) {
         let counters = &self.slots[slot.index()];
         // The slot's holder is the only writer.

@@ -71,13 +71,19 @@ impl Core {
     /// What is open and has a name for people, the oldest first, and what each
     /// holds back. Visits every block.
     pub fn holders(&self) -> Vec<HeldBy> {
+        self.holders_and_all().0
+    }
+
+    /// The same, and the bytes on the medium that any of them holds back.
+    pub fn holders_and_all(&self) -> (Vec<HeldBy>, u64) {
         let known = |open: Open| self.holder_of(&open).map(|holder| (open, holder));
         let mut open: Vec<_> = self.registry.open().filter_map(known).collect();
         open.sort_by_key(|(open, _)| open.reads_at);
         let reader = |open: &Open| Reader { at: open.reads_at, by_statement: open.by_statement };
         let readers: Vec<_> = open.iter().map(|(open, _)| reader(open)).collect();
-        let held = self.store.held(&readers);
-        open.into_iter().zip(held).map(|((open, holder), held)| HeldBy { open, holder, held }).collect()
+        let (held, by_any) = self.store.held(&readers);
+        let named = open.into_iter().zip(held).map(|((open, holder), held)| HeldBy { open, holder, held });
+        (named.collect(), by_any)
     }
 
     /// Warns of transactions that hold back too much, or ends them, as the options

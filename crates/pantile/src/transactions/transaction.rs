@@ -145,6 +145,7 @@ impl Transaction {
         let mut holder = Holder::new(purpose, ts, options.name, place);
         let (buffers, turn) = core.buffers.take(slot, holder);
         holder.turn = turn;
+        core.alarm.begun();
         Ok(Self {
             slot,
             ts,

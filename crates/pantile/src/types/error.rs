@@ -249,6 +249,14 @@ pub enum Error {
         /// What has ended it.
         by: EndedBy,
     },
+    /// There are no statistics of a running database to be shown; see
+    /// [`tools::watch`](crate::tools::watch).
+    NoStatistics {
+        /// The database's directory.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
     /// No transaction with this number is open.
     UnknownTransaction(TransactionId),
     /// A savepoint of another transaction, or one that is no longer valid.
@@ -516,6 +524,9 @@ impl fmt::Display for Error {
                 f,
                 "transaction {id} was ended by {by}; nothing of it is committed; drop it, and begin another one"
             ),
+            Error::NoStatistics { path, detail } => {
+                write!(f, "no statistics of a running database in {}: {detail}", path.display())
+            }
             Error::UnknownTransaction(id) => write!(
                 f,
                 "no transaction {id} is open: it has ended, or is just committing; nothing was done"

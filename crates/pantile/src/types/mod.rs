@@ -3,6 +3,7 @@
 pub(crate) mod columns;
 pub(crate) mod definition;
 pub(crate) mod error;
+pub(crate) mod figures;
 pub(crate) mod history;
 pub(crate) mod isolation;
 pub(crate) mod key;
@@ -12,6 +13,7 @@ pub(crate) mod lost;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod owned_value;
+pub(crate) mod page;
 pub(crate) mod range;
 pub(crate) mod row;
 pub(crate) mod row_id;

@@ -144,6 +144,7 @@ pub struct Options {
     pub(crate) collector: Collector,
     pub(crate) gc: GcOptions,
     pub(crate) without_worker: bool,
+    pub(crate) without_page: bool,
     pub(crate) without_image: bool,
     pub(crate) image_every: Option<u64>,
     pub(crate) verify_reads: bool,
@@ -269,6 +270,17 @@ impl Options {
     #[must_use]
     pub fn worker(mut self, worker: bool) -> Self {
         self.without_worker = !worker;
+        self
+    }
+
+    /// Whether the database publishes its statistics once a second, in the file
+    /// `pantile.stats` beside its data file (the default), for
+    /// [`tools::watch`](crate::tools::watch) and the command `pantile top` in other
+    /// processes. The file goes when the database is closed. Nothing is written while
+    /// nothing happens.
+    #[must_use]
+    pub fn publish_stats(mut self, publish: bool) -> Self {
+        self.without_page = !publish;
         self
     }
 
@@ -548,6 +560,16 @@ impl Options {
         self
     }
 
+    pub(crate) fn times_commits(&self) -> TimesCommits {
+        let waits = self.medium == MediumKind::File && self.durability != Durability::None;
+        match self.simulated_time {
+            // A run is to be repeated exactly, and asking a clock may move it.
+            Some(_) => TimesCommits::None,
+            None if waits => TimesCommits::All,
+            None => TimesCommits::Some,
+        }
+    }
+
     pub(crate) fn threads_of_recovery(&self) -> usize {
         self.recovery_threads.unwrap_or(1)
     }
@@ -557,6 +579,14 @@ impl Options {
             call(progress);
         }
     }
+}
+
+/// Which commits are timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TimesCommits {
+    All,
+    Some,
+    None,
 }
 
 /// When a transaction has the database to itself: no other that may write begins

@@ -109,6 +109,7 @@ pub struct RunningTransaction {
 
 /// What a transaction keeps of one table.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HeldOfTable {
     /// The table's name.

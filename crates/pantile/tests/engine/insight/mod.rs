@@ -1,8 +1,10 @@
 //! Live insight: who holds garbage, ending transactions, limits.
 
 mod ending;
+mod figures;
 mod holders;
 mod limits;
+mod page;
 
 use pantile::{Database, MediumKind, Options, Table, TableDef, Type, Value};
 
