@@ -355,7 +355,10 @@ impl Registry {
         // It announces its wait before it looks whether it is asked to end, so one of
         // the two sees the other.
         let waits_for = state.waits_for.load(Ordering::SeqCst);
-        if waits_for != NOBODY {
+        if is_removed(Control::EndedStay) {
+            state.active.store(self.now().get(), Ordering::SeqCst);
+        }
+        if waits_for != NOBODY && !is_removed(Control::EndedWake) {
             self.wake(Slot::from_index(waits_for as usize % TRANSACTION_SLOTS));
         }
     }

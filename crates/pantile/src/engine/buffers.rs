@@ -201,7 +201,7 @@ fn map_bytes(capacity: usize, entry: usize) -> usize {
     places * (entry + 1)
 }
 
-/// Who has a slot, and its buffers. One lock for both: a transaction takes it when
+/// The holder of a slot, and its buffers. One lock for both: a transaction takes it when
 /// it begins and when it ends anyway.
 #[derive(Default)]
 struct Occupied {

@@ -148,7 +148,8 @@ impl Counters {
         let (now, every) = (now.as_micros() as u64, every.as_micros() as u64);
         let last = self.watched.load(Ordering::Relaxed);
         let is_time = last == 0 || now.saturating_sub(last) >= every;
-        is_time && self.watched.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        is_time
+            && self.watched.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     pub fn add_to(&self, stats: &mut Stats) {

@@ -13,7 +13,10 @@ use crate::types::running::{EndedBy, TransactionId};
 /// What a slot was taken for.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
-    Transaction { isolation: Isolation, read_only: bool },
+    Transaction {
+        isolation: Isolation,
+        read_only: bool,
+    },
     /// Work of the database itself.
     Work(&'static str),
 }

@@ -27,6 +27,7 @@ pub(crate) mod image_trees;
 pub(crate) mod image_write;
 pub(crate) mod images;
 pub(crate) mod index_build;
+pub(crate) mod insight;
 pub(crate) mod latencies;
 pub(crate) mod layout_list;
 pub(crate) mod measures;

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use pantile_base::sync::Mutex;
-
 use crate::engine::core::Core;
 use crate::engine::ending::HeldBy;
-use crate::engine::history::Rings;
-use crate::engine::latencies::{Counts, Latencies, percentile};
+use crate::engine::latencies::{Counts, percentile};
 use crate::engine::measures::Looked;
-use crate::engine::publishing::Publisher;
 use crate::engine::still_open::{age, describe};
 use crate::types::figures::{Figures, History, Sample};
 use crate::types::page::{Page, PageTransaction};
@@ -24,21 +20,6 @@ const TRANSACTIONS: usize = 64;
 const TABLES: usize = 64;
 const SECONDS: usize = 120;
 const MINUTES: usize = 60;
-
-/// What is known of the past of a database, and how others learn of it.
-#[derive(Default)]
-pub(crate) struct Insight {
-    pub latencies: Latencies,
-    pub rings: Mutex<Rings>,
-    pub publisher: Publisher,
-}
-
-impl Insight {
-    /// DRAM used, in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.latencies.bytes() + self.rings.lock().bytes()
-    }
-}
 
 impl Core {
     /// Takes a sample if it is time. Returns when the next is due, or `None` if none

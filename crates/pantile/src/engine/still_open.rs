@@ -14,7 +14,8 @@ impl Core {
     /// The error of closing, with the transactions that are open.
     pub fn still_open(&self, waited: Duration) -> Error {
         let now = self.registry.now();
-        let mut open: Vec<_> = self.registry.open().map(|open| describe(&open, self.holder_of(&open), now)).collect();
+        let mut open: Vec<_> =
+            self.registry.open().map(|open| describe(&open, self.holder_of(&open), now)).collect();
         open.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
         Error::StillOpen { waited, open }
     }

@@ -31,7 +31,7 @@ const TRIES: u32 = 50;
 /// use pantile::{Database, tools::watch};
 /// let db = Database::open(dir.path())?;
 /// db.begin()?.commit()?;
-/// # while watch(dir.path()).is_err() { std::thread::yield_now() }
+/// # while watch(dir.path()).is_err() {}
 /// // In another process:
 /// let page = watch(dir.path())?;
 /// assert!(page.is_process_running());
@@ -72,7 +72,10 @@ fn none(dir: &Path, detail: String) -> Error {
 fn missing(dir: &Path) -> String {
     match user_of(dir) {
         Some(process) => {
-            format!("the database is open {}, which publishes none (Options::publish_stats)", User(Some(process)))
+            format!(
+                "the database is open {}, which publishes none (Options::publish_stats)",
+                User(Some(process))
+            )
         }
         None => "nobody has the database open".into(),
     }

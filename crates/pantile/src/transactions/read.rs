@@ -281,8 +281,7 @@ impl Transaction {
         over: impl Fn() -> bool,
     ) -> Result<()> {
         let registry = &self.core.registry;
-        let over =
-            || over() || registry.pending(holder) != bound || registry.is_asked_to_end(self.slot);
+        let over = || over() || registry.pending(holder) != bound || registry.is_asked_to_end(self.slot);
         let outcome = match &self.stop {
             None => registry.wait(self.slot, holder, limit, over),
             Some(stop) => self.wait_stoppable(holder, limit, stop, over),

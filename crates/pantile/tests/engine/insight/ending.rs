@@ -13,7 +13,13 @@ use pantile_testkit::{await_that, fails};
 use super::{open, rewrite};
 
 fn is_ended<T: std::fmt::Debug>(outcome: Result<T>) {
-    fails!(outcome, Error::TransactionEnded { .. }, "insight/ending.rs", "nothing of it is committed", "drop it");
+    fails!(
+        outcome,
+        Error::TransactionEnded { .. },
+        "insight/ending.rs",
+        "nothing of it is committed",
+        "drop it"
+    );
 }
 
 const KEY: [Value<'static>; 1] = [Value::UInt(1)];

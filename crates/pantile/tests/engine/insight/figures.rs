@@ -116,10 +116,14 @@ fn parse(text: &str) -> BTreeMap<&str, f64> {
             let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             assert!(name.starts_with("pantile_") && name.chars().all(is_word), "{line}");
             let family = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix));
-            let is_known = types.contains_key(name) || family.is_some_and(|f| types.get(f) == Some(&"histogram"));
+            let is_known =
+                types.contains_key(name) || family.is_some_and(|f| types.get(f) == Some(&"histogram"));
             assert!(is_known, "{line} has no type");
             assert_eq!(series.contains('{'), series.ends_with('}'), "{line}");
-            assert!(values.insert(series, value.parse().expect("a number")).is_none(), "{series} is there twice");
+            assert!(
+                values.insert(series, value.parse().expect("a number")).is_none(),
+                "{series} is there twice"
+            );
         }
     }
     values
@@ -129,7 +133,8 @@ fn parse(text: &str) -> BTreeMap<&str, f64> {
 fn metrics_are_in_the_format_of_prometheus() {
     let (db, table) = open(Options::new());
     rewrite(&db, &table, 100, 1);
-    let report = db.begin_with(TransactionOptions::new().safe_snapshot().name("a \"b\" \\c\n")).expect("begin");
+    let report =
+        db.begin_with(TransactionOptions::new().safe_snapshot().name("a \"b\" \\c\n")).expect("begin");
     rewrite(&db, &table, 100, 1);
     let text = db.metrics();
     let values = parse(&text);
@@ -141,7 +146,10 @@ fn metrics_are_in_the_format_of_prometheus() {
     assert_eq!(values["pantile_table_bytes{table=\"t\"}"], space.bytes as f64);
     let holder = values.iter().find(|(name, _)| name.starts_with("pantile_transaction_held_bytes{"));
     let (labels, bytes) = holder.expect("the report holds something");
-    assert!(labels.contains(&format!("id=\"{}\",name=\"a \\\"b\\\" \\\\c\\n\",place=", report.id())), "{labels}");
+    assert!(
+        labels.contains(&format!("id=\"{}\",name=\"a \\\"b\\\" \\\\c\\n\",place=", report.id())),
+        "{labels}"
+    );
     assert!(*bytes >= 100.0 * 200.0);
     drop(report);
 }

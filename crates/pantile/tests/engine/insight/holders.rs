@@ -33,7 +33,9 @@ fn a_holder_is_named_with_its_place_and_tables() {
     assert_eq!(held.freed_bytes, held.held_bytes, "nobody else holds any of it");
 
     let text = transaction.to_string();
-    for part in [&format!("transaction {}", report.id()), "\"report\", Snapshot, read-only", "insight/holders.rs"] {
+    for part in
+        [&format!("transaction {}", report.id()), "\"report\", Snapshot, read-only", "insight/holders.rs"]
+    {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
