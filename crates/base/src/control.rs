@@ -134,11 +134,18 @@ pub enum Control {
     ReadsDepend,
     /// A transaction that only reads waits until what it reads is durable.
     ReadsAwait,
+    /// What a transaction that was ended from outside may look at stays until it is
+    /// dropped (I-28).
+    EndedStay,
+    /// A transaction that is ended from outside is woken if it waits.
+    EndedWake,
+    /// A statistics page is verified before it is shown.
+    PageChecksum,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 57] = [
+    pub const ALL: [(Control, &'static str); 60] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -196,6 +203,9 @@ impl Control {
         (Control::Dependencies, "dependencies"),
         (Control::ReadsDepend, "reads-depend"),
         (Control::ReadsAwait, "reads-await"),
+        (Control::EndedStay, "ended-stay"),
+        (Control::EndedWake, "ended-wake"),
+        (Control::PageChecksum, "page-checksum"),
     ];
 
     /// The name on the command line.

@@ -85,6 +85,8 @@ pub(crate) struct SlotState {
     pub(crate) reads_only: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
     pub(crate) pin: AtomicU64,
+    /// The transaction is to end, and has not noticed or not ended yet.
+    pub(crate) ending: AtomicBool,
     /// IDLE, COPYING, COMMITTING, DECIDING or MOVING.
     pub(crate) appending: AtomicU32,
     /// `active` of the transaction that this one waits for.
@@ -144,6 +146,7 @@ impl Registry {
                 by_statement: AtomicBool::new(false),
                 reads_only: AtomicBool::new(false),
                 pin: AtomicU64::new(0),
+                ending: AtomicBool::new(false),
                 appending: AtomicU32::new(IDLE),
                 waits_for: AtomicU64::new(NOBODY),
                 waiters: AtomicU32::new(0),
@@ -342,6 +345,33 @@ impl Registry {
             let _door = state.door.lock();
             state.changed.notify_all();
         }
+    }
+
+    /// Asks the slot's transaction to end, and wakes it if it waits for a lock.
+    /// The caller sees to it that the slot does not change hands meanwhile.
+    pub fn ask_to_end(&self, slot: Slot) {
+        let state = &self.slots[slot.index()];
+        state.ending.store(true, Ordering::SeqCst);
+        // It announces its wait before it looks whether it is asked to end, so one of
+        // the two sees the other.
+        let waits_for = state.waits_for.load(Ordering::SeqCst);
+        if is_removed(Control::EndedStay) {
+            state.active.store(self.now().get(), Ordering::SeqCst);
+        }
+        if waits_for != NOBODY && !is_removed(Control::EndedWake) {
+            self.wake(Slot::from_index(waits_for as usize % TRANSACTION_SLOTS));
+        }
+    }
+
+    /// Takes that back, for the next transaction in the slot.
+    pub fn has_ended(&self, slot: Slot) {
+        self.slots[slot.index()].ending.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the slot's transaction has been asked to end.
+    #[inline]
+    pub fn is_asked_to_end(&self, slot: Slot) -> bool {
+        self.slots[slot.index()].ending.load(Ordering::SeqCst)
     }
 
     /// The lowest timestamp at which the slot's transaction may yet publish.

@@ -71,6 +71,13 @@ pub enum Verb {
     /// space back to the system. The copies take space of their own while it works.
     #[command(after_help = crate::compact::EXAMPLES)]
     Compact(crate::compact::CompactArgs),
+    /// Show a database that another process has open, live.
+    ///
+    /// Transactions, latencies, space by use and by table, the collector, and which transactions
+    /// hold garbage back. Reads the page of statistics that the process writes once a second, and
+    /// does not touch the database. docs/insight.md says what each figure means.
+    #[command(after_help = crate::top::EXAMPLES)]
+    Top(crate::top::TopArgs),
     /// Write a database as text: one stream, or CSV or JSON of its tables.
     ///
     /// Writes all tables with their definitions and rows to stdout, as they are at one moment, for

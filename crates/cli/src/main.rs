@@ -21,6 +21,7 @@ mod salvage;
 mod simulate;
 mod space;
 mod table;
+mod top;
 mod values;
 
 use std::io::{IsTerminal, stdout};
@@ -64,6 +65,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Backup(args) => backup::run(&args, &STOP),
         Verb::Restore(args) => backup::restore(&args),
         Verb::Compact(args) => compact::run(&args, &STOP),
+        Verb::Top(args) => top::run(&args, &STOP),
         Verb::Dump(args) => dump::run(&args, &STOP),
         Verb::Load(args) => load::run(&args, &STOP),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),

@@ -48,6 +48,16 @@ impl DataFile {
         &self.path
     }
 
+    /// Bytes that are free on the file system of the file, as far as it says.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let mut stats = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: the descriptor is open, and the call writes to what it is given.
+        let done = unsafe { libc::fstatvfs(self.file.as_raw_fd(), stats.as_mut_ptr()) };
+        // SAFETY: the call has filled it in.
+        let stats = (done == 0).then(|| unsafe { stats.assume_init() })?;
+        Some(stats.f_bavail * stats.f_frsize)
+    }
+
     /// The file itself. Only this crate has it: what is mapped changes with it.
     pub(crate) fn file(&self) -> &File {
         &self.file

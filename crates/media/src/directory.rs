@@ -3,7 +3,7 @@
 use crate::MediumError;
 use crate::beside::{Beside, InDirectory};
 use crate::data_file::DataFile;
-use crate::lock::{Lock, Sharing};
+use crate::lock::{Lock, Sharing, holder_of};
 use crate::map::{Map, MapOptions, Protection};
 use crate::place::{Place, leads_to};
 use pantile_base::limits::GROWTH_BYTES;
@@ -46,6 +46,12 @@ impl Default for DirectoryOptions {
     fn default() -> Self {
         Self { map: MapOptions::default(), create: Create::IfMissing, explain_bus_errors: true }
     }
+}
+
+/// The process that has the database in a directory open, as far as the system
+/// says. The database is not touched.
+pub fn user_of(directory: &Path) -> Option<u32> {
+    File::open(directory.join(DATA_FILE)).ok().as_ref().and_then(holder_of)
 }
 
 /// A database directory whose data file this process has locked. Dropping it

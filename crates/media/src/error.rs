@@ -176,10 +176,19 @@ impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(process) if process == std::process::id() => f.write_str("in this process"),
-            Some(process) => write!(f, "in process {process}"),
+            Some(process) => match command_of(process) {
+                Some(command) => write!(f, "in process {process} ({command})"),
+                None => write!(f, "in process {process}"),
+            },
             None => f.write_str("in another process"),
         }
     }
+}
+
+/// The name of a process's command, without its arguments, which may hold secrets.
+fn command_of(process: u32) -> Option<String> {
+    let command = std::fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+    Some(command.trim_end().escape_debug().to_string())
 }
 
 impl fmt::Display for MediumError {

@@ -44,7 +44,7 @@ mod view;
 pub use beside::{Beside, BesideFile, IMAGE_FILE};
 pub use data_file::DataFile;
 pub use dax::{DaxMedium, DaxOptions};
-pub use directory::{Create, DATA_FILE, DirectoryOptions};
+pub use directory::{Create, DATA_FILE, DirectoryOptions, user_of};
 pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};

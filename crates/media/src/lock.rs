@@ -85,7 +85,7 @@ impl Lock {
 
 /// The process that has locked a file, as far as the system says. It names no
 /// process outside of the container.
-fn holder_of(file: &File) -> Option<u32> {
+pub(crate) fn holder_of(file: &File) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let found = file.metadata().ok()?;
     let device = format!("{:02x}:{:02x}", libc::major(found.dev()), libc::minor(found.dev()));

@@ -193,7 +193,7 @@ pub use transactions::savepoint::Savepoint;
 pub use transactions::scan::Scan;
 pub use transactions::transaction::Transaction;
 pub use types::columns::ColumnRef;
-pub use types::error::{Conflict, Error, OpenTransaction, Result};
+pub use types::error::{Conflict, Error, Holding, Result};
 pub use types::from_value::{FromValue, Misfit};
 pub use types::isolation::Isolation;
 pub use types::options::{
@@ -204,6 +204,7 @@ pub use types::range::Range;
 pub use types::record::{Field, Record};
 pub use types::row::Row;
 pub use types::row_id::RowId;
+pub use types::running::{EndedBy, OnPinned, OpenTransaction, TransactionId};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::table_change::TableChange;
 pub use types::transaction_error::TransactionError;
@@ -278,8 +279,10 @@ pub mod stats {
     pub use pantile_media::MediumStats;
     pub use pantile_reclaim::{CollectorStats, Compaction};
 
+    pub use crate::types::figures::{Figures, History, Sample};
     pub use crate::types::memory::MemoryUse;
-    pub use crate::types::stats::{Chains, Recovery, RunningTransaction, Stats, TableSpace};
+    pub use crate::types::page::{Page, PageTransaction};
+    pub use crate::types::stats::{Chains, HeldOfTable, Recovery, RunningTransaction, Stats, TableSpace};
     pub use crate::types::verified::{DamagedRow, Verified};
 }
 

@@ -47,6 +47,13 @@ pub struct Space {
     pub free_chunk_bytes: u64,
 }
 
+impl Space {
+    /// Bytes that no version takes and no block is reserved for.
+    pub fn free_bytes(&self) -> u64 {
+        self.free_block_bytes + self.free_chunk_bytes
+    }
+}
+
 /// Space of one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TableBlocks {
@@ -73,9 +80,11 @@ pub struct Reader {
     pub by_statement: bool,
 }
 
-/// What one reader keeps from being reclaimed, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What one reader keeps from being reclaimed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Held {
+    /// By table: the bytes of `bytes`, and their blocks.
+    pub tables: BTreeMap<TableId, (u64, u64)>,
     /// Slots of superseded versions, in blocks that it sees into.
     pub bytes: u64,
     /// The part of `bytes` in blocks that no other reader sees into.
@@ -87,7 +96,14 @@ pub struct Held {
 }
 
 impl Held {
-    fn note(&mut self, bytes: u64, alone: bool) {
+    /// Blocks of `bytes`.
+    pub fn blocks(&self) -> u64 {
+        self.tables.values().map(|(_, blocks)| blocks).sum()
+    }
+
+    fn note(&mut self, table: TableId, bytes: u64, alone: bool) {
+        let of_table = self.tables.entry(table).or_default();
+        *of_table = (of_table.0 + bytes, of_table.1 + 1);
         self.bytes += bytes;
         self.bytes_alone += if alone { bytes } else { 0 };
     }
@@ -126,11 +142,12 @@ impl Store {
         tables
     }
 
-    /// What each reader keeps from being reclaimed, in the order of `readers`.
-    /// Looks at every block, and at no version: a block counts for a reader if
+    /// What each reader keeps from being reclaimed, in the order of `readers`, and
+    /// the bytes on the medium that any of them keeps. Looks at every block, and at no version: a block counts for a reader if
     /// versions were visible in it where the reader reads.
-    pub fn held(&self, readers: &[Reader]) -> Vec<Held> {
+    pub fn held(&self, readers: &[Reader]) -> (Vec<Held>, u64) {
         let mut held = vec![Held::default(); readers.len()];
+        let mut by_any = 0;
         let _chunks = self.chunks_lock.read();
         for (_, _, block) in self.used().filter(|(_, _, block)| block.map.count() > 0) {
             let bytes = u64::from(block.map.count()) * u64::from(block.stride());
@@ -138,12 +155,13 @@ impl Store {
             let sees = |reader: &Reader| {
                 reader.at.get() <= until && (reader.by_statement || from <= reader.at.get())
             };
-            note_held(readers, sees, |n, alone| held[n].note(bytes, alone));
+            note_held(readers, sees, |n, alone| held[n].note(block.table(), bytes, alone));
+            by_any += if readers.iter().any(sees) { bytes } else { 0 };
         }
         self.kept.each(|until, bytes| {
             note_held(readers, |reader| reader.at <= until, |n, alone| held[n].note_dram(bytes, alone));
         });
-        held
+        (held, by_any)
     }
 
     /// The bytes of the blocks that what is alive would take if it were moved

@@ -5,4 +5,5 @@ mod command;
 mod crashtest;
 mod paper;
 mod space;
+mod top;
 mod transfer;

@@ -26,6 +26,7 @@ pub const MODELS: &[Model] = &[
         run: safe_snapshots_against_writers,
     },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
+    Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
 ];
 
@@ -221,6 +222,40 @@ fn circles_have_one_victim() {
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     });
     assert_eq!(refused.take().len(), 1);
+}
+
+/// I-28: a transaction that is asked to end, while it waits for another or just
+/// before, waits no longer; and one that waits for the same other one goes on
+/// waiting until that has ended.
+fn ended_waiters_are_woken() {
+    let registry = registry();
+    let [holder, ended, patient] = [(); 3].map(|()| registry.begin(Begin::ByStatement).expect("a slot").0);
+    let is_over = Arc::new(AtomicBool::new(false));
+    explore(|| {
+        let first = {
+            let registry = Arc::clone(&registry);
+            thread::spawn(move || {
+                let asked = || registry.is_asked_to_end(ended);
+                assert_eq!(registry.wait(ended, holder, Duration::MAX, asked), Some(true));
+                registry.has_ended(ended);
+                registry.release(ended);
+            })
+        };
+        let second = {
+            let (registry, is_over) = (Arc::clone(&registry), Arc::clone(&is_over));
+            thread::spawn(move || {
+                let over = || is_over.load(Ordering::SeqCst);
+                assert_eq!(registry.wait(patient, holder, Duration::MAX, over), Some(true));
+                registry.release(patient);
+            })
+        };
+        registry.ask_to_end(ended);
+        first.join().expect("no panic");
+        is_over.store(true, Ordering::SeqCst);
+        registry.release(holder);
+        second.join().expect("no panic");
+    });
+    assert_eq!(registry.running(), 0);
 }
 
 /// Two transactions wait for the slots that two others free, and none is left

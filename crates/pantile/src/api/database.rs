@@ -1,6 +1,7 @@
 //! The database as callers hold it: beginning transactions, closing.
 
 use std::ops::ControlFlow;
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +90,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::TooManyTransactions`], [`Error::Closed`].
+    #[track_caller]
     pub fn begin(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default())
     }
@@ -97,10 +99,11 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::begin`].
+    #[track_caller]
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
         let is_read_only = self.core.options.is_read_only();
         let options = if is_read_only { options.read_only(true) } else { options };
-        Transaction::begin(Arc::clone(&self.core), options)
+        Transaction::begin(Arc::clone(&self.core), options, Location::caller())
     }
 
     /// Begins a serializable read-only transaction that sees every commit
@@ -111,6 +114,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::begin`].
+    #[track_caller]
     pub fn begin_read(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default().read_only(true))
     }
@@ -132,6 +136,7 @@ impl Database {
     /// println!("the report is {:?} old", report.age());
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn begin_safe_snapshot(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default().safe_snapshot())
     }
@@ -166,6 +171,7 @@ impl Database {
     /// assert_eq!(doubled, 10);
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn run<T, E: TransactionError>(
         &self,
         body: impl FnMut(&mut Transaction) -> Result<T, E>,
@@ -177,6 +183,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::run`].
+    #[track_caller]
     pub fn run_with<T, E: TransactionError>(
         &self,
         options: TransactionOptions,
@@ -283,6 +290,7 @@ impl Database {
     /// is committed for a while.
     pub fn upkeep(&self) -> Option<Duration> {
         let due = self.core.round();
+        self.core.observe();
         if let Some(making) = self.core.begin_image() {
             self.core.make_image(making);
         }

@@ -96,7 +96,7 @@ impl Database {
         let core = &self.core;
         let _change = core.tables.change();
         let table = core.tables.by_name(name)?;
-        let visitor = core.visitor()?;
+        let visitor = core.visitor("dropping a table")?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
         self.free_space(&visitor, &gone);
@@ -125,7 +125,7 @@ impl Database {
         let _change = core.tables.change();
         core.tables.check_own(&table.inner)?;
         let old = &table.inner;
-        let visitor = core.visitor()?;
+        let visitor = core.visitor("truncating a table")?;
         let new = self.new_table(old.definition().def)?;
         self.change_catalog(|txn, catalog| {
             txn.delete(catalog, &catalog::key(old.id))?;

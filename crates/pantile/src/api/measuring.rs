@@ -1,51 +1,21 @@
 //! What a database has done, and what it takes.
 
+use std::panic::Location;
 use std::sync::Arc;
-
-use pantile_base::TableId;
-use pantile_media::MediumExt;
-use pantile_store::{DEPENDENCIES, Reader, TableBlocks};
+use std::time::Duration;
 
 use crate::api::database::Database;
 use crate::engine::table::TableInner;
-use crate::engine::{catalog, pieces};
 use crate::types::error::Result;
+use crate::types::figures::{Figures, History};
+use crate::types::running::{EndedBy, TransactionId};
 use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
     /// make it for every transaction.
     pub fn stats(&self) -> Stats {
-        let core = &self.core;
-        let space = core.store.space();
-        let tables = core.tables.all();
-        let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
-        let collector = core.reclaimer.stats(&core.store);
-        let memory = core.memory_use(&space, &collector);
-        let running = core.rounds.apart(|| core.registry.running() as u64);
-        let mut stats = Stats {
-            running,
-            contents_written: space.contents_appended,
-            payload_bytes: space.payload_bytes,
-            copied_bytes: space.copied_bytes,
-            medium: core.store.medium().stats(),
-            medium_bytes: space.medium_bytes,
-            obsolete_bytes: space.obsolete_bytes,
-            unfilled_bytes: space.unfilled_bytes,
-            free_bytes: space.free_block_bytes + space.free_chunk_bytes,
-            dram_bytes: memory.all(),
-            index_bytes,
-            anchor_bytes: memory.anchors,
-            buffer_bytes: memory.buffers,
-            tile_bytes: memory.tiles,
-            stale_entries: core.stale.len() as u64,
-            damaged_contents: core.store.damaged(),
-            unread_blocks: core.unread.left(),
-            collector,
-            ..Stats::default()
-        };
-        core.counters.add_to(&mut stats);
-        stats
+        self.core.stats()
     }
 
     /// The running transactions, the oldest first, and how much old data each
@@ -62,50 +32,98 @@ impl Database {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn transactions(&self) -> Vec<RunningTransaction> {
-        let core = &self.core;
-        let now = core.registry.now();
-        // What the database does by itself has no holder.
-        let mut open: Vec<_> =
-            core.registry.open().filter(|open| core.buffers.holder(open.slot).is_some()).collect();
-        open.sort_by_key(|open| open.reads_at);
-        let readers: Vec<_> =
-            open.iter().map(|open| Reader { at: open.reads_at, by_statement: open.by_statement }).collect();
-        let held = core.store.held(&readers);
-        let running = open.iter().zip(held).map(|(open, held)| RunningTransaction {
-            transaction: core.describe(open, now),
-            timestamp: open.reads_at,
-            held_bytes: held.bytes,
-            freed_bytes: held.bytes_alone,
-            held_dram_bytes: held.dram,
-            freed_dram_bytes: held.dram_alone,
-            buffer_bytes: core.buffers.bytes_of(open.slot),
-        });
-        running.collect()
+        self.core.running_transactions()
+    }
+
+    /// Ends a transaction of any thread: nothing more of it is committed. Its next
+    /// call fails with [`Error::TransactionEnded`](crate::Error::TransactionEnded), and one that waits for a lock
+    /// returns at once with the same. What it holds, locks included, goes when its
+    /// program drops it, and not before: the program may still look at rows that it
+    /// has read, which lie on the medium itself.
+    /// [`Stats::ended_not_dropped`](crate::Stats::ended_not_dropped) counts those
+    /// that are left.
+    ///
+    /// A commit that has begun goes on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTransaction`](crate::Error::UnknownTransaction) if no such transaction is open.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// let report = db.begin_read()?;
+    /// db.end_transaction(report.id())?;
+    /// assert!(matches!(report.get(&t, &[1u64.into()]), Err(Error::TransactionEnded { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn end_transaction(&self, id: TransactionId) -> Result<()> {
+        self.core.end_transaction(id, EndedBy::Call(Location::caller()))
+    }
+
+    /// Counters and gauges in one flat list, with the percentiles of commits since the
+    /// last sample. The call visits all tables and blocks.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let figures = db.figures();
+    /// assert!(figures.pinned_bytes <= figures.obsolete_bytes);
+    /// println!("{} bytes can still be written", figures.room_bytes);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn figures(&self) -> Figures {
+        self.core.figures()
+    }
+
+    /// What the database has done of late: about a sample a second for the last 10
+    /// minutes in which anything began or ended, and one a minute for a day. The
+    /// worker takes them, or [`Database::upkeep`] where there is none. The samples
+    /// take at most 400 KB of memory, which
+    /// [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// for two in db.history().seconds.windows(2) {
+    ///     let seconds = (two[1].at_millis - two[0].at_millis) as f64 / 1e3;
+    ///     println!("{} commits per second", (two[1].commits - two[0].commits) as f64 / seconds);
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn history(&self) -> History {
+        self.core.history()
+    }
+
+    /// When the medium has no room left, if its used part goes on growing as in the
+    /// last minute. `None` if it has not grown, or nothing is known of the last
+    /// seconds. Both limits count: [`Options::max_bytes`](crate::Options::max_bytes),
+    /// and what is free on the file system.
+    pub fn full_in(&self) -> Option<Duration> {
+        self.core.full_in()
+    }
+
+    /// All figures, tables and holders of garbage in the text format of Prometheus
+    /// (version 0.0.4), as docs/insight.md lists them. The call visits all tables and
+    /// blocks.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// db.begin()?.commit()?;
+    /// assert!(db.metrics().contains("\npantile_commits_total 1\n"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn metrics(&self) -> String {
+        self.core.metrics()
     }
 
     /// What each table takes on the medium. The hidden tables of values out of
     /// line are listed by themselves, and so are dropped tables until their
     /// space has been given back. The call visits every block.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
-        let tables = self.core.store.space_by_table();
-        let named = tables.into_iter().map(|(id, blocks)| {
-            let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
-            let table = self.listed_name(id);
-            TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
-        });
-        named.collect()
-    }
-
-    fn listed_name(&self, id: TableId) -> String {
-        if id == DEPENDENCIES {
-            return catalog::OF_DEPENDENCIES.to_owned();
-        }
-        let Some(table) = self.core.tables.in_use(id) else {
-            return format!("table {} (dropped)", id.0);
-        };
-        let name = &table.schema().name;
-        let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
-        if table.is_dropped() { format!("{name} (dropped)") } else { name }
+        self.core.space_by_table()
     }
 
     /// How long the chains of versions are, measured on about `samples` tuples
@@ -119,7 +137,7 @@ impl Database {
             stored_mean: space.contents_stored as f64 / stats.tuples.max(1) as f64,
             ..Chains::default()
         };
-        if let Ok(visitor) = core.visitor() {
+        if let Ok(visitor) = core.visitor("measuring chains") {
             for table in core.tables.all() {
                 visitor.measure_chains(&table, (table.tuples_end() / samples.max(1)).max(1), &mut chains);
             }

@@ -29,6 +29,8 @@ impl Due {
 pub(crate) const AWAKE: u32 = 0;
 pub(crate) const UNTIL_A_WRITE: u32 = 1;
 pub(crate) const UNTIL_AN_END: u32 = 2;
+/// Nothing has begun for a second.
+pub(crate) const UNTIL_A_BEGIN: u32 = 3;
 
 /// Wakes the worker.
 #[derive(Default)]
@@ -68,7 +70,15 @@ impl Alarm {
     /// A transaction has ended.
     #[inline]
     pub fn ended(&self) {
-        if self.asleep.load(Ordering::Relaxed) == UNTIL_AN_END {
+        if self.asleep.load(Ordering::Relaxed) >= UNTIL_AN_END {
+            self.wake();
+        }
+    }
+
+    /// A transaction has begun.
+    #[inline]
+    pub fn begun(&self) {
+        if self.asleep.load(Ordering::Relaxed) == UNTIL_A_BEGIN {
             self.wake();
         }
     }

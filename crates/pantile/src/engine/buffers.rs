@@ -14,7 +14,7 @@ use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
 use crate::engine::flights::Flight;
-use crate::engine::holders::{Holder, HolderCell};
+use crate::engine::holders::Holder;
 use crate::engine::read_set::ReadSet;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{Indexes, TableInner};
@@ -201,15 +201,32 @@ fn map_bytes(capacity: usize, entry: usize) -> usize {
     places * (entry + 1)
 }
 
+/// The holder of a slot, and its buffers. One lock for both: a transaction takes it when
+/// it begins and when it ends anyway.
+#[derive(Default)]
+struct Occupied {
+    /// None while a transaction has them.
+    idle: Option<Box<Buffers>>,
+    /// The transaction that has the slot.
+    holder: Option<Holder>,
+    /// Holders so far.
+    turns: u64,
+}
+
+impl Occupied {
+    fn occupy(&mut self, holder: Holder) -> u64 {
+        self.turns += 1;
+        self.holder = Some(Holder { turn: self.turns, ..holder });
+        self.turns
+    }
+}
+
 /// The buffers of a slot.
 #[derive(Default)]
 struct OfSlot {
-    /// None while a transaction has them.
-    idle: Mutex<Option<Box<Buffers>>>,
+    occupied: Mutex<Occupied>,
     /// What they take, idle or not.
     bytes: AtomicU64,
-    /// The transaction that has the slot.
-    holder: HolderCell,
 }
 
 /// The buffers of all slots.
@@ -224,23 +241,44 @@ impl Default for SlotBuffers {
 }
 
 impl SlotBuffers {
-    pub fn take(&self, slot: Slot, holder: Holder) -> Box<Buffers> {
-        let of_slot = &self.by_slot[slot.index()];
-        of_slot.holder.set(Some(holder));
-        of_slot.idle.lock().take().unwrap_or_default()
+    /// The buffers of a slot, and which of its transactions the holder is.
+    pub fn take(&self, slot: Slot, holder: Holder) -> (Box<Buffers>, u64) {
+        let mut occupied = self.by_slot[slot.index()].occupied.lock();
+        let turn = occupied.occupy(holder);
+        (occupied.idle.take().unwrap_or_default(), turn)
+    }
+
+    /// Notes who has a slot and needs no buffers.
+    pub fn occupy(&self, slot: Slot, holder: Holder) {
+        self.by_slot[slot.index()].occupied.lock().occupy(holder);
+    }
+
+    /// Holders of all slots so far.
+    pub fn turns(&self) -> u64 {
+        self.by_slot.iter().map(|of_slot| of_slot.occupied.lock().turns).sum()
+    }
+
+    /// The opposite of [`SlotBuffers::occupy`].
+    pub fn leave(&self, slot: Slot) {
+        self.by_slot[slot.index()].occupied.lock().holder = None;
     }
 
     /// The transaction that has the slot, if one has.
     pub fn holder(&self, slot: Slot) -> Option<Holder> {
-        self.by_slot[slot.index()].holder.get()
+        self.by_slot[slot.index()].occupied.lock().holder
+    }
+
+    /// Calls `change` with the transaction that has the slot. It does not end
+    /// meanwhile.
+    pub fn with_holder<R>(&self, slot: Slot, change: impl FnOnce(&mut Holder) -> R) -> Option<R> {
+        self.by_slot[slot.index()].occupied.lock().holder.as_mut().map(change)
     }
 
     /// Keeps the buffers of a transaction that has ended, and what they take,
-    /// within [`BYTES_KEPT`].
-    pub fn keep(&self, slot: Slot, mut buffers: Box<Buffers>) {
+    /// within [`BYTES_KEPT`]. Calls `ended` if the transaction was asked to end.
+    pub fn keep(&self, slot: Slot, mut buffers: Box<Buffers>, ended: impl FnOnce()) {
         buffers.clear();
         let of_slot = &self.by_slot[slot.index()];
-        of_slot.holder.set(None);
         let bytes = buffers.count_grown();
         let kept = (bytes <= BYTES_KEPT || is_removed(Control::Buffers)).then_some(buffers);
         if bytes >= BYTES_RETURNED {
@@ -248,7 +286,11 @@ impl SlotBuffers {
         }
         // The next holder of the slot takes its buffers after this call.
         of_slot.bytes.store(if kept.is_some() { bytes } else { 0 }, Ordering::Relaxed);
-        *of_slot.idle.lock() = kept;
+        let mut occupied = of_slot.occupied.lock();
+        occupied.idle = kept;
+        if occupied.holder.take().is_some_and(|holder| holder.ended.is_some()) {
+            ended();
+        }
     }
 
     /// The buffers of a running transaction have grown.
@@ -270,8 +312,8 @@ impl SlotBuffers {
     /// Drops those that are idle, so that they no longer refer to tables.
     pub fn forget(&self) {
         for of_slot in &self.by_slot {
-            let mut idle = of_slot.idle.lock();
-            if idle.take().is_some() {
+            let mut occupied = of_slot.occupied.lock();
+            if occupied.idle.take().is_some() {
                 of_slot.bytes.store(0, Ordering::Relaxed);
             }
         }

@@ -41,6 +41,7 @@ impl Core {
         self.images.stop();
         let recorded = if self.options.is_read_only() { Ok(()) } else { self.record_last() };
         self.gate.close();
+        self.insight.publisher.end();
         recorded
     }
 

@@ -21,6 +21,7 @@ use crate::engine::failure::from_store;
 use crate::engine::flights::Flights;
 use crate::engine::gate::Gate;
 use crate::engine::images::Images;
+use crate::engine::insight::Insight;
 use crate::engine::memory_limit::MemoryLimit;
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
@@ -53,6 +54,7 @@ pub(crate) struct Core {
     pub memory: MemoryLimit,
     pub stage: Stage,
     pub counters: Counters,
+    pub insight: Insight,
     pub recovery: Recovery,
     /// The index image that the database was opened with.
     pub image: Option<Arc<Image>>,
@@ -70,6 +72,7 @@ pub(crate) struct Core {
 impl Core {
     /// A database whose tables are still to be recovered.
     pub fn new(options: Options, store: Store, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Self {
+        let times_commits = options.times_commits();
         Self {
             memory: MemoryLimit::new(options.memory_limit),
             options,
@@ -86,7 +89,8 @@ impl Core {
             state_records: StateRecords::default(),
             buffers: SlotBuffers::default(),
             stage: Stage::default(),
-            counters: Counters::default(),
+            counters: Counters::new(times_commits),
+            insight: Insight::default(),
             recovery: Recovery::default(),
             image: None,
             images: Arc::default(),

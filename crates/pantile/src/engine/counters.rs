@@ -1,10 +1,14 @@
 //! Counters and gauges of transactions.
 
+use std::time::Duration;
+
 use pantile_base::Address;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
 
+use crate::types::options::TimesCommits;
+use crate::types::running::OnPinned;
 use crate::types::stats::Stats;
 
 /// Counters of one slot, on a line of their own.
@@ -24,13 +28,16 @@ struct SlotCounters {
 /// of differences and wrap around on the way.
 pub(crate) struct Counters {
     slots: Box<[SlotCounters]>,
+    times: TimesCommits,
+    pin_warnings: AtomicU64,
+    pin_ends: AtomicU64,
+    /// When the holders of garbage were last looked at, in microseconds.
+    watched: AtomicU64,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
-        Self { slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect() }
-    }
-}
+/// One commit in this many is timed where a commit takes no longer than reading a
+/// clock a few times.
+const ONE_IN: u64 = 16;
 
 /// What a commit changes.
 #[derive(Clone, Copy, Default)]
@@ -40,6 +47,33 @@ pub(crate) struct Change {
 }
 
 impl Counters {
+    pub fn new(times: TimesCommits) -> Self {
+        Self {
+            slots: (0..=TRANSACTION_SLOTS).map(|_| SlotCounters::default()).collect(),
+            times,
+            pin_warnings: AtomicU64::new(0),
+            pin_ends: AtomicU64::new(0),
+            watched: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the slot's next commit is timed.
+    #[inline]
+    pub fn is_timed(&self, slot: Slot) -> bool {
+        match self.times {
+            TimesCommits::All => true,
+            TimesCommits::Some => {
+                self.slots[slot.index()].commits.load(Ordering::Relaxed).is_multiple_of(ONE_IN)
+            }
+            TimesCommits::None => false,
+        }
+    }
+
+    /// Commits and aborts so far.
+    pub fn ended(&self) -> (u64, u64) {
+        (self.sum(|c| &c.commits), self.sum(|c| &c.aborts))
+    }
+
     pub fn committed(&self, slot: Slot, change: Change) {
         let counters = &self.slots[slot.index()];
         // The slot's holder is the only writer.
@@ -103,6 +137,21 @@ impl Counters {
         add(&self.slots[slot.index()].aborts, 1);
     }
 
+    /// A transaction has held back too much, and this was done about it.
+    pub fn pinned_too_much(&self, then: OnPinned) {
+        let counter = if then == OnPinned::End { &self.pin_ends } else { &self.pin_warnings };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the holders of garbage are to be looked at, once in `every`.
+    pub fn is_time_to_watch(&self, now: Duration, every: Duration) -> bool {
+        let (now, every) = (now.as_micros() as u64, every.as_micros() as u64);
+        let last = self.watched.load(Ordering::Relaxed);
+        let is_time = last == 0 || now.saturating_sub(last) >= every;
+        is_time
+            && self.watched.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     pub fn add_to(&self, stats: &mut Stats) {
         for counters in &self.slots {
             stats.commits += counters.commits.load(Ordering::Relaxed);
@@ -111,6 +160,8 @@ impl Counters {
             stats.versions_read += counters.versions_read.load(Ordering::Relaxed);
             stats.live_bytes = stats.live_bytes.wrapping_add(counters.live_bytes.load(Ordering::Relaxed));
         }
+        stats.pin_warnings = self.pin_warnings.load(Ordering::Relaxed);
+        stats.pin_ends = self.pin_ends.load(Ordering::Relaxed);
         stats.collector.waiting_tombstones = self.waiting_tombstones();
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn from_medium(error: MediumError) -> Error {
             place: format!("byte {offset} of {}", path.display()),
             detail: format!("it cannot be read ({source})"),
         },
-        full if full.is_full() => Error::StorageFull { detail: full.to_string() },
+        full if full.is_full() => Error::StorageFull { detail: full.to_string(), holder: None },
         MediumError::Io { operation, path, source } => {
             let path = path.map_or_else(|| "memory".to_owned(), |p| p.display().to_string());
             Error::Io { operation: format!("{operation} {path}"), source }

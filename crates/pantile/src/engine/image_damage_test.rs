@@ -79,7 +79,7 @@ fn damage_is_looked_for_at_a_bounded_rate() {
     let (place, _) = small(51);
     let db = options().open(place.path()).expect("it opens");
     let (unread, store) = (&db.core.unread, &db.core.store);
-    let _visitor = db.core.visitor().expect("a slot");
+    let _visitor = db.core.visitor("a test").expect("a slot");
     let left = unread.left();
     assert!(left > 10, "{left} blocks");
     unread.look(store, 1);

@@ -30,7 +30,7 @@ impl Core {
     /// # Errors
     /// The same, and [`Error::TooManyTransactions`](crate::Error::TooManyTransactions).
     pub fn load_apart(&self, table: &TableInner) -> Result<()> {
-        let _slot = self.visitor()?;
+        let _slot = self.visitor("loading indexes")?;
         self.ready(table)
     }
 

@@ -170,7 +170,7 @@ fn assert_same(with: &Database, without: &Database) {
     for (left, right) in left.iter().zip(&right) {
         assert_eq!((left.id, left.definition()), (right.id, right.definition()));
         assert_same_tuples((a, left), (b, right));
-        let _visitor = a.visitor().expect("a slot");
+        let _visitor = a.visitor("a test").expect("a slot");
         a.ready(left).expect("the trees can be had");
         assert_same_trees(left, right);
     }

@@ -23,7 +23,7 @@ impl Core {
     /// Enters the keys of every version that a transaction may see. The entries
     /// of versions that are no longer the newest are handed to the cleaner.
     pub fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
-        let visitor = self.visitor()?;
+        let visitor = self.visitor("the creation of an index")?;
         for tuple in (0..table.tuples_end()).map(TupleId) {
             if tuple.0 % CHECKED_EVERY == 0 {
                 self.check_memory(visitor.slot(), Adds::Row)?;

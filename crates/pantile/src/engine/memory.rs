@@ -14,7 +14,7 @@ impl Core {
     pub fn memory_use(&self, space: &Space, collector: &CollectorStats) -> MemoryUse {
         let tables = self.tables.all();
         let arena = &self.tables.arena;
-        let fixed = self.marks.bytes() + self.registry.bytes() + self.counters.bytes();
+        let fixed = self.marks.bytes() + self.registry.bytes() + self.counters.bytes() + self.insight.bytes();
         let indexes = arena.used_bytes();
         MemoryUse {
             limit: self.memory.bytes(),

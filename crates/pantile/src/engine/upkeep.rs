@@ -69,7 +69,8 @@ impl Core {
             let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
             let due = if is_left { due.at_the_latest(epoch) } else { due };
-            if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due }
+            let due = if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due };
+            self.watch_holders().map_or(due, |time| due.at_the_latest(time))
         })
     }
 

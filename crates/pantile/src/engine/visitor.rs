@@ -1,5 +1,6 @@
 //! Reading tuples outside of a transaction, to build indexes and to measure.
 
+use std::panic::Location;
 use std::time::Duration;
 
 use pantile_base::{Address, TupleId};
@@ -10,6 +11,7 @@ use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
 use crate::engine::gate::Permit;
+use crate::engine::holders::{Holder, Purpose};
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
@@ -28,14 +30,19 @@ pub(crate) struct Visitor<'c> {
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
         if let Some(permit) = self.permit.take() {
+            self.core.buffers.leave(self.slot);
             self.core.leave(permit);
         }
     }
 }
 
 impl Core {
-    pub fn visitor(&self) -> Result<Visitor<'_>> {
-        let (permit, _) = self.enter(Begin::LateWriter)?;
+    /// `work` says to people what it is for.
+    #[track_caller]
+    pub fn visitor(&self, work: &'static str) -> Result<Visitor<'_>> {
+        let (permit, ts) = self.enter(Begin::LateWriter)?;
+        let holder = Holder::new(Purpose::Work(work), ts, None, Location::caller());
+        self.buffers.occupy(permit.slot(), holder);
         Ok(Visitor { core: self, slot: permit.slot(), permit: Some(permit) })
     }
 }

@@ -14,7 +14,7 @@ fn each_wait_has_the_whole_limit() {
     let db = options.open("unused").expect("open");
     let table =
         db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"])).expect("create");
-    let visitor = db.core.visitor().expect("a slot");
+    let visitor = db.core.visitor("a test").expect("a slot");
     let wait = |length: Duration| {
         let until = time.now() + length;
         visitor.settled(&table.inner, TupleId(0), |_| (time.now() >= until).then_some(()))

@@ -2,13 +2,13 @@
 //!
 //! It sleeps while nothing is owed, so an idle database does not wake up.
 //! Commits wake it, and so does the end of a transaction if that is what the
-//! rest of the work waits for.
+//! rest of the work waits for. While transactions begin, it takes a sample a second.
 
 use std::sync::{Arc, Weak};
 
 use pantile_base::sync::thread;
 
-use crate::engine::alarm::{AWAKE, Alarm, Due, UNTIL_A_WRITE, UNTIL_AN_END};
+use crate::engine::alarm::{AWAKE, Alarm, Due, UNTIL_A_BEGIN, UNTIL_A_WRITE, UNTIL_AN_END};
 use crate::engine::core::Core;
 use crate::engine::images::Images;
 
@@ -48,17 +48,23 @@ fn work(core: &Weak<Core>, alarm: &Alarm) {
             let maker = Arc::clone(&core);
             core.images.make_apart(move || maker.make_image(making));
         }
+        let next_sample = core.observe();
         let epoch = core.options.gc.epoch;
         drop(core);
-        let (what_for, limit) = match due {
-            Due::In(time) => (AWAKE, Some(time)),
-            Due::AfterAnEnd => (UNTIL_AN_END, Some(epoch)),
-            Due::AfterAWrite => (UNTIL_A_WRITE, Some(epoch)),
+        let what_for = match (due, next_sample) {
+            (Due::In(_), _) => AWAKE,
+            (_, None) => UNTIL_A_BEGIN,
+            (Due::AfterAnEnd, _) => UNTIL_AN_END,
+            (Due::AfterAWrite, _) => UNTIL_A_WRITE,
         };
         // Before a long sleep comes one of an epoch with the alarm set, and
         // another round. So whatever was done by a thread that did not yet see
         // the alarm is noticed, and that thread need not issue a fence.
-        let limit = limit.filter(|_| what_for == AWAKE || what_for != last);
+        let limit = match due {
+            Due::In(time) => Some(time),
+            _ if what_for != last => Some(epoch),
+            _ => next_sample,
+        };
         if what_for != last || what_for == AWAKE {
             alarm.set(what_for);
         }

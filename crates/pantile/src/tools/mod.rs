@@ -32,6 +32,7 @@ mod inspect;
 mod options;
 mod reading;
 mod salvage;
+mod watch;
 
 pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
 pub use check::{CheckReport, check};
@@ -42,3 +43,4 @@ pub use inspect::{
 };
 pub use options::{CheckOptions, CheckStep};
 pub use salvage::{SalvageReport, Salvaged, salvage};
+pub use watch::watch;

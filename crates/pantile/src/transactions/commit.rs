@@ -5,6 +5,8 @@
 //! share syncs, a commit has only got its point by then, and is in flight until
 //! that point is durable (`engine/flights.rs`).
 
+use std::time::Duration;
+
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_media::SyncPoint;
@@ -80,17 +82,31 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
-    /// [`Error::TransactionTooLarge`]: the transaction has been rolled back.
+    /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`]: the transaction
+    /// has been rolled back.
     /// [`Error::MediumFailed`]: it has been rolled back in memory; it may or
     /// may not be there when the database is next opened.
     pub fn commit(mut self) -> Result<Timestamp> {
+        let began = self.when_timed();
         let published = self.make_visible()?;
-        self.land(published)
+        let landed = self.land(published);
+        if let Some(began) = began {
+            let took = self.core.registry.clock().elapsed().saturating_sub(began);
+            self.core.insight.latencies.note(self.slot, took);
+        }
+        landed
+    }
+
+    /// Now, if the commit writes and is one of those that are timed.
+    fn when_timed(&self) -> Option<Duration> {
+        let is_timed = !self.buffers.writes.is_empty() && self.core.counters.is_timed(self.slot);
+        is_timed.then(|| self.core.registry.clock().elapsed())
     }
 
     /// All that comes before the transaction is visible. Without writes there is
     /// nothing to be seen, and only what it has read may not be durable yet.
     pub(super) fn make_visible(&mut self) -> Result<Published> {
+        self.check_ended()?;
         if self.buffers.writes.is_empty() {
             let joined = Joined { commit_ts: self.ts, point: self.last_met() };
             return Ok(Published { joined, change: Change::default() });
@@ -189,7 +205,7 @@ impl Transaction {
         match appended {
             Ok(appended) => Ok(OnMedium { appended, commit_ts }),
             Err(e) => {
-                let error = core.store_error(e);
+                let error = core.name_holder(core.store_error(e), *slot);
                 *starved = matches!(error, Error::StorageFull { .. });
                 Err(error)
             }

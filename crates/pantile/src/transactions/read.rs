@@ -58,6 +58,7 @@ impl Transaction {
 
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
         self.core.tables.check_own(table)?;
+        self.check_ended()?;
         if table.is_newer_than(self.ts) && self.isolation == Isolation::Serializable && !self.read_only {
             return Err(table.conflict(Conflict::TableIsNewer));
         }
@@ -281,13 +282,13 @@ impl Transaction {
         over: impl Fn() -> bool,
     ) -> Result<()> {
         let registry = &self.core.registry;
-        let over = || over() || registry.pending(holder) != bound;
+        let over = || over() || registry.pending(holder) != bound || registry.is_asked_to_end(self.slot);
         let outcome = match &self.stop {
             None => registry.wait(self.slot, holder, limit, over),
             Some(stop) => self.wait_stoppable(holder, limit, stop, over),
         };
         match outcome {
-            Some(true) => Ok(()),
+            Some(true) => self.check_ended(),
             Some(false) if self.stop.as_ref().is_some_and(|stop| stop()) => {
                 Err(table.conflict(Conflict::Interrupted))
             }

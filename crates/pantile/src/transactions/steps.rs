@@ -214,6 +214,7 @@ impl Steps {
         index: Option<&IndexInner>,
         tuple: TupleId,
     ) -> Result<Option<Encoded<'t>>> {
+        txn.check_ended()?;
         Ok(match txn.read_tuple(table, tuple, self.at)? {
             Seen::Row(row) if self.leads_to(index, tuple, &row) => Some(row),
             _ => None,

@@ -2,6 +2,7 @@
 //! other files of this wing; the commit path is in `commit.rs`.
 
 use std::cell::Cell;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use pantile_cc::{Begin, Clock, Slot};
 use crate::engine::buffers::Buffers;
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
-use crate::engine::holders::Holder;
+use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};
+use crate::types::running::TransactionId;
 
 /// Buffers of this size double rarely. When they do, the memory of the database
 /// is checked at once.
@@ -94,6 +96,7 @@ pub struct Transaction {
     pub(super) buffers: InUse,
     /// Given back when the transaction ends.
     pub(super) permit: Option<Permit>,
+    id: TransactionId,
     /// Numbers of the savepoints that are still valid, in order.
     pub(super) savepoints: Vec<u64>,
     pub(super) savepoints_taken: u64,
@@ -118,7 +121,11 @@ impl std::fmt::Debug for Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn begin(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
+    pub(crate) fn begin(
+        core: Arc<Core>,
+        options: TransactionOptions,
+        place: &'static Location<'static>,
+    ) -> Result<Self> {
         let may_move = !core.options.writers_stay;
         // Where writers move, a transaction that only reads is in nobody's way.
         let passes = options.read_only && (may_move || options.safe_snapshot);
@@ -134,7 +141,11 @@ impl Transaction {
         };
         let (permit, ts) = core.enter_apart(how)?;
         let slot = permit.slot();
-        let holder = Holder::new(options.isolation, options.read_only);
+        let purpose = Purpose::Transaction { isolation: options.isolation, read_only: options.read_only };
+        let mut holder = Holder::new(purpose, ts, options.name, place);
+        let (buffers, turn) = core.buffers.take(slot, holder);
+        holder.turn = turn;
+        core.alarm.begun();
         Ok(Self {
             slot,
             ts,
@@ -148,8 +159,9 @@ impl Transaction {
             passes,
             must_move: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
-            buffers: InUse(Some(core.buffers.take(slot, holder))),
+            buffers: InUse(Some(buffers)),
             permit: Some(permit),
+            id: holder.id(slot),
             savepoints: Vec::new(),
             savepoints_taken: 0,
             versions_read: Cell::new(0),
@@ -158,6 +170,23 @@ impl Transaction {
             is_visible: false,
             core,
         })
+    }
+
+    /// By which [`Database::end_transaction`](crate::Database::end_transaction) knows
+    /// it. No other transaction of the open database has it.
+    pub fn id(&self) -> TransactionId {
+        self.id
+    }
+
+    /// Fails once the transaction has been asked to end.
+    #[inline]
+    pub(super) fn check_ended(&self) -> Result<()> {
+        if self.core.registry.is_asked_to_end(self.slot) { Err(self.ended()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn ended(&self) -> Error {
+        self.core.error_of_ended(self.slot, self.id)
     }
 
     /// Where it reads. A serializable transaction also writes there, unless it
@@ -252,7 +281,7 @@ impl Transaction {
     /// Leaves the registry; every lock has been released.
     pub(super) fn finish(&mut self) {
         if let Some(buffers) = self.buffers.0.take() {
-            self.core.buffers.keep(self.slot, buffers);
+            self.core.buffers.keep(self.slot, buffers, || self.core.registry.has_ended(self.slot));
         }
         self.core.counters.read(self.slot, self.versions_read.get());
         if self.on_stage {

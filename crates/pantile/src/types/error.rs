@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pantile_media::User;
 
-use crate::types::isolation::Isolation;
 use crate::types::memory::MemoryUse;
+use crate::types::running::{EndedBy, OpenTransaction, TransactionId};
 
 /// A result whose error is [`Error`] by default.
 ///
@@ -262,6 +262,24 @@ pub enum Error {
     },
     /// More than 16,777,215 contents in one transaction.
     TransactionTooLarge,
+    /// Another thread, or a limit of the options, has ended the transaction. Nothing
+    /// of it is committed, and its calls fail until it is dropped.
+    TransactionEnded {
+        /// The transaction.
+        id: TransactionId,
+        /// What has ended it.
+        by: EndedBy,
+    },
+    /// There are no statistics of a running database to be shown; see
+    /// [`tools::watch`](crate::tools::watch).
+    NoStatistics {
+        /// The database's directory.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+    /// No transaction with this number is open.
+    UnknownTransaction(TransactionId),
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
     /// The cursor is of another transaction.
@@ -272,6 +290,8 @@ pub enum Error {
     StorageFull {
         /// What the medium says.
         detail: String,
+        /// The transaction that keeps most from being freed, if one keeps anything.
+        holder: Option<Box<Holding>>,
     },
     /// The database takes as much DRAM as
     /// [`Options::memory_limit`](crate::Options::memory_limit) allows.
@@ -356,38 +376,19 @@ pub enum Error {
     },
 }
 
-/// A transaction that has not ended; see [`Error::StillOpen`] and
-/// [`RunningTransaction`](crate::stats::RunningTransaction).
+/// A transaction and what it keeps from being freed; see [`Error::StorageFull`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct OpenTransaction {
-    /// How long ago it began. At a safe snapshot: the age of what it reads.
-    pub age: Duration,
-    /// How it is isolated; `None` for work of the database itself, like the
-    /// creation of an index.
-    pub isolation: Option<Isolation>,
-    /// Whether it is read-only.
-    pub read_only: bool,
-    /// The name of the thread that began it, if the thread still runs and the
-    /// system tells.
-    pub thread: Option<String>,
-    /// The system's number of that thread.
-    pub thread_id: Option<u32>,
+pub struct Holding {
+    /// The transaction.
+    pub transaction: OpenTransaction,
+    /// Bytes on the medium that its end would free, at most.
+    pub bytes: u64,
 }
 
-impl fmt::Display for OpenTransaction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.isolation {
-            Some(isolation) => write!(f, "{isolation:?}")?,
-            None => f.write_str("work of the database itself")?,
-        }
-        let kind = if self.read_only { ", read-only" } else { "" };
-        write!(f, "{kind}, open for {:.1?}", self.age)?;
-        match (&self.thread, self.thread_id) {
-            (Some(name), Some(id)) => write!(f, ", begun by thread {name:?} ({id})"),
-            (None, Some(id)) => write!(f, ", begun by a thread ({id}) that has ended"),
-            _ => Ok(()),
-        }
+impl Holding {
+    pub(crate) fn new(transaction: OpenTransaction, bytes: u64) -> Self {
+        Self { transaction, bytes }
     }
 }
 
@@ -545,9 +546,26 @@ impl fmt::Display for Error {
             Error::UnknownSavepoint => f.write_str(
                 "the savepoint is not of this transaction or has been rolled back; nothing was changed",
             ),
-            Error::StorageFull { detail } => write!(
+            Error::StorageFull { detail, holder } => {
+                write!(
+                    f,
+                    "no room ({detail}); what was to be written has left no trace, and what was there can be read; free space or raise the limit"
+                )?;
+                match holder {
+                    Some(held) => write!(f, ", or end what keeps {} bytes: {}", held.bytes, held.transaction),
+                    None => Ok(()),
+                }
+            }
+            Error::TransactionEnded { id, by } => write!(
                 f,
-                "no room ({detail}); what was to be written has left no trace, and what was there can be read; free space or raise the limit"
+                "transaction {id} was ended by {by}; nothing of it is committed; drop it, and begin another one"
+            ),
+            Error::NoStatistics { path, detail } => {
+                write!(f, "no statistics of a running database in {}: {detail}", path.display())
+            }
+            Error::UnknownTransaction(id) => write!(
+                f,
+                "no transaction {id} is open: it has ended, or is just committing; nothing was done"
             ),
             Error::MemoryFull(taken) => write!(
                 f,

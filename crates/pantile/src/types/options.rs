@@ -16,6 +16,7 @@ use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::lost::LostParts;
 use crate::types::reading::Reading;
+use crate::types::running::OnPinned;
 
 /// Where a database is stored.
 ///
@@ -145,6 +146,7 @@ pub struct Options {
     pub(crate) collector: Collector,
     pub(crate) gc: GcOptions,
     pub(crate) without_worker: bool,
+    pub(crate) without_page: bool,
     pub(crate) without_image: bool,
     pub(crate) image_every: Option<u64>,
     pub(crate) verify_reads: bool,
@@ -161,6 +163,8 @@ pub struct Options {
     pub(crate) max_bytes: Option<u64>,
     pub(crate) preallocate: u64,
     pub(crate) memory_limit: Option<u64>,
+    pub(crate) max_pinned_age: Option<(Duration, OnPinned)>,
+    pub(crate) max_pinned_bytes: Option<(u64, OnPinned)>,
     pub(crate) progress: Option<ProgressCall>,
     pub(crate) simulated_time: Option<SimulatedTime>,
     /// The database is damaged and opened to be read; what is left out goes here.
@@ -280,6 +284,17 @@ impl Options {
     #[must_use]
     pub fn worker(mut self, worker: bool) -> Self {
         self.without_worker = !worker;
+        self
+    }
+
+    /// Whether the database publishes its statistics once a second, in the file
+    /// `pantile.stats` beside its data file (the default), for
+    /// [`tools::watch`](crate::tools::watch) and the command `pantile top` in other
+    /// processes. The file goes when the database is closed. Nothing is written while
+    /// nothing happens.
+    #[must_use]
+    pub fn publish_stats(mut self, publish: bool) -> Self {
+        self.without_page = !publish;
         self
     }
 
@@ -451,6 +466,35 @@ impl Options {
         self
     }
 
+    /// Limits how long a transaction may hold back garbage, and says what the
+    /// database does about one that is older. One that holds back nothing may be
+    /// of any age. Without a worker ([`Options::worker`]),
+    /// [`Database::upkeep`](crate::Database::upkeep) looks.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// use std::time::Duration;
+    /// let options = Options::new()
+    ///     .max_pinned_age(Duration::from_secs(60), OnPinned::Warn)
+    ///     .max_pinned_bytes(10 << 30, OnPinned::End);
+    /// # options.medium(MediumKind::Dram).open("unused")?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_pinned_age(mut self, limit: Duration, then: OnPinned) -> Self {
+        self.max_pinned_age = Some((limit, then));
+        self
+    }
+
+    /// Limits how many bytes of garbage on the medium a transaction may hold back,
+    /// as [`RunningTransaction::held_bytes`](crate::stats::RunningTransaction::held_bytes)
+    /// counts them, and says what the database does about one that holds back more.
+    #[must_use]
+    pub fn max_pinned_bytes(mut self, limit: u64, then: OnPinned) -> Self {
+        self.max_pinned_bytes = Some((limit, then));
+        self
+    }
+
     /// Makes the medium take at least this many bytes, at most
     /// [`Options::max_bytes`], when the database is opened, so that commits do not
     /// wait for the system to allocate them.
@@ -530,6 +574,16 @@ impl Options {
         self
     }
 
+    pub(crate) fn times_commits(&self) -> TimesCommits {
+        let waits = self.medium == MediumKind::File && self.durability != Durability::None;
+        match self.simulated_time {
+            // A run is to be repeated exactly, and asking a clock may move it.
+            Some(_) => TimesCommits::None,
+            None if waits => TimesCommits::All,
+            None => TimesCommits::Some,
+        }
+    }
+
     pub(crate) fn threads_of_recovery(&self) -> usize {
         self.recovery_threads.unwrap_or(1)
     }
@@ -539,6 +593,14 @@ impl Options {
             call(progress);
         }
     }
+}
+
+/// Which commits are timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TimesCommits {
+    All,
+    Some,
+    None,
 }
 
 /// When a transaction has the database to itself: no other that may write begins
@@ -606,6 +668,7 @@ pub struct TransactionOptions {
     pub(crate) read_only: bool,
     pub(crate) safe_snapshot: bool,
     pub(crate) conflict: Option<ConflictPolicy>,
+    pub(crate) name: Option<&'static str>,
 }
 
 impl TransactionOptions {
@@ -641,6 +704,22 @@ impl TransactionOptions {
     #[must_use]
     pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
         self.conflict = Some(conflict);
+        self
+    }
+
+    /// Names it for people: in [`Database::transactions`](crate::Database::transactions),
+    /// in warnings and in messages.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let report = db.begin_with(TransactionOptions::new().safe_snapshot().name("report"))?;
+    /// assert_eq!(db.transactions()[0].transaction.name, Some("report"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn name(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
         self
     }
 }

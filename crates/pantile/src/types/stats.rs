@@ -4,7 +4,7 @@ use pantile_base::Timestamp;
 use pantile_media::MediumStats;
 use pantile_reclaim::CollectorStats;
 
-use crate::types::error::OpenTransaction;
+use crate::types::running::OpenTransaction;
 
 /// What a database has done since it was opened, and what it takes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +18,16 @@ pub struct Stats {
     /// Transactions running now. [`Database::transactions`](crate::Database::transactions)
     /// lists them, and what each keeps.
     pub running: u64,
+    /// Transactions that were ended from outside and that their programs have not
+    /// dropped yet. What they hold stays until then.
+    pub ended_not_dropped: u64,
+    /// Transactions that held back more than
+    /// [`Options::max_pinned_age`](crate::Options::max_pinned_age) or
+    /// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) allow, and were
+    /// warned of.
+    pub pin_warnings: u64,
+    /// Those that were ended for it.
+    pub pin_ends: u64,
     /// Contents written by commits.
     pub contents_written: u64,
     /// Their bytes, headers included. Write amplification is relative to them.
@@ -81,6 +91,10 @@ pub struct RunningTransaction {
     pub timestamp: Timestamp,
     /// Superseded bytes on the medium, in blocks that it may be reading.
     pub held_bytes: u64,
+    /// Those blocks.
+    pub held_blocks: u64,
+    /// The same by table, the most first.
+    pub tables: Vec<HeldOfTable>,
     /// The part of `held_bytes` that no other transaction holds: what its end
     /// would free, at most.
     pub freed_bytes: u64,
@@ -91,6 +105,19 @@ pub struct RunningTransaction {
     /// DRAM of its own writes that are not committed. Its end frees all but
     /// 512 KB of them.
     pub buffer_bytes: u64,
+}
+
+/// What a transaction keeps of one table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct HeldOfTable {
+    /// The table's name.
+    pub table: String,
+    /// Superseded bytes, in blocks that the transaction may be reading.
+    pub bytes: u64,
+    /// Those blocks.
+    pub blocks: u64,
 }
 
 /// The space of a table on the medium.

@@ -250,7 +250,10 @@ fn closing_does_not_wait_for_ever() {
     fails!(
         db.clone().close(),
         Error::StillOpen { .. },
-        "1 transaction is still open after 10s (Serializable, open for 10.0s, begun by thread ",
+        "1 transaction is still open after 10s (transaction ",
+        "Serializable, open for 10.0s, begun at ",
+        "errors_open.rs:",
+        "begun by thread ",
         "nothing was closed",
         "end them and close it again"
     );

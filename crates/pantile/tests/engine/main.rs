@@ -27,6 +27,7 @@ mod faults;
 mod format;
 mod history;
 mod in_flight;
+mod insight;
 mod isolation;
 mod larger_than_memory;
 mod long_values;

@@ -25,6 +25,12 @@ fn is_refused<T: std::fmt::Debug>(outcome: Result<T>, place: &Path, user: &str) 
     fails!(outcome, Error::AlreadyOpen { .. }, place.as_str(), "open already", user, "close it there first");
 }
 
+/// A process by its number and its command, as the message names it.
+fn in_process(process: u32) -> String {
+    let command = fs::read_to_string(format!("/proc/{process}/comm")).expect("it runs");
+    format!("in process {process} ({});", command.trim_end())
+}
+
 /// Every way to open the database in a directory is refused.
 fn all_are_refused(place: &Path, user: &str) {
     is_refused(Database::open(place), place, user);
@@ -38,7 +44,7 @@ fn all_are_refused(place: &Path, user: &str) {
 #[test]
 fn other_process() {
     if let Some(place) = std::env::var_os(OPENER) {
-        let owner = format!("in process {};", std::env::var(OWNER).expect("a process"));
+        let owner = in_process(std::env::var(OWNER).expect("a process").parse().expect("a number"));
         all_are_refused(Path::new(&place), &owner);
     }
 }
@@ -130,7 +136,7 @@ fn links_lead_to_the_same_lock() {
 fn a_killed_holder_leaves_no_lock() {
     let place = ScratchDir::new();
     let mut child = held(place.path());
-    all_are_refused(place.path(), &format!("in process {};", child.id()));
+    all_are_refused(place.path(), &in_process(child.id()));
     child.kill().expect("kill");
     child.wait().expect("wait");
     let db = Database::open(place.path()).expect("free");

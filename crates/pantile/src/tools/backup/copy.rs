@@ -119,7 +119,7 @@ fn target_error(error: StoreError, part: &Path) -> Error {
             source: std::io::Error::other(cause),
         },
         StoreError::Medium(full) if full.is_full() => {
-            Error::StorageFull { detail: format!("the backup in {}: {full}", part.display()) }
+            Error::StorageFull { detail: format!("the backup in {}: {full}", part.display()), holder: None }
         }
         other => from_store(other, part),
     }

@@ -15,6 +15,7 @@ use pantile_media::DATA_FILE;
 use crate::api::database::Database;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
+use crate::types::options::TransactionOptions;
 
 pub use options::{BackupOptions, BackupProgress, BackupReport, RestoreReport};
 pub use restore::restore;
@@ -106,7 +107,8 @@ impl Database {
         let called = registry.after_all();
         let began = registry.clock().elapsed();
         loop {
-            let txn = self.begin_safe_snapshot()?;
+            let named = TransactionOptions::new().safe_snapshot().name("backup");
+            let txn = self.begin_with(named)?;
             let is_current = txn.timestamp() >= called;
             if is_current || registry.clock().elapsed().saturating_sub(began) >= limit {
                 return Ok((txn, is_current));

@@ -142,7 +142,7 @@ fn sync(path: &Path) -> Result<()> {
 pub(super) fn io_error(operation: &str, path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            Error::StorageFull { detail: format!("{operation} {}: {source}", path.display()) }
+            Error::StorageFull { detail: format!("{operation} {}: {source}", path.display()), holder: None }
         }
         _ => Error::Io { operation: format!("{operation} {}", path.display()), source },
     }

@@ -1,0 +1,131 @@
+//! Serves the statistics of an open Pantile database to Prometheus.
+//!
+//! ```
+//! use pantile::{MediumKind, Options};
+//! let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+//! // Port 0 takes any that is free.
+//! let exporter = pantile_exporter::serve(&db, ("127.0.0.1", 0))?;
+//! println!("http://{}/metrics", exporter.address());
+//! // It ends when `exporter` is dropped.
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It speaks as much HTTP/1.1 as Prometheus needs: one request to a connection, one connection at a time. There is no
+//! authentication and no encryption, so keep it on the loopback address or behind something that has both. It has a
+//! handle of the database, so drop it before the last handle of yours is to close the database.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pantile::Database;
+
+/// How long a client may take to ask, and to read.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A request is never longer.
+const LONGEST: usize = 16 << 10;
+
+/// A thread that answers Prometheus. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Exporter {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Serves the statistics of a database at this address, under `/metrics`.
+///
+/// # Errors
+/// What the system says when the address is taken or cannot be used.
+pub fn serve(db: &Database, address: impl ToSocketAddrs) -> io::Result<Exporter> {
+    let listener = TcpListener::bind(address)?;
+    let address = listener.local_addr()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (db, stopped) = (db.clone(), Arc::clone(&stop));
+    let builder = thread::Builder::new().name("pantile-exporter".into());
+    let thread = builder.spawn(move || {
+        for stream in listener.incoming() {
+            if stopped.load(Ordering::SeqCst) {
+                return;
+            }
+            // A client that goes away, or talks nonsense, is its own trouble.
+            let _ = stream.and_then(|stream| answer(stream, &db));
+        }
+    })?;
+    Ok(Exporter { address, stop, thread: Some(thread) })
+}
+
+impl Exporter {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // The thread waits for a connection; if this one is refused, it does not.
+        let _ = TcpStream::connect_timeout(&reachable(self.address), PATIENCE);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has already said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An address that stands for all of the machine is reached by the loopback.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+fn answer(mut stream: TcpStream, db: &Database) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let request = request(&mut stream)?;
+    let mut words = request.split_ascii_whitespace();
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (status, body) = match (method, path.split('?').next()) {
+        ("GET" | "HEAD", Some("/metrics")) => ("200 OK", db.metrics()),
+        ("GET" | "HEAD", _) => ("404 Not Found", "the statistics are under /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", "only GET and HEAD are answered\n".to_owned()),
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    if method != "HEAD" {
+        stream.write_all(body.as_bytes())?;
+    }
+    stream.flush()
+}
+
+/// The first line of a request, once all of its head has come.
+fn request(stream: &mut TcpStream) -> io::Result<String> {
+    let (mut head, began) = (Vec::new(), Instant::now());
+    let mut piece = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        if began.elapsed() > PATIENCE {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match stream.read(&mut piece)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => head.extend(&piece[..n]),
+        }
+        if head.len() > LONGEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).into_owned())
+}

@@ -1,0 +1,150 @@
+//! Ending transactions from outside (I-28), and those that hold back too much.
+
+use std::time::Duration;
+
+use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_cc::{Open, Slot};
+use pantile_store::{Held, Reader};
+
+use crate::engine::core::Core;
+use crate::engine::holders::{Holder, Purpose};
+use crate::engine::still_open::{age, describe};
+use crate::types::error::{Error, Holding, Result};
+use crate::types::running::{EndedBy, OnPinned, TransactionId};
+
+/// How often the limits on what transactions hold back are looked at, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What one transaction holds back.
+pub(crate) struct HeldBy {
+    pub open: Open,
+    pub holder: Holder,
+    pub held: Held,
+}
+
+impl Core {
+    /// Asks a transaction to end. From here on its calls fail, and so does a commit
+    /// that has not begun; what it holds goes when its program drops it.
+    pub fn end_transaction(&self, id: TransactionId, by: EndedBy) -> Result<()> {
+        let slot = Slot::from_index(id.get() as usize % TRANSACTION_SLOTS);
+        // The lock keeps the slot from changing hands: the next holder is not asked.
+        let asked = self.buffers.with_holder(slot, |holder| {
+            let is_it = holder.id(slot) == id && matches!(holder.purpose, Purpose::Transaction { .. });
+            if is_it && holder.ended.is_none() {
+                holder.ended = Some(by);
+                self.registry.ask_to_end(slot);
+            }
+            is_it
+        });
+        if asked == Some(true) { Ok(()) } else { Err(Error::UnknownTransaction(id)) }
+    }
+
+    /// Transactions that were asked to end and have not been dropped.
+    pub fn ended_not_dropped(&self) -> u64 {
+        self.registry.open().filter(|open| self.registry.is_asked_to_end(open.slot)).count() as u64
+    }
+
+    /// What the calls of a transaction that was asked to end return.
+    pub fn error_of_ended(&self, slot: Slot, id: TransactionId) -> Error {
+        let by = self.buffers.holder(slot).and_then(|holder| holder.ended);
+        Error::TransactionEnded { id, by: by.expect("it was asked to end") }
+    }
+
+    /// Names the transaction that keeps most from being freed, in an error of a
+    /// medium that is full. `except` is the slot of the transaction that failed.
+    pub fn name_holder(&self, error: Error, except: Slot) -> Error {
+        match error {
+            Error::StorageFull { detail, .. } => {
+                Error::StorageFull { detail, holder: self.largest_holder(except).map(Box::new) }
+            }
+            other => other,
+        }
+    }
+
+    fn largest_holder(&self, except: Slot) -> Option<Holding> {
+        let holders = self.holders();
+        let others = holders.iter().filter(|h| h.open.slot != except && h.held.bytes > 0);
+        let HeldBy { open, holder, held } = others.max_by_key(|h| h.held.bytes)?;
+        Some(Holding::new(describe(open, Some(*holder), self.registry.now()), held.bytes))
+    }
+
+    /// What is open and has a name for people, the oldest first, and what each
+    /// holds back. Visits every block.
+    pub fn holders(&self) -> Vec<HeldBy> {
+        self.holders_and_all().0
+    }
+
+    /// The same, and the bytes on the medium that any of them holds back.
+    pub fn holders_and_all(&self) -> (Vec<HeldBy>, u64) {
+        let known = |open: Open| self.holder_of(&open).map(|holder| (open, holder));
+        let mut open: Vec<_> = self.registry.open().filter_map(known).collect();
+        open.sort_by_key(|(open, _)| open.reads_at);
+        let reader = |open: &Open| Reader { at: open.reads_at, by_statement: open.by_statement };
+        let readers: Vec<_> = open.iter().map(|(open, _)| reader(open)).collect();
+        let (held, by_any) = self.store.held(&readers);
+        let named = open.into_iter().zip(held).map(|((open, holder), held)| HeldBy { open, holder, held });
+        (named.collect(), by_any)
+    }
+
+    /// Warns of transactions that hold back too much, or ends them, as the options
+    /// say. Returns when to look again.
+    pub fn watch_holders(&self) -> Option<Duration> {
+        let (age, bytes) = (self.options.max_pinned_age, self.options.max_pinned_bytes);
+        let every = match (age, bytes) {
+            (None, None) => return None,
+            (Some((age, _)), _) => LOOK_EVERY.min(age / 4),
+            (None, Some(_)) => LOOK_EVERY,
+        };
+        let may_matter = |open: Open| self.holder_of(&open).is_some_and(|holder| !is_settled(&holder));
+        if !self.registry.open().any(may_matter) {
+            return None;
+        }
+        if self.counters.is_time_to_watch(self.registry.clock().elapsed(), every) {
+            self.holders().iter().for_each(|held| self.judge(held));
+        }
+        Some(every)
+    }
+
+    fn judge(&self, by: &HeldBy) {
+        let HeldBy { open, holder, held } = by;
+        if held.bytes == 0 && held.dram == 0 || is_settled(holder) {
+            return;
+        }
+        let age = age(open, self.registry.now());
+        let too_old = self.options.max_pinned_age.filter(|(limit, _)| age >= *limit);
+        let too_large = self.options.max_pinned_bytes.filter(|(limit, _)| held.bytes >= *limit);
+        let too_old = too_old.map(|(limit, then)| (EndedBy::Age(limit), then));
+        let too_large = too_large.map(|(limit, then)| (EndedBy::Bytes(limit), then));
+        let broken = [too_old, too_large].into_iter().flatten();
+        if let Some((limit, then)) = broken.max_by_key(|(_, then)| *then == OnPinned::End) {
+            self.act(by, limit, then);
+        }
+    }
+
+    fn act(&self, HeldBy { open, holder, held }: &HeldBy, limit: EndedBy, then: OnPinned) {
+        let id = holder.id(open.slot);
+        let note = self.buffers.with_holder(open.slot, |now| {
+            let is_it = now.id(open.slot) == id;
+            now.is_noted |= is_it;
+            is_it
+        });
+        let is_over = note != Some(true) || then == OnPinned::End && self.end_transaction(id, limit).is_err();
+        if is_over {
+            return;
+        }
+        self.counters.pinned_too_much(then);
+        let transaction = describe(open, Some(*holder), self.registry.now());
+        let (bytes, dram) = (held.bytes, held.dram);
+        match then {
+            OnPinned::Warn => {
+                tracing::warn!(%transaction, bytes, dram, "it holds back more than allowed by {limit}");
+            }
+            OnPinned::End => tracing::warn!(%transaction, bytes, dram, "it has been ended by {limit}"),
+        }
+    }
+}
+
+/// Whether nothing more is to be done about it.
+fn is_settled(holder: &Holder) -> bool {
+    holder.is_noted || holder.ended.is_some() || matches!(holder.purpose, Purpose::Work(_))
+}

@@ -1,0 +1,112 @@
+//! What the database counts and takes, put together from its parts.
+
+use pantile_base::TableId;
+use pantile_media::MediumExt;
+use pantile_store::{DEPENDENCIES, Held, Space, TableBlocks};
+
+use crate::engine::core::Core;
+use crate::engine::ending::HeldBy;
+use crate::engine::still_open::describe;
+use crate::engine::{catalog, pieces};
+use crate::types::stats::{HeldOfTable, RunningTransaction, Stats, TableSpace};
+
+/// One look at everything.
+pub(crate) struct Looked {
+    pub stats: Stats,
+    pub space: Space,
+    pub holders: Vec<HeldBy>,
+    /// What any of them holds back.
+    pub pinned_bytes: u64,
+}
+
+impl Core {
+    /// Visits all tables and blocks.
+    pub fn look(&self) -> Looked {
+        let space = self.store.space();
+        let stats = self.stats_with(&space);
+        let (holders, pinned_bytes) = self.holders_and_all();
+        Looked { stats, space, holders, pinned_bytes }
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.stats_with(&self.store.space())
+    }
+
+    fn stats_with(&self, space: &Space) -> Stats {
+        let tables = self.tables.all();
+        let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
+        let collector = self.reclaimer.stats(&self.store);
+        let memory = self.memory_use(space, &collector);
+        let running = self.rounds.apart(|| self.registry.running() as u64);
+        let mut stats = Stats {
+            running,
+            ended_not_dropped: self.ended_not_dropped(),
+            contents_written: space.contents_appended,
+            payload_bytes: space.payload_bytes,
+            copied_bytes: space.copied_bytes,
+            medium: self.store.medium().stats(),
+            medium_bytes: space.medium_bytes,
+            obsolete_bytes: space.obsolete_bytes,
+            unfilled_bytes: space.unfilled_bytes,
+            free_bytes: space.free_bytes(),
+            dram_bytes: memory.all(),
+            index_bytes,
+            anchor_bytes: memory.anchors,
+            buffer_bytes: memory.buffers,
+            tile_bytes: memory.tiles,
+            stale_entries: self.stale.len() as u64,
+            damaged_contents: self.store.damaged(),
+            unread_blocks: self.unread.left(),
+            collector,
+            ..Stats::default()
+        };
+        self.counters.add_to(&mut stats);
+        stats
+    }
+
+    pub fn running_transactions(&self) -> Vec<RunningTransaction> {
+        let now = self.registry.now();
+        let running = self.holders().into_iter().map(|HeldBy { open, holder, held }| RunningTransaction {
+            transaction: describe(&open, Some(holder), now),
+            timestamp: open.reads_at,
+            held_bytes: held.bytes,
+            held_blocks: held.blocks(),
+            tables: self.held_by_table(&held),
+            freed_bytes: held.bytes_alone,
+            held_dram_bytes: held.dram,
+            freed_dram_bytes: held.dram_alone,
+            buffer_bytes: self.buffers.bytes_of(open.slot),
+        });
+        running.collect()
+    }
+
+    /// The most first.
+    pub fn held_by_table(&self, held: &Held) -> Vec<HeldOfTable> {
+        let named = |(&id, &(bytes, blocks))| HeldOfTable { table: self.listed_name(id), bytes, blocks };
+        let mut tables: Vec<_> = held.tables.iter().map(named).collect();
+        tables.sort_by_key(|table| std::cmp::Reverse(table.bytes));
+        tables
+    }
+
+    pub fn space_by_table(&self) -> Vec<TableSpace> {
+        let tables = self.store.space_by_table();
+        let named = tables.into_iter().map(|(id, blocks)| {
+            let TableBlocks { blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes } = blocks;
+            let table = self.listed_name(id);
+            TableSpace { table, blocks, open_blocks, bytes, contents, obsolete, obsolete_bytes }
+        });
+        named.collect()
+    }
+
+    fn listed_name(&self, id: TableId) -> String {
+        if id == DEPENDENCIES {
+            return catalog::OF_DEPENDENCIES.to_owned();
+        }
+        let Some(table) = self.tables.in_use(id) else {
+            return format!("table {} (dropped)", id.0);
+        };
+        let name = &table.schema().name;
+        let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
+        if table.is_dropped() { format!("{name} (dropped)") } else { name }
+    }
+}

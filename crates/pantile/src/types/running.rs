@@ -1,0 +1,122 @@
+//! Transactions that have not ended, as people are told of them.
+
+use std::fmt;
+use std::panic::Location;
+use std::time::Duration;
+
+use crate::types::isolation::Isolation;
+
+/// Names a transaction of an open database, also to other threads; see
+/// [`Database::end_transaction`](crate::Database::end_transaction).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TransactionId(pub(crate) u64);
+
+impl TransactionId {
+    /// As a number, for messages and protocols.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// From the number of [`TransactionId::get`].
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why a transaction has been ended from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum EndedBy {
+    /// [`Database::end_transaction`](crate::Database::end_transaction) was called here.
+    Call(&'static Location<'static>),
+    /// It held back garbage for longer than
+    /// [`Options::max_pinned_age`](crate::Options::max_pinned_age) allows.
+    Age(Duration),
+    /// It held back more bytes than
+    /// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) allows.
+    Bytes(u64),
+}
+
+impl fmt::Display for EndedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(place) => write!(f, "a call of end_transaction at {place}"),
+            Self::Age(limit) => write!(f, "the option max_pinned_age of {limit:?}"),
+            Self::Bytes(limit) => write!(f, "the option max_pinned_bytes of {limit}"),
+        }
+    }
+}
+
+/// A transaction that has not ended; see [`Error::StillOpen`](crate::Error::StillOpen) and
+/// [`RunningTransaction`](crate::stats::RunningTransaction).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct OpenTransaction {
+    /// By which it can be ended; `None` for work of the database itself.
+    pub id: Option<TransactionId>,
+    /// What the program calls it, by [`TransactionOptions::name`](crate::TransactionOptions::name),
+    /// or what the work of the database is.
+    pub name: Option<&'static str>,
+    /// Where the program began it; `None` for work of the database itself.
+    pub place: Option<&'static Location<'static>>,
+    /// How long ago it began. At a safe snapshot: the age of what it reads.
+    pub age: Duration,
+    /// How it is isolated; `None` for work of the database itself, like the
+    /// creation of an index.
+    pub isolation: Option<Isolation>,
+    /// Whether it is read-only.
+    pub read_only: bool,
+    /// The name of the thread that began it, if the thread still runs and the
+    /// system tells.
+    pub thread: Option<String>,
+    /// The system's number of that thread.
+    pub thread_id: Option<u32>,
+    /// What has ended it, if its program has not dropped it yet.
+    pub ended: Option<EndedBy>,
+}
+
+impl fmt::Display for OpenTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(id) = self.id {
+            write!(f, "transaction {id}, ")?;
+        }
+        match (self.isolation, self.name) {
+            (Some(isolation), None) => write!(f, "{isolation:?}")?,
+            (Some(isolation), Some(name)) => write!(f, "{name:?}, {isolation:?}")?,
+            (None, None) => f.write_str("work of the database itself")?,
+            (None, Some(work)) => write!(f, "work of the database itself: {work}")?,
+        }
+        let kind = if self.read_only { ", read-only" } else { "" };
+        write!(f, "{kind}, open for {:.1?}", self.age)?;
+        if let Some(place) = self.place {
+            write!(f, ", begun at {place}")?;
+        }
+        match (&self.thread, self.thread_id) {
+            (Some(name), Some(id)) => write!(f, ", begun by thread {name:?} ({id})")?,
+            (None, Some(id)) => write!(f, ", begun by a thread ({id}) that has ended")?,
+            _ => {}
+        }
+        match self.ended {
+            Some(by) => write!(f, ", ended by {by} and not yet dropped"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the database does about a transaction that holds back too much; see
+/// [`Options::max_pinned_age`](crate::Options::max_pinned_age).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum OnPinned {
+    /// Counts it and says so through `tracing`, once.
+    #[default]
+    Warn,
+    /// Ends it as well.
+    End,
+}

@@ -1,0 +1,98 @@
+//! Every transaction that keeps garbage is listed with what its program called it, and where it began.
+
+use pantile::{Database, Error, Isolation, Options, TableDef, TransactionOptions, Type, Value};
+use pantile_testkit::{ScratchDir, fails};
+
+use super::{open, rewrite};
+
+#[test]
+fn a_holder_is_named_with_its_place_and_tables() {
+    let (db, table) = open(Options::new());
+    let def = TableDef::new("quiet").column("id", Type::U64).primary_key(["id"]);
+    let quiet = db.create_table(def).expect("create");
+    db.run(|txn| txn.insert(&quiet, &[1u64.into()])).expect("insert");
+    rewrite(&db, &table, 100, 1);
+    let named = TransactionOptions::new().read_only(true).isolation(Isolation::Snapshot).name("report");
+    let line = line!() + 1;
+    let report = db.begin_with(named).expect("begin");
+    rewrite(&db, &table, 100, 3);
+
+    let running = db.transactions();
+    let [held] = &running[..] else { panic!("{running:?}") };
+    let transaction = &held.transaction;
+    assert_eq!(transaction.id, Some(report.id()));
+    assert_eq!((transaction.name, transaction.isolation), (Some("report"), Some(Isolation::Snapshot)));
+    let place = transaction.place.expect("a place");
+    assert_eq!((place.file(), place.line()), (file!(), line));
+    assert_eq!(transaction.thread_id, Some(this_thread()), "the thread that began it");
+
+    let [of_table] = &held.tables[..] else { panic!("{:?}", held.tables) };
+    assert_eq!(of_table.table, "t", "the table without garbage is not in the list");
+    assert_eq!((of_table.bytes, of_table.blocks), (held.held_bytes, held.held_blocks));
+    assert!(held.held_bytes >= 100 * 200, "{held:?}");
+    assert_eq!(held.freed_bytes, held.held_bytes, "nobody else holds any of it");
+
+    let text = transaction.to_string();
+    for part in
+        [&format!("transaction {}", report.id()), "\"report\", Snapshot, read-only", "insight/holders.rs"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+/// The system's number of this thread.
+fn this_thread() -> u32 {
+    let link = std::fs::read_link("/proc/thread-self").expect("proc");
+    link.file_name().and_then(|id| id.to_str()).and_then(|id| id.parse().ok()).expect("a number")
+}
+
+#[test]
+fn every_way_to_begin_gives_the_place_of_its_caller() {
+    let (db, _) = open(Options::new());
+    let first = line!() + 1;
+    let open = [db.begin(), db.begin_read(), db.begin_safe_snapshot()].map(|txn| txn.expect("begin"));
+    db.run(|_| {
+        let mut lines: Vec<_> =
+            db.transactions().iter().map(|t| t.transaction.place.expect("a place").line()).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [first, first, first, first + 1]);
+        Ok(())
+    })
+    .expect("run");
+    drop(open);
+}
+
+#[test]
+fn ids_are_never_given_twice() {
+    let (db, _) = open(Options::new());
+    let begin = |n: usize| db.begin_safe_snapshot().map(|txn| (txn.id(), n % 3 == 0).0).expect("begin");
+    let mut ids: Vec<_> = (0..200).map(begin).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 200);
+}
+
+#[test]
+fn a_full_medium_names_the_holder() {
+    let place = ScratchDir::new();
+    let db = Options::new().max_bytes(8 << 20).block_slots(16).open(place.path()).expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(4000));
+    let table = db.create_table(def.primary_key(["id"])).expect("create");
+    // More than half of the medium.
+    let write_all = |db: &Database| {
+        (0..1200u64).try_for_each(|n| {
+            let row = [Value::UInt(n), Value::Bytes(&[7; 4000])];
+            db.run(|txn| txn.upsert(&table, &row)).map(|_| ())
+        })
+    };
+    write_all(&db).expect("there is room for all rows");
+    let named = TransactionOptions::new().read_only(true).name("nightly");
+    let report = db.begin_with(named).expect("begin");
+    let full = write_all(&db).expect_err("the report keeps every version that it sees");
+    let Error::StorageFull { holder: Some(holder), .. } = &full else { panic!("{full:?}") };
+    assert_eq!(holder.transaction.id, Some(report.id()));
+    assert!(holder.bytes > 1 << 20, "{holder:?}");
+    fails!(Err::<(), _>(full), Error::StorageFull { .. }, "no room", "or end what keeps", "\"nightly\"");
+    drop(report);
+    write_all(&db).expect("nothing is held any more");
+}

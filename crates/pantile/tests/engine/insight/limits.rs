@@ -1,0 +1,122 @@
+//! Limits on what a transaction may hold back.
+
+use std::time::Duration;
+
+use pantile::lab::SimulatedTime;
+use pantile::{Database, EndedBy, Error, OnPinned, Options, Table, Transaction, Value};
+use pantile_testkit::await_that;
+
+use super::{open, rewrite};
+
+const KEY: [Value<'static>; 1] = [Value::UInt(1)];
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn is_ended(txn: &Transaction, table: &Table) -> Option<EndedBy> {
+    match txn.get(table, &KEY) {
+        Ok(_) => None,
+        Err(Error::TransactionEnded { by, .. }) => Some(by),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn actions(db: &Database) -> (u64, u64) {
+    let stats = db.stats();
+    (stats.pin_warnings, stats.pin_ends)
+}
+
+/// A database in which time passes when the test says so.
+fn timed(options: Options) -> (Database, Table, SimulatedTime) {
+    let time = SimulatedTime::default();
+    let (db, table) = open(options.simulated_time(time.clone()));
+    rewrite(&db, &table, 100, 1);
+    (db, table, time)
+}
+
+#[test]
+fn an_old_holder_is_warned_of_once() {
+    let (db, table, time) = timed(Options::new().max_pinned_age(MINUTE, OnPinned::Warn));
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 2);
+    db.upkeep();
+    assert_eq!(actions(&db), (0, 0), "it is young");
+    time.advance(MINUTE);
+    for _ in 0..3 {
+        db.upkeep();
+        time.advance(MINUTE);
+    }
+    assert_eq!(actions(&db), (1, 0));
+    assert_eq!(is_ended(&report, &table), None);
+}
+
+#[test]
+fn an_old_holder_is_ended_and_one_that_holds_nothing_is_not() {
+    let (db, table, time) = timed(Options::new().max_pinned_age(MINUTE, OnPinned::End));
+    let holder = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 2);
+    db.compact().expect("compact");
+    let harmless = db.begin_read().expect("begin");
+    time.advance(2 * MINUTE);
+    let young = db.begin_read().expect("begin");
+    db.upkeep();
+    assert_eq!(is_ended(&holder, &table), Some(EndedBy::Age(MINUTE)));
+    assert_eq!(is_ended(&young, &table), None);
+    drop(holder);
+    assert!(db.compact().expect("compact").is_done(), "nothing is held any more");
+    db.upkeep();
+    time.advance(MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&harmless, &table), None, "it holds nothing");
+    assert_eq!(actions(&db), (0, 1));
+}
+
+#[test]
+fn a_holder_of_much_is_ended() {
+    let limit = 10_000;
+    let (db, table, time) = timed(Options::new().max_pinned_bytes(limit, OnPinned::End));
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 5, 1);
+    time.advance(MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&report, &table), None, "{:?}", db.transactions());
+    rewrite(&db, &table, 100, 1);
+    time.advance(MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&report, &table), Some(EndedBy::Bytes(limit)));
+    assert_eq!(actions(&db), (0, 1));
+}
+
+/// The stricter of two limits counts.
+#[test]
+fn a_limit_that_ends_comes_before_one_that_warns() {
+    let options = Options::new().max_pinned_age(MINUTE, OnPinned::Warn).max_pinned_bytes(1, OnPinned::End);
+    let (db, table, time) = timed(options);
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 1);
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&report, &table), Some(EndedBy::Bytes(1)));
+    assert_eq!(actions(&db), (0, 1));
+}
+
+/// Without limits nobody is ended, however old.
+#[test]
+fn without_limits_nothing_is_done() {
+    let (db, table, time) = timed(Options::new());
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 3);
+    time.advance(1000 * MINUTE);
+    db.upkeep();
+    assert_eq!((is_ended(&report, &table), actions(&db)), (None, (0, 0)));
+}
+
+/// The worker looks by itself, also while nothing is written any more.
+#[test]
+fn the_worker_ends_a_holder() {
+    let limit = Duration::from_millis(40);
+    let (db, table) = open(Options::new().max_pinned_age(limit, OnPinned::End));
+    rewrite(&db, &table, 100, 1);
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 2);
+    await_that("the worker ends it", || db.stats().pin_ends == 1);
+    assert_eq!(is_ended(&report, &table), Some(EndedBy::Age(limit)));
+}
