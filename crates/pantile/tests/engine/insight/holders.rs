@@ -56,7 +56,7 @@ fn every_way_to_begin_gives_the_place_of_its_caller() {
             db.transactions().iter().map(|t| t.transaction.place.expect("a place").line()).collect();
         lines.sort_unstable();
         assert_eq!(lines, [first, first, first, first + 1]);
-        Ok(())
+        Ok::<_, Error>(())
     })
     .expect("run");
     drop(open);
