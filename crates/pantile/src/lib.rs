@@ -282,7 +282,9 @@ pub mod stats {
     pub use crate::types::figures::{Figures, History, Sample};
     pub use crate::types::memory::MemoryUse;
     pub use crate::types::page::{Page, PageTransaction};
-    pub use crate::types::stats::{Chains, HeldOfTable, Recovery, RunningTransaction, Stats, TableSpace};
+    pub use crate::types::stats::{
+        Chains, HeldOfTable, ReadingProcess, Recovery, RunningTransaction, Stats, TableSpace,
+    };
     pub use crate::types::verified::{DamagedRow, Verified};
 }
 

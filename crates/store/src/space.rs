@@ -125,6 +125,16 @@ fn note_held(readers: &[Reader], holds: impl Fn(&Reader) -> bool, mut note: impl
 }
 
 impl Store {
+    /// Superseded bytes in blocks that were opened by this time, which a process
+    /// holds that reads them.
+    pub fn obsolete_in_blocks_opened_by(&self, opened_by: Timestamp) -> u64 {
+        let _chunks = self.chunks_lock.read();
+        let held = self.used().filter(|(_, _, block)| block.opened_at() <= opened_by.get());
+        held.map(|(_, _, block)| u64::from(block.map.count()) * u64::from(block.stride())).sum()
+    }
+}
+
+impl Store {
     /// Adds up the space of each table. Looks at every block.
     pub fn space_by_table(&self) -> BTreeMap<TableId, TableBlocks> {
         let mut tables = BTreeMap::<_, TableBlocks>::new();

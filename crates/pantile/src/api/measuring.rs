@@ -9,7 +9,7 @@ use crate::engine::table::TableInner;
 use crate::types::error::Result;
 use crate::types::figures::{Figures, History};
 use crate::types::running::{EndedBy, TransactionId};
-use crate::types::stats::{Chains, RunningTransaction, Stats, TableSpace};
+use crate::types::stats::{Chains, ReadingProcess, RunningTransaction, Stats, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
@@ -33,6 +33,13 @@ impl Database {
     /// ```
     pub fn transactions(&self) -> Vec<RunningTransaction> {
         self.core.running_transactions()
+    }
+
+    /// The processes that have opened the database
+    /// [to read it](crate::Options::open_read_only), and what each keeps from being
+    /// given back. It ends with the process. The call visits all blocks for each.
+    pub fn reading_processes(&self) -> Vec<ReadingProcess> {
+        self.core.reading_processes()
     }
 
     /// Ends a transaction of any thread: nothing more of it is committed. Its next

@@ -16,13 +16,13 @@ use pantile_store::{Image, Store, StoreError};
 use crate::engine::alarm::Alarm;
 use crate::engine::buffers::SlotBuffers;
 use crate::engine::counters::Counters;
-use crate::engine::earlier_readers::Earlier;
 use crate::engine::failure::from_store;
 use crate::engine::flights::Flights;
 use crate::engine::gate::Gate;
 use crate::engine::images::Images;
 use crate::engine::insight::Insight;
 use crate::engine::memory_limit::MemoryLimit;
+use crate::engine::readers::{Admitted, Earlier};
 use crate::engine::rounds::Rounds;
 use crate::engine::stage::Stage;
 use crate::engine::stale::StaleQueue;
@@ -63,7 +63,8 @@ pub(crate) struct Core {
     pub unread: Unread,
     /// Whether the worker has indexes to load.
     pub wanted: AtomicBool,
-    /// Processes that were reading when the database was opened.
+    /// Processes that read it, and those that did when it was opened.
+    pub admitted: Mutex<Vec<Admitted>>,
     pub earlier: Mutex<Option<Earlier>>,
     /// Closed until recovery is done.
     pub gate: Gate,
@@ -96,6 +97,7 @@ impl Core {
             images: Arc::default(),
             unread: Unread::default(),
             wanted: AtomicBool::new(false),
+            admitted: Mutex::default(),
             earlier: Mutex::default(),
             gate: Gate::default(),
         }

@@ -55,7 +55,14 @@ impl Core {
     pub fn name_holder(&self, error: Error, except: Slot) -> Error {
         match error {
             Error::StorageFull { detail, .. } => {
-                Error::StorageFull { detail, holder: self.largest_holder(except).map(Box::new) }
+                let holder = self.largest_holder(except);
+                let by_holder = holder.as_ref().map_or(0, |holder| holder.bytes);
+                let readers = self.reading_processes().into_iter().filter(|r| r.held_bytes > by_holder);
+                let detail = match readers.max_by_key(|reader| reader.held_bytes) {
+                    Some(reader) => format!("{detail}; {reader}"),
+                    None => detail,
+                };
+                Error::StorageFull { detail, holder: holder.map(Box::new) }
             }
             other => other,
         }

@@ -21,9 +21,10 @@ use pantile_media::MediumExt;
 use pantile_store::Beside;
 
 use crate::engine::core::Core;
-use crate::engine::earlier_readers::Earlier;
+use crate::engine::readers::{Admitted, Earlier};
 use crate::types::error::{Error, Result};
 use crate::types::reading::{PATIENCE, PAUSE, SCANNED, address};
+use crate::types::stats::ReadingProcess;
 
 /// How often it is looked whether earlier readers are still there.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
@@ -113,11 +114,11 @@ fn listen(core: &Weak<Core>, listener: &UnixListener, shared: &Mutex<Connections
 /// Serves a reader until it goes.
 fn serve(core: &Weak<Core>, mut stream: UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
-    let mut mark = [0; 8];
+    let (mut mark, mut process) = ([0; 8], [0; 4]);
     stream.read_exact(&mut mark)?;
-    let Some((hold, beside)) = core.upgrade().and_then(|core| core.admit(u64::from_le_bytes(mark))) else {
-        return Ok(());
-    };
+    stream.read_exact(&mut process)?;
+    let admit = |core: Arc<Core>| core.admit(u64::from_le_bytes(mark), u32::from_le_bytes(process));
+    let Some((hold, beside)) = core.upgrade().and_then(admit) else { return Ok(()) };
     let served = serve_held(core, &mut stream, hold, beside);
     if let Some(core) = core.upgrade() {
         core.end_hold(hold);
@@ -140,7 +141,7 @@ fn serve_held(core: &Weak<Core>, stream: &mut UnixStream, hold: u64, beside: Bes
 impl Core {
     /// Holds what a process with this mark may read, and says what that is. None if
     /// there is no such process, or if the state cannot be recorded.
-    fn admit(&self, mark: u64) -> Option<(u64, Beside)> {
+    fn admit(&self, mark: u64, process: u32) -> Option<(u64, Beside)> {
         // Only who can open the file can have a mark on it.
         let file = self.store.medium().facts().file.as_ref()?;
         if !file.is_read_by(mark).unwrap_or(false) {
@@ -149,7 +150,10 @@ impl Core {
         let hold = self.store.holds().begin();
         match self.decided() {
             Ok(beside) => {
-                self.store.holds().narrow(hold, beside.opened_by);
+                let opened_by = beside.opened_by;
+                self.store.holds().narrow(hold, opened_by);
+                let since = self.registry.clock().elapsed();
+                self.admitted.lock().push(Admitted { hold, process, opened_by, since });
                 Some((hold, beside))
             }
             Err(_) => {
@@ -189,6 +193,7 @@ impl Core {
     }
 
     fn end_hold(&self, hold: u64) {
+        self.admitted.lock().retain(|admitted| admitted.hold != hold);
         self.store.holds().end(hold);
         // What was held can be given back.
         self.alarm.ended();
@@ -199,8 +204,9 @@ impl Core {
 impl Core {
     /// From here on what is written is not what earlier readers read.
     pub fn hold_for_earlier(&self) {
-        if let Some(earlier) = &*self.earlier.lock() {
-            self.store.holds().narrow(earlier.hold, self.after_now());
+        if let Some(earlier) = &mut *self.earlier.lock() {
+            earlier.opened_by = self.after_now();
+            self.store.holds().narrow(earlier.hold, earlier.opened_by);
         }
     }
 
@@ -213,5 +219,23 @@ impl Core {
             self.end_hold(hold);
         }
         earlier.is_some()
+    }
+
+    /// The processes that read this database. Visits every block for each.
+    pub fn reading_processes(&self) -> Vec<ReadingProcess> {
+        let held = |opened_by| self.store.obsolete_in_blocks_opened_by(opened_by);
+        let now = self.registry.clock().elapsed();
+        let admitted = self.admitted.lock();
+        let admitted = admitted.iter().map(|admitted| ReadingProcess {
+            process: Some(admitted.process),
+            age: Some(now.saturating_sub(admitted.since)),
+            held_bytes: held(admitted.opened_by),
+        });
+        let earlier = self.earlier.lock();
+        let earlier = earlier.iter().flat_map(|earlier| {
+            let one = ReadingProcess { process: None, age: None, held_bytes: held(earlier.opened_by) };
+            std::iter::repeat_n(one, earlier.count())
+        });
+        admitted.chain(earlier).collect()
     }
 }

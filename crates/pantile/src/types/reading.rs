@@ -44,6 +44,7 @@ impl Connection {
         let mut stream = UnixStream::connect_addr(&address(file)?)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&mark.to_le_bytes())?;
+        stream.write_all(&std::process::id().to_le_bytes())?;
         let mut answer = [0; 16];
         stream.read_exact(&mut answer)?;
         let (timestamp, opened_by) = answer.split_at(8);

@@ -1,5 +1,8 @@
 //! Counters, gauges and measurements.
 
+use std::fmt;
+use std::time::Duration;
+
 use pantile_base::Timestamp;
 use pantile_media::MediumStats;
 use pantile_reclaim::CollectorStats;
@@ -118,6 +121,30 @@ pub struct HeldOfTable {
     pub bytes: u64,
     /// Those blocks.
     pub blocks: u64,
+}
+
+/// Another process that reads the database; see
+/// [`Database::reading_processes`](crate::Database::reading_processes).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ReadingProcess {
+    /// Its number; `None` if it was there before this process opened the database.
+    pub process: Option<u32>,
+    /// For how long it has read, if that is known.
+    pub age: Option<Duration>,
+    /// Superseded bytes on the medium, in blocks that it may be reading. Others may
+    /// hold them, too.
+    pub held_bytes: u64,
+}
+
+impl fmt::Display for ReadingProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.process {
+            Some(process) => write!(f, "process {process}")?,
+            None => f.write_str("a process from before the opening")?,
+        }
+        write!(f, " reads the database and holds back {} bytes until it closes it", self.held_bytes)
+    }
 }
 
 /// The space of a table on the medium.

@@ -157,6 +157,10 @@ fn what_a_killed_reader_held_is_given_back() {
         let child = start("reader", READER, place.path(), "reads");
         let other = if late { None } else { Some(Database::open_read_only(place.path()).expect("open")) };
         (0..20_000).for_each(|n| shift(&db, &bank, n));
+        let readers = db.reading_processes();
+        assert_eq!(readers.len(), 1 + usize::from(!late));
+        assert!(readers.iter().any(|reader| reader.process == Some(child.id())));
+        assert!(readers.iter().all(|reader| reader.held_bytes > 0));
         db.create_table(TableDef::new("gone").column("id", Type::U8).primary_key(["id"])).expect("create");
         db.drop_table("gone").expect("drop");
         kill(child);
@@ -184,6 +188,8 @@ fn a_writer_comes_to_a_reader() {
         let second = Database::open_read_only(path).expect("open");
         let state = whole(&reader);
         let db = Database::open(path).expect("a reader keeps nobody out");
+        let readers = db.reading_processes();
+        assert!(readers.len() == 2 && readers.iter().all(|reader| reader.process.is_none()));
         let bank = bank(&db);
         (0..20_000).for_each(|n| shift(&db, &bank, n));
         db.compact().expect("compact");
@@ -245,6 +251,18 @@ fn readers_are_told_what_they_cannot_do() {
     fails!(reader.drop_table("bank"), Error::ReadOnly, "read-only");
     reader.close().expect("close");
     db.close().expect("close");
+    let db = Options::new().max_bytes(16 << 20).open(place.path()).expect("open");
+    let bank = self::bank(&db);
+    let reader = Database::open_read_only(place.path()).expect("open");
+    let long = "w".repeat(300);
+    let grow =
+        |n: u32| db.run(|txn| txn.insert(&bank, &[(ROWS + n).into(), 0i64.into(), long.as_str().into()]));
+    (0..4).for_each(|n| shift(&db, &bank, n));
+    let full = (0..).find_map(|n| grow(n).err()).expect("it is full in the end");
+    let process = format!("process {} reads the database and holds back", std::process::id());
+    fails!(Err::<(), _>(full), Error::StorageFull { .. }, process.as_str());
+    drop(reader);
+    drop((bank, db));
     let db = Options::new().worker(false).open(place.path()).expect("open");
     let began = thread::spawn({
         let path = place.path().to_owned();

@@ -1,0 +1,46 @@
+//! Processes that read the database (I-27). Those that were there when it was
+//! opened have no connection to this process, and are known by their marks.
+
+use std::time::Duration;
+
+use pantile_base::Timestamp;
+use pantile_store::Store;
+
+/// A process that this one has admitted.
+pub(crate) struct Admitted {
+    pub hold: u64,
+    pub process: u32,
+    pub opened_by: Timestamp,
+    /// When, by the clock.
+    pub since: Duration,
+}
+
+/// What is held for earlier ones.
+pub(crate) struct Earlier {
+    marks: Vec<u64>,
+    pub hold: u64,
+    /// Blocks that were opened by then.
+    pub opened_by: Timestamp,
+}
+
+impl Earlier {
+    /// Holds everything for them. Recovery has changed nothing yet.
+    pub fn hold(store: &Store) -> Option<Self> {
+        let file = store.medium().facts().file.as_ref()?;
+        // A file system without such locks has no readers.
+        let marks = file.readers().unwrap_or_default();
+        (!marks.is_empty()).then(|| Self { marks, hold: store.holds().begin(), opened_by: Timestamp::MAX })
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Whether some are still there.
+    pub fn are_left(&mut self, store: &Store) -> bool {
+        let file = store.medium().facts().file.as_ref();
+        self.marks.retain(|mark| file.is_some_and(|file| file.is_read_by(*mark).unwrap_or(true)));
+        !self.marks.is_empty()
+    }
+}
