@@ -87,8 +87,8 @@ impl OfField {
 
 /// Calls `take` for each part of each `#[record(…)]`.
 fn for_each(attributes: &[Attribute], mut take: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {
-    let ours = attributes.iter().filter(|attribute| attribute.path().is_ident("record"));
-    ours.map(|attribute| attribute.parse_nested_meta(&mut take)).collect()
+    let mut ours = attributes.iter().filter(|attribute| attribute.path().is_ident("record"));
+    ours.try_for_each(|attribute| attribute.parse_nested_meta(&mut take))
 }
 
 fn name_of(meta: &ParseNestedMeta<'_>) -> String {

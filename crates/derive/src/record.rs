@@ -153,7 +153,7 @@ impl Record {
         if self.skipped.contains(field) {
             return format!("the field `{field}` is skipped, so it is no column");
         }
-        match self.columns.iter().find(|column| column.name.value() == field.to_string()) {
+        match self.columns.iter().find(|column| *field == column.name.value()) {
             Some(column) => format!("`{field}` is a column; here goes the field, `{}`", column.ident),
             None => format!("there is no field `{field}`"),
         }

@@ -52,7 +52,7 @@
 //! 2. [`TableDef`], [`ColumnDef`], [`Type`] and [`IndexDef`] define a table. [`Table`] and [`Index`] are handles.
 //! 3. [`Transaction`] reads and writes. Rows are given as [`Value`]s and come back as [`Row`]s; [`Range`] says what to
 //!    scan.
-//! 4. [`Record`] and [`TypedTable`] make structs rows, with `#[derive(Record)]` and the feature `derive`.
+//! 4. [`Record`](trait@Record) and [`TypedTable`] make structs rows, with `#[derive(Record)]` and the feature `derive`.
 //! 5. [`Error`] and [`Conflict`] say what went wrong; [`TransactionError`] is an error of one's own.
 //! 6. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
 //! 7. [`tools`] checks the files of a closed database and reads damaged ones, [`stats`] has what a running one counts, [`media`] is for media

@@ -236,7 +236,7 @@ pub enum Error {
         /// Bytes it would take in line.
         len: usize,
     },
-    /// The value is stored out of line and cannot be borrowed. Use [`crate::Row::read`].
+    /// The value is stored out of line and cannot be borrowed. Read it as a `String`, a `Vec<u8>`, a `Cow` or an [`OwnedValue`](crate::OwnedValue).
     OutOfLine {
         /// The column.
         column: String,

@@ -196,3 +196,62 @@ fn long_values_are_read_by_what_owns_them() {
     })
     .expect("modify");
 }
+
+/// Every integer at the ends of a type, in every column that takes it, read as every
+/// type: it is there if and only if the type holds it.
+#[test]
+fn integers_are_read_wherever_they_fit() {
+    const ENDS: [i128; 17] = [
+        -(1 << 63),
+        -(1 << 31) - 1,
+        -(1 << 31),
+        -(1 << 15) - 1,
+        -129,
+        -128,
+        -1,
+        0,
+        127,
+        128,
+        255,
+        256,
+        1 << 16,
+        1 << 31,
+        1 << 32,
+        (1 << 63) - 1,
+        (1 << 64) - 1,
+    ];
+    let integers = Type::PLAIN
+        .into_iter()
+        .filter(|ty| !matches!(ty, Type::Bool | Type::F32 | Type::F64 | Type::Timestamp));
+    let (mut fit, mut read) = (0, 0);
+    for ty in integers {
+        let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+        let table = TableDef::new("t").column("n", ty).primary_key(["n"]);
+        let table = db.create_table(table).expect("create");
+        for n in ENDS {
+            let value = match i64::try_from(n) {
+                Ok(n) => Value::Int(n),
+                Err(_) => Value::UInt(u64::try_from(n).expect("no larger one")),
+            };
+            if db.run(|txn| txn.insert(&table, &[value])).is_err() {
+                continue;
+            }
+            fit += 1;
+            let txn = db.begin_read().expect("begin");
+            let row = txn.get(&table, &[value]).expect("get").expect("a row");
+            macro_rules! check {
+                ($($target:ty)*) => {
+                    $(
+                        let expected = <$target>::try_from(n).ok();
+                        let found = row.get::<$target>("n");
+                        assert_eq!(found.as_ref().ok().copied(), expected, "{n} of {ty} as {}", stringify!($target));
+                        assert!(matches!(found, Ok(_) | Err(Error::ReadOutOfRange { .. })));
+                        read += usize::from(expected.is_some());
+                    )*
+                };
+            }
+            check!(i8 i16 i32 i64 u8 u16 u32 u64);
+        }
+    }
+    assert!(fit > 40 && read > 150, "{fit} fit, {read} were read");
+}
