@@ -110,6 +110,8 @@ pub struct Registry {
     pub(crate) refreshed: AtomicU64,
     /// Held while a wait is announced.
     pub(crate) announcing: Mutex<()>,
+    /// Transactions that have been asked to end.
+    asked: AtomicUsize,
     /// Threads that wait for a slot.
     wanting: AtomicU32,
     room: Mutex<()>,
@@ -163,6 +165,7 @@ impl Registry {
             safe: AtomicU64::new(0),
             refreshed: AtomicU64::new(0),
             announcing: Mutex::new(()),
+            asked: AtomicUsize::new(0),
             wanting: AtomicU32::new(0),
             room: Mutex::new(()),
             freed: Condvar::new(),
@@ -351,7 +354,9 @@ impl Registry {
     /// The caller sees to it that the slot does not change hands meanwhile.
     pub fn ask_to_end(&self, slot: Slot) {
         let state = &self.slots[slot.index()];
-        state.ending.store(true, Ordering::SeqCst);
+        if !state.ending.swap(true, Ordering::SeqCst) {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+        }
         // It announces its wait before it looks whether it is asked to end, so one of
         // the two sees the other.
         let waits_for = state.waits_for.load(Ordering::SeqCst);
@@ -365,13 +370,22 @@ impl Registry {
 
     /// Takes that back, for the next transaction in the slot.
     pub fn has_ended(&self, slot: Slot) {
-        self.slots[slot.index()].ending.store(false, Ordering::Relaxed);
+        if self.slots[slot.index()].ending.swap(false, Ordering::SeqCst) {
+            self.asked.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Transactions that have been asked to end and have not ended.
+    #[inline]
+    pub fn asked_to_end(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
     }
 
     /// Whether the slot's transaction has been asked to end.
     #[inline]
     pub fn is_asked_to_end(&self, slot: Slot) -> bool {
-        self.slots[slot.index()].ending.load(Ordering::SeqCst)
+        // Almost always nobody has, and then the slot need not be looked at.
+        self.asked_to_end() != 0 && self.slots[slot.index()].ending.load(Ordering::SeqCst)
     }
 
     /// The lowest timestamp at which the slot's transaction may yet publish.

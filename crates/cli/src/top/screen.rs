@@ -78,7 +78,7 @@ fn print(text: &str) {
 fn keys() -> Receiver<char> {
     let (sender, keys) = channel();
     thread::spawn(move || {
-        for byte in stdin().bytes().map_while(Result::ok) {
+        for byte in stdin().lock().bytes().map_while(Result::ok) {
             if sender.send(char::from(byte)).is_err() {
                 return;
             }

@@ -39,11 +39,6 @@ impl Core {
         if asked == Some(true) { Ok(()) } else { Err(Error::UnknownTransaction(id)) }
     }
 
-    /// Transactions that were asked to end and have not been dropped.
-    pub fn ended_not_dropped(&self) -> u64 {
-        self.registry.open().filter(|open| self.registry.is_asked_to_end(open.slot)).count() as u64
-    }
-
     /// What the calls of a transaction that was asked to end return.
     pub fn error_of_ended(&self, slot: Slot, id: TransactionId) -> Error {
         let by = self.buffers.holder(slot).and_then(|holder| holder.ended);

@@ -40,7 +40,7 @@ impl Core {
         let running = self.rounds.apart(|| self.registry.running() as u64);
         let mut stats = Stats {
             running,
-            ended_not_dropped: self.ended_not_dropped(),
+            ended_not_dropped: self.registry.asked_to_end() as u64,
             contents_written: space.contents_appended,
             payload_bytes: space.payload_bytes,
             copied_bytes: space.copied_bytes,

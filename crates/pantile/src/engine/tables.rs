@@ -73,6 +73,14 @@ impl Default for Tables {
     }
 }
 
+#[cold]
+fn unusable(table: &TableInner, is_own: bool) -> Error {
+    match is_own {
+        true => Error::TableDropped(table.name()),
+        false => Error::UnknownTable(format!("{} (the handle is of another database)", table.name())),
+    }
+}
+
 impl Tables {
     /// Lets one caller at a time change definitions.
     pub fn change(&self) -> MutexGuard<'_, ()> {
@@ -85,15 +93,10 @@ impl Tables {
     }
 
     /// Checks that the table is of this database and has not been dropped.
+    #[inline]
     pub fn check_own(&self, table: &TableInner) -> Result<()> {
-        if table.database != self.database {
-            let name = table.name();
-            return Err(Error::UnknownTable(format!("{name} (the handle is of another database)")));
-        }
-        if table.is_dropped() {
-            return Err(Error::TableDropped(table.name()));
-        }
-        Ok(())
+        let is_own = table.database == self.database;
+        if is_own && !table.is_dropped() { Ok(()) } else { Err(unusable(table, is_own)) }
     }
 
     pub fn names(&self) -> Vec<String> {

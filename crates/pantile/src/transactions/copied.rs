@@ -27,6 +27,7 @@ impl Transaction {
         tuple: TupleId,
     ) -> Result<Option<(Timestamp, Encoded<'t>)>> {
         assert!(self.safe, "only a safe snapshot can be read by tuples");
+        self.check_ended()?;
         let newest = |tuple: u64| Anchor::load(table.anchor(TupleId(tuple))).newest();
         // Only the pin protects a version that is too new (T6).
         let _pin = self.core.registry.pin(self.slot);

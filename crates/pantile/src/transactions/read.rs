@@ -56,11 +56,12 @@ impl Transaction {
         (!self.safe && at < Timestamp::MAX).then_some(at.get())
     }
 
+    #[inline]
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
         self.core.tables.check_own(table)?;
         self.check_ended()?;
         if table.is_newer_than(self.ts) && self.isolation == Isolation::Serializable && !self.read_only {
-            return Err(table.conflict(Conflict::TableIsNewer));
+            return is_newer(table);
         }
         Ok(())
     }
@@ -357,6 +358,11 @@ impl Transaction {
         let mut links = std::iter::successors(store.link(newest), |link| store.older(*link));
         links.by_ref().inspect(|_| walked()).find(|link| link.begin_ts <= at)
     }
+}
+
+#[cold]
+fn is_newer(table: &TableInner) -> Result<()> {
+    Err(table.conflict(Conflict::TableIsNewer))
 }
 
 #[inline]

@@ -206,7 +206,8 @@ impl Steps {
 
     /// The row of the entry that was come to last, if it is visible and has the
     /// entry's key.
-    #[inline]
+    // Beside the look at the request to end, compilers take it for too long otherwise.
+    #[inline(always)]
     pub fn visit<'t>(
         &self,
         txn: &'t Transaction,

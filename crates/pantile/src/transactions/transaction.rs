@@ -16,7 +16,7 @@ use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::options::{ConflictPolicy, TransactionOptions};
 use crate::types::running::TransactionId;
@@ -181,12 +181,12 @@ impl Transaction {
     /// Fails once the transaction has been asked to end.
     #[inline]
     pub(super) fn check_ended(&self) -> Result<()> {
-        if self.core.registry.is_asked_to_end(self.slot) { Err(self.ended()) } else { Ok(()) }
+        if self.core.registry.is_asked_to_end(self.slot) { self.has_been_ended() } else { Ok(()) }
     }
 
     #[cold]
-    fn ended(&self) -> Error {
-        self.core.error_of_ended(self.slot, self.id)
+    fn has_been_ended(&self) -> Result<()> {
+        Err(self.core.error_of_ended(self.slot, self.id))
     }
 
     /// Where it reads. A serializable transaction also writes there, unless it

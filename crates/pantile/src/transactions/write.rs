@@ -260,6 +260,7 @@ impl Transaction {
         Ok(true)
     }
 
+    #[inline]
     pub(super) fn check_write(&self, table: &TableInner) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly);

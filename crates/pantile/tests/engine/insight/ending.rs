@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::{
-    ConflictPolicy, Database, EndedBy, Error, Options, Range, Result, Row, Table, Transaction,
+    BackupOptions, ConflictPolicy, Database, EndedBy, Error, Options, Range, Result, Row, Table, Transaction,
     TransactionOptions, Value,
 };
-use pantile_testkit::{await_that, fails};
+use pantile_testkit::{ScratchDir, await_that, fails};
 
 use super::{open, rewrite};
 
@@ -160,6 +160,31 @@ fn a_transaction_that_waits_is_woken() {
         waiter.join().expect("it returns");
     });
     holder.commit().expect("the other goes on");
+}
+
+/// A backup is a transaction like any other, and one that is ended leaves nothing.
+#[test]
+fn a_backup_can_be_ended() {
+    let place = ScratchDir::new();
+    let (db, table) = open(Options::new());
+    rewrite(&db, &table, 2_000, 1);
+    let target = place.path().join("backup");
+    let slow = BackupOptions::new().rate(20_000);
+    std::thread::scope(|scope| {
+        let backup = scope.spawn(|| db.backup_to(&target, &slow));
+        let mut id = None;
+        await_that("the backup shows", || {
+            let running = db.transactions();
+            let found = running.iter().find(|found| found.transaction.name == Some("backup"));
+            id = found.and_then(|found| found.transaction.id);
+            id.is_some()
+        });
+        db.end_transaction(id.expect("it was found")).expect("end");
+        is_ended(backup.join().expect("no panic").map(|_| ()));
+    });
+    let left = Options::new().create(false).open(&target);
+    fails!(left, Error::NoDatabase(_), "there is no database");
+    assert_eq!(db.stats().running, 0);
 }
 
 #[test]
