@@ -153,7 +153,8 @@
 //!
 //! # More to read
 //!
-//! In the repository: `crates/pantile/examples` for whole programs, `docs/design.md` for why it is correct,
+//! In the repository: `docs/guide` for a guide in the order of a user's questions, `crates/pantile/examples` for whole
+//! programs, `docs/design.md` for why it is correct,
 //! `docs/isolation.md` for isolation and conflicts, `docs/format.md` for the bytes on the medium, and
 //! `docs/architecture.md` for the code.
 
