@@ -53,10 +53,16 @@ mod arch {
 
     impl LineFlush {
         /// The best instruction this CPU has.
+        // Newer versions of Rust know that asking is safe.
+        #[allow(unused_unsafe)]
         pub fn detect() -> Option<Self> {
-            let features = match __cpuid(0).eax {
-                0..7 => 0,
-                _ => __cpuid_count(7, 0).ebx,
+            // SAFETY: every x86-64 CPU has the instruction, and leaf 7 is asked for
+            // only where there is one.
+            let features = unsafe {
+                match __cpuid(0).eax {
+                    0..7 => 0,
+                    _ => __cpuid_count(7, 0).ebx,
+                }
             };
             Some(if features >> CLWB_BIT & 1 == 1 {
                 Self::Clwb

@@ -163,8 +163,9 @@
 //!
 //! # More to read
 //!
-//! In the repository: `crates/pantile/examples` for whole programs, `docs/design.md` for why it is correct,
-//! `docs/isolation.md` for isolation and conflicts, `docs/rows.md` for values, structs and conversions, `docs/format.md` for the bytes on the medium, and
+//! In the repository: `docs/guide` for a guide in the order of a user's questions, `crates/pantile/examples` for whole
+//! programs, `docs/design.md` for why it is correct, `docs/isolation.md` for isolation and conflicts, `docs/rows.md` for
+//! values, structs and conversions, `docs/format.md` for the bytes on the medium, and
 //! `docs/architecture.md` for the code.
 
 mod api;

@@ -511,8 +511,9 @@ impl Store {
             close(stream.forget(table));
         }
         let mut resumable = self.resumable.lock();
-        let of_table = resumable.extract_if(.., |key, _| class_key(table, 0) >> 32 == key >> 32);
-        close(of_table.flat_map(|(_, ids)| ids).collect());
+        let is_of_table = |key: &&u64| class_key(table, 0) >> 32 == **key >> 32;
+        let of_table: Vec<u64> = resumable.keys().filter(is_of_table).copied().collect();
+        close(of_table.iter().filter_map(|key| resumable.remove(key)).flatten().collect());
     }
 
     /// Says how long a typical version lives, in ticks: what is expected of others

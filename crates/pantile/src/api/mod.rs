@@ -2,6 +2,8 @@
 
 pub(crate) mod database;
 mod definitions;
+#[cfg(doctest)]
+mod guide;
 pub(crate) mod incomplete;
 pub(crate) mod measuring;
 pub(crate) mod migrations;
