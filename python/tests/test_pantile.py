@@ -95,7 +95,7 @@ def test_tables_change(db, numbers):
     assert db.alter(widened, drop=["name"]).columns == ("id", "m")
     with pytest.raises(pantile.InvalidSchema, match="differs"):
         db.open_or_create(NUMBERS)
-    db.create_index(numbers, "once", ["n", "id"], unique=True)
+    db.create_index(numbers, "once", ["m", "id"], unique=True)
     db.drop_index(numbers, "once")
     db.drop_table("numbers")
     assert db.tables() == []
@@ -194,7 +194,7 @@ for n in range(10**9):
 
 
 def test_what_a_killed_process_committed_is_there(tmp_path):
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path], stdout=subprocess.PIPE, text=True)
+    writer = subprocess.Popen([sys.executable, "-I", "-c", WRITER, tmp_path], stdout=subprocess.PIPE, text=True)
     seen = [writer.stdout.readline() for _ in range(100)]
     writer.send_signal(signal.SIGKILL)
     seen += writer.stdout.readlines()
