@@ -82,7 +82,7 @@ impl Cache {
             if row.get::<u64>("expires")? <= now {
                 return Ok(None);
             }
-            let value = row.read("value")?.map(|value| value.into_owned());
+            let value = row.get("value")?;
             txn.update(&self.entries, &[key.into()], &[(4, now.into())])?;
             Ok(value)
         })

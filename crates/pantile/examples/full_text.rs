@@ -47,11 +47,10 @@ impl Notes {
         })
     }
 
-    /// A long text may be stored out of line, so it is read, not borrowed.
     fn text(&self, txn: &Transaction, id: u64) -> Result<Option<String>> {
         let Some(row) = txn.get(&self.notes, &[id.into()])? else { return Ok(None) };
-        let bytes = row.read("text")?.expect("the column takes no NULL");
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        // A long text may be stored out of line, so it is copied, not borrowed.
+        row.get("text").map(Some)
     }
 
     fn notes_with(&self, txn: &Transaction, gram: &str) -> Result<BTreeSet<u64>> {

@@ -41,7 +41,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         for ledger in &both {
             txn.insert_many(ledger, (0..ROWS).map(|number| [number.into(), "loaded".into()]))?;
         }
-        Ok(())
+        Ok::<_, pantile::Error>(())
     })?;
 
     let done = AtomicBool::new(false);

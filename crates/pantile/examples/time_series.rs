@@ -64,7 +64,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                     txn.insert(&measured, &[Micros(at).into(), sensor.into(), celsius.into()])?;
                 }
             }
-            Ok(())
+            Ok::<_, pantile::Error>(())
         })?;
     }
     let second_day = average(&db, &by_sensor, 4, DAY, 2 * DAY)?;

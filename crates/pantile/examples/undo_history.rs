@@ -34,7 +34,7 @@ impl Wiki {
         let before = match text {
             Some(text) => txn.replace(&self.pages, &[page.into(), text.into()])?.map(|mut row| row.remove(1)),
             None => {
-                let row = txn.get(&self.pages, &[page.into()])?.map(|row| row.value("text")).transpose()?;
+                let row = txn.get(&self.pages, &[page.into()])?.map(|row| row.get("text")).transpose()?;
                 txn.delete(&self.pages, &[page.into()])?;
                 row
             }
@@ -48,7 +48,7 @@ impl Wiki {
     fn last(&self, txn: &Transaction, page: &str) -> Result<Option<(u64, OwnedValue)>> {
         let key: [Value; 1] = [page.into()];
         let row = txn.scan(&self.history, Range::prefix(&key).reverse().limit(1))?.next().transpose()?;
-        row.map(|row| Ok((row.get("number")?, row.value("before")?))).transpose()
+        row.map(|row| Ok((row.get("number")?, row.get("before")?))).transpose()
     }
 
     fn write(&self, by: &str, page: &str, text: &str) -> Result<()> {
@@ -70,7 +70,7 @@ impl Wiki {
     fn text(&self, page: &str) -> Result<Option<String>> {
         let txn = self.db.begin_read()?;
         let Some(row) = txn.get(&self.pages, &[page.into()])? else { return Ok(None) };
-        Ok(row.read("text")?.map(|text| String::from_utf8_lossy(&text).into_owned()))
+        row.get("text").map(Some)
     }
 }
 

@@ -1,0 +1,41 @@
+"""Dates and decimals, as the parts that rows store."""
+
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Optional, Tuple
+
+from ._native import InvalidValue
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def parts(value: object) -> Tuple[int, Optional[int]]:
+    """Units and scale of a decimal, or microseconds and None of a moment."""
+    if isinstance(value, Decimal):
+        return _digits(value)
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidValue(f"{value} has no time zone; give it one, as datetime.timezone.utc")
+        return (value - _EPOCH) // _MICROSECOND, None
+    raise InvalidValue(f"no column holds a {type(value).__name__}; nothing was changed")
+
+
+def _digits(value: Decimal) -> Tuple[int, int]:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise InvalidValue(f"{value} is no number that a decimal column holds; nothing was changed")
+    if not -38 <= exponent <= 38 or len(digits) + max(exponent, 0) > 38:
+        raise InvalidValue(f"{value} has more than 38 digits; nothing was changed")
+    units = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+    return -units if sign else units, max(-exponent, 0)
+
+
+def decimal(units: int, scale: int) -> Decimal:
+    """The decimal of these parts, exactly."""
+    return Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -scale))
+
+
+def moment(micros: int) -> datetime:
+    """The moment so many microseconds after 1970, in UTC."""
+    return _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,240 @@
+//! Databases.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use pantile::{BackupOptions, CheckOptions, Durability, Isolation, MediumKind, Options, TransactionOptions};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::definition::{ColumnParts, IndexParts, Table, column_def, index_def, table_def, type_of};
+use crate::error::{Closed, Error, check_process, raised};
+use crate::transaction::Transaction;
+use crate::value::from_python;
+
+/// A step of `Database.alter`: what, which column, and what it gets.
+type Step<'py> = (String, String, Bound<'py, PyAny>);
+
+/// An open database.
+#[pyclass(frozen, subclass, module = "pantile")]
+pub struct Database {
+    open: Mutex<Option<pantile::Database>>,
+    process: u32,
+}
+
+#[pymethods]
+impl Database {
+    #[new]
+    #[pyo3(signature = (path, *, durability = "sync", memory = false, create = true, read_only = false, max_bytes = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        durability: &str,
+        memory: bool,
+        create: bool,
+        read_only: bool,
+        max_bytes: Option<u64>,
+    ) -> PyResult<Self> {
+        let medium = if memory { MediumKind::Dram } else { MediumKind::File };
+        let mut options = Options::new().medium(medium).durability(durability_of(durability)?).create(create);
+        if let Some(bytes) = max_bytes {
+            options = options.max_bytes(bytes);
+        }
+        let opened = py.detach(|| if read_only { options.open_read_only(path) } else { options.open(path) });
+        Ok(Self { open: Mutex::new(Some(opened.map_err(raised)?)), process: std::process::id() })
+    }
+
+    /// The table of this definition, made if it is not there.
+    fn _open_or_create(
+        &self,
+        py: Python<'_>,
+        name: String,
+        columns: Vec<ColumnParts<'_>>,
+        primary_key: Vec<String>,
+        indexes: Vec<IndexParts>,
+    ) -> PyResult<Table> {
+        let def = table_def(name, columns, primary_key, indexes)?;
+        Ok(Table::new(py, self.with(py, |db| db.open_or_create(def))?))
+    }
+
+    /// The table of this name.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        Ok(Table::new(py, self.with(py, |db| db.table(name))?))
+    }
+
+    /// The names of all tables.
+    fn tables(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, |db| Ok(db.tables()))
+    }
+
+    /// Drops a table with all its rows.
+    fn drop_table(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.with(py, |db| db.drop_table(name))
+    }
+
+    /// Changes columns, all at once. Returns a new handle of the table.
+    fn _alter(
+        &self,
+        py: Python<'_>,
+        table: &Table,
+        add: Vec<ColumnParts<'_>>,
+        steps: Vec<Step<'_>>,
+    ) -> PyResult<Table> {
+        let mut change = pantile::TableChange::new();
+        for column in add {
+            change = change.add_column(column_def(column)?);
+        }
+        for step in steps {
+            change = with_step(change, step)?;
+        }
+        Ok(Table::new(py, self.with(py, |db| db.alter_table(&table.table, &change))?))
+    }
+
+    /// Makes an index over rows that are there.
+    #[pyo3(signature = (table, name, columns, *, unique = false))]
+    fn create_index(
+        &self,
+        py: Python<'_>,
+        table: &Table,
+        name: String,
+        columns: Vec<String>,
+        unique: bool,
+    ) -> PyResult<()> {
+        self.with(py, |db| db.create_index(&table.table, index_def((name, columns, unique))).map(drop))
+    }
+
+    /// Drops an index.
+    fn drop_index(&self, py: Python<'_>, table: &Table, name: &str) -> PyResult<()> {
+        self.with(py, |db| db.drop_index(&table.table, name))
+    }
+
+    /// Begins a transaction; `transaction` does it for a `with` statement.
+    #[pyo3(signature = (*, isolation = "serializable", read_only = false, safe_snapshot = false))]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        isolation: &str,
+        read_only: bool,
+        safe_snapshot: bool,
+    ) -> PyResult<Transaction> {
+        let options = TransactionOptions::new().isolation(isolation_of(isolation)?).read_only(read_only);
+        let options = if safe_snapshot { options.safe_snapshot() } else { options };
+        Ok(Transaction::new(self.with(py, |db| db.begin_with(options))?))
+    }
+
+    /// Counts of what the database has and has done.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.with(py, |db| Ok(db.stats()))?;
+        let counts = [
+            ("commits", stats.commits),
+            ("aborts", stats.aborts),
+            ("running", stats.running),
+            ("rows", stats.tuples),
+            ("medium_bytes", stats.medium_bytes),
+            ("live_bytes", stats.live_bytes),
+            ("obsolete_bytes", stats.obsolete_bytes),
+            ("free_bytes", stats.free_bytes),
+            ("dram_bytes", stats.dram_bytes),
+        ];
+        let dict = PyDict::new(py);
+        counts.into_iter().try_for_each(|(name, count)| dict.set_item(name, count))?;
+        Ok(dict)
+    }
+
+    /// Brings the space that the database takes down to the least.
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |db| db.compact().map(drop))
+    }
+
+    /// Reads every row and returns how many there are. Raises `Damaged` when one is.
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        let verified = self.with(py, |db| db.verify(None))?;
+        match verified.damaged.first() {
+            None => Ok(verified.rows),
+            Some(row) => Err(crate::error::Damaged::new_err(format!(
+                "{} rows are damaged, the first in table {:?}: {}; nothing was changed; restore a copy",
+                verified.damaged.len(),
+                row.table,
+                row.what
+            ))),
+        }
+    }
+
+    /// Copies the database into an empty directory, beside its transactions.
+    /// Returns how many rows were copied.
+    fn backup_to(&self, py: Python<'_>, directory: PathBuf) -> PyResult<u64> {
+        self.with(py, |db| db.backup_to(directory, &BackupOptions::new()).map(|report| report.rows))
+    }
+
+    /// Copies a backup into an empty directory and checks the copy.
+    #[staticmethod]
+    fn _restore(py: Python<'_>, backup: PathBuf, into: PathBuf) -> PyResult<u64> {
+        let outcome = py.detach(|| pantile::restore(backup, into, &CheckOptions::new()));
+        outcome.map(|report| report.rows).map_err(raised)
+    }
+
+    /// Closes the database. Does nothing if it is closed.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.with(py, |db| db.close()) {
+            Err(error) if error.is_instance_of::<Closed>(py) => {}
+            outcome => outcome?,
+        }
+        if let Ok(mut open) = self.open.lock() {
+            *open = None;
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Runs a call of the engine without the interpreter's lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(pantile::Database) -> pantile::Result<T> + Send,
+    ) -> PyResult<T> {
+        check_process(self.process)?;
+        let open = self.open.lock().ok().and_then(|open| open.clone());
+        let db = open.ok_or_else(|| Closed::new_err("the database is closed; open it again"))?;
+        py.detach(|| call(db)).map_err(raised)
+    }
+}
+
+impl Drop for Database {
+    /// A forked process leaves everything to its parent.
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::forget(self.open.get_mut().ok().and_then(Option::take));
+        }
+    }
+}
+
+fn with_step(change: pantile::TableChange, (what, column, to): Step<'_>) -> PyResult<pantile::TableChange> {
+    Ok(match what.as_str() {
+        "drop" => change.drop_column(column),
+        "rename" => change.rename_column(column, to.extract::<String>()?),
+        "widen" => change.widen_column(column, type_of(&to.extract::<String>()?)?),
+        "default" => change.set_default(column, from_python(&to)?.as_value()),
+        _ => change.make_nullable(column),
+    })
+}
+
+fn durability_of(name: &str) -> PyResult<Durability> {
+    match name {
+        "sync" => Ok(Durability::Sync),
+        "group" => Ok(Durability::Group),
+        "none" => Ok(Durability::None),
+        _ => Err(Error::new_err(format!("durability is \"sync\", \"group\" or \"none\", not {name:?}"))),
+    }
+}
+
+fn isolation_of(name: &str) -> PyResult<Isolation> {
+    match name {
+        "serializable" => Ok(Isolation::Serializable),
+        "snapshot" => Ok(Isolation::Snapshot),
+        "read committed" => Ok(Isolation::ReadCommitted),
+        _ => Err(Error::new_err(format!(
+            "isolation is \"serializable\", \"snapshot\" or \"read committed\", not {name:?}"
+        ))),
+    }
+}

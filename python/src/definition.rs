@@ -1,0 +1,152 @@
+//! Tables: their definitions as Python writes them, and their handles.
+
+use pantile::{ColumnDef, IndexDef, OwnedValue, TableDef, Type};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+use crate::error::{InvalidSchema, InvalidValue};
+use crate::value::{from_python, to_python};
+
+/// Name, type, whether it takes NULL, and default.
+pub type ColumnParts<'py> = (String, String, bool, Bound<'py, PyAny>);
+/// Name, columns, and whether it is unique.
+pub type IndexParts = (String, Vec<String>, bool);
+
+/// The type of this name, as `Type::name` writes it.
+pub fn type_of(name: &str) -> PyResult<Type> {
+    parse(name)
+        .ok_or_else(|| InvalidSchema::new_err(format!("there is no type {name:?}; nothing was changed")))
+}
+
+fn parse(name: &str) -> Option<Type> {
+    let (word, rest) = name.split_once('(').unwrap_or((name, ""));
+    let numbers: Vec<u32> =
+        rest.trim_end_matches(')').split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    Some(match (word, numbers.as_slice()) {
+        ("bool", []) => Type::Bool,
+        ("i8", []) => Type::I8,
+        ("i16", []) => Type::I16,
+        ("i32", []) => Type::I32,
+        ("i64", []) => Type::I64,
+        ("u8", []) => Type::U8,
+        ("u16", []) => Type::U16,
+        ("u32", []) => Type::U32,
+        ("u64", []) => Type::U64,
+        ("f32", []) => Type::F32,
+        ("f64", []) => Type::F64,
+        ("timestamp", []) => Type::Timestamp,
+        ("string", [max]) => Type::String(*max),
+        ("bytes", [max]) => Type::Bytes(*max),
+        ("fixed string", [len]) => Type::FixedString(u16::try_from(*len).ok()?),
+        ("fixed bytes", [len]) => Type::FixedBytes(u16::try_from(*len).ok()?),
+        ("decimal", [precision, scale]) => {
+            Type::Decimal { precision: u8::try_from(*precision).ok()?, scale: u8::try_from(*scale).ok()? }
+        }
+        _ => return None,
+    })
+}
+
+/// The definition of a column.
+pub fn column_def((name, ty, nullable, default): ColumnParts<'_>) -> PyResult<ColumnDef> {
+    Ok(ColumnDef { name, ty: type_of(&ty)?, nullable, default: from_python(&default)? })
+}
+
+/// The definition of an index.
+pub fn index_def((name, columns, unique): IndexParts) -> IndexDef {
+    IndexDef { name, columns, unique }
+}
+
+/// The definition of a table.
+pub fn table_def(
+    name: String,
+    columns: Vec<ColumnParts<'_>>,
+    primary_key: Vec<String>,
+    indexes: Vec<IndexParts>,
+) -> PyResult<TableDef> {
+    let columns = columns.into_iter().map(column_def).collect::<PyResult<_>>()?;
+    Ok(TableDef { name, columns, primary_key, indexes: indexes.into_iter().map(index_def).collect() })
+}
+
+/// A table of an open database.
+#[pyclass(frozen, module = "pantile")]
+pub struct Table {
+    pub table: pantile::Table,
+    names: Vec<Py<PyString>>,
+}
+
+#[pymethods]
+impl Table {
+    /// The table's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.table.name()
+    }
+
+    /// The names of its columns, in order.
+    #[getter]
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.names)
+    }
+
+    /// The names of its indexes.
+    #[getter]
+    fn indexes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.table.definition().indexes.iter().map(|index| index.name.as_str()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pantile table {:?}>", self.table.name())
+    }
+}
+
+impl Table {
+    pub fn new(py: Python<'_>, table: pantile::Table) -> Self {
+        let names =
+            table.columns().iter().map(|column| PyString::intern(py, &column.name).unbind()).collect();
+        Self { table, names }
+    }
+
+    /// The values of a row given as a dict or a sequence. What a dict leaves out
+    /// gets the column's default.
+    pub fn row_from(&self, row: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedValue>> {
+        match row.cast::<PyDict>() {
+            Ok(named) => self.row_from_dict(named),
+            Err(_) if row.is_instance_of::<PyString>() => {
+                Err(InvalidValue::new_err("a row is a dict, a tuple or a list, not a string"))
+            }
+            Err(_) => row.try_iter()?.map(|value| from_python(&value?)).collect(),
+        }
+    }
+
+    fn row_from_dict(&self, named: &Bound<'_, PyDict>) -> PyResult<Vec<OwnedValue>> {
+        let mut values: Vec<_> = self.table.columns().iter().map(|column| column.default.clone()).collect();
+        for (column, value) in self.changes_from(named)? {
+            values[column] = value;
+        }
+        Ok(values)
+    }
+
+    /// Columns by their numbers, and values for them.
+    pub fn changes_from(&self, named: &Bound<'_, PyDict>) -> PyResult<Vec<(usize, OwnedValue)>> {
+        let change = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let number = self.table.column(&name.extract::<String>()?).map_err(crate::error::raised)?;
+            Ok((number, from_python(&value)?))
+        };
+        named.iter().map(change).collect()
+    }
+
+    /// A row as a dict.
+    pub fn to_dict<'py>(&self, py: Python<'py>, values: &[OwnedValue]) -> PyResult<Bound<'py, PyAny>> {
+        let row = PyDict::new(py);
+        for (name, value) in self.names.iter().zip(values) {
+            row.set_item(name, to_python(py, value)?)?;
+        }
+        Ok(row.into_any())
+    }
+
+    /// A row as a tuple.
+    pub fn to_tuple<'py>(&self, py: Python<'py>, values: &[OwnedValue]) -> PyResult<Bound<'py, PyAny>> {
+        let values = values.iter().map(|value| to_python(py, value)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, values)?.into_any())
+    }
+}

@@ -1,0 +1,22 @@
+//! The compiled half of Pantile for Python; `pantile/__init__.py` is the other one.
+//!
+//! Each call that reads or writes runs without the interpreter's lock, on values that Rust owns.
+
+mod database;
+mod definition;
+mod error;
+mod scan;
+mod transaction;
+mod value;
+
+use pyo3::prelude::*;
+
+/// Databases, tables, transactions and scans, and what can go wrong with them.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<database::Database>()?;
+    module.add_class::<definition::Table>()?;
+    module.add_class::<transaction::Transaction>()?;
+    module.add_class::<scan::Scan>()?;
+    error::add_to(module)
+}

@@ -1,0 +1,229 @@
+//! Transactions.
+
+use std::sync::{Arc, Mutex, TryLockError};
+
+use pantile::{OwnedValue, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::definition::Table;
+use crate::error::{Closed, Misuse, check_process, raised};
+use crate::scan::{Bounds, Scan};
+use crate::value::{borrowed, key_from_python};
+
+/// What a signal handler has raised while the transaction waited.
+type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// A transaction. Only one thread at a time can use it. It is rolled back
+/// unless it commits.
+#[pyclass(frozen, module = "pantile")]
+pub struct Transaction {
+    running: Mutex<Option<pantile::Transaction>>,
+    raised: Raised,
+    process: u32,
+}
+
+#[pymethods]
+impl Transaction {
+    /// Adds a row: a dict, or a sequence of all its values.
+    fn insert(&self, py: Python<'_>, table: &Table, row: &Bound<'_, PyAny>) -> PyResult<()> {
+        let row = table.row_from(row)?;
+        self.with(py, |txn| txn.insert(&table.table, &borrowed(&row)))
+    }
+
+    /// Adds rows, all of them or none. Returns how many they are.
+    fn insert_many(&self, py: Python<'_>, table: &Table, rows: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let rows = rows.try_iter()?.map(|row| table.row_from(&row?)).collect::<PyResult<Vec<_>>>()?;
+        self.with(py, |txn| txn.insert_many(&table.table, rows.iter().map(|row| borrowed(row))))
+    }
+
+    /// Adds a row or replaces the one with its key. Returns whether there was one.
+    fn upsert(&self, py: Python<'_>, table: &Table, row: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let row = table.row_from(row)?;
+        self.with(py, |txn| txn.upsert(&table.table, &borrowed(&row)))
+    }
+
+    /// Changes columns of the row with this key. Returns whether there is one.
+    #[pyo3(signature = (table, key, **changes))]
+    fn update(
+        &self,
+        table: &Table,
+        key: &Bound<'_, PyAny>,
+        changes: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        let changes = changes.map_or(Ok(Vec::new()), |named| table.changes_from(named))?;
+        let key_values = key_from_python(key)?;
+        self.with(key.py(), |txn| {
+            let changes: Vec<_> = changes.iter().map(|(column, value)| (*column, value.as_value())).collect();
+            txn.update(&table.table, &borrowed(&key_values), &changes)
+        })
+    }
+
+    /// Deletes the row with this key. Returns whether there was one.
+    fn delete(&self, py: Python<'_>, table: &Table, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = key_from_python(key)?;
+        self.with(py, |txn| txn.delete(&table.table, &borrowed(&key)))
+    }
+
+    /// The row with this key as a dict, or None. `for_update` locks it.
+    #[pyo3(signature = (table, key, *, for_update = false))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Table,
+        key: &Bound<'py, PyAny>,
+        for_update: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let key = key_from_python(key)?;
+        let row = self.with(py, |txn| {
+            let found = match for_update {
+                true => txn.get_for_update(&table.table, &borrowed(&key))?,
+                false => txn.get(&table.table, &borrowed(&key))?,
+            };
+            found.map(|row| row.to_values()).transpose()
+        })?;
+        row.map(|row| table.to_dict(py, &row)).transpose()
+    }
+
+    /// The rows of a range of keys, in order. Bounds are keys or the first values
+    /// of keys; `stop` is excluded. With `index`, keys are those of the index.
+    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None, index = None, reverse = false, limit = None, tuples = false))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn scan(
+        slf: Bound<'_, Self>,
+        table: Py<Table>,
+        prefix: Option<Bound<'_, PyAny>>,
+        start: Option<Bound<'_, PyAny>>,
+        stop: Option<Bound<'_, PyAny>>,
+        index: Option<&str>,
+        reverse: bool,
+        limit: Option<usize>,
+        tuples: bool,
+    ) -> PyResult<Scan> {
+        let bounds = Bounds::new(prefix, start, stop)?.ordered(reverse, limit);
+        let py = slf.py();
+        let handle = &table.get().table;
+        let cursor = slf.get().with(py, |txn| match index {
+            Some(index) => txn.index_cursor(&handle.index(index)?, bounds.range(&bounds.borrowed())),
+            None => txn.cursor(handle, bounds.range(&bounds.borrowed())),
+        })?;
+        Ok(Scan::new(slf.unbind(), table, cursor, tuples))
+    }
+
+    /// How many rows a range of keys has.
+    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None, index = None))]
+    fn count(
+        &self,
+        py: Python<'_>,
+        table: &Table,
+        prefix: Option<Bound<'_, PyAny>>,
+        start: Option<Bound<'_, PyAny>>,
+        stop: Option<Bound<'_, PyAny>>,
+        index: Option<&str>,
+    ) -> PyResult<u64> {
+        let bounds = Bounds::new(prefix, start, stop)?;
+        self.with(py, |txn| match index {
+            Some(index) => txn.count_index(&table.table.index(index)?, bounds.range(&bounds.borrowed())),
+            None => txn.count(&table.table, bounds.range(&bounds.borrowed())),
+        })
+    }
+
+    /// Deletes the rows of a range of primary keys. Returns how many there were.
+    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        table: &Table,
+        prefix: Option<Bound<'_, PyAny>>,
+        start: Option<Bound<'_, PyAny>>,
+        stop: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let bounds = Bounds::new(prefix, start, stop)?;
+        self.with(py, |txn| txn.delete_range(&table.table, bounds.range(&bounds.borrowed())))
+    }
+
+    /// Commits, and returns when the commit is durable.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.end(py, |txn| txn.commit().map(drop))
+    }
+
+    /// Undoes all writes. Does nothing if the transaction has ended.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        match self.end(py, |txn| {
+            txn.rollback();
+            Ok(())
+        }) {
+            Err(error) if error.is_instance_of::<Closed>(py) => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+impl Transaction {
+    pub fn new(mut txn: pantile::Transaction) -> Self {
+        let raised = Raised::default();
+        txn.interrupt_when(stop_on_signals(Arc::clone(&raised)));
+        Self { running: Mutex::new(Some(txn)), raised, process: std::process::id() }
+    }
+
+    /// Runs a call of the engine without the interpreter's lock.
+    pub fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut pantile::Transaction) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        self.locked(py, |running| running.as_mut().map(call))
+    }
+
+    fn end(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(pantile::Transaction) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        self.locked(py, |running| running.take().map(call))
+    }
+
+    fn locked<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Option<pantile::Transaction>) -> Option<Result<T>> + Send,
+    ) -> PyResult<T> {
+        check_process(self.process)?;
+        let outcome = py.detach(|| match self.running.try_lock() {
+            Ok(mut running) => Ok(call(&mut running)),
+            Err(TryLockError::WouldBlock) => {
+                Err("another thread is using the transaction; this call did nothing")
+            }
+            Err(TryLockError::Poisoned(_)) => {
+                Err("a call has failed in the middle; the transaction can only be dropped")
+            }
+        });
+        let interrupted = self.raised.lock().ok().and_then(|mut raised| raised.take());
+        match (interrupted, outcome.map_err(Misuse::new_err)?) {
+            (Some(signal), Some(Err(_))) => Err(signal),
+            (_, Some(outcome)) => outcome.map_err(raised),
+            (_, None) => Err(Closed::new_err("the transaction has ended; begin another one")),
+        }
+    }
+}
+
+/// Lets Python handle signals while a transaction waits, and stops the wait
+/// when a handler raises, as that of Ctrl-C does.
+fn stop_on_signals(raised: Raised) -> impl Fn() -> bool + Send + Sync {
+    move || match Python::attach(|py| py.check_signals()) {
+        Ok(()) => false,
+        Err(signal) => raised.lock().map(|mut raised| *raised = Some(signal)).is_ok(),
+    }
+}
+
+impl Drop for Transaction {
+    /// Rolls back, but not in a forked process: the locks are its parent's.
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::forget(self.running.get_mut().ok().and_then(Option::take));
+        }
+    }
+}
+
+/// The values of a row.
+pub type Values = Vec<OwnedValue>;

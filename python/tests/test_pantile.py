@@ -1,0 +1,238 @@
+"""Tables, transactions, misuse, threads, kills and a model, through the package as it is installed."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from datetime import datetime, timezone
+from decimal import Decimal
+
+import pantile
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pantile import Column, Index, Table
+
+NUMBERS = Table("numbers", [Column("id", "u64"), Column("n", "i64")], ["id"], [Index("by_n", ["n"])])
+
+
+@pytest.fixture
+def db(tmp_path):
+    with pantile.open(tmp_path / "db") as db:
+        yield db
+
+
+@pytest.fixture
+def numbers(db):
+    table = db.open_or_create(NUMBERS)
+    with db.transaction() as txn:
+        assert txn.insert_many(table, ({"id": i, "n": -i} for i in range(1000))) == 1000
+    return table
+
+
+def test_values_of_every_type_come_back(tmp_path):
+    values = {
+        "id": 2**64 - 1, "small": -128, "yes": True, "real": 0.1, "text": "über", "raw": b"\0\xff" * 200_000,
+        "price": Decimal("-19.90"), "at": datetime(1969, 7, 20, 20, 17, 40, 123456, timezone.utc), "none": None,
+    }
+    types = ["u64", "i8", "bool", "f64", "string(20)", "bytes(1000000)", "decimal(12,2)", "timestamp"]
+    columns = [Column(name, ty) for name, ty in zip(values, types)] + [Column("none", "u8", nullable=True)]
+    with pantile.open(tmp_path) as db:
+        table = db.open_or_create(Table("t", columns, ["id"]))
+        db.run(lambda txn: txn.insert(table, values))
+    with pantile.open(tmp_path) as db, db.read() as txn:
+        row = txn.get(db.table("t"), 2**64 - 1)
+        assert row == values and row["yes"] is True and str(row["price"]) == "-19.90"
+        assert list(txn.scan(db.table("t"), tuples=True)) == [tuple(values.values())]
+
+
+@pytest.mark.parametrize("n", [2**63, 2**64, "one", None, 1.5, Decimal("NaN"), datetime(2020, 1, 1), object()])
+def test_values_that_do_not_fit_are_refused(db, numbers, n):
+    with pytest.raises(pantile.InvalidValue):
+        db.run(lambda txn: txn.update(numbers, 1, n=n))
+    with db.read() as txn:
+        assert txn.get(numbers, 1) == {"id": 1, "n": -1}
+
+
+def test_scans(db, numbers):
+    with db.read() as txn:
+        ids = lambda **how: [row["id"] for row in txn.scan(numbers, **how)]
+        assert ids() == list(range(1000))
+        assert ids(start=5, stop=8) == [5, 6, 7]
+        assert ids(reverse=True, limit=2) == [999, 998]
+        assert ids(index="by_n", limit=2) == [999, 998]
+        assert ids(index="by_n", prefix=-3) == [3]
+        assert txn.count(numbers, start=990) == 10 and txn.count(numbers, index="by_n", stop=-900) == 99
+        with pytest.raises(pantile.Misuse):
+            txn.scan(numbers, prefix=1, start=2)
+
+
+def test_a_transaction_is_all_or_nothing(db, numbers):
+    with pytest.raises(ZeroDivisionError), db.transaction() as txn:
+        assert txn.delete_range(numbers, start=10) == 990
+        assert txn.count(numbers) == 10
+        1 / 0
+    with pytest.raises(pantile.DuplicateKey, match="already has a row"):
+        db.run(lambda txn: txn.insert_many(numbers, [(1000, 0), (1, 0)]))
+    with db.transaction() as txn:
+        assert txn.count(numbers) == 1000
+        assert txn.upsert(numbers, {"id": 1, "n": 7}) and not txn.upsert(numbers, [1001, 7])
+        assert txn.delete(numbers, 1001) and not txn.delete(numbers, 1001)
+        assert txn.get(numbers, 1, for_update=True)["n"] == 7
+
+
+def test_tables_change(db, numbers):
+    changed = db.alter(numbers, add=[Column("name", "string(9)", default="?")], rename={"n": "m"})
+    assert changed.columns == ("id", "m", "name")
+    with db.transaction() as txn:
+        assert txn.get(changed, 1) == {"id": 1, "m": -1, "name": "?"}
+        txn.insert(changed, {"id": 5000, "m": 1})
+        assert txn.get(changed, 5000)["name"] == "?"
+    widened = db.alter(changed, widen={"name": "string(99)"}, nullable=["name"])
+    db.run(lambda txn: txn.update(widened, 1, name=None))
+    assert db.alter(widened, drop=["name"]).columns == ("id", "m")
+    with pytest.raises(pantile.InvalidSchema, match="differs"):
+        db.open_or_create(NUMBERS)
+    db.create_index(numbers, "once", ["m", "id"], unique=True)
+    db.drop_index(numbers, "once")
+    db.drop_table("numbers")
+    assert db.tables() == []
+
+
+def test_backup_and_upkeep(db, numbers, tmp_path):
+    assert db.backup_to(tmp_path / "backup") >= 1000 and pantile.restore(tmp_path / "backup", tmp_path / "new") >= 1000
+    db.compact()
+    assert db.verify() >= 1000 and db.stats()["commits"] >= 1
+    with pantile.open(tmp_path / "new") as copy, copy.read(safe_snapshot=True) as txn:
+        assert txn.count(copy.table("numbers")) == 1000
+
+
+def test_misuse_is_refused(db, numbers, tmp_path):
+    with pytest.raises(pantile.AlreadyOpen):
+        pantile.open(tmp_path / "db")
+    with db.read() as txn:
+        rows = txn.scan(numbers)
+        next(rows)
+        with pytest.raises(pantile.Error, match="read-only"):
+            txn.insert(numbers, (1, 1))
+    with pytest.raises(pantile.Closed):
+        next(rows)
+    with pytest.raises(pantile.Closed):
+        txn.get(numbers, 1)
+    db.close()
+    db.close()
+    with pytest.raises(pantile.Closed):
+        db.begin()
+
+
+def test_a_dropped_transaction_is_rolled_back(db, numbers):
+    txn = db.begin()
+    txn.update(numbers, 1, n=99)
+    del txn
+    gc.collect()
+    assert db.stats()["running"] == 0
+    with db.read() as txn:
+        assert txn.get(numbers, 1)["n"] == -1
+
+
+def test_a_forked_process_is_told(db, numbers):
+    txn = db.begin()
+    txn.update(numbers, 1, n=5)
+    child = os.fork()
+    if child == 0:
+        told = 0
+        for call in (db.tables, txn.commit, db.close):
+            try:
+                call()
+            except pantile.Misuse:
+                told += 1
+        del txn
+        os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    txn.commit()
+    with db.read() as txn:
+        assert txn.get(numbers, 1)["n"] == 5
+
+
+def test_threads_that_conflict_lose_nothing(db, numbers):
+    def add(txn):
+        txn.update(numbers, 0, n=txn.get(numbers, 0)["n"] + 1)
+
+    threads = [threading.Thread(target=lambda: [db.run(add) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with db.read() as txn:
+        assert txn.get(numbers, 0)["n"] == 200
+
+
+def test_rows_do_not_leak(db, numbers):
+    marker = "marker-" * 3
+    before = sys.getrefcount(numbers)
+    with db.read() as txn:
+        for _ in range(50):
+            list(txn.scan(numbers))
+            with pytest.raises(pantile.InvalidSchema):
+                txn.scan(numbers, index=marker)
+    count = sys.getrefcount(marker)
+    gc.collect()
+    assert sys.getrefcount(numbers) == before and sys.getrefcount(marker) == count
+
+
+WRITER = """
+import sys, pantile
+db = pantile.open(sys.argv[1])
+t = db.open_or_create(pantile.Table("t", [pantile.Column("id", "u64")], ["id"]))
+for n in range(10**9):
+    with db.transaction() as txn:
+        txn.insert(t, (2 * n,)); txn.insert(t, (2 * n + 1,))
+    print(n, flush=True)
+"""
+
+
+def test_what_a_killed_process_committed_is_there(tmp_path):
+    writer = subprocess.Popen([sys.executable, "-I", "-c", WRITER, tmp_path], stdout=subprocess.PIPE, text=True)
+    seen = [writer.stdout.readline() for _ in range(100)]
+    writer.send_signal(signal.SIGKILL)
+    seen += writer.stdout.readlines()
+    writer.wait()
+    acknowledged = int([line for line in seen if line.endswith("\n")][-1])
+    with pantile.open(tmp_path) as db, db.read() as txn:
+        ids = [id for (id,) in txn.scan(db.table("t"), tuples=True)]
+    assert ids == list(range(len(ids))) and len(ids) % 2 == 0 and len(ids) // 2 > acknowledged
+
+
+KEYS = st.integers(0, 20)
+STEP = st.tuples(st.sampled_from(["put", "delete", "commit", "rollback", "reopen"]), KEYS, st.integers(-5, 5))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEP, max_size=40))
+def test_it_does_what_a_dict_does(tmp_path_factory, steps):
+    path = tmp_path_factory.mktemp("model")
+    db = pantile.open(path, durability="none")
+    db.open_or_create(NUMBERS)
+    committed, current, txn = {}, {}, db.begin()
+    for what, key, n in steps:
+        table = db.table("numbers")
+        if what == "put":
+            assert txn.upsert(table, (key, n)) == (key in current)
+            current[key] = n
+        elif what == "delete":
+            assert txn.delete(table, key) == (current.pop(key, None) is not None)
+        else:
+            txn.commit() if what == "commit" else txn.rollback()
+            committed = dict(current) if what == "commit" else committed
+            current = dict(committed)
+            if what == "reopen":
+                db.close()
+                db = pantile.open(path, create=False)
+            txn = db.begin()
+        table = db.table("numbers")
+        assert list(txn.scan(table, tuples=True)) == sorted(current.items())
+        assert sorted(txn.scan(table, index="by_n", tuples=True)) == sorted(current.items())
+    txn.rollback()
+    db.close()
