@@ -27,7 +27,7 @@ fn first() -> Migration {
                 .column("pieces", Type::U32)
                 .primary_key(["id"]),
         )
-        .run(|db, txn| stock(db, txn))
+        .run(stock)
 }
 
 /// All that a database has had, in order. What is here once is never changed.
