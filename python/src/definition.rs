@@ -12,38 +12,10 @@ pub type ColumnParts<'py> = (String, String, bool, Bound<'py, PyAny>);
 /// Name, columns, and whether it is unique.
 pub type IndexParts = (String, Vec<String>, bool);
 
-/// The type of this name, as `Type::name` writes it.
+/// The type of this name, as the engine writes it.
 pub fn type_of(name: &str) -> PyResult<Type> {
-    parse(name)
-        .ok_or_else(|| InvalidSchema::new_err(format!("there is no type {name:?}; nothing was changed")))
-}
-
-fn parse(name: &str) -> Option<Type> {
-    let (word, rest) = name.split_once('(').unwrap_or((name, ""));
-    let numbers: Vec<u32> =
-        rest.trim_end_matches(')').split(',').filter_map(|number| number.trim().parse().ok()).collect();
-    Some(match (word, numbers.as_slice()) {
-        ("bool", []) => Type::Bool,
-        ("i8", []) => Type::I8,
-        ("i16", []) => Type::I16,
-        ("i32", []) => Type::I32,
-        ("i64", []) => Type::I64,
-        ("u8", []) => Type::U8,
-        ("u16", []) => Type::U16,
-        ("u32", []) => Type::U32,
-        ("u64", []) => Type::U64,
-        ("f32", []) => Type::F32,
-        ("f64", []) => Type::F64,
-        ("timestamp", []) => Type::Timestamp,
-        ("string", [max]) => Type::String(*max),
-        ("bytes", [max]) => Type::Bytes(*max),
-        ("fixed string", [len]) => Type::FixedString(u16::try_from(*len).ok()?),
-        ("fixed bytes", [len]) => Type::FixedBytes(u16::try_from(*len).ok()?),
-        ("decimal", [precision, scale]) => {
-            Type::Decimal { precision: u8::try_from(*precision).ok()?, scale: u8::try_from(*scale).ok()? }
-        }
-        _ => return None,
-    })
+    name.parse()
+        .map_err(|_| InvalidSchema::new_err(format!("there is no type {name:?}; nothing was changed")))
 }
 
 /// The definition of a column.
