@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use pantile::tools::{BackupOptions, BackupReport, RestoreReport};
-use pantile::{Error, Options};
+use pantile::{Database, Error};
 
 use crate::check::ReadArgs;
 use crate::exit::Failure;
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::progress;
 
 /// Examples that the help of `backup` shows.
@@ -32,7 +32,7 @@ Example:
 /// Settings of a backup.
 #[derive(Args, Debug)]
 pub struct BackupArgs {
-    /// Directory of the database. No other process may have it open.
+    /// Directory of the database. Another process may have it open and write.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Directory of the backup; there must be nothing in it.
@@ -72,18 +72,12 @@ pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> 
     if let Some(rate) = args.rate {
         options = options.rate(rate);
     }
-    let db = Options::new().create(false).open(&args.dir)?;
-    let report = db.backup_to(&args.to, &options);
-    // The database need not be as its last user left it: opening may have had to recover it.
-    let closed = db.close();
-    let report = report.map_err(|error| match error {
+    let db = Database::open_read_only(&args.dir)?;
+    let report = db.backup_to(&args.to, &options).map_err(|error| match error {
         Error::Cancelled => Failure::failed(format!("stopped; there is no backup in {}", args.to.display())),
         error => error.into(),
     })?;
     output.write(&backup_text(&report, &args.to), &report)?;
-    if let Err(error) = closed {
-        output::note(&format!("warning: {} was backed up and not closed: {error}", args.dir.display()));
-    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use pantile::{Database, Options};
+use pantile::Database;
 use pantile_transfer::{Dump, Dumped, Error, Format};
 
 use crate::exit::Failure;
@@ -25,7 +25,7 @@ Examples:
 /// Settings of a dump.
 #[derive(Args, Debug)]
 pub struct DumpArgs {
-    /// Directory of the database. No other process may have it open.
+    /// Directory of the database. Another process may have it open and write.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Dump this table; can be given several times [default: all tables].
@@ -72,14 +72,13 @@ pub fn run(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
         ));
     }
     let began = Instant::now();
-    let db = Options::new().create(false).open(&args.dir)?;
+    let db = Database::open_read_only(&args.dir)?;
     let dumped = match write(args, &db, stop) {
         Err(Error::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe && args.into.is_none() => {
             None
         }
         dumped => Some(dumped?),
     };
-    db.close()?;
     // A reader that leaves has seen enough.
     if let Some(Dumped { tables, rows, bytes, .. }) = dumped.filter(|_| !args.quiet) {
         let seconds = began.elapsed().as_secs_f64();

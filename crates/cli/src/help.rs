@@ -16,6 +16,7 @@ const GROUPS: [Group; 2] = [
         &[
             ("check", "pantile check /data/shop"),
             ("inspect", "pantile inspect /data/shop"),
+            ("top", "pantile top /data/shop"),
             ("backup", "pantile backup /data/shop --to /backups/monday"),
             ("restore", "pantile restore /backups/monday --to /data/shop"),
             ("salvage", "pantile salvage /data/shop --into /data/shop.new"),

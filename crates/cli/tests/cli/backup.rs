@@ -47,6 +47,28 @@ fn there_and_back() {
     assert!(report["seconds"].as_f64() > Some(0.4), "{report}");
 }
 
+/// Another process has the database open: this one.
+#[test]
+fn beside_the_process_that_writes() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (shop, backup) = (at("shop"), at("backup"));
+    stored(&place.path().join("shop"));
+    let db = Database::open(&shop).expect("open");
+    let pets = db.table("pets").expect("table");
+    db.run(|txn| txn.insert(&pets, &[ROWS.into(), Value::Bytes(&[8; 10])])).expect("insert");
+    let output = pantile(&["backup", &shop, "--to", &backup]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let dumped = pantile(&["dump", &shop, "--table", "pets", "--format", "csv"]);
+    assert!(dumped.status.success(), "{}", text(&dumped.stderr));
+    assert_eq!(text(&dumped.stdout).lines().count() as u64, 1 + ROWS + 1, "a header and the rows");
+    db.run(|txn| txn.delete(&pets, &[ROWS.into()])).expect("the writer goes on");
+    let copy = Database::open(&backup).expect("open");
+    let txn = copy.begin_read().expect("begin");
+    let rows = txn.count(&copy.table("pets").expect("table"), pantile::Range::all());
+    assert_eq!(rows.expect("count"), ROWS + 1);
+}
+
 #[test]
 fn what_is_refused() {
     let place = tempfile::tempdir().unwrap();

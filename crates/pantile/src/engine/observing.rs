@@ -65,7 +65,7 @@ impl Core {
             rings.add(Sample::of(&figures, now.as_millis() as u64));
             (figures, rings.is_quiet, rings.newest(SECONDS, MINUTES), rings.growth())
         };
-        if self.options.without_page || self.options.salvage.is_some() {
+        if self.options.without_page || self.options.is_read_only() {
             return;
         }
         let facts = self.store.medium().facts();
