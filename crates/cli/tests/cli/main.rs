@@ -4,5 +4,6 @@ mod backup;
 mod command;
 mod crashtest;
 mod paper;
+mod salvage;
 mod space;
 mod transfer;
