@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pantile::Error;
 use pantile::tools::{CheckOptions, CheckReport};
 
 use crate::exit::Failure;
@@ -57,13 +58,28 @@ impl ReadArgs {
 /// Runs `pantile check`.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let mut output = Output::open(args.json.as_deref())?;
-    let report = pantile::check(&args.dir, &args.reading.options(args.most))?;
+    let report = pantile::check(&args.dir, &args.reading.options(args.most)).map_err(|e| unchecked(&e))?;
     output.write(&text(&report), &report)?;
     if report.is_sound() {
         return Ok(());
     }
     let places = if report.damaged == 1 { "place is" } else { "places are" };
-    Err(Failure::failed(format!("{} {places} damaged in {}", report.damaged, args.dir.display())))
+    let dir = args.dir.display();
+    Err(Failure::failed(format!("{} {places} damaged in {dir}; {}", report.damaged, CheckReport::ADVICE)))
+}
+
+/// Why nothing was checked, and what to do where the engine's message does not say it.
+fn unchecked(error: &Error) -> Failure {
+    let advice = match error {
+        Error::NoDatabase(_) => "; name the directory that has the file pantile.data",
+        Error::NotADatabase { .. } => {
+            "; name the directory of a database, or restore a copy if this was one (`pantile restore`)"
+        }
+        Error::FormatVersion { .. } => "; check it with a build that reads its version",
+        Error::Io { .. } => "; nothing was changed; see to what the system says, and check again",
+        _ => "",
+    };
+    Failure::failed(format!("{error}{advice}"))
 }
 
 fn text(report: &CheckReport) -> String {
@@ -86,12 +102,9 @@ fn text(report: &CheckReport) -> String {
         text += "rows and indexes were not checked: contents are damaged\n";
     }
     let verdict = match (report.damaged, report.notices) {
-        (0, 0) => "sound".to_owned(),
-        (0, notices) => format!("sound, with {notices} to note"),
-        (damaged, _) => {
-            text += &format!("what to do: {}\n", CheckReport::ADVICE);
-            format!("DAMAGED in {damaged} places")
-        }
+        (0, 0) => "sound, nothing to do".to_owned(),
+        (0, notices) => format!("sound, nothing to do, with {notices} to note"),
+        (damaged, _) => format!("DAMAGED in {damaged} places"),
     };
     text + &format!("{verdict}; {:.1} s\n", report.seconds)
 }

@@ -7,20 +7,25 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use pantile::Database;
+use pantile::tools::CheckOptions;
 use pantile_transfer::{Dump, Dumped, Error, Format};
 
 use crate::exit::Failure;
+use crate::losses::Losses;
 use crate::output;
 use crate::progress;
 
 /// Examples that `--help` shows.
-pub const EXAMPLES: &str = "Exit status: 0 if everything was written, 1 if not.
+pub const EXAMPLES: &str =
+    "Exit status: 0 if everything was written, 1 if not. With --salvage 1 also if something is lost:
+what is on stdout is then a whole dump of the rest.
 
 Examples:
   pantile dump /data/shop > shop.dump
   pantile dump /data/shop --schema
   pantile dump /data/shop --table orders --format csv > orders.csv
-  pantile dump /data/shop --into shop-text --format csv";
+  pantile dump /data/shop --into shop-text --format csv
+  pantile dump /data/shop --salvage 2> lost.txt > rest.dump";
 
 /// Settings of a dump.
 #[derive(Args, Debug)]
@@ -41,6 +46,10 @@ pub struct DumpArgs {
     /// Write a file for each table, and the definitions, into this directory; it must not exist.
     #[arg(long, value_name = "OUTDIR")]
     into: Option<PathBuf>,
+    /// Read a damaged database, which is not written to: dump every whole row, and list on stderr
+    /// what is lost, by table and key where known.
+    #[arg(long)]
+    salvage: bool,
     /// Show no progress, and say nothing at the end.
     #[arg(long)]
     quiet: bool,
@@ -71,26 +80,57 @@ pub fn run(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
             "--format writes the rows of one table: name it with --table, or a directory for several with --into; a whole database needs no --format",
         ));
     }
+    if args.salvage {
+        return salvage(args, stop);
+    }
     let began = Instant::now();
     let db = Database::open_read_only(&args.dir)?;
-    let dumped = match write(args, &db, stop) {
+    let dumped = written(args, dump(args, &db), stop)?;
+    summarize(args, dumped, began);
+    Ok(())
+}
+
+/// Dumps what is whole of a damaged database.
+fn salvage(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    let began = Instant::now();
+    let losses = Losses::default();
+    let found = pantile::salvage(&args.dir, &progress::of_check(CheckOptions::new(), args.quiet))?;
+    let note = |row| losses.note(row);
+    let dump = dump(args, found.database()).map(|dump| dump.leave_out_damaged(&note));
+    let dumped = written(args, dump, stop)?;
+    summarize(args, dumped, began);
+    losses.report(&found.lost(), &args.dir)
+}
+
+fn dump<'d>(args: &DumpArgs, db: &'d Database) -> Result<Dump<'d>, Error> {
+    if args.tables.is_empty() { Dump::new(db) } else { Dump::of_tables(db, &args.tables) }
+}
+
+/// Writes the dump; nothing is returned if the reader has left.
+fn written(
+    args: &DumpArgs,
+    dump: Result<Dump<'_>, Error>,
+    stop: &AtomicBool,
+) -> Result<Option<Dumped>, Failure> {
+    match dump.and_then(|dump| write(args, dump, stop)) {
+        // A reader that leaves has seen enough.
         Err(Error::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe && args.into.is_none() => {
-            None
+            Ok(None)
         }
-        dumped => Some(dumped?),
-    };
-    // A reader that leaves has seen enough.
+        dumped => Ok(Some(dumped?)),
+    }
+}
+
+fn summarize(args: &DumpArgs, dumped: Option<Dumped>, began: Instant) {
     if let Some(Dumped { tables, rows, bytes, .. }) = dumped.filter(|_| !args.quiet) {
         let seconds = began.elapsed().as_secs_f64();
         output::note(&format!("{tables} tables, {rows} rows, {bytes} bytes; {seconds:.1} s"));
     }
-    Ok(())
 }
 
-fn write(args: &DumpArgs, db: &Database, stop: &AtomicBool) -> Result<Dumped, Error> {
+fn write(args: &DumpArgs, dump: Dump<'_>, stop: &AtomicBool) -> Result<Dumped, Error> {
     let progress = progress::of_transfer(args.quiet, "written", stop);
-    let dump = if args.tables.is_empty() { Dump::new(db) } else { Dump::of_tables(db, &args.tables) };
-    let dump = dump?.progress(&progress);
+    let dump = dump.progress(&progress);
     // It makes its blocks of lines itself.
     let to = stdout().lock();
     match (&args.into, args.format) {

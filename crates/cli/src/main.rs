@@ -13,6 +13,7 @@ mod help;
 mod inspect;
 mod live;
 mod load;
+mod losses;
 mod memory;
 mod output;
 mod paper;

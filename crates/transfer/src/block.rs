@@ -111,7 +111,8 @@ impl Records {
                 let field = &self.bytes[from..*end];
                 from = *end;
                 let column = &target.def.columns[*n];
-                let cell = self.layout.cell(column, field, batch).ok_or_else(|| Error::WrongValue {
+                let null = self.layout.null.as_deref();
+                let cell = cell(column, field, null, batch).ok_or_else(|| Error::WrongValue {
                     at: batch.last(),
                     column: column.name.clone(),
                     expected: text::expected(column.ty, column.nullable),
@@ -125,21 +126,18 @@ impl Records {
     }
 }
 
-impl Layout {
-    fn cell(&self, column: &ColumnDef, field: &[u8], batch: &mut Batch) -> Option<Cell> {
-        let field = match &self.null {
-            Some(null) if field == null.as_bytes() => return column.nullable.then_some(Cell::Null),
-            None if field == NULL.as_bytes() => return column.nullable.then_some(Cell::Null),
-            None if is_like_null(field) => &field[1..],
-            _ => field,
-        };
-        let may_be_empty = matches!(
-            column.ty,
-            Type::String(_) | Type::FixedString(_) | Type::Bytes(_) | Type::FixedBytes(_)
-        );
-        if field.is_empty() && !may_be_empty {
-            return column.nullable.then_some(Cell::Null);
-        }
-        text::parse(column.ty, str::from_utf8(field).ok()?, batch)
+/// Reads a field of CSV, in which `null` stands for NULL if it is not [`NULL`].
+pub fn cell(column: &ColumnDef, field: &[u8], null: Option<&str>, batch: &mut Batch) -> Option<Cell> {
+    let field = match null {
+        Some(null) if field == null.as_bytes() => return column.nullable.then_some(Cell::Null),
+        None if field == NULL.as_bytes() => return column.nullable.then_some(Cell::Null),
+        None if is_like_null(field) => &field[1..],
+        _ => field,
+    };
+    let may_be_empty =
+        matches!(column.ty, Type::String(_) | Type::FixedString(_) | Type::Bytes(_) | Type::FixedBytes(_));
+    if field.is_empty() && !may_be_empty {
+        return column.nullable.then_some(Cell::Null);
     }
+    text::parse(column.ty, str::from_utf8(field).ok()?, batch)
 }

@@ -23,6 +23,7 @@ mod batch;
 mod block;
 mod dump;
 mod error;
+pub mod field;
 mod format;
 mod json;
 mod load;
@@ -32,7 +33,7 @@ mod target;
 mod text;
 mod timestamp;
 
-pub use dump::{Dump, Dumped};
+pub use dump::{Dump, Dumped, LeftOut};
 pub use error::{Committed, Error, LoadError, Place};
 pub use format::Format;
 pub use load::{Load, Loaded};

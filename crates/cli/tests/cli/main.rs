@@ -4,6 +4,7 @@ mod backup;
 mod command;
 mod crashtest;
 mod paper;
+mod salvage;
 mod space;
 mod top;
 mod transfer;

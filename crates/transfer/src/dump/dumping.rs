@@ -7,6 +7,7 @@ use std::path::Path;
 use pantile::{Database, Table, TableDef, Transaction};
 
 use crate::dump::files::{self, Files};
+use crate::dump::left_out::{Call, LeftOut};
 use crate::dump::out::{Dumped, Out};
 use crate::dump::rows::Rows;
 use crate::error::Error;
@@ -44,6 +45,7 @@ pub struct Dump<'d> {
     txn: Transaction,
     tables: Vec<(Table, TableDef)>,
     progress: &'d dyn Fn(&Progress<'_>) -> ControlFlow<()>,
+    left_out: Option<Call<'d>>,
 }
 
 impl std::fmt::Debug for Dump<'_> {
@@ -72,7 +74,7 @@ impl<'d> Dump<'d> {
         let tables = tables?.into_iter().map(|table| (table.definition(), table));
         let tables = tables.map(|(def, table)| (table, def)).collect();
         // Tables are older than the transaction that reads them.
-        Ok(Self { txn: db.begin_read()?, tables, progress: &|_| ControlFlow::Continue(()) })
+        Ok(Self { txn: db.begin_read()?, tables, progress: &|_| ControlFlow::Continue(()), left_out: None })
     }
 
     /// Sets what is called from time to time. The dump stops when it returns
@@ -80,6 +82,24 @@ impl<'d> Dump<'d> {
     #[must_use]
     pub fn progress(mut self, call: &'d dyn Fn(&Progress<'_>) -> ControlFlow<()>) -> Self {
         self.progress = call;
+        self
+    }
+
+    /// Leaves damaged rows out, and calls this with each, instead of failing. For
+    /// dumps of what [`pantile::salvage`] has opened.
+    ///
+    /// ```
+    /// # use pantile::{MediumKind, Options, TableDef, Type};
+    /// use pantile_transfer::{Dump, LeftOut};
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let warn = |row: LeftOut| eprintln!("{}: the row {:?} is lost: {}", row.table, row.key, row.why);
+    /// let dumped = Dump::new(&db)?.leave_out_damaged(&warn).write(Vec::new())?;
+    /// # assert_eq!(dumped.rows, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn leave_out_damaged(mut self, call: &'d dyn Fn(LeftOut)) -> Self {
+        self.left_out = Some(call);
         self
     }
 
@@ -204,6 +224,6 @@ impl<'d> Dump<'d> {
     }
 
     fn rows<'r>(&'r self, table: &'r Table, def: &'r TableDef) -> Rows<'r> {
-        Rows { txn: &self.txn, table, def }
+        Rows { txn: &self.txn, table, def, left_out: self.left_out }
     }
 }

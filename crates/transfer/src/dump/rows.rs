@@ -2,19 +2,21 @@
 
 use std::io::Write;
 
-use pantile::{Error as DatabaseError, OwnedValue, Range, Row, Table, TableDef, Transaction, Type, Value};
+use pantile::{Error as DatabaseError, OwnedValue, Range, Row, Table, TableDef, Transaction, Value};
 
-use crate::block::{NULL, is_like_null};
+use crate::dump::left_out::{self, Call};
 use crate::dump::out::Out;
 use crate::error::Error;
 use crate::format::Format;
-use crate::{json, text};
+use crate::{field, json};
 
 /// The rows of a table in a snapshot.
 pub struct Rows<'r> {
     pub txn: &'r Transaction,
     pub table: &'r Table,
     pub def: &'r TableDef,
+    /// Called with rows that are damaged, which are left out then.
+    pub left_out: Option<Call<'r>>,
 }
 
 impl Rows<'_> {
@@ -65,7 +67,7 @@ impl Rows<'_> {
             fields.clear();
             ends.clear();
             for (n, column) in self.def.columns.iter().enumerate() {
-                self.with_value(row, n, |value| put_field(column.ty, &value, &mut fields))?;
+                self.with_value(row, n, |value| field::append(column.ty, &value, &mut fields))?;
                 ends.push(fields.len());
             }
             let starts = std::iter::once(&0).chain(&ends);
@@ -81,8 +83,14 @@ impl Rows<'_> {
     ) -> Result<u64, Error> {
         let before = out.rows();
         for row in self.txn.scan(self.table, Range::all())? {
-            put(&row?, &mut out.buffer)?;
-            out.row(&self.def.name)?;
+            let (row, start) = (row?, out.buffer.len());
+            match put(&row, &mut out.buffer) {
+                Ok(()) => out.row(&self.def.name)?,
+                Err(error) => {
+                    out.buffer.truncate(start);
+                    left_out::hand_over(self.left_out, self.def, &row, error)?;
+                }
+            }
         }
         out.note(&self.def.name)?;
         Ok(out.rows() - before)
@@ -95,17 +103,6 @@ impl Rows<'_> {
             value => put(value?),
         }
         Ok(())
-    }
-}
-
-fn put_field(ty: Type, value: &Value<'_>, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => out.extend_from_slice(NULL.as_bytes()),
-        Value::Str(text) if is_like_null(text.as_bytes()) => {
-            out.push(b'\\');
-            text::write(ty, value, out);
-        }
-        value => text::write(ty, value, out),
     }
 }
 

@@ -1,0 +1,134 @@
+//! Dumps of damaged databases, and what a check says at its end.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use pantile::{Database, TableDef, Type};
+use tempfile::TempDir;
+
+fn pantile(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pantile")).args(args).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// Bytes that are found in the file, in a row of `id`.
+fn long(id: u32) -> String {
+    format!("<long value {id:03}>").repeat(6000)
+}
+
+fn letters() -> (TempDir, String) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("letters");
+    let db = Database::open(&path).expect("a database");
+    let def = TableDef::new("letters")
+        .column("id", Type::U32)
+        .column("body", Type::String(1 << 20))
+        .primary_key(["id"]);
+    let letters = db.create_table(def).expect("a table");
+    let short = db.create_table(TableDef::new("short").column("id", Type::U32).primary_key(["id"]));
+    let short = short.expect("a table");
+    for id in 0..10u32 {
+        let body = long(id);
+        db.run(|txn| txn.insert(&letters, &[id.into(), body.as_str().into()])).expect("a row");
+        db.run(|txn| txn.insert(&short, &[id.into()])).expect("a row");
+    }
+    drop((letters, short));
+    db.close().expect("closed");
+    (dir, path.to_str().expect("UTF-8").to_owned())
+}
+
+/// Flips bits all over a value out of line, in every copy that the file has of it.
+fn hurt(path: &str, id: u32) {
+    let file = format!("{path}/pantile.data");
+    let mut bytes = fs::read(&file).expect("the file");
+    let wanted = format!("<long value {id:03}>");
+    let all = bytes.windows(wanted.len()).enumerate().filter(|(_, at)| *at == wanted.as_bytes());
+    let places: Vec<usize> = all.map(|(at, _)| at).collect();
+    assert!(places.len() > 1000, "the value is in the file");
+    places.iter().for_each(|at| bytes[*at] ^= 1);
+    fs::write(&file, bytes).expect("written");
+}
+
+#[test]
+fn a_dump_of_a_damaged_database_has_all_that_is_whole_and_names_the_rest() {
+    let (dir, path) = letters();
+    for id in [3, 5] {
+        hurt(&path, id);
+    }
+    let before = fs::read(format!("{path}/pantile.data")).expect("the file");
+    let output = pantile(&["dump", &path, "--salvage"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    for id in [3, 5] {
+        assert!(
+            told.contains(&format!("lost: table \"letters\", the row with the primary key ({id}): ")),
+            "{told}"
+        );
+    }
+    assert!(told.contains("lost in table \"letters\": 2 rows with keys from (3) to (5)\n"), "{told}");
+    assert!(told.ends_with("which is unchanged; everything else is in the dump\n"), "{told}");
+    assert_eq!(fs::read(format!("{path}/pantile.data")).expect("the file"), before);
+
+    let file = dir.path().join("rest.dump");
+    fs::write(&file, &output.stdout).expect("written");
+    let new = dir.path().join("new");
+    let loaded = pantile(&["load", new.to_str().unwrap(), "--create", "--from", file.to_str().unwrap()]);
+    assert!(loaded.status.success(), "{}", text(&loaded.stderr));
+    let db = Database::open(&new).expect("the copy");
+    let txn = db.begin_read().expect("a transaction");
+    let ids = |name: &str| -> Vec<u32> {
+        let table = db.table(name).expect("the table");
+        let rows = txn.scan(&table, pantile::Range::all()).expect("a scan");
+        rows.map(|row| row.expect("a row").get(0).expect("the key")).collect()
+    };
+    assert_eq!(ids("letters"), [0, 1, 2, 4, 6, 7, 8, 9]);
+    assert_eq!(ids("short"), (0..10).collect::<Vec<_>>());
+    let letters = db.table("letters").expect("the table");
+    for id in ids("letters") {
+        let row = txn.get(&letters, &[id.into()]).expect("a read").expect("the row");
+        assert_eq!(row.get::<String>("body").expect("the value"), long(id));
+    }
+}
+
+#[test]
+fn nothing_is_lost_of_a_database_that_is_whole() {
+    let (_dir, path) = letters();
+    let (plain, salvaged) = (pantile(&["dump", &path]), pantile(&["dump", &path, "--salvage", "--quiet"]));
+    assert_eq!((salvaged.status.code(), text(&salvaged.stderr)), (Some(0), ""));
+    assert_eq!(salvaged.stdout, plain.stdout);
+    hurt(&path, 0);
+    let table = pantile(&["dump", &path, "--salvage", "--table", "letters", "--format", "csv"]);
+    assert_eq!(table.status.code(), Some(1));
+    // The header and nine rows.
+    assert_eq!(text(&table.stdout).lines().count(), 10);
+}
+
+/// The last line that a check prints.
+fn end_of_check(path: &str) -> (Option<i32>, String) {
+    let output = pantile(&["check", path]);
+    let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    (output.status.code(), all.lines().last().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_check_ends_by_saying_what_to_do() {
+    let (dir, path) = letters();
+    let expect = |path: &str, status, says: &str| {
+        let (code, last) = end_of_check(path);
+        assert!(code == Some(status) && last.contains(says), "{code:?} {last}");
+    };
+    expect(&path, 0, "sound, nothing to do; ");
+    let db = Database::open(&path).expect("open");
+    expect(&path, 1, "close it there first");
+    db.close().expect("closed");
+    hurt(&path, 1);
+    expect(&path, 1, "restore a copy, or copy what is whole into a new database");
+    let other = dir.path().join("other");
+    expect(other.to_str().unwrap(), 1, "name the directory that has the file pantile.data");
+    fs::create_dir(&other).expect("a directory");
+    fs::write(other.join("pantile.data"), vec![7; 1 << 21]).expect("a file");
+    expect(other.to_str().unwrap(), 1, "name the directory of a database, or restore a copy");
+}
