@@ -156,7 +156,7 @@ const SIMPLE: [Type; 12] = [
 ];
 
 /// Reads what [`Type::name`] has written.
-fn parse_type(text: &str) -> Option<Type> {
+pub fn parse_type(text: &str) -> Option<Type> {
     let Some((name, arguments)) = text.split_once('(') else {
         return SIMPLE.into_iter().find(|ty| ty.name() == text);
     };

@@ -5,5 +5,6 @@ mod command;
 mod crashtest;
 mod paper;
 mod salvage;
+mod shell;
 mod space;
 mod transfer;
