@@ -7,7 +7,7 @@ use pantile_transfer::field;
 
 use crate::error::Error;
 use crate::reading::value;
-use crate::shell::Shell;
+use crate::session::Session;
 use crate::words::Word;
 
 /// The definition in `create table {...}`, which is not made of words.
@@ -21,35 +21,35 @@ fn keyword<'l>(line: &'l str, keyword: &str) -> Option<&'l str> {
     first.eq_ignore_ascii_case(keyword).then(|| rest.trim_start())
 }
 
-pub fn create_table(shell: &Shell<'_>, definition: &str, out: &mut dyn Write) -> Result<(), Error> {
+pub fn create_table(session: &Session<'_>, definition: &str, out: &mut dyn Write) -> Result<(), Error> {
     let def = field::parse_definition(definition).map_err(Error::Command)?;
-    shell.db.create_table(def)?;
+    session.db.create_table(def)?;
     Ok(writeln!(out, "created")?)
 }
 
-pub fn run(shell: &Shell<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+pub fn run(session: &Session<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     match verb {
-        "tables" => shell.db.tables().iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)),
-        "schema" => schema(shell, words, out),
-        "create" => create_index(shell, words, out),
-        "alter" => alter(shell, words, out),
-        _ => drop_one(shell, words, out),
+        "tables" => session.db.tables().iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)),
+        "schema" => schema(session, words, out),
+        "create" => create_index(session, words, out),
+        "alter" => alter(session, words, out),
+        _ => drop_one(session, words, out),
     }
 }
 
-fn schema(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn schema(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let names = match words {
-        [] => shell.db.tables(),
+        [] => session.db.tables(),
         words => words.iter().map(|word| word.text.clone()).collect(),
     };
     for name in names {
-        let def = shell.db.table(&name)?.definition();
+        let def = session.db.table(&name)?.definition();
         writeln!(out, "create table {}", field::definition(&def))?;
     }
     Ok(())
 }
 
-fn create_index(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn create_index(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let (is_unique, words) = match words {
         [unique, rest @ ..] if unique.is("unique") => (true, rest),
         words => (false, words),
@@ -60,7 +60,7 @@ fn create_index(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Resul
     }
     let columns = std::iter::once(first).chain(more).map(|word| word.text.as_str());
     let make = if is_unique { IndexDef::unique } else { IndexDef::new };
-    shell.db.create_index(&shell.db.table(&table.text)?, make(name.text.as_str(), columns))?;
+    session.db.create_index(&session.db.table(&table.text)?, make(name.text.as_str(), columns))?;
     Ok(writeln!(out, "created")?)
 }
 
@@ -70,25 +70,25 @@ fn usage_of_create() -> Error {
     )
 }
 
-fn drop_one(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn drop_one(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     match words {
-        [table, name] if table.is("table") => shell.db.drop_table(&name.text)?,
+        [table, name] if table.is("table") => session.db.drop_table(&name.text)?,
         [index, table, name] if index.is("index") => {
-            shell.db.drop_index(&shell.db.table(&table.text)?, &name.text)?;
+            session.db.drop_index(&session.db.table(&table.text)?, &name.text)?;
         }
         _ => return Err(Error::command("`drop table T` or `drop index T INDEX`")),
     }
     Ok(writeln!(out, "dropped")?)
 }
 
-fn alter(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn alter(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let usage = || {
         Error::command(
             "`alter T add COLUMN TYPE [nullable] [default VALUE]`, `alter T drop COLUMN`, `alter T rename COLUMN TO`, `alter T name TO`",
         )
     };
     let [table, verb, rest @ ..] = words else { return Err(usage()) };
-    let table = shell.db.table(&table.text)?;
+    let table = session.db.table(&table.text)?;
     let change = TableChange::new();
     let change = match rest {
         [name, ty, more @ ..] if verb.is("add") => change.add_column(column(name, ty, more)?),
@@ -97,7 +97,7 @@ fn alter(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), E
         [to] if verb.is("name") => change.rename_table(to.text.as_str()),
         _ => return Err(usage()),
     };
-    shell.db.alter_table(&table, &change)?;
+    session.db.alter_table(&table, &change)?;
     Ok(writeln!(out, "altered")?)
 }
 

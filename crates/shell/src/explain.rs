@@ -7,26 +7,26 @@ use pantile::{ColumnDef, Decimal, OwnedValue, Stats, Type};
 
 use crate::error::Error;
 use crate::print::Printer;
-use crate::shell::Shell;
+use crate::session::Session;
 use crate::words::Word;
 
-pub fn run(shell: &Shell<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+pub fn run(session: &Session<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     match (verb, words) {
-        ("explain", [space]) if space.is("space") => explain_space(shell, out),
-        ("stats", []) => stats(shell, out),
-        ("transactions", []) => transactions(shell, out),
+        ("explain", [space]) if space.is("space") => explain_space(session, out),
+        ("stats", []) => stats(session, out),
+        ("transactions", []) => transactions(session, out),
         ("explain", _) => Err(Error::command("`explain space`")),
         _ => Err(Error::Command(format!("`{verb}` stands alone"))),
     }
 }
 
-fn stats(shell: &Shell<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(&shell.db.stats()).map_err(std::io::Error::from)?;
+fn stats(session: &Session<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(&session.db.stats()).map_err(std::io::Error::from)?;
     Ok(writeln!(out, "{text}")?)
 }
 
-fn transactions(shell: &Shell<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let running = shell.db.transactions();
+fn transactions(session: &Session<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let running = session.db.transactions();
     for one in &running {
         let (held, freed) = (one.held_bytes, one.freed_bytes);
         writeln!(out, "{}; keeps {held} obsolete bytes, {freed} of them alone", one.transaction)?;
@@ -37,7 +37,7 @@ fn transactions(shell: &Shell<'_>, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-fn explain_space(shell: &Shell<'_>, out: &mut dyn Write) -> Result<(), Error> {
+fn explain_space(session: &Session<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let number = |name: &str| ColumnDef::new(name, Type::U64);
     let columns = [
         ColumnDef::new("table", Type::String(1 << 10)),
@@ -49,13 +49,13 @@ fn explain_space(shell: &Shell<'_>, out: &mut dyn Write) -> Result<(), Error> {
         ColumnDef::new("obsolete_share", Type::Decimal { precision: 5, scale: 2 }),
         ColumnDef::new("why", Type::String(1 << 10)),
     ];
-    let held = shell.db.transactions().iter().map(|one| one.held_bytes).max().unwrap_or(0);
-    let mut printer = Printer::new(out, &columns, shell.mode);
-    for space in shell.db.space_by_table() {
+    let held = session.db.transactions().iter().map(|one| one.held_bytes).max().unwrap_or(0);
+    let mut printer = Printer::new(out, &columns, session.mode);
+    for space in session.db.space_by_table() {
         printer.row(&line(&space, held))?;
     }
     printer.finish()?;
-    total(&shell.db.stats(), out)
+    total(&session.db.stats(), out)
 }
 
 fn line(space: &TableSpace, held: u64) -> [OwnedValue; 8] {

@@ -25,6 +25,7 @@ mod help;
 mod print;
 mod reading;
 mod rows;
+mod session;
 mod shell;
 mod terminal;
 mod words;

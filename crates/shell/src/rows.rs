@@ -10,50 +10,50 @@ use pantile_transfer::{Dump, Format, Load};
 use crate::error::Error;
 use crate::print::Printer;
 use crate::reading::{Reading, key_columns, key_of, value};
-use crate::shell::Shell;
+use crate::session::Session;
 use crate::words::Word;
 
-pub fn run(shell: &mut Shell<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+pub fn run(session: &mut Session<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     match verb {
-        "scan" => return scan(shell, words, out),
-        "count" => return count(shell, words, out),
+        "scan" => return scan(session, words, out),
+        "count" => return count(session, words, out),
         _ => {}
     }
     let [name, rest @ ..] = words else { return Err(Error::command("which table? See `tables`")) };
-    let table = shell.db.table(&name.text)?;
+    let table = session.db.table(&name.text)?;
     match verb {
-        "get" => get(shell, &table, rest, out),
-        "insert" | "upsert" => insert(shell, verb, &table, rest, out),
-        "update" => update(shell, &table, rest, out),
-        _ => delete(shell, &table, rest, out),
+        "get" => get(session, &table, rest, out),
+        "insert" | "upsert" => insert(session, verb, &table, rest, out),
+        "update" => update(session, &table, rest, out),
+        _ => delete(session, &table, rest, out),
     }
 }
 
-fn get(shell: &Shell<'_>, table: &Table, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn get(session: &Session<'_>, table: &Table, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let key = whole_key(table, words)?;
     let columns = table.definition().columns;
-    let row = shell.reading(|txn| match txn.get(table, &borrowed(&key))? {
+    let row = session.reading(|txn| match txn.get(table, &borrowed(&key))? {
         Some(row) => Ok(Some(row.to_values()?)),
         None => Ok(None),
     })?;
     let Some(row) = row else { return Ok(writeln!(out, "no such row")?) };
-    let mut printer = Printer::new(out, &columns, shell.mode);
+    let mut printer = Printer::new(out, &columns, session.mode);
     printer.row(&row)?;
     printer.finish()?;
     Ok(())
 }
 
-fn scan(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
-    let reading = Reading::parse(shell.db, words)?;
+fn scan(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+    let reading = Reading::parse(session.db, words)?;
     let columns = reading.table.definition().columns;
-    let mut printer = Printer::new(out, &columns, shell.mode);
-    shell.reading(|txn| reading.with(|range| print_rows(shell, txn, &reading, range, &mut printer)))?;
+    let mut printer = Printer::new(out, &columns, session.mode);
+    session.reading(|txn| reading.with(|range| print_rows(session, txn, &reading, range, &mut printer)))?;
     printer.finish()?;
     Ok(())
 }
 
 fn print_rows(
-    shell: &Shell<'_>,
+    session: &Session<'_>,
     txn: &Transaction,
     reading: &Reading,
     range: Range<'_>,
@@ -64,15 +64,15 @@ fn print_rows(
         None => txn.scan(&reading.table, range)?,
     };
     for row in rows {
-        shell.check_stop()?;
+        session.check_stop()?;
         printer.row(&row?.to_values()?)?;
     }
     Ok(())
 }
 
-fn count(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
-    let reading = Reading::parse(shell.db, words)?;
-    let count = shell.reading(|txn| {
+fn count(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+    let reading = Reading::parse(session.db, words)?;
+    let count = session.reading(|txn| {
         Ok(reading.with(|range| match &reading.index {
             Some(index) => txn.count_index(index, range),
             None => txn.count(&reading.table, range),
@@ -82,7 +82,7 @@ fn count(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), E
 }
 
 fn insert(
-    shell: &mut Shell<'_>,
+    session: &mut Session<'_>,
     verb: &str,
     table: &Table,
     words: &[Word],
@@ -95,14 +95,19 @@ fn insert(
     }
     let values = columns.iter().zip(words).map(|(column, word)| value(column, word));
     let values: Vec<OwnedValue> = values.collect::<Result<_, _>>()?;
-    let is_new = shell.writing(|txn| match verb {
+    let is_new = session.writing(|txn| match verb {
         "insert" => txn.insert(table, &borrowed(&values)).map(|()| true),
         _ => txn.upsert(table, &borrowed(&values)).map(|replaced| !replaced),
     })?;
     Ok(writeln!(out, "{}", if is_new { "inserted" } else { "replaced" })?)
 }
 
-fn update(shell: &mut Shell<'_>, table: &Table, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn update(
+    session: &mut Session<'_>,
+    table: &Table,
+    words: &[Word],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let usage = || Error::command("`update T KEY... set COLUMN=VALUE ...`");
     let at = words.iter().position(|word| word.is("set")).ok_or_else(usage)?;
     let key = whole_key(table, &words[..at])?;
@@ -113,7 +118,7 @@ fn update(shell: &mut Shell<'_>, table: &Table, words: &[Word], out: &mut dyn Wr
         return Err(usage());
     }
     let changes: Vec<(usize, Value<'_>)> = changes.iter().map(|(n, value)| (*n, value.as_value())).collect();
-    let was_there = shell.writing(|txn| txn.update(table, &borrowed(&key), &changes))?;
+    let was_there = session.writing(|txn| txn.update(table, &borrowed(&key), &changes))?;
     Ok(writeln!(out, "{}", if was_there { "updated" } else { "no such row" })?)
 }
 
@@ -127,9 +132,14 @@ fn change(table: &Table, columns: &[ColumnDef], word: &Word) -> Result<(usize, O
     Ok((n, value(&columns[n], &word)?))
 }
 
-fn delete(shell: &mut Shell<'_>, table: &Table, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+fn delete(
+    session: &mut Session<'_>,
+    table: &Table,
+    words: &[Word],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let key = whole_key(table, words)?;
-    let was_there = shell.writing(|txn| txn.delete(table, &borrowed(&key)))?;
+    let was_there = session.writing(|txn| txn.delete(table, &borrowed(&key)))?;
     Ok(writeln!(out, "{}", if was_there { "deleted" } else { "no such row" })?)
 }
 
@@ -152,11 +162,11 @@ fn borrowed(values: &[OwnedValue]) -> Vec<Value<'_>> {
 }
 
 /// `dump T FILE`.
-pub fn dump(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
-    let (table, file, format) = transfer(shell, words, "dump")?;
+pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+    let (table, file, format) = transfer(session, words, "dump")?;
     let cannot_write = |source| pantile_transfer::Error::Write { to: file.to_owned(), source };
     let to = File::create_new(file).map_err(cannot_write)?;
-    let dumped = Dump::of_tables(shell.db, &[table]).and_then(|dump| dump.write_rows(table, format, &to));
+    let dumped = Dump::of_tables(session.db, &[table]).and_then(|dump| dump.write_rows(table, format, &to));
     if dumped.is_err() {
         // Best effort: what is there is not the whole table.
         let _ = fs::remove_file(file);
@@ -165,21 +175,21 @@ pub fn dump(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<()
 }
 
 /// `load T FILE`.
-pub fn load(shell: &Shell<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
-    let (table, file, format) = transfer(shell, words, "load")?;
+pub fn load(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
+    let (table, file, format) = transfer(session, words, "load")?;
     let cannot_read = |source| Error::Read { from: file.to_owned(), source };
     let from = BufReader::new(File::open(file).map_err(cannot_read)?);
-    let loaded = Load::new(shell.db).rows(table, format, from)?;
+    let loaded = Load::new(session.db).rows(table, format, from)?;
     Ok(writeln!(out, "{} rows loaded from {file}", loaded.rows)?)
 }
 
 /// Reads `T FILE`, with the format that the file's name says.
 fn transfer<'w>(
-    shell: &Shell<'_>,
+    session: &Session<'_>,
     words: &'w [Word],
     verb: &str,
 ) -> Result<(&'w str, &'w str, Format), Error> {
-    if shell.is_in_transaction() {
+    if session.txn.is_some() {
         return Err(Error::command(format!(
             "`{verb}` has a transaction of its own; end the open one by `commit` or `rollback`"
         )));

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use pantile::{Database, Transaction};
+use pantile::Database;
 
 use crate::error::Error;
 use crate::print::Mode;
+use crate::session::Session;
 use crate::words::{self, Word};
 use crate::{definitions, explain, help, rows};
 
@@ -28,34 +29,32 @@ pub enum Flow {
 ///
 /// A transaction that is open when the shell is dropped is rolled back.
 pub struct Shell<'s> {
-    pub(crate) db: &'s Database,
-    pub(crate) txn: Option<Transaction>,
-    pub(crate) mode: Mode,
-    pub(crate) stop: &'s AtomicBool,
+    pub(crate) session: Session<'s>,
     timing: bool,
     depth: usize,
 }
 
 impl std::fmt::Debug for Shell<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shell").field("mode", &self.mode).finish_non_exhaustive()
+        f.debug_struct("Shell").field("mode", &self.session.mode).finish_non_exhaustive()
     }
 }
 
 impl<'s> Shell<'s> {
     /// A shell for this database. A command that prints rows stops when `stop` is raised.
     pub fn new(db: &'s Database, stop: &'s AtomicBool) -> Self {
-        Self { db, txn: None, mode: Mode::Table, stop, timing: false, depth: 0 }
+        let session = Session { db, txn: None, mode: Mode::Table, stop };
+        Self { session, timing: false, depth: 0 }
     }
 
     /// Sets how rows are printed.
     pub fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
+        self.session.mode = mode;
     }
 
     /// Whether a transaction has begun and not ended.
     pub fn is_in_transaction(&self) -> bool {
-        self.txn.is_some()
+        self.session.txn.is_some()
     }
 
     /// Runs one command. An empty line and one that begins with `#` do nothing.
@@ -84,7 +83,7 @@ impl<'s> Shell<'s> {
         for (line, at) in from.lines().zip(1..) {
             let line = line.map_err(|source| Error::Read { from: name.to_owned(), source })?;
             let failed = |cause| Error::Script { file: name.to_owned(), line: at, cause: Box::new(cause) };
-            self.check_stop()?;
+            self.session.check_stop()?;
             if self.run(&line, out).map_err(failed)? == Flow::Quit {
                 return Ok(Flow::Quit);
             }
@@ -94,7 +93,7 @@ impl<'s> Shell<'s> {
 
     fn command(&mut self, line: &str, out: &mut dyn Write) -> Result<Flow, Error> {
         if let Some(definition) = definitions::of_new_table(line) {
-            definitions::create_table(self, definition, out)?;
+            definitions::create_table(&self.session, definition, out)?;
             return Ok(Flow::Continue);
         }
         let words = words::split(line)?;
@@ -105,14 +104,16 @@ impl<'s> Shell<'s> {
             ".mode" => self.set_mode_by_name(rest)?,
             ".timing" => self.timing = is_on(rest)?,
             ".read" => return self.read(rest, out),
-            "tables" | "schema" | "create" | "alter" | "drop" => definitions::run(self, &verb, rest, out)?,
+            "tables" | "schema" | "create" | "alter" | "drop" => {
+                definitions::run(&self.session, &verb, rest, out)?
+            }
             "get" | "scan" | "count" | "insert" | "upsert" | "update" | "delete" => {
-                rows::run(self, &verb, rest, out)?;
+                rows::run(&mut self.session, &verb, rest, out)?;
             }
             "begin" | "commit" | "rollback" => self.transaction(&verb, rest, out)?,
-            "explain" | "stats" | "transactions" => explain::run(self, &verb, rest, out)?,
-            "dump" => rows::dump(self, rest, out)?,
-            "load" => rows::load(self, rest, out)?,
+            "explain" | "stats" | "transactions" => explain::run(&self.session, &verb, rest, out)?,
+            "dump" => rows::dump(&self.session, rest, out)?,
+            "load" => rows::load(&self.session, rest, out)?,
             "select" | "with" | "show" => {
                 return Err(Error::command("there is no SQL here; `get`, `scan` and `count` read rows"));
             }
@@ -125,7 +126,7 @@ impl<'s> Shell<'s> {
 
     fn set_mode_by_name(&mut self, words: &[Word]) -> Result<(), Error> {
         let mode = words.first().and_then(|word| Mode::by_name(&word.text));
-        self.mode = mode.ok_or_else(|| Error::command("the modes are table, csv and jsonl"))?;
+        self.session.mode = mode.ok_or_else(|| Error::command("the modes are table, csv and jsonl"))?;
         Ok(())
     }
 
@@ -145,56 +146,25 @@ impl<'s> Shell<'s> {
 
     fn transaction(&mut self, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
         if verb == "begin" {
-            if self.txn.is_some() {
+            if self.session.txn.is_some() {
                 return Err(Error::command("a transaction is open; end it by `commit` or `rollback`"));
             }
-            self.txn = Some(match words {
-                [] => self.db.begin()?,
-                [word] if word.is("read") => self.db.begin_read()?,
-                [word] if word.is("snapshot") => self.db.begin_safe_snapshot()?,
+            self.session.txn = Some(match words {
+                [] => self.session.db.begin()?,
+                [word] if word.is("read") => self.session.db.begin_read()?,
+                [word] if word.is("snapshot") => self.session.db.begin_safe_snapshot()?,
                 _ => return Err(Error::command("`begin`, `begin read` or `begin snapshot`")),
             });
             return Ok(writeln!(out, "begun")?);
         }
         let none = || Error::command("no transaction is open; `begin` opens one");
-        let txn = self.txn.take().ok_or_else(none)?;
+        let txn = self.session.txn.take().ok_or_else(none)?;
         if verb == "rollback" {
             txn.rollback();
             return Ok(writeln!(out, "rolled back")?);
         }
         txn.commit()?;
         Ok(writeln!(out, "committed")?)
-    }
-
-    /// Reads in the open transaction, or in one of its own.
-    pub(crate) fn reading<T>(
-        &self,
-        action: impl FnOnce(&Transaction) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        match &self.txn {
-            Some(txn) => action(txn),
-            None => action(&self.db.begin_read()?),
-        }
-    }
-
-    /// Writes in the open transaction, or in one of its own that is committed.
-    pub(crate) fn writing<T>(
-        &mut self,
-        mut action: impl FnMut(&mut Transaction) -> pantile::Result<T>,
-    ) -> Result<T, Error> {
-        match &mut self.txn {
-            Some(txn) => Ok(action(txn)?),
-            None => Ok(self.db.run(action)?),
-        }
-    }
-
-    /// Fails if the caller has asked to stop, once.
-    pub(crate) fn check_stop(&self) -> Result<(), Error> {
-        // Read first: a write for each row would be felt.
-        if self.stop.load(Ordering::Relaxed) && self.stop.swap(false, Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        Ok(())
     }
 }
 

@@ -52,7 +52,7 @@ pub fn interact(shell: &mut Shell<'_>, history: Option<&Path>) -> Result<(), Err
     };
     let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).build();
     let mut editor: Editor<Names<'_>, FileHistory> = Editor::with_config(config).map_err(cannot_read)?;
-    editor.set_helper(Some(Names { db: shell.db }));
+    editor.set_helper(Some(Names { db: shell.session.db }));
     if let Some(file) = history {
         // There is none the first time.
         let _ = editor.load_history(file);
@@ -74,7 +74,7 @@ pub fn interact(shell: &mut Shell<'_>, history: Option<&Path>) -> Result<(), Err
 
 fn one(shell: &mut Shell<'_>, line: &str) -> Result<Flow, Error> {
     // Of an earlier command that was not interrupted any more.
-    shell.stop.store(false, Ordering::Relaxed);
+    shell.session.stop.store(false, Ordering::Relaxed);
     match shell.run(line, &mut stdout().lock()) {
         Err(error) if error.is_broken_pipe() => Err(error),
         Err(error) => {
