@@ -91,6 +91,12 @@ pub enum Verb {
     /// Loads all rows or none.
     #[command(after_help = crate::load::EXAMPLES)]
     Load(crate::load::LoadArgs),
+    /// Look at rows and change them, by commands typed or from a script.
+    ///
+    /// Reads commands from the terminal, with history and completion, from stdin or from -c. `.help`
+    /// lists them. Rows and values are printed and entered as in CSV. docs/shell.md describes it.
+    #[command(after_help = crate::shell::EXAMPLES)]
+    Shell(crate::shell::ShellArgs),
     /// Run a workload and measure it.
     #[command(
         subcommand,

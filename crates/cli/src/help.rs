@@ -23,6 +23,7 @@ const GROUPS: [Group; 2] = [
             ("compact", "pantile compact /data/shop"),
             ("dump", "pantile dump /data/shop --into shop-text"),
             ("load", "pantile load /data/new --create --from shop-text"),
+            ("shell", "pantile shell /data/shop"),
         ],
     ),
     (

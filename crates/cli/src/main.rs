@@ -19,6 +19,7 @@ mod output;
 mod paper;
 mod progress;
 mod salvage;
+mod shell;
 mod simulate;
 mod space;
 mod table;
@@ -69,6 +70,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Top(args) => top::run(&args, &STOP),
         Verb::Dump(args) => dump::run(&args, &STOP),
         Verb::Load(args) => load::run(&args, &STOP),
+        Verb::Shell(args) => shell::run(&args, &STOP),
         Verb::Bench(Bench::Ycsb(args)) => bench::ycsb(&args, &STOP),
         Verb::Bench(Bench::Tpcc(args)) => bench::tpcc(&args, &STOP),
         Verb::Bench(Bench::Ch(args)) => bench::ch(&args, &STOP),

@@ -1,10 +1,11 @@
-//! Values as fields of CSV, for programs that show and read single values.
+//! Values and rows in the text forms of dumps, for programs that show and read single ones.
 
-use pantile::{ColumnDef, OwnedValue, Type, Value};
+use pantile::{ColumnDef, OwnedValue, TableDef, Type, Value};
 
 use crate::batch::Batch;
 use crate::block::{self, NULL, is_like_null};
-use crate::text;
+use crate::schema::TableLine;
+use crate::{json, text};
 
 /// The text of a value as a field of CSV has it, without quotes.
 ///
@@ -43,6 +44,83 @@ pub fn parse(column: &ColumnDef, field: &str) -> Result<OwnedValue, String> {
         format!("column {:?}: {expected} is expected, not \"{got}\"", column.name)
     })?;
     Ok(batch.value(0, cell).into())
+}
+
+/// Appends a record of CSV, with the quotes that it needs and the end of the line.
+///
+/// ```
+/// let mut csv = Vec::new();
+/// pantile_transfer::field::append_record(["1", "a,b"].iter().map(|field| field.as_bytes()), &mut csv);
+/// assert_eq!(csv, b"1,\"a,b\"\n");
+/// ```
+pub fn append_record<'f>(fields: impl Iterator<Item = &'f [u8]>, out: &mut Vec<u8>) {
+    let start = out.len();
+    for (n, field) in fields.enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        append_quoted(field, out);
+    }
+    // An empty line is no record.
+    if out.len() == start {
+        out.extend_from_slice(b"\"\"");
+    }
+    out.push(b'\n');
+}
+
+fn append_quoted(field: &[u8], out: &mut Vec<u8>) {
+    if !field.iter().any(|c| matches!(c, b'"' | b',' | b'\n' | b'\r')) {
+        return out.extend_from_slice(field);
+    }
+    out.push(b'"');
+    for (n, part) in field.split(|c| *c == b'"').enumerate() {
+        if n > 0 {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.extend_from_slice(part);
+    }
+    out.push(b'"');
+}
+
+/// Appends a row as an object of JSON, with the end of the line.
+///
+/// ```
+/// use pantile::{ColumnDef, Type, Value};
+/// let columns = [ColumnDef::new("id", Type::U8), ColumnDef::new("name", Type::String(9))];
+/// let mut json = Vec::new();
+/// pantile_transfer::field::append_object(&columns, &[Value::UInt(7), Value::Str("Rex")], &mut json);
+/// assert_eq!(json, b"{\"id\":7,\"name\":\"Rex\"}\n");
+/// ```
+pub fn append_object(columns: &[ColumnDef], values: &[Value<'_>], out: &mut Vec<u8>) {
+    for (n, (column, value)) in columns.iter().zip(values).enumerate() {
+        out.push(if n == 0 { b'{' } else { b',' });
+        json::write_string(&column.name, out);
+        out.push(b':');
+        json::write_value(column.ty, value, out);
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+/// The definition of a table as a dump has it, a line of JSON without its end.
+///
+/// ```
+/// use pantile::{TableDef, Type};
+/// use pantile_transfer::field;
+/// let pets = TableDef::new("pets").column("id", Type::U8).primary_key(["id"]);
+/// let line = field::definition(&pets);
+/// assert_eq!(line, r#"{"table":"pets","columns":[{"name":"id","type":"u8"}],"primary_key":["id"]}"#);
+/// assert_eq!(field::parse_definition(&line), Ok(pets));
+/// ```
+pub fn definition(def: &TableDef) -> String {
+    serde_json::to_string(&TableLine::new(def)).expect("definitions are written as JSON")
+}
+
+/// Reads what [`definition`] has written.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_definition(line: &str) -> Result<TableDef, String> {
+    serde_json::from_str::<TableLine>(line).map_err(|error| error.to_string())?.definition()
 }
 
 /// Appends a value as a field of CSV.

@@ -5,6 +5,7 @@ mod command;
 mod crashtest;
 mod paper;
 mod salvage;
+mod shell;
 mod space;
 mod top;
 mod transfer;

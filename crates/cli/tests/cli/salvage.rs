@@ -59,6 +59,9 @@ fn a_dump_of_a_damaged_database_has_all_that_is_whole_and_names_the_rest() {
         hurt(&path, id);
     }
     let before = fs::read(format!("{path}/pantile.data")).expect("the file");
+    let plain = pantile(&["dump", &path]);
+    assert!(plain.status.code() == Some(1) && plain.stdout.is_empty(), "{}", text(&plain.stdout));
+    assert!(text(&plain.stderr).contains("damaged"), "{}", text(&plain.stderr));
     let output = pantile(&["dump", &path, "--salvage"]);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");

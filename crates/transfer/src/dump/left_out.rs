@@ -13,8 +13,8 @@ pub struct LeftOut {
     pub table: String,
     /// The values of the primary key as in CSV, `?` for one that cannot be read.
     pub key: Vec<String>,
-    /// What is damaged.
-    pub why: DatabaseError,
+    /// What is damaged, and where.
+    pub why: String,
 }
 
 /// What is called with each such row.
@@ -23,7 +23,8 @@ pub type Call<'c> = &'c dyn Fn(LeftOut);
 /// Hands a row over that could not be written because it is damaged. Other errors stay.
 pub fn hand_over(call: Option<Call<'_>>, def: &TableDef, row: &Row<'_>, error: Error) -> Result<(), Error> {
     match (call, error) {
-        (Some(call), Error::Database(why @ DatabaseError::Damaged { .. })) => {
+        (Some(call), Error::Database(DatabaseError::Damaged { place, detail })) => {
+            let why = format!("{place}: {detail}");
             call(LeftOut { table: def.name.clone(), key: key(def, row), why });
             Ok(())
         }

@@ -61,7 +61,7 @@ impl Rows<'_> {
 
     fn csv<W: Write>(&self, out: &mut Out<'_, W>) -> Result<u64, Error> {
         let names = self.def.columns.iter().map(|column| column.name.as_bytes());
-        put_record(names, &mut out.buffer);
+        field::append_record(names, &mut out.buffer);
         let (mut fields, mut ends) = (Vec::new(), Vec::new());
         self.each(out, |row, buffer| {
             fields.clear();
@@ -71,7 +71,7 @@ impl Rows<'_> {
                 ends.push(fields.len());
             }
             let starts = std::iter::once(&0).chain(&ends);
-            put_record(starts.zip(&ends).map(|(start, end)| &fields[*start..*end]), buffer);
+            field::append_record(starts.zip(&ends).map(|(start, end)| &fields[*start..*end]), buffer);
             Ok(())
         })
     }
@@ -104,34 +104,4 @@ impl Rows<'_> {
         }
         Ok(())
     }
-}
-
-/// Appends a record of CSV.
-fn put_record<'f>(fields: impl Iterator<Item = &'f [u8]>, out: &mut Vec<u8>) {
-    let start = out.len();
-    for (n, field) in fields.enumerate() {
-        if n > 0 {
-            out.push(b',');
-        }
-        put_quoted(field, out);
-    }
-    // An empty line is no record.
-    if out.len() == start {
-        out.extend_from_slice(b"\"\"");
-    }
-    out.push(b'\n');
-}
-
-fn put_quoted(field: &[u8], out: &mut Vec<u8>) {
-    if !field.iter().any(|c| matches!(c, b'"' | b',' | b'\n' | b'\r')) {
-        return out.extend_from_slice(field);
-    }
-    out.push(b'"');
-    for (n, part) in field.split(|c| *c == b'"').enumerate() {
-        if n > 0 {
-            out.extend_from_slice(b"\"\"");
-        }
-        out.extend_from_slice(part);
-    }
-    out.push(b'"');
 }

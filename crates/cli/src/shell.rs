@@ -1,0 +1,120 @@
+//! `pantile shell`: commands for a database, typed or from a script.
+
+use std::env;
+use std::io::{BufWriter, IsTerminal, stdin, stdout};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, ValueEnum};
+use pantile::{Database, Error, Options};
+use pantile_shell::{Flow, Mode, Shell, interact};
+
+use crate::exit::Failure;
+use crate::output;
+
+/// Examples that `--help` shows.
+pub const EXAMPLES: &str =
+    "Exit status: 0 if every command succeeded, 1 if not; a script ends at the first that fails.
+
+Examples:
+  pantile shell /data/shop
+  pantile shell /data/shop -c tables -c 'count orders'
+  pantile shell /data/shop --mode csv -c 'scan orders by by_note prefix urgent limit 10'
+  pantile shell /data/shop --read-only -c 'explain space'
+  pantile shell /data/shop < script.txt";
+
+/// Settings of a shell.
+#[derive(Args, Debug)]
+pub struct ShellArgs {
+    /// Directory of the database.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Run this command and end; can be given several times [default: read commands from stdin].
+    #[arg(short, long = "command", value_name = "COMMAND")]
+    commands: Vec<String>,
+    /// How rows are printed.
+    #[arg(long, value_enum, default_value = "table")]
+    mode: ModeArg,
+    /// Change nothing; the database may be open in another process, which goes on.
+    #[arg(long, conflicts_with = "create")]
+    read_only: bool,
+    /// Make a new database if there is none.
+    #[arg(long)]
+    create: bool,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModeArg {
+    /// Columns below each other.
+    Table,
+    /// CSV, with the names of the columns in the first row.
+    Csv,
+    /// A JSON object in each line.
+    Jsonl,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Table => Mode::Table,
+            ModeArg::Csv => Mode::Csv,
+            ModeArg::Jsonl => Mode::JsonLines,
+        }
+    }
+}
+
+/// Runs `pantile shell`.
+pub fn run(args: &ShellArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    let db = open(args)?;
+    let mut shell = Shell::new(&db, stop);
+    shell.set_mode(args.mode.into());
+    let done = commands(args, &mut shell);
+    let is_open = shell.is_in_transaction();
+    drop(shell);
+    db.close()?;
+    match done {
+        Err(error) if error.is_broken_pipe() => Ok(()),
+        Err(error) => Err(Failure::failed(error)),
+        Ok(()) if is_open => Err(Failure::failed(
+            "a transaction was left open and is rolled back; `commit` would have kept it",
+        )),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn open(args: &ShellArgs) -> Result<Database, Failure> {
+    if args.read_only {
+        return Ok(Database::open_read_only(&args.dir)?);
+    }
+    Options::new().create(args.create).open(&args.dir).map_err(|error| match error {
+        Error::AlreadyOpen { .. } => Failure::failed(format!("{error}, or read beside it with --read-only")),
+        Error::NoDatabase(_) => Failure::failed(format!("{error}; --create makes one")),
+        error => error.into(),
+    })
+}
+
+fn commands(args: &ShellArgs, shell: &mut Shell<'_>) -> Result<(), pantile_shell::Error> {
+    if args.commands.is_empty() && stdin().is_terminal() {
+        output::note(".help lists the commands; Ctrl-D ends the shell");
+        return interact(shell, history().as_deref());
+    }
+    let mut out = BufWriter::new(stdout().lock());
+    if args.commands.is_empty() {
+        return shell.script("stdin", stdin().lock(), &mut out).map(|_| ());
+    }
+    for command in &args.commands {
+        if shell.run(command, &mut out)? == Flow::Quit {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Where lines that were typed are kept: `PANTILE_HISTORY`, nowhere if that is empty.
+fn history() -> Option<PathBuf> {
+    match env::var_os("PANTILE_HISTORY") {
+        Some(file) => Some(file.into()).filter(|file: &PathBuf| !file.as_os_str().is_empty()),
+        None => env::home_dir().map(|home| home.join(".pantile_history")),
+    }
+}
