@@ -16,6 +16,7 @@ use crate::engine::core::Core;
 use crate::engine::reader_processes::ReaderProcesses;
 use crate::engine::table::Table;
 use crate::engine::worker::Worker;
+use crate::transactions::in_flight::InFlight;
 use crate::transactions::retry::Retry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -187,18 +188,54 @@ impl Database {
     pub fn run_with<T, E: TransactionError>(
         &self,
         options: TransactionOptions,
-        mut body: impl FnMut(&mut Transaction) -> Result<T, E>,
+        body: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
+        let (value, _) = self.run_until(options, body, Transaction::commit)?;
+        Ok(value)
+    }
+
+    /// Like [`Database::run_with`], but returns as soon as the writes are visible, before they are durable: one thread
+    /// can have many commits in flight. See [`Transaction::publish`].
+    ///
+    /// # Errors
+    /// As [`Database::run`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let log = db.create_table(TableDef::new("log").column("id", Type::U64).primary_key(["id"]))?;
+    /// let options = TransactionOptions::new();
+    /// let ((), commit) = db.run_and_publish(options, |txn| txn.insert(&log, &[1u64.into()]))?;
+    /// assert_eq!(db.begin_read()?.count(&log, Range::all())?, 1);
+    /// commit.wait()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn run_and_publish<T, E: TransactionError>(
+        &self,
+        options: TransactionOptions,
+        body: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<(T, InFlight), E> {
+        self.run_until(options, body, Transaction::publish)
+    }
+
+    /// Runs `body` and `end` until both have succeeded, or trying again is of no use.
+    #[track_caller]
+    fn run_until<T, C, E: TransactionError>(
+        &self,
+        options: TransactionOptions,
+        mut body: impl FnMut(&mut Transaction) -> Result<T, E>,
+        end: impl Fn(Transaction) -> Result<C>,
+    ) -> Result<(T, C), E> {
         let mut retry = self.retry();
         let mut full_tries = 0;
         loop {
             let outcome = self.begin_with(options).map_err(E::from).and_then(|mut txn| {
                 let value = body(&mut txn)?;
-                txn.commit()?;
-                Ok(value)
+                Ok((value, end(txn)?))
             });
             let error = match outcome {
-                Ok(value) => return Ok(value),
+                Ok(ended) => return Ok(ended),
                 Err(error) => error,
             };
             match error.of_database() {
