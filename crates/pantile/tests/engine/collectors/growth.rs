@@ -7,6 +7,10 @@ use crate::collector::rows::{Rows, open};
 
 const ROWS: u64 = 200;
 const ROUNDS: u64 = 10;
+/// What a medium may grow by between two moments that differ in how far the
+/// collector is: two of the pieces that it grows by at this size. The later
+/// rounds write more than ten times that.
+const PIECES: u64 = 2 << 16;
 
 /// Blocks of the table and bytes of the medium after a number of rounds, and
 /// after four times that number.
@@ -36,7 +40,7 @@ fn updates_take_no_more_space_for_longer() {
         // The number of blocks that one round writes.
         let round = 3 * ROWS / 16;
         assert!(late <= early + round, "{early} blocks have become {late}");
-        assert_eq!(medium_early, medium_late);
+        assert!(medium_late <= medium_early + PIECES, "{medium_early} bytes have become {medium_late}");
     }
 }
 
