@@ -141,11 +141,14 @@ pub enum Control {
     EndedWake,
     /// A statistics page is verified before it is shown.
     PageChecksum,
+    /// A block descriptor or chunk header that is lost is read from its copy
+    /// (I-29).
+    Copies,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 60] = [
+    pub const ALL: [(Control, &'static str); 61] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -206,6 +209,7 @@ impl Control {
         (Control::EndedStay, "ended-stay"),
         (Control::EndedWake, "ended-wake"),
         (Control::PageChecksum, "page-checksum"),
+        (Control::Copies, "copies"),
     ];
 
     /// The name on the command line.

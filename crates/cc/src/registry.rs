@@ -91,6 +91,8 @@ pub(crate) struct SlotState {
     pub(crate) appending: AtomicU32,
     /// `active` of the transaction that this one waits for.
     pub(crate) waits_for: AtomicU64,
+    /// `pending` of that transaction when the wait began.
+    pub(crate) awaited_bound: AtomicU64,
     pub(crate) waiters: AtomicU32,
     pub(crate) door: Mutex<()>,
     pub(crate) changed: Condvar,
@@ -151,6 +153,7 @@ impl Registry {
                 ending: AtomicBool::new(false),
                 appending: AtomicU32::new(IDLE),
                 waits_for: AtomicU64::new(NOBODY),
+                awaited_bound: AtomicU64::new(0),
                 waiters: AtomicU32::new(0),
                 door: Mutex::new(()),
                 changed: Condvar::new(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::Ordering;
@@ -11,24 +12,27 @@ use crate::deadline::Deadline;
 use crate::registry::{NOBODY, Registry, Slot};
 
 impl Registry {
-    /// Waits until `unblocked`, at most for `limit`. Returns false if it took
-    /// longer, and `None` if waiting would deadlock: of the transactions of a
-    /// cycle, exactly one gets `None`. `holder` must call [`Registry::wake`]
-    /// after it makes `unblocked` true.
+    /// Waits until `unblocked`, or until the bound of `holder` is another one than
+    /// `bound`, at most for `limit`. Returns false if it took longer, and `None`
+    /// if waiting would deadlock: of the transactions of a cycle, exactly one
+    /// gets `None`. `holder` must call [`Registry::wake`] after it has changed its
+    /// bound or made `unblocked` true.
     pub fn wait(
         &self,
         me: Slot,
         holder: Slot,
+        bound: Timestamp,
         limit: Duration,
         mut unblocked: impl FnMut() -> bool,
     ) -> Option<bool> {
+        let mut unblocked = || unblocked() || self.pending(holder) != bound;
         for _ in 0..64 {
             if unblocked() {
                 return Some(true);
             }
             hint::spin_loop();
         }
-        if !self.announce_wait(me, holder, &mut unblocked) {
+        if !self.announce_wait(me, holder, bound, &mut unblocked) {
             return None;
         }
         let free = unblocked() || self.park(holder, limit, unblocked);
@@ -39,10 +43,18 @@ impl Registry {
     /// Announces whom `me` waits for. Returns false, and announces nothing, if
     /// that would close a cycle. Waits are announced one at a time, so of the
     /// waits of a cycle exactly one is the last, and only that one is refused.
-    fn announce_wait(&self, me: Slot, holder: Slot, unblocked: &mut impl FnMut() -> bool) -> bool {
+    fn announce_wait(
+        &self,
+        me: Slot,
+        holder: Slot,
+        bound: Timestamp,
+        unblocked: &mut impl FnMut() -> bool,
+    ) -> bool {
         let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
         let _alone = (!is_removed(Control::OneVictim)).then(|| self.announcing.lock());
-        let mine = &self.slots[me.index()].waits_for;
+        let state = &self.slots[me.index()];
+        let mine = &state.waits_for;
+        state.awaited_bound.store(bound.get(), Ordering::SeqCst);
         mine.store(waits_for, Ordering::SeqCst);
         let refused = !unblocked() && self.closes_cycle(me);
         if refused {
@@ -78,10 +90,13 @@ impl Registry {
             if waits_for == NOBODY {
                 return false;
             }
+            let bound = self.slots[at].awaited_bound.load(Ordering::SeqCst);
             // The low bits of a timestamp name its slot.
             at = waits_for as usize % TRANSACTION_SLOTS;
-            if self.slots[at].active.load(Ordering::SeqCst) != waits_for {
-                // The other transaction has ended, and its waiter has yet to notice.
+            let holder = &self.slots[at];
+            let has_ended = holder.active.load(Ordering::SeqCst) != waits_for;
+            if has_ended || holder.pending.load(Ordering::SeqCst) != bound {
+                // That wait is over, and the waiter has yet to notice.
                 return false;
             }
             if at == me.index() {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_cc::{Begin, Clock, ClockSource, Full, ReadMarks, Registry};
+use pantile_testkit::{SaysDone, await_that};
 
 const SOURCES: [ClockSource; 2] = [ClockSource::CycleCounter, ClockSource::SharedCounter];
 
@@ -160,6 +161,7 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
         // A safe reader at `ts`: from now on no transaction publishes at or
         // below it.
         let safe_reader = || {
+            let _over = SaysDone(&stop);
             let (mut last, mut turns) = (Timestamp::ZERO, 0);
             // Safe snapshots advance, and the loop runs until they do.
             while turns < steps(20_000) || last <= Timestamp::from_raw(100 << 10) {
@@ -175,7 +177,6 @@ fn watermarks_and_safe_snapshots_hold_under_load() {
                 }
                 last = last.max(ts);
             }
-            stop.store(true, Ordering::Relaxed);
         };
         thread::scope(|scope| {
             (0..2).for_each(|_| drop(scope.spawn(writer)));
@@ -209,23 +210,55 @@ fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
     let registry = registry(ClockSource::SharedCounter);
     let [a, b] = [0, 1].map(|_| registry.begin(Begin::LateWriter).expect("a slot").0);
     let soon = Duration::from_millis(20);
-    assert_eq!(registry.wait(a, b, soon, || true), Some(true));
-    assert_eq!(registry.wait(a, b, soon, || false), Some(false));
+    let [bound_a, bound_b] = [a, b].map(|slot| registry.pending(slot));
+    assert_eq!(registry.wait(a, b, bound_b, soon, || true), Some(true));
+    assert_eq!(registry.wait(a, b, bound_b, soon, || false), Some(false));
     let unlocked = AtomicBool::new(false);
     // No clock can say when this is over.
     let far = Duration::MAX;
     thread::scope(|scope| {
         // The waiter may be the one whose wait closes the circle: then it waits again.
-        let wait = || registry.wait(a, b, far, || unlocked.load(Ordering::SeqCst));
+        let wait = || registry.wait(a, b, bound_b, far, || unlocked.load(Ordering::SeqCst));
         let waiter = scope.spawn(move || std::iter::repeat_with(wait).find_map(|outcome| outcome));
         // Once the waiter waits, a wait for it closes the circle. Before that, this
         // wait only lasts a while.
-        while registry.wait(b, a, soon, || false).is_some() {
+        while registry.wait(b, a, bound_a, soon, || false).is_some() {
             thread::sleep(Duration::from_millis(5));
         }
         assert!(!waiter.is_finished(), "it waits until it is woken");
         unlocked.store(true, Ordering::SeqCst);
         registry.wake(b);
+        assert_eq!(waiter.join().expect("no panic"), Some(true));
+    });
+}
+
+/// A waiter that has not noticed yet that its wait is over is in no circle.
+#[test]
+fn a_wait_for_a_bound_that_has_moved_closes_no_circle() {
+    let registry = registry(ClockSource::SharedCounter);
+    let [a, b] = [0, 1].map(|_| registry.begin(Begin::WriterAtBegin).expect("a slot").0);
+    let [bound_a, bound_b] = [a, b].map(|slot| registry.pending(slot));
+    let (looks, is_noticed) = (AtomicU32::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let noticed = SaysDone(&is_noticed);
+        let waiter = scope.spawn(|| {
+            let slow = || {
+                // The look after this many is the first one behind the announcement. It
+                // takes until the other wait is over.
+                if looks.fetch_add(1, Ordering::SeqCst) > 64 {
+                    await_that("the other wait is over", || is_noticed.load(Ordering::SeqCst));
+                }
+                false
+            };
+            registry.wait(b, a, bound_a, Duration::MAX, slow)
+        });
+        await_that("b waits", || looks.load(Ordering::SeqCst) > 65);
+        registry.set_moving(a);
+        registry.draw_commit(a, Timestamp::ZERO);
+        let soon = Duration::from_millis(20);
+        assert_eq!(registry.wait(a, b, bound_b, soon, || false), Some(false));
+        registry.wake(a);
+        drop(noticed);
         assert_eq!(waiter.join().expect("no panic"), Some(true));
     });
 }
@@ -239,13 +272,14 @@ fn a_circle_has_one_victim() {
         for _ in 0..steps(2000) {
             let slots: Vec<_> =
                 (0..members).map(|_| registry.begin(Begin::LateWriter).expect("a slot").0).collect();
+            let bounds: Vec<_> = slots.iter().map(|slot| registry.pending(*slot)).collect();
             let ended: Vec<_> = slots.iter().map(|_| AtomicBool::new(false)).collect();
             let together = Barrier::new(members);
             let run = |n: usize| {
                 let other = (n + 1) % members;
                 together.wait();
                 let over = || ended[other].load(Ordering::SeqCst);
-                let outcome = registry.wait(slots[n], slots[other], Duration::MAX, over);
+                let outcome = registry.wait(slots[n], slots[other], bounds[other], Duration::MAX, over);
                 ended[n].store(true, Ordering::SeqCst);
                 registry.release(slots[n]);
                 outcome

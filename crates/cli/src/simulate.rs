@@ -176,7 +176,7 @@ fn totals(t: &Totals) -> Value {
         "cases": t.cases, "lives": t.lives, "transactions_acknowledged": t.commits, "refused": t.refused, "events": t.events,
         "cuts": t.cuts, "cuts_of_recovery": t.cuts_of_recovery, "blocks_reclaimed": t.blocks_reclaimed,
         "blocks_passed_over": t.blocks_bypassed, "versions_reclaimed": t.versions_reclaimed,
-        "survivors_relocated": t.survivors_relocated, "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "flips_reported": t.flips_reported,
+        "survivors_relocated": t.survivors_relocated, "tombstones_dropped": t.tombstones_dropped, "flips": t.flips, "sectors_lost": t.sectors_lost, "flips_reported": t.flips_reported,
     })
 }
 

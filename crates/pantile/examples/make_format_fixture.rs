@@ -17,7 +17,7 @@ mod image_file;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some(target) = std::env::args_os().nth(1).map(PathBuf::from) else {
         return Err(
-            "name the file to write, as in crates/pantile/tests/engine/format/data/format-2.image".into()
+            "name the file to write, as in crates/pantile/tests/engine/format/data/format-3.image".into()
         );
     };
     let place = tempfile::tempdir()?;

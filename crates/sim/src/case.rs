@@ -14,13 +14,15 @@ use pantile_base::limits::GROWTH_BYTES;
 use pantile_testkit::cut::{Broken, CutKind, Image, Keep, Log, Replay};
 
 use crate::client::Mood;
-use crate::found::found;
+use crate::found::{Opened, found};
 use crate::life::{Ending, Life, Plan, Step};
 use crate::state::{State, apply};
 use pantile_testkit::{Random, mix};
 
 /// Boundaries to try in each life of a large case.
 const SAMPLED: usize = 150;
+/// One cut in this many loses a sector of descriptors as well.
+const LOST_LINES: u64 = 16;
 /// Bits to flip, one at a time, in each database that was closed.
 const FLIPS: u64 = 20;
 /// One recovery in this many is cut.
@@ -131,6 +133,8 @@ pub struct Totals {
     pub tombstones_dropped: u64,
     /// Bits flipped. Each flip is followed by an attempt to open.
     pub flips: u64,
+    /// Sectors of descriptors lost together with the power.
+    pub sectors_lost: u64,
     /// How many of these were reported.
     pub flips_reported: u64,
 }
@@ -151,6 +155,7 @@ impl Totals {
         self.survivors_relocated += other.survivors_relocated;
         self.tombstones_dropped += other.tombstones_dropped;
         self.flips += other.flips;
+        self.sectors_lost += other.sectors_lost;
         self.flips_reported += other.flips_reported;
     }
 }
@@ -432,10 +437,13 @@ impl Run<'_> {
             let possible = Possible { state: &state, first, begun, boundary: cut.boundary };
             let image = replay.image(cut.keep, cut.choice);
             let is_closed = at_rest == Some(cut.boundary);
-            let (is, log) = found(&image, self.case.kind, floor, is_closed)?;
+            let Opened { state: is, log, was_closed } = found(&image, self.case.kind, floor, is_closed)?;
             self.totals.cuts += 1;
             possible.check(&is)?;
             self.cut_recovery(&image, &log, &is, floor, cut)?;
+            if !was_closed {
+                self.lose_lines(&image, &possible, floor, cut)?;
+            }
             if is_closed && self.only.is_none() {
                 self.flip_bits(&image, &is, cut.choice)?;
             }
@@ -444,6 +452,27 @@ impl Run<'_> {
             }
         }
         Ok(left)
+    }
+
+    /// Now and then loses a sector of descriptors as well. Nothing else may be
+    /// missing then (I-29).
+    fn lose_lines(
+        &mut self,
+        image: &Image,
+        possible: &Possible<'_>,
+        floor: u64,
+        cut: Cut,
+    ) -> Result<(), String> {
+        let mut random = Random::new(mix(cut.choice ^ LOST_LINES), 0);
+        let mut image = image.clone();
+        if !random.one_in(LOST_LINES) {
+            return Ok(());
+        }
+        let Some(offset) = image.lose_lines(&mut random) else { return Ok(()) };
+        self.totals.sectors_lost += 1;
+        let is_possible =
+            found(&image, self.case.kind, floor, false).and_then(|is| possible.check(&is.state));
+        is_possible.map_err(|what| format!("the sector at {offset} was lost as well, and {what}"))
     }
 
     /// Flips bits of a closed database. Each flip must be reported or do no
@@ -458,9 +487,10 @@ impl Run<'_> {
             };
             self.totals.flips += 1;
             match found(&image, self.case.kind, 0, false) {
-                Ok((is, _)) if is == *expected => {}
-                Ok((is, _)) => {
-                    return Err(format!("bit {bit} was flipped and {}", difference(&is, expected, None)));
+                Ok(is) if is.state == *expected => {}
+                Ok(is) => {
+                    let what = difference(&is.state, expected, None);
+                    return Err(format!("bit {bit} was flipped and {what}"));
                 }
                 Err(_) => self.totals.flips_reported += 1,
             }
@@ -490,7 +520,7 @@ impl Run<'_> {
         self.at = self.at.map(|at| CutOfCase { again: Some(again), ..at });
         let mut replay = Replay::new(image, log, self.case.kind);
         replay.advance_to(again.boundary.min(log.boundaries() - 1));
-        let (is, _) = found(&replay.image(again.keep, again.choice), self.case.kind, floor, false)?;
+        let is = found(&replay.image(again.keep, again.choice), self.case.kind, floor, false)?.state;
         self.totals.cuts += 1;
         self.totals.cuts_of_recovery += 1;
         if is == *expected { Ok(()) } else { Err(difference(&is, expected, None)) }

@@ -159,6 +159,7 @@ const ANSWERS: &[NegativeControl] = &[
     on_files(answer(Control::Dependencies, "a transaction is kept whose predecessor is lost (I-25)")),
     on_files(answer(Control::ReadsDepend, "a transaction does not depend on what it has met (I-25)")),
     on_files(answer(Control::ReadsAwait, "readers are told what may be lost (I-25)")),
+    answer(Control::Copies, "descriptors that are lost are not read from their copies (I-29)"),
     answer(Control::RefusedBlocks, "a commit that found no space keeps the blocks that it opened"),
 ];
 

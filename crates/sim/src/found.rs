@@ -37,17 +37,19 @@ pub(crate) fn compare_entries(db: &Database, state: &State) -> Result<(), String
     }
 }
 
-/// Opens what a cut has left, or a closed database. Returns its state, and
-/// what opening did to the medium.
+/// A database that was opened.
+pub(crate) struct Opened {
+    pub state: State,
+    /// What opening did to the medium.
+    pub log: Log,
+    pub was_closed: bool,
+}
+
+/// Opens what a cut has left, or a closed database.
 ///
 /// # Errors
 /// A description, if it cannot be opened or contradicts itself.
-pub(crate) fn found(
-    image: &Image,
-    kind: CutKind,
-    floor: u64,
-    is_closed: bool,
-) -> Result<(State, Log), String> {
+pub(crate) fn found(image: &Image, kind: CutKind, floor: u64, is_closed: bool) -> Result<Opened, String> {
     let medium = CutMedium::new(image, kind, None);
     let time = SimulatedTime::default();
     let options = Options::new()
@@ -64,7 +66,7 @@ pub(crate) fn found(
     if next <= floor {
         return Err(format!("the clock went back from {floor} to {next}"));
     }
-    Ok((state, log))
+    Ok(Opened { state, log, was_closed: db.recovery().was_closed })
 }
 
 /// What a recovered database holds besides its rows, and what it has found.

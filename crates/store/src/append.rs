@@ -334,8 +334,7 @@ impl Store {
         let recycles = self.options.reuse.is_some();
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles, shape };
         self.open_in_dram(block, &descriptor, bytes);
-        let offset = chunk.descriptor_offset(id.index);
-        self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
+        self.write_descriptor(chunk, id.index, &descriptor)?;
         emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
         Ok(id)
     }

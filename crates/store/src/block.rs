@@ -4,8 +4,9 @@ use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use pantile_base::{Address, TableId};
 
-use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES};
+use crate::format::BLOCK_HEADER_BYTES;
 use crate::geometry::Geometry;
+use crate::lines::{copy_at, line_at};
 use crate::shape::Shape;
 use crate::superseded_bits::SupersededBits;
 use crate::tile::TileCell;
@@ -388,7 +389,12 @@ impl Chunk {
 
     /// The offset of a block descriptor.
     pub fn descriptor_offset(&self, index: u32) -> u64 {
-        self.offset() + (u64::from(index) + 1) * DESCRIPTOR_BYTES as u64
+        self.offset() + line_at(index as usize + 1) as u64
+    }
+
+    /// The offset of a block descriptor's copy.
+    pub fn copy_offset(&self, index: u32) -> u64 {
+        self.offset() + copy_at(index as usize + 1) as u64
     }
 
     /// The offset of a block header.

@@ -13,8 +13,9 @@ use crate::allocator::Allocator;
 use crate::append::Reservation;
 use crate::block::{Block, BlockId, Chunk};
 use crate::error::StoreError;
-use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES};
+use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, ENTRY_BYTES};
 use crate::geometry::{Class, Geometry};
+use crate::lines::copy_at;
 use crate::scan::start_of;
 use crate::store::Store;
 use crate::stream::{Urgency, class_key};
@@ -152,8 +153,10 @@ impl Store {
         let mut page = vec![0; CHUNK_HEADER_BYTES];
         let header = ChunkHeader { block_bytes, blocks }.encode(self.identity ^ chunk.offset());
         page[..header.len()].copy_from_slice(&header);
+        page[copy_at(0)..][..header.len()].copy_from_slice(&header);
         self.medium.write(chunk.offset(), &page)?;
         self.medium.flush(chunk.offset(), DESCRIPTOR_BYTES as u64);
+        self.medium.flush(chunk.offset() + copy_at(0) as u64, ENTRY_BYTES as u64);
         Ok(())
     }
 
@@ -341,9 +344,7 @@ impl Store {
             return Ok(self.medium.is_durable(forgotten));
         }
         if self.durable_watermark() > retired.at {
-            self.begin_write()?;
-            let offset = retired.chunk.offset();
-            self.medium.write_flushed(offset, &[0; DESCRIPTOR_BYTES])?;
+            self.zero_chunk_header(&retired.chunk)?;
             retired.forgotten = Some(self.medium.sync_point());
         }
         Ok(false)

@@ -12,7 +12,7 @@ use crate::block::{Block, BlockRef, BlockState, Chunk};
 use crate::content::Content;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
-use crate::format::{BLOCK_HEADER_BYTES, DESCRIPTOR_BYTES, ENTRY_BYTES, FrozenFlag};
+use crate::format::{BLOCK_HEADER_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
 use crate::stream::NewContent;
@@ -317,11 +317,6 @@ impl Store {
         self.zero_descriptor(chunk, block.id.index)?;
         emit(BlockEvent::Released, block, found.table());
         Ok(Ok(tile))
-    }
-
-    pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
-        self.begin_write()?;
-        Ok(self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?)
     }
 
     /// Makes the space of a released block available: **this is where space is

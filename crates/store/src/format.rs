@@ -9,7 +9,7 @@ use twox_hash::XxHash3_64;
 use crate::shape::Shape;
 
 /// The format that this build writes and reads.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// The most contents that one transaction can write; a field of 24 bits counts
 /// them.
@@ -18,12 +18,15 @@ pub const MAX_CONTENTS_PER_TRANSACTION: u64 = (1 << 24) - 1;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PANTILE\x01");
 const CHUNK_MAGIC: u64 = u64::from_le_bytes(*b"PANCHUNK");
 
-pub(crate) const CHUNK_HEADER_BYTES: usize = 8192;
+/// The header page of a chunk: lines, then copies of their first entries.
+pub(crate) const CHUNK_HEADER_BYTES: usize = LINES_BYTES + COPIES_BYTES;
+pub(crate) const LINES_BYTES: usize = 8192;
+const COPIES_BYTES: usize = LINES_BYTES / 2;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 256;
-/// A block's line in its chunk's first page: two entries.
+/// A block's line in its chunk's header page: two entries.
 pub(crate) const DESCRIPTOR_BYTES: usize = 64;
 pub(crate) const ENTRY_BYTES: usize = DESCRIPTOR_BYTES / 2;
-pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = CHUNK_HEADER_BYTES / DESCRIPTOR_BYTES - 1;
+pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = LINES_BYTES / DESCRIPTOR_BYTES - 1;
 
 /// The places of the two state records in the head of the medium. What does
 /// not fit there is in blocks of its own (`state_record.rs`).
@@ -159,12 +162,13 @@ impl ChunkHeader {
         sealed([CHUNK_MAGIC, division, WRITTEN], seed)
     }
 
-    /// `None` if the chunk has not been carved, an error if it is damaged.
+    /// `None` if the chunk has not been carved, an error if it is damaged. Takes
+    /// the line, or the copy of its first entry.
     pub fn decode(bytes: &[u8], seed: u64) -> Result<Option<Self>, &'static str> {
         if is_unwritten(bytes) {
             return Ok(None);
         }
-        let rest = &bytes[ENTRY_BYTES..DESCRIPTOR_BYTES];
+        let rest = &bytes[ENTRY_BYTES..];
         if u64_at(bytes, 0) != CHUNK_MAGIC || !is_sealed(bytes, seed) || rest.iter().any(|&b| b != 0) {
             return Err("the chunk header's checksum does not fit");
         }

@@ -56,8 +56,7 @@ impl Store {
             block.keep_for_records(now.get());
             let shape = Shape::default();
             let descriptor = Descriptor { table: RECORD_TABLE, opened_at: now.get(), recycles: false, shape };
-            let offset = chunk.descriptor_offset(id.index);
-            self.medium.write_flushed(offset, &descriptor.encode(self.identity ^ offset))?;
+            self.write_descriptor(chunk, id.index, &descriptor)?;
             blocks[place].push(id);
         }
         Ok(())

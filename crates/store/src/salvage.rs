@@ -14,10 +14,11 @@ use pantile_media::{Medium, MediumExt};
 use crate::block::Chunk;
 use crate::error::StoreError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK,
-    SUPERBLOCK_COPY, Superblock, Unreadable,
+    BLOCK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK, SUPERBLOCK_COPY,
+    Superblock, Unreadable,
 };
 use crate::geometry::{Class, Geometry};
+use crate::lines::Lines;
 use crate::own::{Own, mapped};
 use crate::scan::start_of;
 use crate::shape::Shape;
@@ -54,20 +55,18 @@ impl Store {
     /// How a chunk without a header that can be read is divided: as the header
     /// says once one bit is flipped back, or as most contents are found. None
     /// if its page names no block.
-    pub(crate) fn division(&self, number: u32) -> Option<Geometry> {
-        let offset = start_of(number);
-        let page = self.bytes(offset, CHUNK_HEADER_BYTES);
-        let decode = |line: &[u8]| ChunkHeader::decode(line, self.identity ^ offset).ok()?;
-        if let Some(header) = self.mended(&page[..DESCRIPTOR_BYTES], &decode) {
+    pub(crate) fn division(&self, lines: &Lines<'_>, number: u32) -> Option<Geometry> {
+        let decode = |line: &[u8]| ChunkHeader::decode(line, lines.seed(0)).ok()?;
+        if let Some(header) = self.mended(lines.line(0), &decode) {
             return Some(Geometry::of(number, header));
         }
+        let found = |n: usize| {
+            let whole = |found: Result<Option<Descriptor>, _>| found.ok().flatten();
+            let line = whole(lines.read(n, Descriptor::decode));
+            line.or_else(|| whole(lines.read_copy(n, Descriptor::decode)))
+        };
         let opened: Vec<(u32, Descriptor)> = (0..MAX_BLOCKS_PER_CHUNK as u32)
-            .filter_map(|index| {
-                let at = (index as usize + 1) * DESCRIPTOR_BYTES;
-                let line = &page[at..at + DESCRIPTOR_BYTES];
-                let found = Descriptor::decode(line, self.identity ^ (offset + at as u64));
-                Some((index, found.ok()??))
-            })
+            .filter_map(|index| Some((index, found(index as usize + 1)?)))
             .collect();
         let blocks = opened.last()?.0 + 1;
         let fitting = Class::all().map(|class| Geometry::new(number, class)).filter(|g| g.blocks >= blocks);

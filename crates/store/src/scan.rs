@@ -18,12 +18,11 @@ use crate::block::{Block, BlockId, BlockState, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::error::StoreError;
 use crate::expectation::Expectation;
-use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word,
-};
+use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, Descriptor, ENTRY_BYTES, FrozenFlag, has_lost_a_word};
 use crate::geometry::{Class, Geometry};
 use crate::image::blocks::KnownBlocks;
 use crate::image::read::Image;
+use crate::lines::{Lines, Lost};
 use crate::state_record::{StateRecord, is_of_records};
 use crate::store::Store;
 use crate::stream::class_key;
@@ -118,6 +117,8 @@ pub(crate) struct Seen {
     record_blocks: Vec<BlockId>,
     /// Offsets of the entries in chunk pages that were cut off.
     pub torn: Vec<u64>,
+    /// Entries of chunk pages that are whole at one of their two places.
+    pub lost: Vec<Lost>,
     /// Blocks that an image knows, and those that cannot be what it knows.
     known: usize,
     strange: usize,
@@ -305,14 +306,14 @@ impl Store {
         if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
             return;
         }
-        let page = self.bytes(offset, CHUNK_HEADER_BYTES);
-        let lost = || if self.is_damaged { self.division(number) } else { None };
-        let geometry = match ChunkHeader::decode(page, self.identity ^ offset) {
+        let lines = Lines { page: self.bytes(offset, CHUNK_HEADER_BYTES), offset, identity: self.identity };
+        let lost = || if self.is_damaged { self.division(&lines, number) } else { None };
+        let geometry = match self.first_entry(&lines, 0, ChunkHeader::decode, expect, &mut seen.lost) {
             Ok(Some(header)) => Geometry::of(number, header),
             Ok(None) => match lost() {
                 Some(geometry) => geometry,
                 None => {
-                    seen.torn_entries(page, offset);
+                    seen.torn_entries(lines.page, offset);
                     return seen.free_chunks.push(number);
                 }
             },
@@ -328,10 +329,10 @@ impl Store {
         let chunk = self.chunk(number).expect("just added");
         for index in 0..geometry.blocks {
             let at = chunk.descriptor_offset(index);
-            let line = &page[(at - offset) as usize..][..DESCRIPTOR_BYTES];
-            let decode = |line: &[u8]| Descriptor::decode(line, self.identity ^ at);
-            let mend = |why| self.mended(line, &|line| decode(line).ok()?).map(Some).ok_or(why);
-            match decode(line).or_else(mend) {
+            let n = index as usize + 1;
+            let decode = |line: &[u8]| Descriptor::decode(line, lines.seed(n)).ok()?;
+            let mend = |why| self.mended(lines.line(n), &decode).map(Some).ok_or(why);
+            match self.first_entry(&lines, n, Descriptor::decode, expect, &mut seen.lost).or_else(mend) {
                 Ok(Some(descriptor)) if is_of_records(TableId(descriptor.table)) => {
                     chunk.blocks[index as usize].keep_for_records(descriptor.opened_at);
                     seen.record_blocks.push(chunk.id(index));
@@ -344,13 +345,21 @@ impl Store {
                     }
                     let block = &chunk.blocks[index as usize];
                     self.open_in_dram(block, &descriptor, geometry.block_bytes);
-                    self.scan_frozen_flag(block, &line[ENTRY_BYTES..], at + ENTRY_BYTES as u64, seen);
+                    self.scan_frozen_flag(
+                        block,
+                        &lines.line(n)[ENTRY_BYTES..],
+                        at + ENTRY_BYTES as u64,
+                        seen,
+                    );
                     match known {
                         Some(known) => self.restore_block(chunk, chunk.id(index), known, expect, seen),
                         None => self.scan_block(chunk, chunk.id(index), 0, scan, expect, seen),
                     }
                 }
-                Ok(None) => seen.torn_entries(line, at),
+                Ok(None) => {
+                    seen.torn_entries(lines.line(n), at);
+                    seen.torn_entries(lines.copy(n), chunk.copy_offset(index));
+                }
                 Err(why) => seen.damage.push((format!("offset {at}, block {number}.{index}"), why.into())),
             }
         }
@@ -621,6 +630,7 @@ impl Seen {
         self.free_chunks.append(&mut other.free_chunks);
         self.record_blocks.append(&mut other.record_blocks);
         self.torn.append(&mut other.torn);
+        self.lost.append(&mut other.lost);
         self.known += other.known;
         self.strange += other.strange;
         self.left.append(&mut other.left);

@@ -64,10 +64,11 @@ impl Store {
         // Blocks without any committed content are released whole.
         void.retain(|one| was_closed || self.block(one.block).1.last_append() > 0);
         all.behind.retain(|one| self.block(one.block).1.last_append() > 0);
-        if all.torn.is_empty() && void.is_empty() && all.behind.is_empty() {
+        if all.torn.is_empty() && all.lost.is_empty() && void.is_empty() && all.behind.is_empty() {
             return Ok(());
         }
         self.clear(&all.torn)?;
+        self.write_again(&all.lost)?;
         self.make_void(&void)?;
         self.wipe(&all.behind)?;
         self.medium.fence()?;

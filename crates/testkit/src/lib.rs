@@ -3,6 +3,7 @@
 //!
 //! No application links this crate.
 
+mod done;
 mod fails;
 mod patience;
 mod random;
@@ -20,6 +21,7 @@ mod heard;
 #[cfg(feature = "database")]
 mod home;
 
+pub use done::SaysDone;
 #[cfg(feature = "database")]
 pub use fault::{Fault, FaultMedium, How, Operation};
 #[cfg(feature = "database")]

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::common::{Key, Model, as_slice, check, new_index, scan_all, steps};
 use pantile_index::{Batch, Direction, Index, Insert, NodeArena, Scan};
-use pantile_testkit::{Random, mix};
+use pantile_testkit::{Random, SaysDone, mix};
 
 /// A key of one word, or of three words with a common prefix.
 fn key(words: usize, i: u64) -> Key {
@@ -90,6 +90,7 @@ fn what_stays_is_always_found() {
         };
         (0..n).filter(|i| i % 5 == 0).for_each(|i| _ = index.insert(&make(i), i, 0));
         thread::scope(|scope| {
+            let over = SaysDone(&stop);
             for t in 0..2 {
                 let (index, stop, make) = (&index, &stop, &make);
                 scope.spawn(move || churn(index, stop, n, t, make));
@@ -97,7 +98,7 @@ fn what_stays_is_always_found() {
             for round in 0..steps(100) {
                 check_stayers(&index, n, round, &make);
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(over);
         });
     }
 }
@@ -189,11 +190,12 @@ fn reused_nodes_do_not_confuse_readers() {
         for (t, index) in indexes.iter().enumerate() {
             let (words, stop) = (1 + t / 2, &stop);
             scope.spawn(move || {
+                let over = SaysDone(stop);
                 for _ in 0..steps(60) {
                     (0..n).for_each(|i| _ = index.insert(&vec![i; words], i ^ t as u64, 0));
                     (0..n).for_each(|i| assert!(index.remove(&vec![i; words], i ^ t as u64, 0)));
                 }
-                stop.store(true, Ordering::Relaxed);
+                drop(over);
             });
         }
         let (mut scan, mut batch) = (Scan::default(), Batch::new());

@@ -204,6 +204,7 @@ fn safe_snapshots_against_writers() {
 fn circles_have_one_victim() {
     let registry = registry();
     let slots = [0; 3].map(|_| registry.begin(Begin::ByStatement).expect("a slot").0);
+    let bounds = slots.map(|slot| registry.pending(slot));
     let ended = Arc::new([const { AtomicBool::new(false) }; 3]);
     let refused = Notes::new();
     explore(|| {
@@ -212,7 +213,7 @@ fn circles_have_one_victim() {
             thread::spawn(move || {
                 let other = (n + 1) % 3;
                 let over = || ended[other].load(Ordering::SeqCst);
-                if registry.wait(slots[n], slots[other], Duration::MAX, over).is_none() {
+                if registry.wait(slots[n], slots[other], bounds[other], Duration::MAX, over).is_none() {
                     refused.add(n);
                 }
                 ended[n].store(true, Ordering::SeqCst);
@@ -230,13 +231,14 @@ fn circles_have_one_victim() {
 fn ended_waiters_are_woken() {
     let registry = registry();
     let [holder, ended, patient] = [(); 3].map(|()| registry.begin(Begin::ByStatement).expect("a slot").0);
+    let bound = registry.pending(holder);
     let is_over = Arc::new(AtomicBool::new(false));
     explore(|| {
         let first = {
             let registry = Arc::clone(&registry);
             thread::spawn(move || {
                 let asked = || registry.is_asked_to_end(ended);
-                assert_eq!(registry.wait(ended, holder, Duration::MAX, asked), Some(true));
+                assert_eq!(registry.wait(ended, holder, bound, Duration::MAX, asked), Some(true));
                 registry.has_ended(ended);
                 registry.release(ended);
             })
@@ -245,7 +247,7 @@ fn ended_waiters_are_woken() {
             let (registry, is_over) = (Arc::clone(&registry), Arc::clone(&is_over));
             thread::spawn(move || {
                 let over = || is_over.load(Ordering::SeqCst);
-                assert_eq!(registry.wait(patient, holder, Duration::MAX, over), Some(true));
+                assert_eq!(registry.wait(patient, holder, bound, Duration::MAX, over), Some(true));
                 registry.release(patient);
             })
         };

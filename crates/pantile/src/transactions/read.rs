@@ -283,10 +283,10 @@ impl Transaction {
         over: impl Fn() -> bool,
     ) -> Result<()> {
         let registry = &self.core.registry;
-        let over = || over() || registry.pending(holder) != bound || registry.is_asked_to_end(self.slot);
+        let over = || over() || registry.is_asked_to_end(self.slot);
         let outcome = match &self.stop {
-            None => registry.wait(self.slot, holder, limit, over),
-            Some(stop) => self.wait_stoppable(holder, limit, stop, over),
+            None => registry.wait(self.slot, holder, bound, limit, over),
+            Some(stop) => self.wait_stoppable(holder, bound, limit, stop, over),
         };
         match outcome {
             Some(true) => self.check_ended(),

@@ -67,6 +67,7 @@ impl Transaction {
     pub(super) fn wait_stoppable(
         &self,
         holder: Slot,
+        bound: Timestamp,
         limit: Duration,
         stop: &Stop,
         over: impl Fn() -> bool,
@@ -74,7 +75,7 @@ impl Transaction {
         let began = Instant::now();
         loop {
             let left = limit.saturating_sub(began.elapsed());
-            let outcome = self.core.registry.wait(self.slot, holder, left.min(ASK_EVERY), &over);
+            let outcome = self.core.registry.wait(self.slot, holder, bound, left.min(ASK_EVERY), &over);
             if outcome != Some(false) || left <= ASK_EVERY || stop() {
                 return outcome;
             }

@@ -8,7 +8,7 @@ use pantile::{
     ColumnDef, Database, Decimal, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Row, Table,
     TableChange, TableDef, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
 use crate::support::in_memory;
 
@@ -487,6 +487,7 @@ fn beside_writers_and_readers() {
             .expect("rows");
         let (done, moved) = (AtomicBool::new(false), AtomicU64::new(0));
         thread::scope(|scope| {
+            let over = SaysDone(&done);
             for seed in 0..2 {
                 let (db, table, done, moved) = (&db, &table, &done, &moved);
                 scope.spawn(move || {
@@ -532,7 +533,7 @@ fn beside_writers_and_readers() {
                     thread::yield_now();
                 }
             }
-            done.store(true, Ordering::Relaxed);
+            drop(over);
         });
     }
 }

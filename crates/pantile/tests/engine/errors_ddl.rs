@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use pantile::{Database, Error, IndexDef, MediumKind, Options, Range, TableDef, Type};
-use pantile_testkit::Patience;
+use pantile_testkit::{Patience, SaysDone};
 
 fn definition() -> TableDef {
     TableDef::new("t").column("id", Type::U64).column("v", Type::U64).primary_key(["id"])
@@ -42,6 +42,7 @@ fn under_clients(changes: u64, mut change: impl FnMut(&Database)) {
     db.create_table(definition()).expect("create");
     let (done, committed) = (AtomicBool::new(false), <[AtomicU64; 3]>::default());
     thread::scope(|scope| {
+        let over = SaysDone(&done);
         let clients: Vec<_> = (0..3)
             .map(|n| {
                 let (db, done, committed) = (&db, &done, &committed[n as usize]);
@@ -55,7 +56,7 @@ fn under_clients(changes: u64, mut change: impl FnMut(&Database)) {
             made += 1;
             patience.check(|| format!("after {made} changes the clients have committed {committed:?}"));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(over);
         clients.into_iter().for_each(|client| client.join().expect("no panic"));
     });
     // Only what the definitions name is left.

@@ -18,7 +18,7 @@ use pantile_testkit::{FaultMedium, ScratchDir, await_that, fails};
 /// Where the first chunk begins, and the size of its header page.
 const HEAD: u64 = 64 << 10;
 const CHUNK: u64 = 2 << 20;
-const PAGE: usize = 8192;
+const PAGE: usize = 12_288;
 
 fn table(db: &Database) -> Table {
     db.create_table(TableDef::new("t").column("id", Type::U32).primary_key(["id"])).expect("create")
@@ -67,11 +67,11 @@ fn files_that_are_not_ours() {
 #[test]
 fn other_format_versions() {
     let is_version = |error: Error| {
-        let form = Error::FormatVersion { found: 3, supported: 2 };
+        let form = Error::FormatVersion { found: 4, supported: 3 };
         assert_eq!(error.to_string(), form.to_string());
-        fails!(Err::<(), _>(error), Error::FormatVersion { .. }, "version 3", "version 2", "left as it is");
+        fails!(Err::<(), _>(error), Error::FormatVersion { .. }, "version 4", "version 3", "left as it is");
     };
-    refused(|data| patch(data, 8, &[3]), is_version);
+    refused(|data| patch(data, 8, &[4]), is_version);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pantile::lab::{SimulatedTime, medium_of};
 use pantile::{Database, Error, GcOptions, MediumKind, Options, Table, TableDef, Type};
 use pantile_media::unshared::Unshared;
-use pantile_testkit::fails;
+use pantile_testkit::{SaysDone, fails};
 
 fn filled(options: Options) -> (Database, Table) {
     let db = options.medium(MediumKind::Dram).open("unused").expect("open");
@@ -49,6 +49,7 @@ fn writers_and_the_collector_cause_no_false_finding() {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let over = SaysDone(&done);
             for round in 0..40_000u64 {
                 let id = round % 1000;
                 if round % 7 == 0 {
@@ -57,7 +58,7 @@ fn writers_and_the_collector_cause_no_false_finding() {
                     db.run(|txn| txn.upsert(&t, &[id.into(), text(round).as_str().into()])).expect("upsert");
                 }
             }
-            done.store(true, Ordering::Relaxed);
+            drop(over);
         });
         let mut rounds = 0;
         while !done.load(Ordering::Relaxed) || rounds == 0 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use pantile::{
     BackupOptions, CheckOptions, Database, Error, Options, Range, TableDef, Type, Value, check, restore,
 };
-use pantile_testkit::{Random, ScratchDir, SeedNote, seeds};
+use pantile_testkit::{Random, SaysDone, ScratchDir, SeedNote, seeds};
 
 const PLACE: &str = "PANTILE_BACKUP_PLACE";
 const CASE: &str = "PANTILE_BACKUP_CASE";
@@ -157,6 +157,7 @@ fn without_room(place: &Path) {
         db.create_table(TableDef::new("u").column("id", Type::U64).primary_key(["id"])).expect("create");
     let large = Options::new().create(false).open(place.join("db")).expect("open");
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         scope.spawn(|| {
             for id in 0u64.. {
                 if done.load(Ordering::Relaxed) {
@@ -166,7 +167,7 @@ fn without_room(place: &Path) {
             }
         });
         let full = large.backup_to(&refused, &BackupOptions::new()).map(drop);
-        done.store(true, Ordering::Relaxed);
+        drop(over);
         let error = full.expect_err("no room");
         assert!(matches!(error, Error::StorageFull { .. }), "{error:?}");
         let text = error.to_string();

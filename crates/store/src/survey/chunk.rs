@@ -7,10 +7,11 @@ use crate::block::{BlockId, Chunk};
 use crate::content::{Content, HEADER_BYTES};
 use crate::expectation::Expectation;
 use crate::format::{
-    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, ENTRY_BYTES,
-    FrozenFlag, has_lost_a_word,
+    BLOCK_HEADER_BYTES, CHUNK_HEADER_BYTES, ChunkHeader, Descriptor, ENTRY_BYTES, FrozenFlag, LINES_BYTES,
+    has_lost_a_word,
 };
 use crate::geometry::Geometry;
+use crate::lines::{Decode, Lines, copy_at, line_at};
 use crate::own::mapped;
 use crate::scan::{FOREIGN_MARK, LOST_ENTRY, MISSHAPEN, NONSENSE, ROTTEN, start_of};
 use crate::shape::Shape;
@@ -121,13 +122,14 @@ impl Reader<'_> {
             return free;
         }
         let page = mapped(self.medium, offset, CHUNK_HEADER_BYTES);
+        let lines = Lines { page, offset, identity: self.identity };
         let place = MediumLocation { chunk: Some(number), ..MediumLocation::at(offset) };
         let broken = |why: &str| {
             (self.calls.finding)(Finding::damage(place, why));
             ChunkUse::Damaged(why.to_owned())
         };
         let mut read = free;
-        let header = ChunkHeader::decode(page, self.identity ^ offset);
+        let header = self.first_entry(&lines, 0, ChunkHeader::decode, place);
         let geometry = match header.map(|header| header.map(|h| Geometry::of(number, h))) {
             Ok(None) => {
                 self.torn(&page[..ENTRY_BYTES], place);
@@ -146,12 +148,14 @@ impl Reader<'_> {
         let Geometry { block_bytes, blocks, .. } = geometry;
         read.found = ChunkUse::Carved { block_bytes };
         let chunk = Chunk::new(number, geometry, 0);
-        read.blocks = (0..blocks).map(|index| self.block(&chunk, index, page)).collect();
+        read.blocks = (0..blocks).map(|index| self.block(&chunk, index, &lines)).collect();
         // The lines that belong to no block.
-        let rest = (blocks as usize + 1) * DESCRIPTOR_BYTES;
-        if let Some(n) = page[rest..].iter().position(|&b| b != 0) {
-            let place = MediumLocation { offset: offset + (rest + n) as u64, ..place };
-            (self.calls.finding)(Finding::notice(place, "unused bytes are not zero"));
+        let end = blocks as usize + 1;
+        for rest in [line_at(end)..LINES_BYTES, copy_at(end)..CHUNK_HEADER_BYTES] {
+            if let Some(n) = page[rest.clone()].iter().position(|&b| b != 0) {
+                let place = MediumLocation { offset: offset + (rest.start + n) as u64, ..place };
+                (self.calls.finding)(Finding::notice(place, "unused bytes are not zero"));
+            }
         }
         read
     }
@@ -173,9 +177,30 @@ impl Reader<'_> {
         }
     }
 
-    fn block(&self, chunk: &Chunk, index: u32, page: &[u8]) -> SurveyedBlock {
+    /// The first entry of a line, or its copy if recovery would take that.
+    fn first_entry<T>(
+        &self,
+        lines: &Lines<'_>,
+        n: usize,
+        decode: Decode<T>,
+        place: MediumLocation,
+    ) -> Result<Option<T>, &'static str> {
+        let found = lines.read(n, decode)?;
+        if found.is_some() || self.state.is_some_and(|state| state.closed) {
+            return Ok(found);
+        }
+        let copy = lines.read_copy(n, decode)?;
+        if copy.is_some() {
+            let what = "the entry is not written, and its copy is: the database was not closed, or lost it";
+            (self.calls.finding)(Finding::notice(place, what));
+        }
+        Ok(copy)
+    }
+
+    fn block(&self, chunk: &Chunk, index: u32, lines: &Lines<'_>) -> SurveyedBlock {
         let at = chunk.descriptor_offset(index);
-        let line = &page[(at - chunk.offset()) as usize..][..DESCRIPTOR_BYTES];
+        let n = index as usize + 1;
+        let line = lines.line(n);
         let place =
             MediumLocation { chunk: Some(chunk.number), block: Some(index), ..MediumLocation::at(at) };
         let mut block = SurveyedBlock {
@@ -200,7 +225,7 @@ impl Reader<'_> {
             superseded: 0,
             highest: Timestamp::ZERO,
         };
-        match Descriptor::decode(line, self.identity ^ at) {
+        match self.first_entry(lines, n, Descriptor::decode, place) {
             Ok(Some(descriptor)) if is_of_records(TableId(descriptor.table)) => {
                 block.found = BlockUse::Record;
                 block.opened_at = descriptor.opened_at;
@@ -221,7 +246,10 @@ impl Reader<'_> {
                 self.frozen_flag(&mut block, &line[ENTRY_BYTES..], mark);
                 self.slots(chunk, &mut block);
             }
-            Ok(None) => self.torn(line, place),
+            Ok(None) => {
+                self.torn(line, place);
+                self.torn(lines.copy(n), MediumLocation { offset: chunk.copy_offset(index), ..place });
+            }
             Err(why) => {
                 block.found = BlockUse::Damaged;
                 (self.calls.finding)(Finding::damage(place, why));

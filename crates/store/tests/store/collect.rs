@@ -19,7 +19,7 @@ const B: TableId = TableId(21);
 const SLOTS: u64 = 8;
 /// Where the first chunk begins, its header page, and its blocks.
 const HEAD: u64 = 64 << 10;
-const PAGE: u64 = 8192;
+const PAGE: u64 = 12_288;
 const SMALLEST: u64 = 16_448;
 
 /// Rows by table and tuple: the newest row, its transaction, and the number of

@@ -12,6 +12,7 @@ pub(crate) const PAGE: u64 = 4096;
 
 /// Bytes that are written to the first page of a chunk at a time.
 const WRITTEN_AT_ONCE: usize = 32;
+const SECTOR: usize = 512;
 
 type Page = [u8; PAGE as usize];
 
@@ -110,6 +111,22 @@ impl Image {
         };
         Arc::make_mut(page)[bit as usize / 8] ^= 1 << (bit % 8);
         number * PAGE * 8 + bit
+    }
+
+    /// Zeroes a sector of chunk headers and descriptors that is not zero yet, and
+    /// returns its offset, or `None` if there is none.
+    pub fn lose_lines(&mut self, random: &mut Random) -> Option<u64> {
+        let is_written =
+            |number: &u64, at: &usize| self.pages[number][*at..*at + SECTOR].iter().any(|b| *b != 0);
+        let pages = self.pages.keys().filter(|number| super::log::in_lines(**number * PAGE));
+        let sectors: Vec<(u64, usize)> = pages
+            .flat_map(|number| (0..PAGE as usize).step_by(SECTOR).map(|at| (*number, at)))
+            .filter(|(number, at)| is_written(number, at))
+            .collect();
+        let (number, at) = sectors.get(random.below(sectors.len().max(1) as u64) as usize)?;
+        let start = number * PAGE + *at as u64;
+        self.clear(start..start + SECTOR as u64);
+        Some(start)
     }
 
     /// The pages that may be nonzero, with their offsets.

@@ -10,8 +10,10 @@ pub(crate) const LINE: u64 = 64;
 /// The number of cores. Each has a bit.
 pub(crate) const CORES: u8 = 64;
 
-/// Size of a chunk's first page, which contains the block descriptors.
-pub(crate) const CHUNK_PAGE: u64 = 8192;
+/// Size of a chunk's header page, which contains the block descriptors.
+pub(crate) const CHUNK_PAGE: u64 = 12_288;
+/// The part of it in which there is no copy.
+const CHUNK_LINES: u64 = 8192;
 
 /// The kind of medium that is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,6 +142,15 @@ impl Log {
 }
 
 pub(crate) fn in_chunk_page(offset: u64) -> bool {
+    in_first(CHUNK_PAGE, offset)
+}
+
+/// Whether chunk headers and descriptors lie there, and not their copies.
+pub(crate) fn in_lines(offset: u64) -> bool {
+    in_first(CHUNK_LINES, offset)
+}
+
+fn in_first(bytes: u64, offset: u64) -> bool {
     let start = if offset < CHUNK_BYTES { HEAD_BYTES } else { 0 };
-    (start..start + CHUNK_PAGE).contains(&(offset % CHUNK_BYTES))
+    (start..start + bytes).contains(&(offset % CHUNK_BYTES))
 }

@@ -8,7 +8,7 @@ use pantile::{
     BackupOptions, ColumnDef, Database, Durability, Error, IndexDef, Range, Table, TableChange, TableDef,
     Transaction, Type,
 };
-use pantile_testkit::{Bed, Random, ScratchDir, SeedNote, seeds};
+use pantile_testkit::{Bed, Random, SaysDone, ScratchDir, SeedNote, seeds};
 
 use super::{back_up, is_sound, open};
 use crate::support::{Beside, LEVELS, in_memory, wait_at};
@@ -135,6 +135,7 @@ fn run(bed: Bed, beside: Beside, backups: u64, seed: u64) {
     let ledger = Ledger::new(&db);
     let (done, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         for n in 0..2u64 {
             let (ledger, done, acknowledged) = (&ledger, &done, &acknowledged);
             scope.spawn(move || {
@@ -157,7 +158,7 @@ fn run(bed: Bed, beside: Beside, backups: u64, seed: u64) {
             assert_eq!(Ledger::of(&copy).transfer(7), count + 1);
             last = count;
         }
-        done.store(true, Ordering::Relaxed);
+        drop(over);
     });
     let (place, _) = back_up(&db);
     assert_eq!(Ledger::of(&open(place.path())).state(), ledger.state());
@@ -204,6 +205,7 @@ fn definitions_change_meanwhile() {
             .expect("fill");
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let over = SaysDone(&done);
             scope.spawn(|| change_definitions(&db, &stays, &done, seed));
             let mut random = Random::new(seed, 9);
             for _ in 0..12 {
@@ -214,7 +216,7 @@ fn definitions_change_meanwhile() {
                 is_sound(place.path());
                 check_definitions(&open(place.path()), report.tables);
             }
-            done.store(true, Ordering::Relaxed);
+            drop(over);
         });
     }
 }

@@ -12,7 +12,7 @@ use pantile_testkit::copy_of;
 const CHUNK: u64 = 2 << 20;
 /// Where the first chunk begins, and the size of header pages.
 const HEAD: u64 = 64 << 10;
-const PAGE: usize = 8192;
+const PAGE: usize = 12_288;
 
 #[allow(unsafe_code, reason = "media are read through their mapping")]
 fn read(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use pantile::{Database, Durability, Isolation, Result, Transaction};
-use pantile_testkit::{Bed, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Random, SaysDone, SeedNote, seeds};
 
 use super::table::Things;
 use crate::support::{Beside, LEVELS, check_worth, in_memory, is_conflict, read_for_long};
@@ -44,6 +44,7 @@ fn run(bed: Bed, beside: Beside, threads: u64, transfers: u64, seed: u64) {
     let accounts = bank(&db);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         let tellers: Vec<_> = (0..threads)
             .map(|n| {
                 let bank = &accounts;
@@ -83,7 +84,7 @@ fn run(bed: Bed, beside: Beside, threads: u64, transfers: u64, seed: u64) {
             }
         });
         tellers.into_iter().for_each(|t| t.join().expect("the teller ends"));
-        done.store(true, Ordering::Relaxed);
+        drop(over);
     });
     beside.note(&db);
     drop(accounts);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::{Error, IndexDef, Isolation, TableDef, Type};
-use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
 use super::table::Things;
 use crate::support::{LEVELS, in_memory, is_conflict, is_duplicate};
@@ -22,6 +22,7 @@ fn indexes_come_and_go_beside_writers() {
         things.fill((0..2_000).map(|n| (n, n % 7, 0)));
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let over = SaysDone(&done);
             for n in 0..3 {
                 let (things, done) = (&things, &done);
                 let mut rng = Random::new(seed << 8 | n, 0);
@@ -60,7 +61,7 @@ fn indexes_come_and_go_beside_writers() {
                 db.drop_index(&things.table, "by_name").expect("it is there");
                 assert!(matches!(things.table.index("by_name"), Err(Error::UnknownIndex { .. })));
             }
-            done.store(true, Ordering::Relaxed);
+            drop(over);
         });
         let index = db.create_index(&things.table, by_name()).expect("an index");
         let txn = db.begin().expect("a transaction");
@@ -167,6 +168,7 @@ fn tables_come_and_go_beside_writers() {
     };
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         for n in 0..3 {
             let (db, done) = (&db, &done);
             let mut rng = Random::new(n, 0);
@@ -199,7 +201,7 @@ fn tables_come_and_go_beside_writers() {
             let txn = db.begin().expect("a transaction");
             assert!(matches!(txn.get(&table, &[0u64.into()]), Err(Error::TableDropped(_))));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(over);
     });
     assert!(db.tables().is_empty());
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pantile::{Durability, IndexDef, Isolation, Result, Transaction};
-use pantile_testkit::{Bed, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Random, SaysDone, SeedNote, seeds};
 
 use super::table::Things;
 use crate::support::{Beside, LEVELS, check_worth, is_conflict, read_for_long};
@@ -36,6 +36,7 @@ fn run(bed: Bed, beside: Beside, levels: &[Isolation], seed: u64, transactions: 
     let things = Things::new(&db, &indexes);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         let writers: Vec<_> = (0..3)
             .map(|n| {
                 let things = &things;
@@ -68,7 +69,7 @@ fn run(bed: Bed, beside: Beside, levels: &[Isolation], seed: u64, transactions: 
             }
         });
         writers.into_iter().for_each(|w| w.join().expect("the writer ends"));
-        done.store(true, Ordering::Relaxed);
+        drop(over);
     });
     beside.note(&db);
     let txn = db.begin().expect("a transaction");

@@ -2,10 +2,10 @@
 //! All threads make room at once and compact the same blocks, and chunks are
 //! taken and handed back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use pantile::{Database, Error, Result, Table, TableDef, Transaction, Type, Value};
-use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
 use crate::support::{is_conflict, read_for_long};
 
@@ -45,6 +45,7 @@ fn run(seed: u64, transactions: u64) {
     let table = table(&db);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         let writers: Vec<_> = (0..4)
             .map(|n| {
                 let (db, table) = (&db, &table);
@@ -71,7 +72,7 @@ fn run(seed: u64, transactions: u64) {
         let (db, done) = (&db, &done);
         scope.spawn(move || read_for_long(db, done, seed));
         let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        done.store(true, Ordering::Relaxed);
+        drop(over);
         let refused: u64 = ended.into_iter().map(|writer| writer.expect("the writer ends")).sum();
         println!("{chunks} chunks, {refused} refused, {:?}", db.stats().collector);
     });

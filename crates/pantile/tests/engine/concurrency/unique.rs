@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use pantile::{Durability, IndexDef, Isolation, Range, Result, Transaction};
-use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
 use super::table::Things;
 use crate::support::{Beside, LEVELS, check_worth, is_conflict, is_duplicate, read_for_long, wait_at};
@@ -69,6 +69,7 @@ fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, tran
     let counts: Vec<AtomicI64> = (0..NAMES).map(|_| AtomicI64::new(0)).collect();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = SaysDone(&done);
         let writers: Vec<_> = (0..THREADS)
             .map(|n| {
                 let (things, counts) = (&things, &counts);
@@ -113,7 +114,7 @@ fn run(bed: Bed, beside: Beside, key: Key, levels: &[Isolation], seed: u64, tran
             }
         });
         writers.into_iter().for_each(|w| w.join().expect("the writer ends"));
-        done.store(true, Ordering::Relaxed);
+        drop(over);
     });
     beside.note(&db);
     let txn = db.begin().expect("a transaction");

@@ -20,7 +20,7 @@ use super::look;
 use crate::format::image_file::decode;
 use pantile_testkit::ScratchDir;
 
-const STORED: &[u8] = include_bytes!("../format/data/format-2.image");
+const STORED: &[u8] = include_bytes!("../format/data/format-3.image");
 
 const SECTOR: usize = 512;
 

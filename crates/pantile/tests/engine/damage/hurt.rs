@@ -80,6 +80,7 @@ pub fn any_bit(subject: &Subject, random: &mut Random) -> Hurt {
         What::Record,
         What::ChunkHeader,
         What::Descriptor,
+        What::Copy,
         What::FrozenFlag,
         What::Content,
         What::Content,

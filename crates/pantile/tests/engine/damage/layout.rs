@@ -10,7 +10,8 @@ pub const CHUNK: usize = 2 << 20;
 pub const HEAD: usize = 64 << 10;
 const RECORDS: [usize; 4] = [4 << 10, 18 << 10, 32 << 10, 46 << 10];
 const RECORD_BYTES: usize = 14 << 10;
-const PAGE: usize = 8192;
+const PAGE: usize = 12_288;
+const LINES: usize = 8192;
 
 /// What some bytes are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -19,6 +20,8 @@ pub enum What {
     Record,
     ChunkHeader,
     Descriptor,
+    /// The copy of the part before it.
+    Copy,
     FrozenFlag,
     Content,
 }
@@ -88,6 +91,10 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
     }
     // One entry, and the zeros that must follow it.
     parts.push(Part { what: What::ChunkHeader, bytes: at..at + 64, seed });
+    let copy = |n: usize| at + LINES + 32 * n..at + LINES + 32 * (n + 1);
+    if entry_fits(&data[copy(0)], seed) {
+        parts.push(Part { what: What::Copy, bytes: copy(0), seed });
+    }
     let field = |n: usize| number(&data[at + 8 + 4 * n..][..4]) as usize;
     let (block_bytes, blocks) = (field(0), field(1));
     for block in 0..blocks {
@@ -97,6 +104,9 @@ fn chunk(data: &[u8], at: usize, identity: u64, parts: &mut Vec<Part>) {
             continue;
         }
         parts.push(Part { what: What::Descriptor, bytes: line..line + 32, seed });
+        if entry_fits(&data[copy(block + 1)], seed) {
+            parts.push(Part { what: What::Copy, bytes: copy(block + 1), seed });
+        }
         let (mark, mark_seed) = (line + 32, !(identity ^ (line as u64 + 32)));
         if entry_fits(&data[mark..], mark_seed) {
             parts.push(Part { what: What::FrozenFlag, bytes: mark..mark + 32, seed: mark_seed });
@@ -132,7 +142,7 @@ impl Part {
                 let sum = sum(self.seed, &bytes[..len - 4]);
                 bytes[len - 4..].copy_from_slice(&sum.to_le_bytes());
             }
-            What::ChunkHeader | What::Descriptor | What::FrozenFlag => {
+            What::ChunkHeader | What::Descriptor | What::Copy | What::FrozenFlag => {
                 let sum = u64::from(sum(self.seed, &bytes[..24])) | 3 << 62;
                 bytes[24..32].copy_from_slice(&sum.to_le_bytes());
             }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hurt::{Hurt, any_bit, any_forgery, any_other};
-use layout::What;
+use layout::{Part, What};
 use pantile::tools::CheckReport;
 use pantile::{CheckOptions, Error, Result, check, inspect};
 use pantile_testkit::{Random, ScratchDir, from_env, mix};
@@ -138,15 +138,15 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// Whether whole words of a line that must be there are gone, and no record
-    /// says so because the database was not closed; or contents above the last
+    /// Whether whole words of a line that must be there are gone and of its copy as
+    /// well, and no record says so because the database was not closed; or contents above the last
     /// record, which then look like torn ones while later transactions that
     /// relied on them stay; or whether the file is empty.
     fn is_beyond_limits(&self, hurt: &Hurt) -> bool {
         let is_bit = matches!(&hurt.edits[..], [(_, bytes)] if bytes.len() == 1);
-        let is_line = |what: What| matches!(what, What::Descriptor | What::ChunkHeader);
-        let mut lines = self.subject.parts.iter().filter(|part| is_line(part.what));
-        let touches_lines = lines.any(|line| hurt.touches(self.subject, &line.bytes));
+        let is_touched = |part: &Part| hurt.touches(self.subject, &part.bytes);
+        let mut pairs = self.subject.parts.windows(2).filter(|pair| pair[1].what == What::Copy);
+        let touches_lines = pairs.any(|pair| pair.iter().all(is_touched));
         let touches_recent = || {
             let recent = self.subject.parts.iter().filter(|part| self.subject.is_recent(part));
             recent.into_iter().any(|content| hurt.touches(self.subject, &content.bytes))
@@ -164,6 +164,7 @@ impl<'s> Bench<'s> {
         };
         match part.what {
             What::Record => assert_eq!(outcome, Outcome::Harmless, "a copy of a state record"),
+            What::Copy => assert_eq!(outcome, Outcome::Unnoticed, "a copy of a line"),
             What::Content if !self.subject.closed => assert_ne!(outcome, Outcome::Limit),
             what => assert_eq!(outcome, Outcome::Refused, "{what:?}"),
         }

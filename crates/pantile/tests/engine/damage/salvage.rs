@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pantile::tools::Salvaged;
-use pantile::{CheckOptions, Database, Error, MediumKind, Options, Result, TableDef, Type, salvage};
+use pantile::{CheckOptions, Database, Error, MediumKind, Options, Result, TableDef, Type, check, salvage};
 use pantile_testkit::{Random, ScratchDir, fails, from_env};
 
 use super::hurt::{Hurt, any_bit, any_forgery, any_other};
@@ -136,7 +136,36 @@ fn what_leads_to_contents_is_found_otherwise() {
         for header in headers.take(4) {
             try_it("a chunk header", junk(header.bytes.start, 32));
         }
+        for descriptor in subject.parts.iter().filter(|part| part.what == What::Descriptor).take(8) {
+            try_it("a descriptor", junk(descriptor.bytes.start, 32));
+        }
     }
+}
+
+/// A line that reads as zeros looks like one that was never written.
+#[test]
+fn lines_that_a_killed_database_has_lost_are_read_from_their_copies() {
+    for subject in [Subject::killed(), Subject::frozen()] {
+        let bench = Bench::new(&subject);
+        let lines = subject.parts.windows(2).filter(|pair| pair[1].what == What::Copy);
+        for (n, line) in lines.map(|pair| &pair[0].bytes).enumerate() {
+            let _note = Note(format!("the line at {} of {}", line.start, subject.name));
+            let len = if n % 4 == 0 { 512 } else { 64 };
+            let hurt = Hurt::over(&subject, line.start / len * len, vec![0; len]);
+            bench.hurt(&hurt);
+            let report = check(bench.path(), &CheckOptions::new()).expect("check");
+            let rows = bench.read().expect("read");
+            bench.heal(&hurt);
+            assert!(report.is_sound() && report.notices > 0, "{report:#?}");
+            assert_eq!(rows, subject.rows);
+        }
+    }
+    let subject = Subject::closed();
+    let bench = Bench::new(&subject);
+    let line = subject.parts.iter().find(|part| part.what == What::Descriptor).expect("a block");
+    bench.hurt(&Hurt::over(&subject, line.bytes.start, vec![0; 64]));
+    assert!(look_refuses(&bench), "opening does not notice");
+    assert_eq!(differences(&subject, &rows(open(bench.path()).expect("salvage"))), []);
 }
 
 fn look_refuses(bench: &Bench<'_>) -> bool {

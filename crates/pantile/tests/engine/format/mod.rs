@@ -1,4 +1,4 @@
-//! A database stored by format version 2 is read as it was written, and no
+//! A database stored by format version 3 is read as it was written, and no
 //! flipped bit in it leads to a wrong row (T16).
 //!
 //! The example `make_format_fixture` made it. `PANTILE_FLIP_SEED` and
@@ -19,7 +19,7 @@ use pantile_nvm::NvmConfig;
 use pantile_testkit::cut::{CutKind, CutMedium, Image};
 use pantile_testkit::{Random, ScratchDir, from_env};
 
-const STORED: &[u8] = include_bytes!("data/format-2.image");
+const STORED: &[u8] = include_bytes!("data/format-3.image");
 
 fn on(medium: Arc<dyn Medium>) -> pantile::Result<Database> {
     Options::new().on_medium(medium).recovery_threads(1).open("unused")
@@ -139,7 +139,7 @@ fn no_flipped_bit_leads_to_a_wrong_row() {
 fn lost_sectors_of_contents_are_noticed() {
     const CHUNK: usize = 2 << 20;
     const HEAD: usize = 64 << 10;
-    const PAGE: usize = 8192;
+    const PAGE: usize = 12_288;
     let stored = decode(STORED).bytes;
     let image = Image::of_bytes(&stored);
     let is_content = |at: usize| at >= HEAD + PAGE && (at % CHUNK >= PAGE || at < CHUNK);

@@ -8,14 +8,14 @@ mod client;
 mod replay;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::support::{Beside, check_worth, read_for_long};
 use client::{ITEMS, Load, NAMED, Recorded, Store, record};
 use pantile::{Durability, Isolation};
 use pantile_history::{AnomalyKind, Check, History};
-use pantile_testkit::{Bed, SeedNote, seeds};
+use pantile_testkit::{Bed, SaysDone, SeedNote, seeds};
 
 const SMALL: Load =
     Load { threads: 4, transactions: 60, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
@@ -45,11 +45,12 @@ fn runs_beside(
         let store = Store::new(&db);
         let done = AtomicBool::new(false);
         let recorded = std::thread::scope(|scope| {
+            let over = SaysDone(&done);
             if beside.is_eager() {
                 scope.spawn(|| read_for_long(&db, &done, seed));
             }
             let recorded = record(&store, load, seed, Instant::now());
-            done.store(true, Ordering::Relaxed);
+            drop(over);
             recorded
         });
         beside.note(&db);

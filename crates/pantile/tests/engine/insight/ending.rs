@@ -8,7 +8,7 @@ use pantile::{
     BackupOptions, ConflictPolicy, Database, EndedBy, Error, Options, Range, Result, Row, Table, Transaction,
     TransactionOptions, Value,
 };
-use pantile_testkit::{ScratchDir, await_that, fails};
+use pantile_testkit::{SaysDone, ScratchDir, await_that, fails};
 
 use super::{open, rewrite};
 
@@ -210,6 +210,7 @@ fn ending_races_with_the_end() {
     let stop = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
+            let over = SaysDone(stop);
             let (mut ended, mut whole) = (0u32, 0u32);
             for _ in 0..20_000 {
                 let txn = db.begin_with(TransactionOptions::new().name("short")).expect("begin");
@@ -222,7 +223,7 @@ fn ending_races_with_the_end() {
                     Err(other) => panic!("{other}"),
                 }
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(over);
             (ended, whole)
         });
         while !stop.load(Ordering::Relaxed) {
