@@ -46,10 +46,12 @@ impl PantileStorage {
         let mut bound = None;
         let mut filter = None;
         if let Some((operator, value)) = compared {
-            let bytes = order::bytes_of(&Key::try_from(&value)?);
-            if is_comparable(&self.tables, &txn, id, &bytes)? {
-                bound = Some((operator, bytes));
-            } else {
+            for bytes in spellings(&value)? {
+                if is_comparable(&self.tables, &txn, id, &bytes)? {
+                    bound = Some((operator, bytes));
+                }
+            }
+            if bound.is_none() {
                 let expression = expression_of(&stored, id).ok_or_else(unknown)?;
                 filter = Some(expression.compared(operator, &value));
             }
@@ -58,6 +60,17 @@ impl PantileStorage {
         let cursor = entries(&self.tables, &txn, id, bound, reverse)?;
         Ok(Rows { storage: self, txn, cursor, indexed: Some(stored.id), filter })
     }
+}
+
+/// The bytes of a value, and those of the float that is the same number.
+fn spellings(value: &Value) -> Outcome<Vec<Vec<u8>>> {
+    let mut keys = vec![Key::try_from(value)?];
+    if let Value::I64(number) = value
+        && number.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS
+    {
+        keys.push(Key::F64((*number as f64).into()));
+    }
+    Ok(keys.iter().map(order::bytes_of).collect())
 }
 
 fn expression_of(stored: &Stored, id: u64) -> Option<Expression> {

@@ -91,6 +91,67 @@ fn one_of_two_that_change_what_they_have_read_runs_again() {
     assert_eq!(rows(&mut other, "SELECT n FROM t"), ["11"]);
 }
 
+/// Runs until it has met no other session.
+fn run_again(sql: &mut Sql, statement: &str) {
+    while let Err(error) = sql.execute(statement) {
+        assert!(sql.storage.met_conflict(), "{statement}: {error}");
+    }
+}
+
+#[test]
+fn threads_lose_no_update_and_break_no_constraint() {
+    let db = in_memory();
+    let mut sql = session(&db);
+    run(&mut sql, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (1, 0);");
+    run(&mut sql, "CREATE TABLE names (thread INTEGER, name TEXT UNIQUE)");
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let db = &db;
+            scope.spawn(move || {
+                let mut sql = session(db);
+                for n in 0..25 {
+                    run_again(&mut sql, "UPDATE t SET n = n + 1 WHERE id = 1");
+                    let insert = format!("INSERT INTO names VALUES ({thread}, 'name {n}')");
+                    while let Err(error) = sql.execute(&insert) {
+                        if !sql.storage.met_conflict() {
+                            assert!(error.to_string().contains("duplicate"), "{error}");
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(rows(&mut sql, "SELECT n FROM t"), ["100"]);
+    assert_eq!(rows(&mut sql, "SELECT COUNT(*) FROM names"), ["25"]);
+}
+
+#[test]
+fn functions_are_part_of_transactions() {
+    let db = in_memory();
+    let (mut one, mut other) = (session(&db), session(&db));
+    run(&mut one, "BEGIN; CREATE FUNCTION twice (x INT) RETURN x * 2;");
+    assert_eq!(rows(&mut one, "SELECT twice(4)"), ["8"]);
+    run(&mut one, "ROLLBACK");
+    error(&mut one, "SELECT twice(4)");
+    run(&mut one, "CREATE FUNCTION twice (x INT) RETURN x * 2");
+    assert_eq!(rows(&mut other, "SELECT twice(4)"), ["8"]);
+}
+
+#[test]
+fn another_opening_reads_a_database_that_is_in_use() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Database::open(dir.path()).expect("open");
+    let mut sql = session(&db);
+    run(&mut sql, "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (7);");
+    let only_reads = TransactionOptions::new().read_only(true);
+    let beside = Database::open_read_only(dir.path()).expect("open");
+    let mut reader = Glue::new(PantileStorage::with_options(beside, only_reads).expect("a session"));
+    assert_eq!(rows(&mut reader, "SELECT id FROM t WHERE id = 7"), ["7"]);
+    error(&mut reader, "INSERT INTO t VALUES (8)");
+    assert_eq!(rows(&mut sql, "SELECT COUNT(*) FROM t"), ["1"]);
+}
+
 #[test]
 fn sessions_add_rows_to_one_table_without_meeting() {
     let db = in_memory();
