@@ -44,7 +44,7 @@ impl Transaction {
     }
 
     /// Changes columns of the row with this key. Returns whether there is one.
-    #[pyo3(signature = (table, key, **changes))]
+    #[pyo3(signature = (table, key, /, **changes))]
     fn update(
         &self,
         table: &Table,

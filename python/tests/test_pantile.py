@@ -56,6 +56,15 @@ def test_values_that_do_not_fit_are_refused(db, numbers, n):
         assert txn.get(numbers, 1) == {"id": 1, "n": -1}
 
 
+def test_columns_may_have_the_names_of_parameters(db):
+    columns = [Column("id", "u64"), Column("key", "u64"), Column("table", "i64")]
+    table = db.open_or_create(Table("odd", columns, ["id"]))
+    db.run(lambda txn: txn.insert(table, {"id": 1, "key": 2, "table": 3}))
+    assert db.run(lambda txn: txn.update(table, 1, table=4, key=5))
+    with db.read() as txn:
+        assert list(txn.scan(table)) == [{"id": 1, "key": 5, "table": 4}]
+
+
 def test_scans(db, numbers):
     with db.read() as txn:
         ids = lambda **how: [row["id"] for row in txn.scan(numbers, **how)]

@@ -304,13 +304,13 @@ fn a_sound_database_is_checked_and_shown() {
     let output = pantile(&["inspect", path]);
     assert!(output.status.success(), "{}", complaint(&output));
     let shown = text(&output.stdout);
-    for wanted in ["format version 2", "used, closed", "primary (", "blocks of 16448 bytes", "frozen blocks"]
+    for wanted in ["format version 3", "used, closed", "primary (", "blocks of 16384 bytes", "frozen blocks"]
     {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
     let output = pantile(&["inspect", path, "--json", "-", "--no-map"]);
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(seen["format_version"], 2);
+    assert_eq!(seen["format_version"], 3);
 }
 
 #[test]

@@ -198,7 +198,7 @@ pub struct InspectedBlock {
 /// # let path = dir.path().join("shop");
 /// # drop(pantile::Database::open(&path)?);
 /// let seen = pantile::inspect(&path, &pantile::CheckOptions::new())?;
-/// assert_eq!((seen.format_version, seen.damaged), (Some(2), 0));
+/// assert_eq!((seen.format_version, seen.damaged), (Some(3), 0));
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspection> {
