@@ -45,7 +45,8 @@ impl Core {
         self.store.give_up_idle(0);
         let (mut last, mut waited) = (None, 0);
         loop {
-            let known = self.compact_some(since, |how| self.enter(how))?;
+            // A round that takes long would look like a reader of what is to go down.
+            let known = self.rounds.apart(|| self.compact_some(since, |how| self.enter(how)))?;
             left = known.unwrap_or(left);
             let state = (known, self.store.taken_bytes());
             waited = if Some(state) == last { waited + 1 } else { 0 };
@@ -69,8 +70,10 @@ impl Core {
         enter: impl Fn(Begin) -> Result<Entered>,
     ) -> Result<Option<Compaction>> {
         let (permit, _) = enter(Begin::LateWriter)?;
-        self.registry.set_copying(permit.slot());
         self.clean_all(permit.slot());
+        self.leave(permit);
+        let (permit, _) = enter(Begin::LateWriter)?;
+        self.registry.set_copying(permit.slot());
         let mut left = Ok(None);
         self.with_collector(&permit, |collector, context| {
             left = collector.compact(context, since);

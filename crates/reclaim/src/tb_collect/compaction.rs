@@ -199,8 +199,9 @@ impl TbCollect {
 
     /// Chooses blocks to empty because the database is being compacted: those
     /// of before `since` that have anything dead, and those whose contents fit
-    /// into free blocks below them. Returns what is left to choose; `None` if a
-    /// transaction is just beginning, so that nothing could be chosen.
+    /// into free blocks below them, unless a long reader sees them. Returns what
+    /// is left to choose; `None` if a transaction is just beginning, so that
+    /// nothing could be chosen.
     pub(super) fn choose_for_compaction(
         &self,
         cx: &Context<'_>,
@@ -220,8 +221,13 @@ impl TbCollect {
         let places = cx.store.free_places();
         let of_dead = candidates.iter().filter(|c| c.dead > 0).map(|c| c.alive).sum::<u64>();
         let mut moved = copies + of_dead;
+        // What a long reader sees would stay beside its copies.
+        let is_free = |c: &Candidate| {
+            cx.store.block_info(c.block).is_some_and(|info| self.can_be_left(&running, &info))
+        };
         candidates.retain(|c| {
-            let goes_down = c.dead == 0 && moved + c.alive <= cx.store.free_below(&places, c.block);
+            let fits = || moved + c.alive <= cx.store.free_below(&places, c.block);
+            let goes_down = c.dead == 0 && is_free(c) && fits();
             moved += if goes_down { c.alive } else { 0 };
             goes_down || c.dead > 0
         });
