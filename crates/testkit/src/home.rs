@@ -220,10 +220,15 @@ pub fn copy_of(medium: &dyn Medium) -> Arc<dyn Medium> {
     copy
 }
 
-fn copy_all(from: &Path, to: &Path) {
+/// Copies a database as it lies there, also one that is open. What its worker
+/// takes away meanwhile is not copied.
+pub fn copy_all(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory to copy to");
     for entry in std::fs::read_dir(from).expect("the database's directory") {
         let entry = entry.expect("an entry of it");
-        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy of a file");
+        match std::fs::copy(entry.path(), to.join(entry.file_name())) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            copied => _ = copied.expect("a copy of a file"),
+        }
     }
 }

@@ -29,7 +29,7 @@ pub use gate::GatedMedium;
 #[cfg(feature = "database")]
 pub use heard::{Heard, HeardMedium};
 #[cfg(feature = "database")]
-pub use home::{Bed, Home, ScratchDir, copy_of, eager, exact_memory};
+pub use home::{Bed, Home, ScratchDir, copy_all, copy_of, eager, exact_memory};
 pub use patience::{Patience, await_that, run_case, run_cases};
 pub use random::{Random, mix};
 pub use seeds::{SeedNote, from_env, seeds};

@@ -1,10 +1,8 @@
 //! T3: what is deleted stays deleted, with any collector now and any collector
 //! before.
 
-use std::path::Path;
-
 use pantile::{CheckOptions, Collector, Durability, MediumKind, Options, check};
-use pantile_testkit::{Random, ScratchDir};
+use pantile_testkit::{Random, ScratchDir, copy_all};
 
 use super::beside::{collectors, options, settle};
 use crate::collector::rows::{Rows, collect_until, open};
@@ -44,13 +42,6 @@ fn on_file(collector: Collector) -> Options {
     options(collector).medium(MediumKind::File).durability(Durability::None)
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("the database").map(|entry| entry.expect("an entry")) {
-        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
-    }
-}
-
 /// The same database with one collector after another, closed, dropped or
 /// killed in between.
 #[test]
@@ -88,7 +79,7 @@ fn collectors_take_over_from_each_other() {
                 1 => drop(db),
                 _ => {
                     let next = dir.path().join((life + 1).to_string());
-                    copy(&path, &next);
+                    copy_all(&path, &next);
                     drop(db);
                     path = next;
                 }
