@@ -63,6 +63,16 @@ impl Allocator {
         !self.free[class.number()].is_empty()
     }
 
+    /// The lowest free block of a class.
+    pub fn first(&self, class: Class) -> Option<BlockId> {
+        self.free[class.number()].first().copied()
+    }
+
+    /// The free blocks of each class, in the order of their places.
+    pub fn free_blocks_in_order(&self) -> [Vec<BlockId>; Class::COUNT] {
+        std::array::from_fn(|class| self.free[class].iter().copied().collect())
+    }
+
     pub fn give(&mut self, class: Class, block: BlockId) {
         let is_new = self.free[class.number()].insert(block);
         assert!(is_new, "a block is freed twice");

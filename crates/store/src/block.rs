@@ -97,6 +97,11 @@ impl BlockRef {
         self.id.chunk
     }
 
+    /// What orders blocks as they lie on the medium.
+    pub fn place(self) -> impl Ord + use<> {
+        self.id
+    }
+
     /// A number that spreads blocks over a few places. It is the same in every
     /// generation.
     pub fn spread(self) -> usize {

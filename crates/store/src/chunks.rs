@@ -78,6 +78,9 @@ impl Store {
         // A second chunk would double what a small database takes.
         let is_small = allocator.carved == 1 && Class::SMALLEST.holds(stride);
         let suited = if is_small && allocator.has(Class::SMALLEST) { Class::SMALLEST } else { suited };
+        let is_copy = reservation.is_of_copies();
+        let packed = is_copy.then(|| self.packed_class(allocator, suited, stride)).flatten();
+        let suited = packed.unwrap_or(suited);
         let refused = match self.take_of_class(allocator, suited, reservation) {
             Err(error) if error.is_full() => error,
             other => return other,
@@ -488,13 +491,6 @@ impl Store {
         let allocator = self.allocator.lock();
         let last = self.chunk(allocator.next_chunk.max(1) - 1);
         last.is_some_and(|chunk| allocator.end_in(chunk) < allocator.end)
-    }
-
-    /// The bytes of a chunk's blocks.
-    pub fn block_bytes_in(&self, chunk: u32) -> u64 {
-        let _chunks = self.chunks_lock.read();
-        self.chunk(chunk)
-            .map_or(0, |chunk| u64::from(chunk.geometry.blocks) * u64::from(chunk.geometry.block_bytes))
     }
 
     /// Whether writers can have a block without the medium growing, and how

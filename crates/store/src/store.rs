@@ -79,6 +79,8 @@ pub struct Store {
     pub(crate) durable: AtomicU64,
     /// Whether the record that says closed has been written, or is about to be.
     pub(crate) closed: AtomicBool,
+    /// Number of those who pack copies.
+    pub(crate) packing: AtomicU64,
     /// Whether transactions read, rather than recovery.
     pub(crate) is_running: AtomicBool,
     /// Whether the medium is larger than memory, see [`Store::may_wait`].
@@ -184,6 +186,7 @@ impl Store {
             state: Mutex::new(state),
             closed: AtomicBool::new(false),
             typical_life: AtomicU64::new(u64::MAX),
+            packing: AtomicU64::new(0),
             is_running: AtomicBool::new(false),
             may_wait: AtomicBool::new(false),
             appended: AtomicU64::new(0),

@@ -15,17 +15,38 @@ use crate::types::error::{Error, Result};
 const PATIENCE: u32 = 50;
 
 impl Core {
-    /// Empties every block that has anything obsolete in it, beside running
-    /// transactions. Returns what is left.
+    /// Empties every block that has anything obsolete in it, and moves down what
+    /// fits further down, beside running transactions. What is moved leaves room
+    /// for more, so it goes over all blocks until that brings nothing. Returns
+    /// what is left.
     pub fn compact(&self, mut progress: impl FnMut(&Compaction) -> ControlFlow<()>) -> Result<Compaction> {
+        let mut left = Compaction::default();
+        let mut last = None;
+        loop {
+            left = self.compact_once(left, &mut progress)?;
+            let (taken, _) = self.store.taken_bytes();
+            // One goes to work on what the one before has only made obsolete.
+            if !left.is_done() || last.is_some_and(|last| taken >= last) {
+                return Ok(left);
+            }
+            last = Some(taken);
+        }
+    }
+
+    /// Goes over all blocks once.
+    fn compact_once(
+        &self,
+        mut left: Compaction,
+        progress: &mut impl FnMut(&Compaction) -> ControlFlow<()>,
+    ) -> Result<Compaction> {
         let (clock, epoch) = (self.registry.clock(), self.options.gc.epoch);
         let since = self.registry.now();
         // Survivors fill the blocks that are given up here.
         self.store.give_up_idle(0);
-        let mut left = Compaction::default();
         let (mut last, mut waited) = (None, 0);
         loop {
-            let known = self.compact_some(since, |how| self.enter(how))?;
+            // A round that takes long would look like a reader of what is to go down.
+            let known = self.rounds.apart(|| self.compact_some(since, |how| self.enter(how)))?;
             left = known.unwrap_or(left);
             let state = (known, self.store.taken_bytes());
             waited = if Some(state) == last { waited + 1 } else { 0 };
@@ -49,8 +70,10 @@ impl Core {
         enter: impl Fn(Begin) -> Result<Entered>,
     ) -> Result<Option<Compaction>> {
         let (permit, _) = enter(Begin::LateWriter)?;
-        self.registry.set_copying(permit.slot());
         self.clean_all(permit.slot());
+        self.leave(permit);
+        let (permit, _) = enter(Begin::LateWriter)?;
+        self.registry.set_copying(permit.slot());
         let mut left = Ok(None);
         self.with_collector(&permit, |collector, context| {
             left = collector.compact(context, since);

@@ -1,7 +1,7 @@
 //! What compacting returns where it can do little or nothing.
 
 use pantile::lab::SimulatedTime;
-use pantile::{Collector, Database, Error, MediumKind, Options, TableDef, Type};
+use pantile::{Collector, Database, Error, MediumKind, Options, TableDef, Transaction, Type, Value};
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, fails};
 
@@ -31,4 +31,34 @@ fn a_collector_that_moves_nothing_says_what_it_leaves() {
     update(&db);
     let left = db.compact().expect("compact");
     assert!(left.is_held && !left.is_done(), "{left:?}");
+}
+
+/// What is left of rows that were updated or deleted takes little more than its
+/// bytes, and compacting again changes nothing.
+#[test]
+fn one_call_goes_as_low_as_the_layout_allows() {
+    for (rows, one_in) in [(20_000u64, 10), (20_000, 2), (60_000, 10), (60_000, 1)] {
+        let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+        let def =
+            TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(300)).primary_key(["id"]);
+        let t = db.create_table(def).expect("create");
+        let (old, new) = ([7; 200], [8; 200]);
+        let row = |id: u64, data| [Value::UInt(id), Value::Bytes(data)];
+        for first in (0..rows).step_by(1000) {
+            db.run(|txn| (first..first + 1000).try_for_each(|id| txn.insert(&t, &row(id, &old))))
+                .expect("insert");
+        }
+        let change = |txn: &mut Transaction, id: u64| match id % one_in {
+            0 => txn.upsert(&t, &row(id, &new)).map(drop),
+            _ => txn.delete(&t, &[id.into()]).map(drop),
+        };
+        db.run(|txn| (0..rows).try_for_each(|id| change(txn, id))).expect("change");
+        let taken = || {
+            assert!(db.compact().expect("compact").is_done());
+            db.stats().medium_bytes
+        };
+        let (first, live) = (taken(), db.stats().live_bytes);
+        assert!(first <= live / 2 * 3 + (1 << 19), "{first} bytes for {live}, one row in {one_in} of {rows}");
+        assert!(taken() <= first + (64 << 10), "compacting again takes more than {first}");
+    }
 }

@@ -41,8 +41,6 @@ const COPIES_SHARE: u64 = 8;
 const MOST_OF_CHUNK: f64 = 0.75;
 /// Bytes that emptying chunks must bring.
 const LEAST_WON: u64 = CHUNK_BYTES / 4 * 3;
-/// Share of a chunk that is alive where compacting leaves the chunk as it is.
-const DENSE: f64 = 15.0 / 16.0;
 
 impl TbCollect {
     /// Examines blocks if space is to be won, and chooses some when all have
@@ -200,9 +198,10 @@ impl TbCollect {
     }
 
     /// Chooses blocks to empty because the database is being compacted: those
-    /// of before `since` that have anything dead, and all of a chunk of which
-    /// much is free or dead. Returns what is left to choose; `None` if a
-    /// transaction is just beginning, so that nothing could be chosen.
+    /// of before `since` that have anything dead, and those whose contents fit
+    /// into free blocks below them, unless a long reader sees them. Returns what
+    /// is left to choose; `None` if a transaction is just beginning, so that
+    /// nothing could be chosen.
     pub(super) fn choose_for_compaction(
         &self,
         cx: &Context<'_>,
@@ -214,16 +213,24 @@ impl TbCollect {
         survey.restart(cx);
         survey.examine_all(cx, cx.registry.now());
         let mut candidates = std::mem::take(&mut survey.candidates);
-        let chunks = std::mem::take(&mut survey.chunks);
-        let is_loose = |c: &Candidate| {
-            let used = &chunks[&c.chunk];
-            !used.is_busy && (used.alive as f64) < cx.store.block_bytes_in(c.chunk) as f64 * DENSE
-        };
-        let is_old = |c: &Candidate| cx.store.block_info(c.block).is_some_and(|i| i.last_append < since);
-        candidates.retain(|c| (c.dead > 0 || is_loose(c)) && is_old(c));
-        // Whole chunks, one after the other.
-        candidates.sort_unstable_by_key(|c| (chunks[&c.chunk].alive, c.chunk));
+        candidates.retain(|c| cx.store.block_info(c.block).is_some_and(|i| i.last_append < since));
+        // From the end of the medium down. What is copied for other reasons takes
+        // free blocks as well.
+        candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.block.place()));
         let (_, copies) = self.on_its_way(cx, &running);
+        let places = cx.store.free_places();
+        let of_dead = candidates.iter().filter(|c| c.dead > 0).map(|c| c.alive).sum::<u64>();
+        let mut moved = copies + of_dead;
+        // What a long reader sees would stay beside its copies.
+        let is_free = |c: &Candidate| {
+            cx.store.block_info(c.block).is_some_and(|info| self.can_be_left(&running, &info))
+        };
+        candidates.retain(|c| {
+            let fits = || moved + c.alive <= cx.store.free_below(&places, c.block);
+            let goes_down = c.dead == 0 && is_free(c) && fits();
+            moved += if goes_down { c.alive } else { 0 };
+            goes_down || c.dead > 0
+        });
         let mut room = (cx.store.used_bytes() / COPIES_SHARE).max(LEAST_COPIES).saturating_sub(copies);
         for candidate in &candidates {
             if room == 0 || !self.choose_block(cx, survey, &running, candidate) {

@@ -200,7 +200,10 @@ impl Reclaimer for TbCollect {
             self.close_spent(cx, |_, info| info.last_append < since);
             self.choose_for_compaction(cx, &mut janitor.survey, since)
         };
-        self.work_off_all(cx, Effort { urgent: true, ..Effort::ROUND })?;
+        {
+            let _down = cx.store.pack();
+            self.work_off_all(cx, Effort { urgent: true, ..Effort::ROUND })?;
+        }
         self.tidy(cx, true)?;
         cx.store.discard_free(usize::MAX)?;
         let stats = self.stats(cx.store);
