@@ -180,6 +180,7 @@ pub mod derived {
     pub use crate::types::derived::*;
 }
 
+pub use api::bulk::BulkError;
 pub use api::database::Database;
 pub use api::migrations::{Migration, Migrations};
 pub use api::typed::TypedTable;

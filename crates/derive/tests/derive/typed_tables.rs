@@ -56,6 +56,10 @@ fn each_call_does_what_its_namesake_does() {
     expected[2] = noted;
     expected.extend([order(2, 3), order(2, 4)]);
     assert_eq!(all(&db, &orders), expected);
+    let many = (0..3_000).map(|number| order(4, number));
+    assert_eq!(orders.bulk_insert(&db, many.clone()).expect("a load"), 3_000);
+    expected.extend(many);
+    assert_eq!(all(&db, &orders), expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
+use crate::api::bulk::{self, BulkError, Loaded};
 use crate::api::database::Database;
 use crate::engine::table::{Index, Table};
 use crate::transactions::scan::Scan;
@@ -102,6 +103,14 @@ impl<T: Record> TypedTable<T> {
         txn.insert_many(&self.table, rows.into_iter().map(T::values))
     }
 
+    /// Adds any number of rows, in transactions of about a thousand.
+    ///
+    /// # Errors
+    /// As [`Database::bulk_insert`].
+    pub fn bulk_insert(&self, db: &Database, rows: impl IntoIterator<Item = T>) -> Result<u64, BulkError> {
+        bulk::load(db, &self.table, rows.into_iter().map(Typed))
+    }
+
     /// Adds a row or replaces the one with its primary key. Returns whether there
     /// was one.
     ///
@@ -193,6 +202,14 @@ impl<T: Record> TypedTable<T> {
     #[inline]
     fn read(&self, row: &Row<'_>) -> Result<T> {
         if std::ptr::eq(row.columns, &*self.table.columns) { T::read(row, |n| n) } else { row.to() }
+    }
+}
+
+struct Typed<T>(T);
+
+impl<T: Record> Loaded for Typed<T> {
+    fn with_values<R>(&self, act: impl FnOnce(&[Value<'_>]) -> R) -> R {
+        act(self.0.values().as_ref())
     }
 }
 

@@ -74,6 +74,18 @@ impl PartialEq for OwnedValue {
 
 impl Eq for OwnedValue {}
 
+impl From<String> for OwnedValue {
+    fn from(text: String) -> Self {
+        Self::Str(text)
+    }
+}
+
+impl From<Vec<u8>> for OwnedValue {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
 impl<'a, T: Into<Value<'a>>> From<T> for OwnedValue {
     fn from(value: T) -> Self {
         match value.into() {

@@ -195,6 +195,20 @@ impl<'a> From<&'a str> for Value<'a> {
     }
 }
 
+impl<'a> From<&'a String> for Value<'a> {
+    #[inline]
+    fn from(value: &'a String) -> Self {
+        Value::Str(value)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Value<'a> {
+    #[inline]
+    fn from(value: &'a Vec<u8>) -> Self {
+        Value::Bytes(value)
+    }
+}
+
 impl<'a> From<&'a [u8]> for Value<'a> {
     #[inline]
     fn from(value: &'a [u8]) -> Self {

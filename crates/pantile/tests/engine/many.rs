@@ -44,6 +44,46 @@ fn counts_are_those_of_the_transaction() {
     }
 }
 
+/// In order or not, into a table with rows, of any length.
+#[test]
+fn any_number_is_loaded() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let db = home.open();
+    let table = numbers(&db);
+    let scattered = (0..5_000u64).map(|n| [(1_000 + n * 7_919 % 5_000).into(), n.into()]);
+    assert_eq!(db.bulk_insert(&table, scattered).expect("a load"), 5_000);
+    assert_eq!(db.bulk_insert(&table, std::iter::empty::<[OwnedValue; 2]>()).expect("a load"), 0);
+    let def = TableDef::new("long").column("id", Type::U64).column("text", Type::Bytes(1 << 20));
+    let long = db.create_table(def.primary_key(["id"])).expect("a table");
+    let text = vec![7; 300_000];
+    assert_eq!(
+        db.bulk_insert(&long, (0..20u64).map(|id| [id.into(), text.clone().into()])).expect("a load"),
+        20
+    );
+    drop((table, long));
+    home.kill(db, Vec::new());
+    let db = home.open();
+    let (txn, table, long) = (db.begin_read().expect("begin"), db.table("t"), db.table("long"));
+    assert_eq!(txn.count(&table.expect("the table"), Range::all()).expect("a count"), 6_000);
+    assert_eq!(txn.count(&long.expect("the table"), Range::all()).expect("a count"), 20);
+}
+
+/// What a load says that stays is there, and nothing else.
+#[test]
+fn a_load_that_stops_says_what_stays() {
+    let db = in_memory();
+    let table = numbers(&db);
+    for (from, refused) in [(10_000u64, 0), (20_000, 1), (30_000, 1_023), (40_000, 1_024), (50_000, 9_999)] {
+        let before = db.begin_read().and_then(|txn| txn.count(&table, Range::all())).expect("a count");
+        let row = |n: u64| [if n == refused { 7 } else { from + n }.into(), 0u64.into()];
+        let stopped = db.bulk_insert(&table, (0..10_000).map(row)).expect_err("row 7 is there");
+        assert!(matches!(stopped.error, Error::DuplicateKey { .. }), "{stopped}");
+        assert_eq!((stopped.row, stopped.inserted), (Some(refused), refused / 1_024 * 1_024));
+        let after = db.begin_read().and_then(|txn| txn.count(&table, Range::all())).expect("a count");
+        assert_eq!(after, before + stopped.inserted);
+    }
+}
+
 #[test]
 fn many_are_inserted_or_none() {
     let db = in_memory();
