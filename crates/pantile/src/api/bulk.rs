@@ -162,7 +162,7 @@ impl Load<'_> {
         }
     }
 
-    /// Waits until no more than so many transactions are in flight.
+    /// Waits until no more than this many transactions are in flight.
     fn wait(&mut self, most: usize) -> Result<(), BulkError> {
         while self.in_flight.len() > most {
             let Some((commit, rows)) = self.in_flight.pop_front() else { break };
