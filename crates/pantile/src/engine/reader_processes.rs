@@ -9,7 +9,7 @@
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -29,17 +29,20 @@ use crate::types::stats::ReadingProcess;
 /// How often it is looked whether earlier readers are still there.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
+/// After this many tries the address is not free soon.
+const SOON: u32 = 100;
+
 /// The threads that serve readers. Dropping it ends them.
 pub(crate) struct ReaderProcesses {
     connections: Arc<Mutex<Connections>>,
-    /// The socket that listens. Shutting it down takes no new descriptor.
-    socket: UnixStream,
     listening: Option<thread::JoinHandle<()>>,
 }
 
 #[derive(Default)]
 struct Connections {
     is_over: bool,
+    /// The socket that listens. Shutting it down takes no new descriptor.
+    socket: Option<UnixStream>,
     open: Vec<Serving>,
 }
 
@@ -60,21 +63,27 @@ impl ReaderProcesses {
         }
         let file = core.store.medium().facts().file.clone()?;
         let address = address(file.identity().ok()?).ok()?;
-        let listener = UnixListener::bind_addr(&address).ok()?;
-        let socket = UnixStream::from(OwnedFd::from(listener.try_clone().ok()?));
         let connections = Arc::<Mutex<Connections>>::default();
         let (core, shared) = (Arc::downgrade(core), Arc::clone(&connections));
         let builder = thread::Builder::new().name("pantile-readers".into());
-        let listening = builder.spawn(move || listen(&core, &listener, &shared)).ok()?;
-        Some(Self { connections, socket, listening: Some(listening) })
+        let listening = builder.spawn(move || {
+            if let Some(listener) = bind(&address, &shared) {
+                listen(&core, &listener, &shared);
+            }
+        });
+        Some(Self { connections, listening: Some(listening.ok()?) })
     }
 }
 
 impl Drop for ReaderProcesses {
     fn drop(&mut self) {
-        self.connections.lock().is_over = true;
+        let socket = {
+            let mut connections = self.connections.lock();
+            connections.is_over = true;
+            connections.socket.take()
+        };
         // That wakes the thread that listens.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = socket.map(|socket| socket.shutdown(Shutdown::Both));
         if let Some(thread) = self.listening.take() {
             let _ = thread.join();
         }
@@ -83,6 +92,28 @@ impl Drop for ReaderProcesses {
             let _ = stream.shutdown(Shutdown::Both);
             let _ = thread.join();
         }
+    }
+}
+
+/// Takes the address. A child that is being forked keeps the one of an earlier
+/// opening for a moment, so this waits until it is free.
+fn bind(address: &SocketAddr, shared: &Mutex<Connections>) -> Option<UnixListener> {
+    let mut tries = 0;
+    loop {
+        let mut connections = shared.lock();
+        if connections.is_over {
+            return None;
+        }
+        match UnixListener::bind_addr(address) {
+            Ok(listener) => {
+                connections.socket = Some(UnixStream::from(OwnedFd::from(listener.try_clone().ok()?)));
+                return Some(listener);
+            }
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => return None,
+            Err(_) => drop(connections),
+        }
+        tries += 1;
+        thread::sleep(if tries < SOON { PAUSE } else { PAUSE * 10 });
     }
 }
 

@@ -250,7 +250,7 @@ pub enum Error {
     InvalidDefinition(String),
     /// An invalid option, with the reason.
     InvalidOption(String),
-    /// A write in a read-only transaction.
+    /// A write in a read-only transaction, or in a database that is open for reading.
     ReadOnly,
     /// As many transactions are open as can be, and none ended within
     /// [`Options::begin_wait`](crate::Options::begin_wait).
@@ -532,7 +532,7 @@ impl fmt::Display for Error {
                 write!(f, "invalid definition: {reason}; nothing was changed")
             }
             Error::InvalidOption(reason) => write!(f, "invalid option: {reason}"),
-            Error::ReadOnly => f.write_str("the transaction is read-only; begin one that writes"),
+            Error::ReadOnly => f.write_str("nothing is changed: the transaction, or the whole database, is read-only; write in one that is not"),
             Error::TooManyTransactions { limit, waited } => write!(
                 f,
                 "{limit} transactions are open, as many as can be, and none ended within {waited:?}; this one did not begin; end others sooner, or give Options::begin_wait more time"

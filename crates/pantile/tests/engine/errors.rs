@@ -330,7 +330,7 @@ fn read_only_transactions_refuse_writes() {
     for mut txn in [db.begin_read().expect("begin"), db.begin_safe_snapshot().expect("begin")] {
         assert!(txn.is_read_only());
         let key = [1u32.into()];
-        fails!(txn.insert(&table, &good(3, "three")), Error::ReadOnly, "read-only", "begin one that writes");
+        fails!(txn.insert(&table, &good(3, "three")), Error::ReadOnly, "nothing is changed", "is read-only");
         fails!(txn.upsert(&table, &good(1, "three")), Error::ReadOnly, "read-only");
         fails!(txn.update(&table, &key, &[(1, 1u8.into())]), Error::ReadOnly, "read-only");
         fails!(txn.delete(&table, &key), Error::ReadOnly, "read-only");

@@ -2,6 +2,9 @@
 //! one. Either is killed.
 
 use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -233,6 +236,24 @@ fn readers_see_what_was_committed_before_them() {
         assert_eq!(reader.table("bank").expect("table").columns().len(), 4 + n as usize);
         open.rollback();
     }
+}
+
+/// A child that is forked keeps sockets until it runs its program, also that of a
+/// database that has been closed meanwhile and is opened again.
+#[test]
+fn an_address_that_is_taken_for_a_moment_is_waited_for() {
+    let place = ScratchDir::new();
+    fill(&Database::open(place.path()).expect("open"));
+    let file = fs::metadata(place.path().join("pantile.data")).expect("metadata");
+    let name = format!("pantile-{:x}-{:x}", file.dev(), file.ino());
+    let address = SocketAddr::from_abstract_name(name).expect("an address");
+    let taken = UnixListener::bind_addr(&address).expect("bind");
+    let db = Database::open(place.path()).expect("open");
+    db.run(|txn| txn.delete(&bank(&db), &[0u32.into()])).expect("delete");
+    drop(taken);
+    let reader = Database::open_read_only(place.path()).expect("the reader is served");
+    let rows = reader.begin_read().expect("begin").count(&bank(&reader), Range::all()).expect("count");
+    assert_eq!(rows, u64::from(ROWS) - 1);
 }
 
 #[test]
