@@ -28,7 +28,7 @@ pub struct BulkError {
     /// The row that was refused, counted from 0, if it was for a row.
     pub row: Option<u64>,
     /// What the database said.
-    pub error: Error,
+    pub error: Box<Error>,
 }
 
 impl fmt::Display for BulkError {
@@ -41,7 +41,7 @@ impl fmt::Display for BulkError {
 
 impl std::error::Error for BulkError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+        Some(&*self.error)
     }
 }
 
@@ -62,7 +62,7 @@ impl Database {
     /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
     /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
     /// let rows = (0..10_000u64).map(|id| [id.into()]);
-    /// assert_eq!(db.bulk_insert(&t, rows).map_err(|stopped| stopped.error)?, 10_000);
+    /// assert_eq!(db.bulk_insert(&t, rows).map_err(|stopped| *stopped.error)?, 10_000);
     /// let stopped = db.bulk_insert(&t, (9_999..20_000u64).map(|id| [id.into()])).unwrap_err();
     /// assert_eq!((stopped.inserted, stopped.row), (0, Some(0)));
     /// # Ok::<(), Error>(())
@@ -141,7 +141,7 @@ struct Load<'d> {
 impl Load<'_> {
     fn publish(&mut self, rows: &[impl Loaded]) -> Result<(), BulkError> {
         let mut refused = None;
-        let outcome = self.db.run_and_publish(TransactionOptions::new(), |txn| {
+        let outcome: Result<_> = self.db.run_and_publish(TransactionOptions::new(), |txn| {
             refused = None;
             rows.iter().zip(self.published..).try_for_each(|(row, number)| {
                 row.with_values(|values| txn.insert(self.table, values))
@@ -157,7 +157,7 @@ impl Load<'_> {
             Err(error) => {
                 // What was published before it stays.
                 self.wait(0)?;
-                Err(BulkError { inserted: self.inserted, row: refused, error })
+                Err(BulkError { inserted: self.inserted, row: refused, error: error.into() })
             }
         }
     }
@@ -167,7 +167,7 @@ impl Load<'_> {
         while self.in_flight.len() > most {
             let Some((commit, rows)) = self.in_flight.pop_front() else { break };
             let inserted = self.inserted;
-            commit.wait().map_err(|error| BulkError { inserted, row: None, error })?;
+            commit.wait().map_err(|error| BulkError { inserted, row: None, error: error.into() })?;
             self.inserted += rows;
         }
         Ok(())

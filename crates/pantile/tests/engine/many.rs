@@ -77,7 +77,7 @@ fn a_load_that_stops_says_what_stays() {
         let before = db.begin_read().and_then(|txn| txn.count(&table, Range::all())).expect("a count");
         let row = |n: u64| [if n == refused { 7 } else { from + n }.into(), 0u64.into()];
         let stopped = db.bulk_insert(&table, (0..10_000).map(row)).expect_err("row 7 is there");
-        assert!(matches!(stopped.error, Error::DuplicateKey { .. }), "{stopped}");
+        assert!(matches!(*stopped.error, Error::DuplicateKey { .. }), "{stopped}");
         assert_eq!((stopped.row, stopped.inserted), (Some(refused), refused / 1_024 * 1_024));
         let after = db.begin_read().and_then(|txn| txn.count(&table, Range::all())).expect("a count");
         assert_eq!(after, before + stopped.inserted);
