@@ -45,8 +45,7 @@ impl Rows for Opened {
     fn update(&mut self, keys: &[u64], edit: &mut dyn FnMut(&mut [u8])) -> Result<(), Failure> {
         let mut txn = self.db.write_tx()?;
         for &key in keys {
-            let mut value =
-                txn.get(&self.rows, key.to_be_bytes())?.ok_or_else(|| missing(key))?.to_vec();
+            let mut value = txn.get(&self.rows, key.to_be_bytes())?.ok_or_else(|| missing(key))?.to_vec();
             edit(&mut value);
             txn.insert(&self.rows, key.to_be_bytes(), value);
         }

@@ -1,0 +1,208 @@
+//! The measurements.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pantile_bench::memory::Failure;
+use pantile_testkit::Random;
+
+use super::store::{How, Peer, Row, Store, VALUE_BYTES};
+
+/// How much is done.
+pub struct Load {
+    pub rows: u64,
+    pub time: Duration,
+}
+
+/// A figure of one store.
+#[derive(Clone)]
+pub struct Figure {
+    pub what: &'static str,
+    pub value: f64,
+    /// Whether less is better.
+    pub is_cost: bool,
+}
+
+/// Rows in a transaction of a load.
+const BATCH: u64 = 10_000;
+/// Rows of the database whose commits are durable.
+const FEW: u64 = 10_000;
+/// Rows in the queue, and where its keys begin.
+const QUEUE: u64 = 1_000;
+const QUEUE_FROM: u64 = 1 << 40;
+/// Updates of each row before the space is measured, and rows in a transaction.
+const TIMES: u64 = 5;
+const UPDATES: usize = 100;
+/// The stores may clean up after the updates.
+const PAUSE: Duration = Duration::from_secs(3);
+
+const PLAIN: How = How { durable: false, indexed: false };
+
+/// Measures a store in an empty directory.
+pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load, seed: u64) -> Result<Vec<Figure>, Failure> {
+    let mut figures = Figures::default();
+    let plain = made(dir, "plain")?;
+    let store = peer.open(&plain, PLAIN)?;
+    figures.rate("load in order, rows", fill(&*store, &plain, load.rows)?);
+    figures.cost("MB on disk after the load", megabytes(&plain)?);
+    loads(&*store, load, seed, &mut figures)?;
+    rewrite(&*store, load.rows, seed)?;
+    store.settle()?;
+    thread::sleep(PAUSE);
+    figures.cost("MB on disk after 5 updates of each row", megabytes(&plain)?);
+    drop(store);
+    let began = Instant::now();
+    peer.open(&plain, PLAIN)?.work(&[load.rows / 2], &[])?;
+    figures.cost("opening and a first read, ms", began.elapsed().as_secs_f64() * 1e3);
+    fs::remove_dir_all(&plain)?;
+    let indexed = made(dir, "indexed")?;
+    let store = peer.open(&indexed, How { durable: false, indexed: true })?;
+    figures.rate("load with an index, rows", fill(&*store, &indexed, load.rows)?);
+    drop(store);
+    fs::remove_dir_all(&indexed)?;
+    let store = peer.open(&made(dir, "durable")?, How { durable: true, indexed: false })?;
+    fill(&*store, dir, FEW)?;
+    for (clients, what) in [(1, "durable updates of a row, 1 client"), (16, "the same, 16 clients")] {
+        let update = |random: &mut Random| store.work(&[], &[row(random.below(FEW), random)]).map(drop);
+        figures.rate(what, clients_do(clients, load.time, seed, &update)?);
+    }
+    Ok(figures.0)
+}
+
+/// What is measured for a time.
+fn loads(store: &dyn Store, load: &Load, seed: u64, figures: &mut Figures) -> Result<(), Failure> {
+    let mixed = |random: &mut Random| {
+        let writes: Vec<_> = (0..5).map(|_| row(random.below(load.rows), random)).collect();
+        store.work(&keys::<5>(random, load.rows), &writes).map(drop)
+    };
+    let reads = |random: &mut Random| store.work(&keys::<10>(random, load.rows), &[]).map(drop);
+    let scans = |random: &mut Random| store.scan(random.below(load.rows), 100).map(drop);
+    figures.rate("10 reads, 2 threads", clients_do(2, load.time, seed, &reads)?);
+    figures.rate("scans of 100 rows, 2 threads", clients_do(2, load.time, seed, &scans)?);
+    figures.rate("5 reads and 5 updates, 1 thread", clients_do(1, load.time, seed, &mixed)?);
+    figures.rate("the same, 2 threads", clients_do(2, load.time, seed, &mixed)?);
+    let mut random = Random::new(seed, 9);
+    let waiting: Vec<_> = (QUEUE_FROM..QUEUE_FROM + QUEUE).map(|key| row(key, &mut random)).collect();
+    store.load(&waiting)?;
+    let head = AtomicU64::new(QUEUE_FROM);
+    let turn = |random: &mut Random| {
+        let head = head.fetch_add(1, Ordering::Relaxed);
+        store.turn(&row(head + QUEUE, random), head)
+    };
+    figures.rate("queue: a row in, a row out, 1 thread", clients_do(1, load.time, seed, &turn)?);
+    Ok(())
+}
+
+#[derive(Default)]
+struct Figures(Vec<Figure>);
+
+impl Figures {
+    fn rate(&mut self, what: &'static str, value: f64) {
+        self.0.push(Figure { what, value, is_cost: false });
+    }
+
+    fn cost(&mut self, what: &'static str, value: f64) {
+        self.0.push(Figure { what, value, is_cost: true });
+    }
+}
+
+fn made(dir: &Path, name: &str) -> Result<std::path::PathBuf, Failure> {
+    let dir = dir.join(name);
+    fs::create_dir(&dir)?;
+    Ok(dir)
+}
+
+fn row(key: u64, random: &mut Random) -> Row {
+    let mut value = [0; VALUE_BYTES];
+    for part in value.chunks_mut(8) {
+        let word = random.word().to_le_bytes();
+        part.copy_from_slice(&word[..part.len()]);
+    }
+    Row { key, owner: pantile_testkit::mix(key) % 100_000, value }
+}
+
+fn keys<const N: usize>(random: &mut Random, rows: u64) -> [u64; N] {
+    std::array::from_fn(|_| random.below(rows))
+}
+
+/// Adds rows in the order of their keys, and waits until they are on the disk.
+/// Returns rows a second.
+fn fill(store: &dyn Store, dir: &Path, rows: u64) -> Result<f64, Failure> {
+    let mut random = Random::new(rows, 1);
+    let mut taken = Duration::ZERO;
+    for first in (0..rows).step_by(BATCH as usize) {
+        let batch: Vec<_> = (first..rows.min(first + BATCH)).map(|key| row(key, &mut random)).collect();
+        let began = Instant::now();
+        store.load(&batch)?;
+        taken += began.elapsed();
+    }
+    let began = Instant::now();
+    store.settle()?;
+    for file in files(dir)? {
+        File::open(file)?.sync_all()?;
+    }
+    Ok(rows as f64 / (taken + began.elapsed()).as_secs_f64())
+}
+
+/// Gives each row a new value, several times, in an order of its own.
+fn rewrite(store: &dyn Store, rows: u64, seed: u64) -> Result<(), Failure> {
+    let mut random = Random::new(seed, 2);
+    let mut order: Vec<_> = (0..rows).collect();
+    for _ in 0..TIMES {
+        random.shuffle(&mut order);
+        for keys in order.chunks(UPDATES) {
+            let writes: Vec<_> = keys.iter().map(|&key| row(key, &mut random)).collect();
+            store.work(&[], &writes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets so many threads do something for a time. Returns how often they did it a
+/// second.
+fn clients_do(
+    clients: u64,
+    time: Duration,
+    seed: u64,
+    act: &(impl Fn(&mut Random) -> Result<(), Failure> + Sync),
+) -> Result<f64, Failure> {
+    let began = Instant::now();
+    let done = thread::scope(|scope| {
+        let client = |n| {
+            let mut random = Random::new(seed, 100 + n);
+            let mut done = 0u64;
+            while began.elapsed() < time {
+                act(&mut random)?;
+                done += 1;
+            }
+            Ok::<_, Failure>(done)
+        };
+        let threads: Vec<_> = (0..clients).map(|n| scope.spawn(move || client(n))).collect();
+        let done = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        done.sum::<Result<u64, Failure>>()
+    })?;
+    Ok(done as f64 / began.elapsed().as_secs_f64())
+}
+
+/// The files of a directory and of those in it.
+fn files(dir: &Path) -> Result<Vec<std::path::PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() { found.extend(files(&path)?) } else { found.push(path) }
+    }
+    Ok(found)
+}
+
+/// What the files take on the disk.
+fn megabytes(dir: &Path) -> Result<f64, Failure> {
+    let mut blocks = 0;
+    for file in files(dir)? {
+        blocks += fs::metadata(file)?.blocks();
+    }
+    Ok(blocks as f64 * 512.0 / 1e6)
+}

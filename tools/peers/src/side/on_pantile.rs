@@ -1,0 +1,91 @@
+//! The rows in Pantile.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use pantile::{Database, Durability, IndexDef, Options, Range, Table, TableDef, Transaction, Type, Value};
+use pantile_bench::memory::Failure;
+
+use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, taste};
+
+pub struct OnPantile;
+
+struct Opened {
+    db: Database,
+    rows: Table,
+}
+
+impl Peer for OnPantile {
+    fn name(&self) -> &'static str {
+        "Pantile"
+    }
+
+    fn open(&self, dir: &Path, how: How) -> Result<Box<dyn Store>, Failure> {
+        let durability = if how.durable { Durability::Sync } else { Durability::None };
+        let db = Options::new().durability(durability).open(dir)?;
+        let def = TableDef::new("rows")
+            .column("key", Type::U64)
+            .column("owner", Type::U64)
+            .column("value", Type::FixedBytes(VALUE_BYTES as u16))
+            .primary_key(["key"]);
+        let def = if how.indexed { def.index(IndexDef::new("owner", ["owner"])) } else { def };
+        let rows = db.open_or_create(def)?;
+        Ok(Box::new(Opened { db, rows }))
+    }
+}
+
+fn values(row: &Row) -> [Value<'_>; 3] {
+    [row.key.into(), row.owner.into(), Value::Bytes(&row.value)]
+}
+
+impl Opened {
+    fn read(&self, txn: &Transaction, keys: &[u64]) -> Result<u64, Failure> {
+        keys.iter().try_fold(0, |sum, &key| {
+            let row = txn.get(&self.rows, &[key.into()])?.ok_or_else(|| missing(key))?;
+            Ok(sum + taste(row.get::<&[u8]>(2)?))
+        })
+    }
+}
+
+impl Store for Opened {
+    fn load(&self, rows: &[Row]) -> Result<(), Failure> {
+        self.db.run(|txn| txn.insert_many(&self.rows, rows.iter().map(values)))?;
+        Ok(())
+    }
+
+    fn work(&self, reads: &[u64], writes: &[Row]) -> Result<u64, Failure> {
+        if writes.is_empty() {
+            return self.read(&self.db.begin_read()?, reads);
+        }
+        self.db.run(|txn| {
+            let sum = self.read(txn, reads)?;
+            for row in writes {
+                txn.update(&self.rows, &[row.key.into()], &[(2, Value::Bytes(&row.value))])?;
+            }
+            Ok(sum)
+        })
+    }
+
+    fn scan(&self, from: u64, rows: usize) -> Result<u64, Failure> {
+        let txn = self.db.begin_read()?;
+        let from = [Value::UInt(from)];
+        let found = txn.scan(&self.rows, Range::all().from(Bound::Included(&from)).limit(rows))?;
+        let mut sum = 0;
+        for row in found {
+            sum += taste(row?.get::<&[u8]>(2)?);
+        }
+        Ok(sum)
+    }
+
+    fn turn(&self, add: &Row, take: u64) -> Result<(), Failure> {
+        let is_there = self.db.run(|txn| {
+            txn.insert(&self.rows, &values(add))?;
+            txn.delete(&self.rows, &[take.into()])
+        })?;
+        if is_there { Ok(()) } else { Err(missing(take)) }
+    }
+    /// Every commit has been written to the file.
+    fn settle(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! What a store is asked to do.
+
+use std::path::Path;
+
+use pantile_bench::memory::Failure;
+
+pub const VALUE_BYTES: usize = 100;
+
+/// A row. Stores without columns keep the key and a value of both other parts.
+#[derive(Clone)]
+pub struct Row {
+    pub key: u64,
+    /// What a second index is about.
+    pub owner: u64,
+    pub value: [u8; VALUE_BYTES],
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy)]
+pub struct How {
+    /// Whether each commit is durable when it returns.
+    pub durable: bool,
+    /// Whether rows are found by their owner as well.
+    pub indexed: bool,
+}
+
+/// A product that keeps rows.
+pub trait Peer: Sync {
+    fn name(&self) -> &'static str;
+    /// Opens the store in this directory, and makes it if there is none.
+    fn open(&self, dir: &Path, how: How) -> Result<Box<dyn Store>, Failure>;
+}
+
+/// An open store. Transactions are serializable, and run again when they conflict.
+/// Dropping it closes it.
+pub trait Store: Sync {
+    /// Adds rows in one transaction.
+    fn load(&self, rows: &[Row]) -> Result<(), Failure>;
+    /// One transaction: reads some rows, then gives others a new value. Returns
+    /// something of what it has read.
+    fn work(&self, reads: &[u64], writes: &[Row]) -> Result<u64, Failure>;
+    /// Reads rows in the order of their keys.
+    fn scan(&self, from: u64, rows: usize) -> Result<u64, Failure>;
+    /// One transaction: adds a row and takes another one away.
+    fn turn(&self, add: &Row, take: u64) -> Result<(), Failure>;
+    /// Brings to the files what has been committed and can be brought there.
+    fn settle(&self) -> Result<(), Failure>;
+}
+
+pub fn missing(key: u64) -> Failure {
+    format!("row {key} is missing").into()
+}
+
+/// Something of a value, so that no read is left out.
+pub fn taste(value: &[u8]) -> u64 {
+    value.iter().step_by(50).map(|byte| u64::from(*byte)).sum()
+}
