@@ -68,7 +68,7 @@
 //! | Raft is told that | then this is durable, in the database of the node |
 //! | --- | --- |
 //! | a vote is saved | the vote |
-//! | entries are appended | they are visible; durable when the callback is called |
+//! | entries are appended, by the callback | the entries; when `append` returns, they are visible |
 //! | entries are deleted | their deletion, and how far the log is purged, in one transaction |
 //! | a commit is saved | how far the log is committed |
 //! | entries are applied | what they have changed, and that they are applied, in one transaction |
@@ -80,8 +80,8 @@
 //!
 //! # Reading
 //!
-//! Programs read the tables of the state by the database, at any time and at no cost to Raft. Such a read sees one
-//! state, which on any node may be behind the newest answer. `Raft::ensure_linearizable` on the leader, before the
+//! Programs read the tables of the state in read-only transactions, at any time. Such a read sees one state, which on
+//! any node may be behind the newest answer. `Raft::ensure_linearizable` on the leader, before the
 //! transaction begins, makes it see every answer that was given before.
 //!
 //! # Snapshots

@@ -2,5 +2,7 @@
 
 mod killed;
 mod node;
+mod power;
 mod stores;
 mod suite;
+mod waiting;

@@ -89,7 +89,11 @@ pub struct Node {
 /// Opens the stores of a directory, which has everything of a node.
 pub async fn open(dir: &Path) -> Node {
     let path = dir.join("data");
-    let db = AsyncDatabase::open(move || Database::open(path)).await.expect("open");
+    open_on(AsyncDatabase::open(move || Database::open(path)).await.expect("open"), dir).await
+}
+
+/// Opens the stores of a database, with snapshots in a directory.
+pub async fn open_on(db: AsyncDatabase, dir: &Path) -> Node {
     let machine = db.call(Machine::open).await.expect("open").expect("tables");
     let log = LogStore::open(&db).await.expect("a log");
     let state = StateStore::open(&db, machine, dir.join("snapshots")).await.expect("a state");
