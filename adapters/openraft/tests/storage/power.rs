@@ -27,8 +27,7 @@ struct Promised {
 async fn open(medium: &Arc<CutMedium>) -> pantile::Result<(Node, TempDir)> {
     let dir = tempdir().expect("a directory");
     let medium = Arc::clone(medium);
-    let db =
-        AsyncDatabase::open(move || Options::new().on_medium(medium).open("unused")).await?;
+    let db = AsyncDatabase::open(move || Options::new().on_medium(medium).open("unused")).await?;
     Ok((open_on(db, dir.path()).await, dir))
 }
 

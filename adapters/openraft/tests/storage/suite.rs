@@ -20,6 +20,6 @@ impl StoreBuilder<Types, LogStore<Types>, StateStore<Types, Machine>, TempDir> f
 }
 
 #[test]
-fn the_published_suite() -> Result<(), StorageError<u64>> {
-    Suite::test_all(Builder)
+fn the_published_suite() {
+    Suite::test_all(Builder).expect("all of it");
 }
