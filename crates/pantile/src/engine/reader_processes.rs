@@ -8,8 +8,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -22,8 +20,9 @@ use pantile_store::Beside;
 
 use crate::engine::core::Core;
 use crate::engine::readers::{Admitted, Earlier};
+use crate::types::channel::{self, Listener, Stream};
 use crate::types::error::{Error, Result};
-use crate::types::reading::{PATIENCE, PAUSE, SCANNED, address};
+use crate::types::reading::{PATIENCE, PAUSE, SCANNED};
 use crate::types::stats::ReadingProcess;
 
 /// How often it is looked whether earlier readers are still there.
@@ -33,7 +32,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 pub(crate) struct ReaderProcesses {
     connections: Arc<Mutex<Connections>>,
     /// The socket that listens. Shutting it down takes no new descriptor.
-    socket: UnixStream,
+    socket: Stream,
     listening: Option<thread::JoinHandle<()>>,
 }
 
@@ -45,7 +44,7 @@ struct Connections {
 
 /// A reader that is served.
 struct Serving {
-    stream: UnixStream,
+    stream: Stream,
     thread: thread::JoinHandle<()>,
     is_over: Arc<AtomicBool>,
 }
@@ -59,9 +58,8 @@ impl ReaderProcesses {
             return None;
         }
         let file = core.store.medium().facts().file.clone()?;
-        let address = address(file.identity().ok()?).ok()?;
-        let listener = UnixListener::bind_addr(&address).ok()?;
-        let socket = UnixStream::from(OwnedFd::from(listener.try_clone().ok()?));
+        let listener = channel::listen(file.identity().ok()?).ok()?;
+        let socket = channel::socket_of(&listener).ok()?;
         let connections = Arc::<Mutex<Connections>>::default();
         let (core, shared) = (Arc::downgrade(core), Arc::clone(&connections));
         let builder = thread::Builder::new().name("pantile-readers".into());
@@ -86,7 +84,7 @@ impl Drop for ReaderProcesses {
     }
 }
 
-fn listen(core: &Weak<Core>, listener: &UnixListener, shared: &Mutex<Connections>) {
+fn listen(core: &Weak<Core>, listener: &Listener, shared: &Mutex<Connections>) {
     for stream in listener.incoming() {
         let mut connections = shared.lock();
         if connections.is_over {
@@ -112,7 +110,7 @@ fn listen(core: &Weak<Core>, listener: &UnixListener, shared: &Mutex<Connections
 }
 
 /// Serves a reader until it goes.
-fn serve(core: &Weak<Core>, mut stream: UnixStream) -> io::Result<()> {
+fn serve(core: &Weak<Core>, mut stream: Stream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let (mut mark, mut process) = ([0; 8], [0; 4]);
     stream.read_exact(&mut mark)?;
@@ -126,7 +124,7 @@ fn serve(core: &Weak<Core>, mut stream: UnixStream) -> io::Result<()> {
     served
 }
 
-fn serve_held(core: &Weak<Core>, stream: &mut UnixStream, hold: u64, beside: Beside) -> io::Result<()> {
+fn serve_held(core: &Weak<Core>, stream: &mut Stream, hold: u64, beside: Beside) -> io::Result<()> {
     stream.write_all(&beside.timestamp.get().to_le_bytes())?;
     stream.write_all(&beside.opened_by.get().to_le_bytes())?;
     // A scan takes as long as it takes, and the reader may read for days.
