@@ -2,6 +2,7 @@
 //! way of its own for each.
 
 use crate::os;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -37,6 +38,11 @@ pub fn sync_path(path: &Path) -> io::Result<()> {
 /// what the system says otherwise.
 pub fn lock_directory(path: &Path) -> io::Result<File> {
     os::lock_directory(path)
+}
+
+/// Whether a file in a directory is there because [`lock_directory`] has made it.
+pub fn is_lock_of_directory(name: &OsStr) -> bool {
+    os::is_lock_of_directory(name)
 }
 
 /// Whether the name leads to the open file.

@@ -240,7 +240,7 @@ impl Map {
     /// Puts zeroed memory behind bytes `from..to` of the reservation.
     pub(crate) fn attach_memory(&self, from: u64, to: u64) -> Result<(), MediumError> {
         // SAFETY: `grow` gives ranges inside the reservation that are not used yet.
-        let attached = unsafe { os::attach_memory(self.at(from), to - from) };
+        let attached = unsafe { os::attach_memory(self.at(from), to - from, from) };
         attached.map_err(|source| MediumError::growing("get", None, to, source))
     }
 

@@ -1,7 +1,7 @@
 //! Linux and macOS.
 
 use super::{Found, Identity, Protection, free_of, sharing};
-use std::ffi::c_void;
+use std::ffi::{OsStr, c_void};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -53,11 +53,11 @@ pub(crate) unsafe fn detach(at: *mut c_void, bytes: u64) {
     unsafe { libc::mmap(at, bytes as usize, libc::PROT_NONE, RESERVE_FLAGS | libc::MAP_FIXED, -1, 0) };
 }
 
-/// Puts zeroed memory behind a part of a reservation.
+/// Puts zeroed memory behind a part of a reservation, `offset` bytes from its beginning.
 ///
 /// # Safety
 /// The range is inside a reservation and not used yet.
-pub(crate) unsafe fn attach_memory(at: *mut c_void, bytes: u64) -> io::Result<()> {
+pub(crate) unsafe fn attach_memory(at: *mut c_void, bytes: u64, _offset: u64) -> io::Result<()> {
     // SAFETY: by the contract.
     match unsafe { libc::mprotect(at, bytes as usize, libc::PROT_READ | libc::PROT_WRITE) } {
         0 => Ok(()),
@@ -167,6 +167,11 @@ pub(crate) fn cut(file: &File, len: u64) -> io::Result<()> {
 /// Makes a file, or the names in a directory, durable.
 pub(crate) fn sync_path(path: &Path) -> io::Result<()> {
     File::open(path).and_then(|file| file.sync_all())
+}
+
+/// Whether a file is there because [`lock_directory`] has made it: it makes none.
+pub(crate) fn is_lock_of_directory(_name: &OsStr) -> bool {
+    false
 }
 
 /// Locks a directory as long as what is returned is open. `WouldBlock` if

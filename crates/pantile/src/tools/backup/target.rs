@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pantile_media::DATA_FILE;
-use pantile_media::files::{lock_directory, sync_path};
+use pantile_media::files::{is_lock_of_directory, lock_directory, sync_path};
 
 use crate::api::incomplete::INCOMPLETE;
 use crate::types::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Target {
         let entries = fs::read_dir(&self.directory).map_err(io_error("read", &self.directory))?;
         for entry in entries {
             let name = entry.map_err(io_error("read", &self.directory))?.file_name();
-            if name != INCOMPLETE && name != NOT_OURS {
+            if name != INCOMPLETE && name != NOT_OURS && !is_lock_of_directory(&name) {
                 return Err(Error::NotEmpty(self.directory.clone()));
             }
         }
