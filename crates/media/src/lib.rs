@@ -19,9 +19,6 @@ mod ahead;
 mod beside;
 #[cfg(unix)]
 mod bus_error;
-#[cfg(windows)]
-#[path = "bus_error_windows.rs"]
-mod bus_error;
 mod contents;
 mod data_file;
 mod dax;

@@ -4,10 +4,9 @@
 //! pieces are attached to it from the front as the medium grows.
 
 use crate::MediumError;
-use crate::bus_error::{Watch, watch};
 use crate::error::FullReason;
-use crate::os;
 pub use crate::os::Protection;
+use crate::os::{self, Watch, watch};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::Mutex;
 use std::ffi::c_void;

@@ -4,7 +4,7 @@
 //! until the device has written its cache. Where a file system does not know it,
 //! the sync fails, and so does the commit.
 
-use super::{Protection, replace_private};
+use super::Protection;
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
@@ -41,9 +41,14 @@ pub(super) fn sharing(protection: Protection) -> io::Result<libc::c_int> {
 /// # Safety
 /// The range is memory of a reservation, and nobody uses it.
 pub(crate) unsafe fn discard_memory(at: *mut c_void, bytes: u64) -> io::Result<()> {
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED);
     // The advice that frees pages leaves what was in them. New ones are zero.
-    // SAFETY: by the contract.
-    unsafe { replace_private(at, bytes) }
+    // SAFETY: by the contract, fixing the mapping there replaces nothing in use.
+    match unsafe { libc::mmap(at, bytes as usize, protection, flags, -1, 0) } {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 /// Gives back the space behind a part of a file.

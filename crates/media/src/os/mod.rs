@@ -16,8 +16,12 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
+mod windows_faults;
+#[cfg(windows)]
 mod windows_map;
 
+#[cfg(unix)]
+pub(crate) use crate::bus_error::{Watch, watch};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::*;
 #[cfg(not(target_os = "linux"))]
@@ -27,7 +31,7 @@ pub(crate) use unix::*;
 #[cfg(target_os = "linux")]
 pub(crate) use {linux::*, linux_locks::*};
 #[cfg(windows)]
-pub(crate) use {windows::*, windows_map::*};
+pub(crate) use {windows::*, windows_faults::*, windows_map::*};
 
 /// A file, whatever it is called: its device and its number there.
 pub type Identity = (u64, u128);

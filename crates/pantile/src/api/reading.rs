@@ -33,9 +33,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
         }
         match file.lock() {
             Ok(()) => return open_view(path, file, options, Reading { beside: None, connection: None }),
-            Err(MediumError::Locked { .. }) if file.mark().is_some() && began.elapsed() < PATIENCE => {
-                thread::sleep(PAUSE);
-            }
+            // Without a mark nobody will answer.
+            Err(error) if file.mark().is_none() => return Err(from_medium(error)),
+            Err(MediumError::Locked { .. }) if began.elapsed() < PATIENCE => thread::sleep(PAUSE),
             Err(MediumError::Locked { process, .. }) => {
                 return Err(Error::ReadersRefused { path: path.to_owned(), process });
             }
