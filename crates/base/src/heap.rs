@@ -4,9 +4,5 @@
 /// large buffer has been freed, glibc serves later ones of up to 32 MB from its
 /// heap, where it keeps what they leave. Does nothing elsewhere.
 pub fn return_free_memory() {
-    #[cfg(all(target_env = "gnu", not(miri)))]
-    // SAFETY: concerns free memory only, and may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    crate::os::return_free_memory();
 }

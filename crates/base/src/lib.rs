@@ -11,6 +11,7 @@ pub mod control;
 mod heap;
 mod ids;
 pub mod limits;
+pub mod os;
 mod prefetch;
 mod segments;
 pub mod sync;

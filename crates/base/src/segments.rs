@@ -1,8 +1,11 @@
 //! A growing array whose elements never move.
 
+#[cfg(not(miri))]
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr;
 
+#[cfg(not(miri))]
+use crate::os;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Elements of the first segment. Each later segment is twice as long.
@@ -133,33 +136,23 @@ fn layout_of<T>(len: usize) -> std::alloc::Layout {
 #[cfg(not(miri))]
 fn allocate<T>(len: usize) -> *mut T {
     let bytes = bytes_of::<T>(len);
-    // SAFETY: a fresh anonymous mapping; nothing else is affected.
-    let start = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if start == libc::MAP_FAILED {
+    let Some(start) = os::map(bytes, false) else {
         handle_alloc_error(Layout::from_size_align(bytes, 4096).expect("pages"));
-    }
+    };
     if bytes >= 2 * HUGE_PAGE {
-        // SAFETY: the range has just been mapped; the call is only advice.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        // SAFETY: the range has just been mapped.
+        unsafe { os::prefer_huge_pages(start, bytes) };
     }
-    start.cast()
+    start.as_ptr().cast()
 }
 
 /// # Safety
 /// `start` must come from [`allocate`] with this length and not be used again.
 #[cfg(not(miri))]
 unsafe fn release<T>(start: *mut T, len: usize) {
+    let start = ptr::NonNull::new(start.cast()).expect("no segment is at null");
     // SAFETY: by the contract.
-    unsafe { libc::munmap(start.cast(), bytes_of::<T>(len)) };
+    unsafe { os::unmap(start, bytes_of::<T>(len)) };
 }
 
 #[cfg(test)]

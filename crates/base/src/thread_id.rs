@@ -17,8 +17,7 @@ pub fn thread_id() -> u32 {
 #[cold]
 fn ask() -> u32 {
     #[cfg(not(miri))]
-    // SAFETY: takes nothing and cannot fail.
-    let id = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    let id = crate::os::thread_id();
     #[cfg(miri)]
     let id = 1;
     ID.set(id);

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)] // reading the CPU's clock and binding threads to cores for the trust test
 
 mod clock;
+mod cores;
 mod deadline;
 mod epoch;
 mod marks;

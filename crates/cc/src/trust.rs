@@ -1,5 +1,6 @@
 //! Decides whether the CPU's cycle counter can serve as a clock for all cores.
 
+use crate::cores;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -90,7 +91,7 @@ fn both_clocks() -> (u64, Instant) {
 /// The most cycles by which one core was seen behind another. Returns `None` if
 /// no core is available.
 fn largest_warp() -> Option<u64> {
-    let cores = allowed_cores();
+    let cores = cores::allowed();
     let (&first, others) = cores.split_first()?;
     let mut worst = 0;
     for &core in others.iter().take(15) {
@@ -121,7 +122,7 @@ fn warp_between(a: usize, b: usize) -> u64 {
 /// Passes the highest reading back and forth. Returns the most by which a
 /// reading was ever below one made before it.
 fn watch_warp(core: usize, latest: &AtomicU64, stop: &AtomicBool) -> u64 {
-    bind_to(core);
+    cores::bind_to(core);
     let mut warp = 0;
     for _ in 0..2000 {
         let seen = latest.load(Ordering::SeqCst);
@@ -133,26 +134,4 @@ fn watch_warp(core: usize, latest: &AtomicU64, stop: &AtomicBool) -> u64 {
         }
     }
     warp
-}
-
-fn allowed_cores() -> Vec<usize> {
-    // SAFETY: the set is a plain bit array that the call fills in.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        set
-    };
-    // SAFETY: the index is below CPU_SETSIZE.
-    (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
-}
-
-/// Binds the calling thread to a core. The thread ends with the test.
-fn bind_to(core: usize) {
-    // SAFETY: the set is a plain bit array. If the call is refused, the thread
-    // stays where it is.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(core, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-    }
 }

@@ -48,47 +48,12 @@ impl Drop for Region {
 #[cfg(not(miri))]
 mod os {
     use super::HUGE_PAGE;
-    use std::ptr::{self, NonNull};
+    pub(super) use pantile_base::os::unmap;
+    use pantile_base::os::{map as anonymous, map_aligned};
+    use std::ptr::NonNull;
 
     pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
-        if len < HUGE_PAGE { anonymous(len) } else { huge(len) }
-    }
-
-    /// # Safety
-    /// `base` and `len` name a whole mapping that nobody uses any more.
-    pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        // SAFETY: by the contract.
-        let failed = unsafe { libc::munmap(base.as_ptr().cast(), len) };
-        debug_assert_eq!(failed, 0, "munmap of a mapping of ours");
-    }
-
-    fn anonymous(len: usize) -> Option<NonNull<u8>> {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a fresh anonymous mapping touches no memory of ours.
-        let base = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
-        if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
-    }
-
-    /// Maps too much, then unmaps what lies outside the aligned range.
-    fn huge(len: usize) -> Option<NonNull<u8>> {
-        let wide = anonymous(len + HUGE_PAGE)?;
-        let before = wide.as_ptr().addr().next_multiple_of(HUGE_PAGE) - wide.as_ptr().addr();
-        // SAFETY: `before < HUGE_PAGE`, because mappings are page-aligned. So
-        // `base..base + len` lies inside the mapping, and the trimmed ends are
-        // ours and unused.
-        unsafe {
-            let base = wide.add(before);
-            if before > 0 {
-                unmap(wide, before);
-            }
-            if before < HUGE_PAGE {
-                unmap(base.add(len), HUGE_PAGE - before);
-            }
-            // Only advice: without it the region works, but slower.
-            libc::madvise(base.as_ptr().cast(), len, libc::MADV_HUGEPAGE);
-            Some(base)
-        }
+        if len < HUGE_PAGE { anonymous(len, true) } else { map_aligned(len, HUGE_PAGE) }
     }
 }
 

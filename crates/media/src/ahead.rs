@@ -8,7 +8,8 @@
 use crate::MediumError;
 use crate::contents::{Contents, attach};
 use crate::data_file::DataFile;
-use crate::map::{Map, populate};
+use crate::map::Map;
+use crate::os::populate;
 use pantile_base::limits::CHUNK_BYTES;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -124,7 +125,7 @@ impl Shared {
     fn attach_and_touch(&self, from: u64, to: u64) -> Result<(), MediumError> {
         attach(&self.map, self.file.as_ref(), from, to)?;
         // Best effort: memory that is not there yet comes with its first use.
-        let _ = populate(self.map.at(from).cast(), to - from, libc::MADV_POPULATE_WRITE);
+        let _ = populate(self.map.at(from).cast(), to - from);
         Ok(())
     }
 }

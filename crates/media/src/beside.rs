@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::os::read_exact_at;
 use crate::place::Place;
 
 /// The file in which a database keeps what makes its next opening fast.
@@ -124,6 +124,6 @@ impl BesideFile for Opened {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(out, offset)
+        read_exact_at(&self.file, out, offset)
     }
 }

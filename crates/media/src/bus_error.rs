@@ -17,8 +17,10 @@
 //! nothing: it looks through a fixed table of atomics and calls what POSIX
 //! allows there (fstat, write, sigaction, raise).
 
+use crate::os::{FAULTS, errno_location, is_failed_memory};
 use std::fmt::{self, Write};
-use std::os::fd::RawFd;
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -66,6 +68,11 @@ pub(crate) struct Watch {
 unsafe impl Send for Watch {}
 // SAFETY: as for Send; nothing is changed through it.
 unsafe impl Sync for Watch {}
+
+/// Watches `len` bytes from `start` on, see [`Watch::over`].
+pub(crate) fn watch(start: usize, len: usize, file: &File, path: &Path) -> Option<Watch> {
+    Watch::over(start, len, file.as_raw_fd(), path)
+}
 
 impl Watch {
     /// Watches `len` bytes from `start` on, which map `file`, called `path`,
@@ -125,7 +132,7 @@ fn install() {
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the system gives a valid `info`; errno is this thread's own.
     unsafe {
-        let errno = *libc::__errno_location();
+        let errno = *errno_location();
         let ours = explain(&*info);
         pass_on(signal, info, context);
         if ours {
@@ -133,13 +140,13 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
             // load must not be tried again and find other bytes.
             die(signal);
         }
-        *libc::__errno_location() = errno;
+        *errno_location() = errno;
     }
 }
 
 /// Whether a signal is about an address, rather than sent by a process.
 fn is_fault(info: &libc::siginfo_t) -> bool {
-    (libc::BUS_ADRALN..=libc::BUS_MCEERR_AO).contains(&info.si_code)
+    FAULTS.contains(&info.si_code)
 }
 
 /// Explains a fault in a watched range. Returns whether it was one.
@@ -208,7 +215,7 @@ fn describe(
         Some(length) if length <= offset => {
             write!(text, "it is only {length} bytes long now, so another program has cut it short. ")?;
         }
-        _ if code == libc::BUS_MCEERR_AR || code == libc::BUS_MCEERR_AO => {
+        _ if is_failed_memory(code) => {
             write!(text, "the memory that holds it has failed. ")?;
         }
         _ => write!(text, "the device does not give the bytes (SIGBUS). ")?,

@@ -5,29 +5,16 @@
 //! one cannot, files keep what they have, and still work.
 
 use crate::MediumError;
-use crate::map::populate;
+use crate::os::{self, Identity};
 use crate::reader_mark;
-use std::fs::{File, Metadata, OpenOptions};
+use crate::zeros::write_zeros;
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of zeros written at once.
-const PIECE_BYTES: usize = 64 << 10;
-
-static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
-
 /// Bytes tried at once to find the place of a failed read.
 const PAGE_BYTES: u64 = 4096;
-
-/// A file, whatever it is called: its device and its number there.
-pub(crate) type Identity = (u64, u64);
-
-pub(crate) fn identity(found: &Metadata) -> Identity {
-    (found.dev(), found.ino())
-}
 
 /// A data file that is open for reading and writing, and its path.
 #[derive(Debug)]
@@ -39,8 +26,7 @@ pub struct DataFile {
 impl DataFile {
     /// Opens the file, or makes it if it is to be new.
     pub(crate) fn open(path: &Path, is_new: bool) -> io::Result<Arc<Self>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(is_new).open(path)?;
-        Ok(Arc::new(Self { path: path.into(), file }))
+        Ok(Arc::new(Self { path: path.into(), file: os::open_data(path, is_new)? }))
     }
 
     /// The path it was opened at.
@@ -50,12 +36,7 @@ impl DataFile {
 
     /// Bytes that are free on the file system of the file, as far as it says.
     pub fn free_bytes(&self) -> Option<u64> {
-        let mut stats = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: the descriptor is open, and the call writes to what it is given.
-        let done = unsafe { libc::fstatvfs(self.file.as_raw_fd(), stats.as_mut_ptr()) };
-        // SAFETY: the call has filled it in.
-        let stats = (done == 0).then(|| unsafe { stats.assume_init() })?;
-        Some(stats.f_bavail * stats.f_frsize)
+        os::free_bytes(&self.file)
     }
 
     /// The file itself. Only this crate has it: what is mapped changes with it.
@@ -67,8 +48,8 @@ impl DataFile {
     ///
     /// # Errors
     /// What the system says.
-    pub fn identity(&self) -> io::Result<(u64, u64)> {
-        self.file.metadata().map(|found| identity(&found))
+    pub fn identity(&self) -> io::Result<Identity> {
+        os::look(&self.file).map(|found| found.identity)
     }
 
     /// The marks of the processes that read the file beside this one, see
@@ -137,7 +118,7 @@ impl DataFile {
     /// [`MediumError::Io`]; the file is as long as it was.
     pub(crate) fn cut(&self, len: u64) -> Result<(), MediumError> {
         let cut = self.file.metadata().and_then(|found| match found.len() > len {
-            true => self.file.set_len(len),
+            true => os::cut(&self.file, len),
             false => Ok(()),
         });
         cut.map_err(|error| MediumError::at("shorten", &self.path, error))
@@ -149,7 +130,7 @@ impl DataFile {
     /// [`MediumError::Io`]; any part of the range may read as zero.
     pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let discarded = match self.punch(offset, len) {
-            Err(error) if is_unsupported(&error) => self.write_zeros(offset, len),
+            Err(error) if os::is_without_holes(&error) => write_zeros(&self.file, offset, len),
             result => result,
         };
         discarded.map_err(|error| MediumError::at("discard a part of", &self.path, error))
@@ -175,39 +156,14 @@ impl DataFile {
 
     /// Makes the file system promise space, if it makes promises. Bytes that are there stay.
     pub(crate) fn promise(&self, offset: u64, len: u64) -> io::Result<()> {
-        match self.fallocate(0, offset, len) {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        match os::promise(&self.file, offset, len) {
+            Err(error) if os::is_without_promises(&error) => Ok(()),
             result => result,
         }
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len)
-    }
-
-    /// The system takes an empty range for a mistake.
-    fn fallocate(&self, mode: libc::c_int, offset: u64, len: u64) -> io::Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        // SAFETY: the descriptor is open. Mode 0 changes no bytes that exist, and
-        // no thread uses those in which a hole is made.
-        let status = unsafe {
-            libc::fallocate(self.file.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t)
-        };
-        match status {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn write_zeros(&self, offset: u64, len: u64) -> io::Result<()> {
-        let end = offset + len;
-        for at in (offset..end).step_by(PIECE_BYTES) {
-            let piece = &ZEROS[..(end - at).min(PIECE_BYTES as u64) as usize];
-            self.file.write_all_at(piece, at)?;
-        }
-        Ok(())
+        os::punch(&self.file, offset, len)
     }
 
     /// Makes the system read `len` bytes at `offset` of this file, mapped at
@@ -218,14 +174,10 @@ impl DataFile {
     pub(crate) fn check_readable(&self, base: *const u8, offset: u64, len: u64) -> Result<(), MediumError> {
         let from = offset / PAGE_BYTES * PAGE_BYTES;
         let bytes = offset + len - from;
-        // Where a load would end the process, this returns an error.
-        match populate(base.wrapping_add(from as usize), bytes, libc::MADV_POPULATE_READ) {
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EFAULT | libc::EHWPOISON)) => {
-                let (offset, source) = self.first_failure(from, bytes).unwrap_or((from, error));
-                Err(MediumError::Unreadable { path: self.path.clone(), offset, source })
-            }
-            _ => Ok(()),
-        }
+        os::try_to_read(&self.file, base, from, bytes).map_err(|error| {
+            let (offset, source) = self.first_failure(from, bytes).unwrap_or((from, error));
+            MediumError::Unreadable { path: self.path.clone(), offset, source }
+        })
     }
 
     /// The place at which reading fails, and the system's error.
@@ -233,13 +185,9 @@ impl DataFile {
         let mut page = [0; PAGE_BYTES as usize];
         (from..from + len).step_by(PAGE_BYTES as usize).find_map(|at| {
             let wanted = (from + len - at).min(PAGE_BYTES) as usize;
-            self.file.read_exact_at(&mut page[..wanted], at).err().map(|error| (at, error))
+            os::read_exact_at(&self.file, &mut page[..wanted], at).err().map(|error| (at, error))
         })
     }
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
 }
 
 #[cfg(test)]

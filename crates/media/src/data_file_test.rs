@@ -1,4 +1,5 @@
 use super::*;
+use crate::zeros::PIECE_BYTES;
 use std::fs;
 
 fn made(bytes: &[u8]) -> (tempfile::TempDir, Arc<DataFile>) {
@@ -13,7 +14,7 @@ fn made(bytes: &[u8]) -> (tempfile::TempDir, Arc<DataFile>) {
 fn a_range_of_any_length_is_overwritten_exactly() {
     let (_place, file) = made(&vec![7; 3 * PIECE_BYTES]);
     let (from, to) = (5, 2 * PIECE_BYTES + 9);
-    file.write_zeros(from as u64, (to - from) as u64).expect("zeros");
+    write_zeros(file.file(), from as u64, (to - from) as u64).expect("zeros");
     let found = fs::read(file.path()).expect("read");
     assert!(found[from..to].iter().all(|&byte| byte == 0));
     assert!(found[..from].iter().chain(&found[to..]).all(|&byte| byte == 7));
@@ -37,7 +38,7 @@ fn a_refusal_is_reported_unless_it_means_that_there_are_no_holes() {
     for (code, unsupported) in
         [(libc::EOPNOTSUPP, true), (libc::ENOSYS, true), (libc::EINVAL, true), (libc::EIO, false)]
     {
-        assert_eq!(is_unsupported(&io::Error::from_raw_os_error(code)), unsupported);
+        assert_eq!(os::is_without_holes(&io::Error::from_raw_os_error(code)), unsupported);
     }
     let (_place, file) = made(b"kept");
     let read_only = DataFile { path: file.path.clone(), file: File::open(file.path()).expect("read only") };

@@ -29,6 +29,7 @@ use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::error::NoDax;
 use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
 use crate::map::{Map, MapOptions, Protection};
+use crate::os::no_dax;
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus};
@@ -188,12 +189,13 @@ impl DaxMedium {
 /// Fails unless the data file can be mapped as persistent memory.
 fn permit(file: &DataFile, protection: Protection) -> Result<LineFlush, MediumError> {
     let refused = |reason| MediumError::NoDax { path: file.path().into(), reason };
+    if !cfg!(target_os = "linux") {
+        return Err(refused(NoDax::System));
+    }
     let line_flush = LineFlush::detect().ok_or_else(|| refused(NoDax::NoInstruction))?;
-    Map::would_attach(file.file(), protection).map_err(|error| match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) => refused(NoDax::FileSystem),
-        Some(libc::ENODEV) => refused(NoDax::NoMapping),
-        Some(libc::EINVAL) => refused(NoDax::Kernel),
-        _ => MediumError::at("map", file.path(), error),
+    Map::would_attach(file.file(), protection).map_err(|error| match no_dax(&error) {
+        Some(reason) => refused(reason),
+        None => MediumError::at("map", file.path(), error),
     })?;
     Ok(line_flush)
 }

@@ -3,9 +3,11 @@
 use crate::MediumError;
 use crate::beside::{Beside, InDirectory};
 use crate::data_file::DataFile;
-use crate::lock::{Lock, Sharing, holder_of};
+use crate::files::leads_to;
+use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection};
-use crate::place::{Place, leads_to};
+use crate::os::{holder_of, sync_path};
+use crate::place::Place;
 use pantile_base::limits::GROWTH_BYTES;
 use std::fs::{self, File};
 use std::io;
@@ -318,7 +320,5 @@ fn whole_pieces(data: &DataFile) -> Result<u64, MediumError> {
 
 /// Makes the names in a directory durable.
 fn sync_directory(path: &Path) -> Result<(), MediumError> {
-    File::open(path)
-        .and_then(|directory| directory.sync_all())
-        .map_err(|error| MediumError::at("sync", path, error))
+    sync_path(path).map_err(|error| MediumError::at("sync", path, error))
 }

@@ -1,5 +1,7 @@
 //! What can go wrong with a medium, and what is still true when it does.
 
+pub use crate::no_dax::NoDax;
+use crate::os;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -11,35 +13,6 @@ pub enum FullReason {
     Limit(u64),
     /// The device (disk, memory) has no room left.
     Device,
-}
-
-/// Why persistent memory cannot be mapped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoDax {
-    /// The file system keeps the file in the page cache, or cannot promise
-    /// that mapped blocks stay where they are (`MAP_SYNC`).
-    FileSystem,
-    /// Files here cannot be mapped at all.
-    NoMapping,
-    /// The kernel does not know `MAP_SYNC` (before Linux 4.15).
-    Kernel,
-    /// The CPU has no instruction, known here, that writes cache lines back to
-    /// persistent memory.
-    NoInstruction,
-}
-
-impl fmt::Display for NoDax {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FileSystem => "its file system does not map persistent memory directly (MAP_SYNC)",
-            Self::NoMapping => "its file system does not map files",
-            Self::Kernel => "this kernel does not know MAP_SYNC, which came with Linux 4.15",
-            Self::NoInstruction => {
-                "this CPU has no instruction to write cache lines back to persistent memory \
-                 (clwb, clflushopt or clflush; dc cvap, which Linux on Arm calls dcpop)"
-            }
-        })
-    }
 }
 
 /// An operation of a medium failed.
@@ -137,11 +110,10 @@ impl MediumError {
         needed: u64,
         source: io::Error,
     ) -> Self {
-        match source.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Self::device_full(needed),
-            Some(libc::ENOMEM) if path.is_none() => Self::device_full(needed),
-            _ => Self::Io { operation, path, source },
+        if os::is_device_full(&source) || path.is_none() && os::is_out_of_memory(&source) {
+            return Self::device_full(needed);
         }
+        Self::Io { operation, path, source }
     }
 
     /// The same, for the whole of a growth of which a part failed.

@@ -11,11 +11,11 @@ use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::group_sync::{GroupSync, SyncCall};
 use crate::map::{DEFAULT_RESERVE_BYTES, MapOptions, Protection, is_memory};
 use crate::memory::available_memory;
+use crate::os;
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 use parking_lot::Mutex;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,7 +216,7 @@ unsafe impl Medium for FileMedium {
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
-        self.file.file().write_all_at(bytes, offset).map_err(|error| {
+        os::write_all_at(self.file.file(), bytes, offset).map_err(|error| {
             self.contents.failure.latch(format!("write of {len} bytes at {offset}: {error}"))
         })?;
         self.contents.counters.add(Count::BytesWritten, len);
@@ -261,7 +261,7 @@ unsafe impl Medium for FileMedium {
     fn advise(&self, reads: Reads) {
         match reads {
             _ if self.contents.facts.cached_in.is_none() => {}
-            Reads::AtRandom => self.contents.map.expect(libc::MADV_RANDOM),
+            Reads::AtRandom => self.contents.map.expect(os::AT_RANDOM),
             Reads::Soon { offset, len } => self.contents.map.fetch(offset, len),
         }
     }

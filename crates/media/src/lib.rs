@@ -17,6 +17,7 @@
 
 mod ahead;
 mod beside;
+#[cfg(unix)]
 mod bus_error;
 mod contents;
 mod data_file;
@@ -26,12 +27,15 @@ mod dram;
 mod error;
 mod failure;
 mod file;
+pub mod files;
 mod group_sync;
 mod line_flush;
 mod lock;
 mod map;
 mod medium;
 mod memory;
+mod no_dax;
+mod os;
 mod place;
 mod prefill;
 mod reader_mark;
@@ -40,6 +44,7 @@ mod stats;
 #[cfg(any(test, feature = "unshared"))]
 pub mod unshared;
 mod view;
+mod zeros;
 
 pub use beside::{Beside, BesideFile, IMAGE_FILE};
 pub use data_file::DataFile;
@@ -53,6 +58,7 @@ pub use medium::{
     Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, Reads, SyncPoint,
 };
 pub use memory::available_memory;
+pub use os::Identity;
 pub use stats::MediumStats;
 pub use view::{ReaderFile, ViewMedium};
 

@@ -106,14 +106,13 @@ mod arch {
 #[cfg(target_arch = "aarch64")]
 mod arch {
     use super::{LINE_BYTES, LineFlush};
+    use crate::os::has_dc_cvap;
     use std::arch::asm;
 
     impl LineFlush {
         /// `dc cvap`, if the kernel says that programs may use it (`dcpop`).
         pub fn detect() -> Option<Self> {
-            // SAFETY: the call reads a vector that the kernel gave the process.
-            let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP) };
-            (capabilities & libc::HWCAP_DCPOP != 0).then(|| Self::DcCvap { step: smallest_line() })
+            has_dc_cvap().then(|| Self::DcCvap { step: smallest_line() })
         }
 
         #[inline(always)]

@@ -13,10 +13,10 @@
 //! descriptor, and only the process that took it does so.
 
 use crate::MediumError;
+use crate::os::holder_of;
 use crate::reader_mark;
 use pantile_base::control::{Control, is_removed};
-use std::fs::{self, File, TryLockError};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::process;
 
@@ -83,61 +83,10 @@ impl Lock {
     }
 }
 
-/// The process that has locked a file, as far as the system says. It names no
-/// process outside of the container.
-pub(crate) fn holder_of(file: &File) -> Option<u32> {
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let found = file.metadata().ok()?;
-    let device = format!("{:02x}:{:02x}", libc::major(found.dev()), libc::minor(found.dev()));
-    locks.lines().find_map(|line| {
-        let entry = Entry::parse(line).filter(|entry| entry.inode == found.ino())?;
-        // Some file systems show another device here than to `stat`.
-        (entry.device == device || has_open(entry.process, &found)).then_some(entry.process)
-    })
-}
-
-/// A line of `/proc/locks`, as in `1: FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF`.
-struct Entry<'a> {
-    process: u32,
-    device: &'a str,
-    inode: u64,
-}
-
-impl<'a> Entry<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut words = line.split_ascii_whitespace().skip(1);
-        if words.next()? != "FLOCK" {
-            return None;
-        }
-        let mut words = words.skip(2);
-        let process = words.next()?.parse().ok()?;
-        let (device, inode) = words.next()?.rsplit_once(':')?;
-        Some(Self { process, device, inode: inode.parse().ok()? })
-    }
-}
-
-fn has_open(process: u32, file: &fs::Metadata) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    let is_it = |other: fs::Metadata| (other.dev(), other.ino()) == (file.dev(), file.ino());
-    descriptors.flatten().any(|entry| fs::metadata(entry.path()).is_ok_and(is_it))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_systems_list_of_locks_is_read() {
-        let entry = Entry::parse("12: FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF").expect("a lock");
-        assert_eq!((entry.process, entry.device, entry.inode), (1234, "fe:00", 567));
-        for other in [
-            "12: -> FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF",
-            "3: OFDLCK ADVISORY  READ -1 00:18:3 0 EOF",
-            "",
-        ] {
-            assert!(Entry::parse(other).is_none(), "{other}");
-        }
-    }
+    use std::fs;
 
     #[test]
     fn the_holder_is_named_and_leaves_nothing() {

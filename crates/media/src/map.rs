@@ -4,13 +4,14 @@
 //! pieces are attached to it from the front as the medium grows.
 
 use crate::MediumError;
-use crate::bus_error::Watch;
 use crate::error::FullReason;
+pub use crate::os::Protection;
+use crate::os::{self, Watch, watch};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::Mutex;
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -41,41 +42,11 @@ impl Default for MapOptions {
     }
 }
 
-/// Whether a mapped file may be stored to through the mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protection {
-    /// Not at all.
-    ReadOnly,
-    /// Stored to; the system writes it to the file when it likes.
-    ReadWrite,
-    /// Stored to, and what is stored is in the file once its lines have been
-    /// written back (`MAP_SYNC`). Only file systems that map persistent memory
-    /// as it is take this.
-    Persistent,
-}
-
-impl Protection {
-    fn access(self) -> libc::c_int {
-        match self {
-            Self::ReadOnly => libc::PROT_READ,
-            Self::ReadWrite | Self::Persistent => libc::PROT_READ | libc::PROT_WRITE,
-        }
-    }
-
-    fn sharing(self) -> libc::c_int {
-        match self {
-            Self::ReadOnly | Self::ReadWrite => libc::MAP_SHARED,
-            // MAP_SHARED alone would ignore the flag where it is not known.
-            Self::Persistent => libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
-        }
-    }
-}
-
 /// A reservation of addresses of which `[0, len)` can be read.
 #[derive(Debug)]
 pub struct Map {
     /// What the system gave, for unmapping.
-    region: *mut libc::c_void,
+    region: *mut c_void,
     region_len: usize,
     /// The first address in `region` on a chunk boundary.
     base: *mut u8,
@@ -102,7 +73,7 @@ impl Map {
     pub(crate) fn reserve(options: MapOptions) -> Result<Self, MediumError> {
         let mut bytes = round_up(options.reserve_bytes.max(CHUNK_BYTES));
         loop {
-            match reserve_addresses(bytes + CHUNK_BYTES) {
+            match os::reserve(bytes + CHUNK_BYTES) {
                 Ok(region) => return Ok(Self::over(region, bytes, options)),
                 Err(_) if bytes / 2 >= LEAST_RESERVE_BYTES => bytes = round_up(bytes / 2),
                 Err(source) => {
@@ -112,7 +83,7 @@ impl Map {
         }
     }
 
-    fn over(region: *mut libc::c_void, bytes: u64, options: MapOptions) -> Self {
+    fn over(region: *mut c_void, bytes: u64, options: MapOptions) -> Self {
         let start = region.cast::<u8>();
         let limit = options.max_bytes.unwrap_or(bytes).min(bytes);
         Self {
@@ -122,7 +93,7 @@ impl Map {
             limit: limit - limit % GROWTH_BYTES,
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
-            advice: AtomicI32::new(libc::MADV_NORMAL),
+            advice: AtomicI32::new(os::NORMAL),
             watch: None,
         }
     }
@@ -228,22 +199,22 @@ impl Map {
     /// which stays open as long as the map exists.
     pub(crate) fn explain_bus_errors(&mut self, file: &File, path: &Path) {
         let len = self.region_len - CHUNK_BYTES as usize;
-        self.watch = Watch::over(self.base as usize, len, file.as_raw_fd(), path);
+        self.watch = watch(self.base as usize, len, file, path);
     }
 
     /// Asks for huge pages in everything that will be attached. A wish only.
     pub fn prefer_huge_pages(&self) {
-        self.advice.store(libc::MADV_HUGEPAGE, Ordering::Relaxed);
+        self.advice.store(os::HUGE_PAGES, Ordering::Relaxed);
         self.prefer_huge_pages_in(0, self.region_len as u64 - CHUNK_BYTES);
     }
 
     fn prefer_huge_pages_in(&self, from: u64, to: u64) {
-        self.advise_in(from, to, libc::MADV_HUGEPAGE);
+        self.advise_in(from, to, os::HUGE_PAGES);
     }
 
     /// How what is attached will be read, and what will be attached
-    /// (`MADV_NORMAL` and similar).
-    pub(crate) fn expect(&self, advice: libc::c_int) {
+    /// (`os::NORMAL` and similar).
+    pub(crate) fn expect(&self, advice: i32) {
         // No thread attaches anything in between and misses it.
         let _one_at_a_time = self.growth.lock();
         self.advice.store(advice, Ordering::Relaxed);
@@ -256,37 +227,27 @@ impl Map {
         let from = offset / PAGE_BYTES * PAGE_BYTES;
         let to = offset.saturating_add(len).min(self.len());
         if from < to {
-            self.advise_in(from, to, libc::MADV_WILLNEED);
+            self.advise_in(from, to, os::SOON);
         }
     }
 
-    /// A system that does not know the advice does what it would do without.
-    fn advise_in(&self, from: u64, to: u64, advice: libc::c_int) {
-        // SAFETY: the range is inside the reservation; advice changes no bytes.
-        unsafe {
-            libc::madvise(self.at(from), (to - from) as usize, advice);
-        }
+    fn advise_in(&self, from: u64, to: u64, advice: i32) {
+        // SAFETY: the range is inside the reservation.
+        unsafe { os::advise(self.at(from), to - from, advice) };
     }
 
     /// Puts zeroed memory behind bytes `from..to` of the reservation.
     pub(crate) fn attach_memory(&self, from: u64, to: u64) -> Result<(), MediumError> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: `grow` gives ranges inside the reservation that are not used yet.
-        let status = unsafe { libc::mprotect(self.at(from), (to - from) as usize, prot) };
-        if status != 0 {
-            let source = io::Error::last_os_error();
-            return Err(MediumError::growing("get", None, to, source));
-        }
-        Ok(())
+        let attached = unsafe { os::attach_memory(self.at(from), to - from, from) };
+        attached.map_err(|source| MediumError::growing("get", None, to, source))
     }
 
     /// Lets go of the memory behind attached bytes, which then read as zero
     /// and get new memory when they are stored to.
     pub(crate) fn discard_memory(&self, offset: u64, len: u64) {
-        // SAFETY: the caller of `discard` promises that no thread uses these
-        // bytes. They are private to this process, so that they become zero.
-        let status = unsafe { libc::madvise(self.at(offset), len as usize, libc::MADV_DONTNEED) };
-        if status != 0 {
+        // SAFETY: the caller of `discard` promises that no thread uses these bytes.
+        if unsafe { os::discard_memory(self.at(offset), len) }.is_err() {
             // Memory that the process has locked (`mlockall`) stays.
             // SAFETY: as before; the bytes are attached and writable.
             unsafe { ptr::write_bytes(self.at(offset).cast::<u8>(), 0, len as usize) };
@@ -301,20 +262,9 @@ impl Map {
         from: u64,
         to: u64,
     ) -> Result<(), MediumError> {
-        // SAFETY: `grow` gives ranges inside the reservation that are not used
-        // yet, so that fixing the mapping there replaces nothing but reserve.
-        let mapped = unsafe {
-            libc::mmap(
-                self.at(from),
-                (to - from) as usize,
-                protection.access(),
-                protection.sharing() | libc::MAP_FIXED,
-                file.as_raw_fd(),
-                from as libc::off_t,
-            )
-        };
-        if mapped == libc::MAP_FAILED {
-            let source = io::Error::last_os_error();
+        // SAFETY: `grow` gives ranges inside the reservation that are not used yet.
+        let attached = unsafe { os::attach_file(self.at(from), to - from, file, from, protection) };
+        if let Err(source) = attached {
             self.reserve_again(from, to);
             return Err(MediumError::growing("map", None, to, source));
         }
@@ -329,43 +279,19 @@ impl Map {
     /// Tries to map the first chunk of `file` with this protection. The file
     /// may be shorter. Nothing is attached.
     pub(crate) fn would_attach(file: &File, protection: Protection) -> io::Result<()> {
-        // SAFETY: the address is the system's choice, and no thread uses it.
-        unsafe {
-            let mapped = libc::mmap(
-                ptr::null_mut(),
-                CHUNK_BYTES as usize,
-                protection.access(),
-                protection.sharing(),
-                file.as_raw_fd(),
-                0,
-            );
-            if mapped == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            libc::munmap(mapped, CHUNK_BYTES as usize);
-        }
-        Ok(())
+        os::would_attach(file, CHUNK_BYTES, protection)
     }
 
     /// A refused fixed mapping may leave a hole that other mappings could fall into.
     fn reserve_again(&self, from: u64, to: u64) {
         // SAFETY: the range belongs to this reservation and is not used.
-        unsafe {
-            libc::mmap(
-                self.at(from),
-                (to - from) as usize,
-                libc::PROT_NONE,
-                RESERVE_FLAGS | libc::MAP_FIXED,
-                -1,
-                0,
-            );
-        }
+        unsafe { os::detach(self.at(from), to - from) };
         // The new reserve knows nothing of what was asked for in the old one.
         self.advise_in(from, to, self.advice.load(Ordering::Relaxed));
     }
 
     /// The address of byte `offset`.
-    pub fn at(&self, offset: u64) -> *mut libc::c_void {
+    pub fn at(&self, offset: u64) -> *mut c_void {
         self.base.wrapping_add(offset as usize).cast()
     }
 }
@@ -375,9 +301,7 @@ impl Drop for Map {
         // Before others may have the addresses.
         self.watch = None;
         // SAFETY: the region is ours, and no reference into it outlives the medium.
-        unsafe {
-            libc::munmap(self.region, self.region_len);
-        }
+        unsafe { os::release(self.region, self.region_len) };
     }
 }
 
@@ -385,37 +309,7 @@ impl Drop for Map {
 /// has. Huge pages pay there. On a device they would make the system read
 /// megabytes for a row.
 pub(crate) fn is_memory(file: &File, protection: Protection) -> bool {
-    // SAFETY: the numbers of the structure may be zero, and the descriptor is open.
-    let kind = unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(file.as_raw_fd(), &raw mut found) == 0 { found.f_type } else { 0 }
-    };
-    protection == Protection::Persistent || kind == libc::TMPFS_MAGIC
-}
-
-const RESERVE_FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-
-fn reserve_addresses(bytes: u64) -> io::Result<*mut libc::c_void> {
-    // SAFETY: a new mapping at an address of the system's choice touches no other.
-    let region =
-        unsafe { libc::mmap(ptr::null_mut(), bytes as usize, libc::PROT_NONE, RESERVE_FLAGS, -1, 0) };
-    match region {
-        libc::MAP_FAILED => Err(io::Error::last_os_error()),
-        region => Ok(region),
-    }
-}
-
-/// Makes the system read `len` bytes at `start`, or find memory for them, now.
-/// Unlike a load or store it returns an error for what is not there.
-///
-/// # Errors
-/// What the system says. Kernels before Linux 5.14 do not know the call.
-pub(crate) fn populate(start: *const u8, len: u64, advice: libc::c_int) -> io::Result<()> {
-    // SAFETY: the call changes no bytes, and checks the addresses itself.
-    match unsafe { libc::madvise(start.cast_mut().cast(), len as usize, advice) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    protection == Protection::Persistent || os::is_in_memory(file)
 }
 
 /// From this size on media grow by whole chunks, for the sake of huge pages.
@@ -473,7 +367,7 @@ mod tests {
     }
 
     /// What the system says about the mapping at an address (`VmFlags`).
-    fn flags_at(address: *mut libc::c_void) -> String {
+    fn flags_at(address: *mut c_void) -> String {
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
         let range = |line: &str| {
             let (from, to) = line.split_whitespace().next()?.split_once('-')?;

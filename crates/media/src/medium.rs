@@ -2,7 +2,7 @@
 
 use crate::beside::Beside;
 use crate::data_file::DataFile;
-use crate::map::populate;
+use crate::os::populate;
 use crate::{DirectoryOptions, MediumError, MediumStats};
 use std::fmt::Debug;
 use std::path::Path;
@@ -521,7 +521,7 @@ pub trait MediumExt: Medium {
         self.grow(len)?;
         if self.facts().file.is_none() || self.facts().emulated {
             // Without effect before Linux 5.14; the memory then comes with use.
-            let _ = populate(self.base(), len, libc::MADV_POPULATE_WRITE);
+            let _ = populate(self.base(), len);
         }
         Ok(())
     }

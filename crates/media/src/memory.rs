@@ -1,5 +1,6 @@
 //! How much memory there is for this process.
 
+use crate::os::machine_memory;
 use std::fs;
 use std::path::Path;
 
@@ -7,15 +8,9 @@ use std::path::Path;
 /// included: the machine's, or what a control group allows. `None` where the
 /// system does not say.
 pub fn available_memory() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().filter_map(|line| limit_of(line, Path::new("/sys/fs/cgroup")));
-    limits.chain(machine).min()
-}
-
-fn total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    limits.chain(machine_memory()).min()
 }
 
 /// The least limit of a control group and those above it, given as a line of
@@ -65,7 +60,6 @@ mod tests {
 
     #[test]
     fn the_machine_has_some() {
-        assert_eq!(total("MemFree: 1 kB\nMemTotal:       24684404 kB\n"), Some(24_684_404 << 10));
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

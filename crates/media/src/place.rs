@@ -4,10 +4,7 @@
 //! is gone when it is closed, or is not where the next opening looks. So the
 //! name is looked at while the database is open, see [`Place::check`].
 
-use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -16,19 +13,12 @@ use std::time::{Duration, Instant};
 
 use pantile_base::control::{Control, is_removed};
 
-use crate::data_file::{DataFile, Identity, identity};
+use crate::data_file::DataFile;
+use crate::os::{Identity, look, look_at, name_of_open};
 
 /// The name is looked at no more often than this, and by every sync of
 /// everything.
 const BETWEEN: Duration = Duration::from_millis(50);
-
-/// Whether the name leads to the open file.
-///
-/// # Errors
-/// What the system says about either.
-pub(crate) fn leads_to(name: &Path, file: &File) -> io::Result<bool> {
-    Ok(identity(&fs::metadata(name)?) == identity(&file.metadata()?))
-}
 
 /// Where the data file of an open database is.
 #[derive(Debug)]
@@ -92,17 +82,17 @@ impl Place {
             ));
         }
         let file = self.data.file();
-        let open = file.metadata().ok()?;
-        if open.nlink() == 0 {
+        let open = look(file).ok()?;
+        if open.links == 0 {
+            let other = name_of_open(file).map_or(String::new(), |name| format!(", or {name},"));
             return Some(format!(
                 "{name} was removed while the database was open, and what it holds goes when it is closed: \
-                 copy the rows, or /proc/{process}/fd/{}, before that",
-                file.as_raw_fd()
+                 copy the rows{other} before that"
             ));
         }
         let kept = "what was committed is in the file that was there";
-        match fs::metadata(&self.name) {
-            Ok(found) if identity(&found) != identity(&open) => {
+        match look_at(&self.name) {
+            Ok(found) if found.identity != open.identity => {
                 Some(format!("{name} is another file than the one that is open: it was replaced; {kept}"))
             }
             Err(error) if is_absent(&error) && self.root == root() => {
@@ -118,5 +108,5 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn root() -> Option<Identity> {
-    fs::metadata("/").ok().as_ref().map(identity)
+    look_at(Path::new("/")).ok().map(|found| found.identity)
 }

@@ -13,12 +13,11 @@
 use crate::MediumError;
 use crate::data_file::DataFile;
 use crate::failure::Failure;
+use crate::os;
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -235,9 +234,7 @@ struct ZeroWriter {
 impl ZeroWriter {
     fn over(file: &Arc<DataFile>) -> Self {
         // The file that is locked, whatever its name leads to by now.
-        let same = format!("/proc/self/fd/{}", file.file().as_raw_fd());
-        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same);
-        Self { direct: direct.ok(), buffered: Arc::clone(file) }
+        Self { direct: os::open_direct(file.file()), buffered: Arc::clone(file) }
     }
 
     /// Makes the file, `from` bytes long, longer by zeros.
@@ -255,10 +252,7 @@ impl ZeroWriter {
     /// Reads what was written past the page cache into it. Otherwise the first
     /// write to a part of each page would wait for that.
     fn fetch(&self, from: u64, to: u64) {
-        let (offset, len) = (from as libc::off_t, (to - from) as libc::off_t);
-        let file = self.buffered.file().as_raw_fd();
-        // SAFETY: the descriptor is open; advice changes no bytes.
-        unsafe { libc::posix_fadvise(file, offset, len, libc::POSIX_FADV_WILLNEED) };
+        os::fetch(self.buffered.file(), from, to - from);
     }
 
     fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
@@ -268,12 +262,12 @@ impl ZeroWriter {
 
     fn write_piece(&self, zeros: &[u8], at: u64) -> io::Result<()> {
         if let Some(direct) = &self.direct {
-            match direct.write_all_at(zeros, at) {
+            match os::write_all_at(direct, zeros, at) {
                 // Some file systems open a file this way and then refuse to write so.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                Err(error) if os::is_not_direct(&error) => {}
                 result => return result,
             }
         }
-        self.buffered.file().write_all_at(zeros, at)
+        os::write_all_at(self.buffered.file(), zeros, at)
     }
 }

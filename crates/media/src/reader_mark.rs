@@ -7,26 +7,24 @@
 //! nobody. (`fcntl` locks of open files; the lock that excludes openers is
 //! another kind, see `lock.rs`.)
 
+use crate::os::{lock_byte, locked_in};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::AsRawFd;
 
 /// No file is so long.
 const FIRST: u64 = 1 << 61;
 const END: u64 = 1 << 62;
 
 /// Marks a file as being read. Returns the mark, which lasts as long as the open
-/// file.
+/// file. None where the system has no such locks.
 ///
 /// # Errors
 /// What the system says: some file systems have no such locks.
-pub(crate) fn set(file: &File) -> io::Result<u64> {
+pub(crate) fn set(file: &File) -> io::Result<Option<u64>> {
     // Two readers with one mark would end together; there are 2^61.
     let mark = FIRST + RandomState::new().hash_one(std::process::id()) % (END - FIRST);
-    let mut lock = range(libc::F_RDLCK, mark, 1);
-    control(file, libc::F_OFD_SETLK, &mut lock)?;
-    Ok(mark)
+    Ok(lock_byte(file, mark)?.then_some(mark))
 }
 
 /// Whether another open file has this mark.
@@ -55,33 +53,11 @@ pub(crate) fn all(file: &File) -> io::Result<Vec<u64>> {
 fn first_in(file: &File, from: u64, to: u64) -> io::Result<Option<u64>> {
     let (mut found, mut to) = (None, to);
     while (FIRST..END).contains(&from) && from < to {
-        let mut lock = range(libc::F_WRLCK, from, to - from);
-        control(file, libc::F_OFD_GETLK, &mut lock)?;
-        if i32::from(lock.l_type) == libc::F_UNLCK {
-            break;
-        }
-        to = (lock.l_start as u64).max(from);
+        let Some(locked) = locked_in(file, from, to - from)? else { break };
+        to = locked.max(from);
         found = Some(to);
     }
     Ok(found)
-}
-
-fn range(kind: libc::c_int, from: u64, len: u64) -> libc::flock {
-    libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: from as libc::off_t,
-        l_len: len as libc::off_t,
-        l_pid: 0,
-    }
-}
-
-fn control(file: &File, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and the system reads and writes one `flock`.
-    match unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -96,7 +72,8 @@ mod tests {
         let open = || File::open(&path).expect("open");
         assert!(all(&writer).expect("look").is_empty());
         let readers: Vec<_> = (0..5).map(|_| open()).collect();
-        let mut marks: Vec<_> = readers.iter().map(|reader| set(reader).expect("mark")).collect();
+        let mut marks: Vec<_> =
+            readers.iter().map(|reader| set(reader).expect("look").expect("mark")).collect();
         marks.sort_unstable();
         assert_eq!(all(&writer).expect("look"), marks);
         assert!(marks.iter().all(|mark| is_set(&writer, *mark).expect("look")));

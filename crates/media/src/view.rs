@@ -5,17 +5,15 @@
 
 use crate::beside::{BesideFile, open_files};
 use crate::contents::Contents;
-use crate::data_file::identity;
 use crate::directory::DATA_FILE;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, round_up};
+use crate::os::{self, Identity, read_exact_at};
 use crate::reader_mark;
 use crate::{Facts, Medium, MediumError, MediumStatus};
 use pantile_base::sync::Mutex;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
@@ -35,7 +33,7 @@ const ROOM_CHUNKS: u64 = 64;
 pub struct ReaderFile {
     directory: PathBuf,
     data: File,
-    mark: u64,
+    mark: Option<u64>,
     lock: Option<Lock>,
 }
 
@@ -54,8 +52,9 @@ impl ReaderFile {
         Ok(Self { directory: path.into(), data, mark, lock: None })
     }
 
-    /// Its mark, by which [`DataFile`](crate::DataFile) knows it.
-    pub fn mark(&self) -> u64 {
+    /// Its mark, by which [`DataFile`](crate::DataFile) knows it. None where the
+    /// system has no marks: nobody may open the database while this is read.
+    pub fn mark(&self) -> Option<u64> {
         self.mark
     }
 
@@ -63,11 +62,9 @@ impl ReaderFile {
     ///
     /// # Errors
     /// [`MediumError::Io`].
-    pub fn identity(&self) -> Result<(u64, u64), MediumError> {
-        let found = self.data.metadata();
-        found
-            .map(|found| identity(&found))
-            .map_err(|error| MediumError::at("look at", &self.directory, error))
+    pub fn identity(&self) -> Result<Identity, MediumError> {
+        let found = os::look(&self.data).map(|found| found.identity);
+        found.map_err(|error| MediumError::at("look at", &self.directory, error))
     }
 
     /// Locks the database against openers, until the view is told to
@@ -161,7 +158,7 @@ impl ViewMedium {
     }
 
     /// Lets others open the database. They must leave what this view reads as it
-    /// is.
+    /// is, and know of it by the mark of the [`ReaderFile`].
     pub fn admit_openers(&self) {
         if let Some(lock) = self.lock.lock().take() {
             lock.release(&self.data);
@@ -187,7 +184,7 @@ impl ViewMedium {
         let mut buffer = vec![0; TRY_BYTES as usize];
         for at in (0..self.file_len).step_by(TRY_BYTES as usize) {
             let len = TRY_BYTES.min(self.file_len - at);
-            if self.data.read_exact_at(&mut buffer[..len as usize], at).is_err() {
+            if read_exact_at(&self.data, &mut buffer[..len as usize], at).is_err() {
                 self.try_each_page(at, len)?;
             }
             progress(at + len, self.file_len);
@@ -199,7 +196,7 @@ impl ViewMedium {
         let mut page = [0; PAGE_BYTES as usize];
         for at in (at..at + len).step_by(PAGE_BYTES as usize) {
             let len = PAGE_BYTES.min(self.file_len - at) as usize;
-            if self.data.read_exact_at(&mut page[..len], at).is_err() {
+            if read_exact_at(&self.data, &mut page[..len], at).is_err() {
                 self.contents.map.replace_page(at, PAGE_BYTES)?;
                 self.unreadable.push(at);
             }
@@ -223,23 +220,16 @@ impl Map {
             return Ok(());
         }
         let len = len.next_multiple_of(PAGE_BYTES);
-        self.replace(0, len, libc::MAP_PRIVATE | libc::MAP_NORESERVE, file.as_raw_fd())
+        // SAFETY: the range is attached to a view that no other thread has yet.
+        let attached = unsafe { os::attach_private(self.at(0), len, file) };
+        attached.map_err(|error| MediumError::growing("map", None, len, error))
     }
 
     /// Puts zeros in place of attached bytes that cannot be read.
     fn replace_page(&self, at: u64, len: u64) -> Result<(), MediumError> {
-        self.replace(at, len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
-    }
-
-    fn replace(&self, at: u64, len: u64, flags: libc::c_int, file: libc::c_int) -> Result<(), MediumError> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the range is attached to a view that no other thread has yet.
-        let mapped =
-            unsafe { libc::mmap(self.at(at), len as usize, prot, flags | libc::MAP_FIXED, file, at as i64) };
-        if mapped == libc::MAP_FAILED {
-            return Err(MediumError::growing("map", None, at + len, io::Error::last_os_error()));
-        }
-        Ok(())
+        // SAFETY: as in `attach_private`.
+        let replaced = unsafe { os::replace_private(self.at(at), len) };
+        replaced.map_err(|error| MediumError::growing("map", None, at + len, error))
     }
 }
 

@@ -403,11 +403,14 @@ impl Options {
     /// [worker](Options::worker), and both must run on one machine, in one network
     /// namespace.
     ///
+    /// On macOS and Windows the database must not be open, and cannot be opened
+    /// while it is read.
+    ///
     /// # Errors
     /// [`Error::NoDatabase`]; [`Error::ReadersRefused`] if the process that has it
-    /// open does not answer within ten seconds; [`Error::NotADatabase`],
-    /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::Io`],
-    /// [`Error::InvalidOption`].
+    /// open does not answer within ten seconds, and [`Error::AlreadyOpen`] in its
+    /// place on macOS and Windows; [`Error::NotADatabase`], [`Error::FormatVersion`],
+    /// [`Error::Damaged`], [`Error::Io`], [`Error::InvalidOption`].
     ///
     /// ```
     /// # use pantile::*;

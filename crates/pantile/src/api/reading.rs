@@ -26,12 +26,15 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
         // The mark comes first: a process that opens the database now finds it, and
         // one that has it open answers.
         let number = file.identity().map_err(from_medium)?;
-        if let Ok((connection, beside)) = Connection::open(number, file.mark()) {
+        let connected = file.mark().map(|mark| Connection::open(number, mark));
+        if let Some(Ok((connection, beside))) = connected {
             let reading = Reading { beside: Some(beside), connection: Some(Mutex::new(connection)) };
             return open_view(path, file, options, reading);
         }
         match file.lock() {
             Ok(()) => return open_view(path, file, options, Reading { beside: None, connection: None }),
+            // Without a mark nobody will answer.
+            Err(error) if file.mark().is_none() => return Err(from_medium(error)),
             Err(MediumError::Locked { .. }) if began.elapsed() < PATIENCE => thread::sleep(PAUSE),
             Err(MediumError::Locked { process, .. }) => {
                 return Err(Error::ReadersRefused { path: path.to_owned(), process });
@@ -42,6 +45,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
 }
 
 fn open_view(path: &Path, file: ReaderFile, options: Options, reading: Reading) -> Result<Arc<Core>> {
+    let is_marked = file.mark().is_some();
     let view = file.view().map_err(from_medium)?;
     if view.file_len() == 0 {
         return Err(Error::NoDatabase(path.to_owned()));
@@ -52,7 +56,9 @@ fn open_view(path: &Path, file: ReaderFile, options: Options, reading: Reading) 
     if let Some(connection) = &reading.connection {
         connection.lock().has_scanned();
     }
-    // An opener finds the mark from here on.
-    view.admit_openers();
+    if is_marked {
+        // An opener finds the mark from here on.
+        view.admit_openers();
+    }
     Ok(core)
 }

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use pantile_base::sync::Mutex;
+use pantile_media::files::{leads_to, write_all_at};
 
 use crate::types::page::{Page, STATS_FILE, started};
 
@@ -54,14 +54,13 @@ impl Target {
             written_millis: now_millis(),
             ..page
         };
-        self.file.write_all_at(&page.encode(), 0)
+        write_all_at(&self.file, &page.encode(), 0)
     }
 
     /// Removes the file, if it is still in its place. A forked child leaves it to
     /// its parent.
     fn remove(&self) -> io::Result<()> {
-        let (own, there) = (self.file.metadata()?, self.path.symlink_metadata()?);
-        let is_own = (own.dev(), own.ino()) == (there.dev(), there.ino());
+        let is_own = leads_to(&self.path, &self.file)? && !self.path.is_symlink();
         if is_own && self.process == std::process::id() { std::fs::remove_file(&self.path) } else { Ok(()) }
     }
 }

@@ -8,8 +8,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -17,13 +15,14 @@ use pantile_base::Timestamp;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::{Mutex, thread};
 use pantile_cc::Begin;
-use pantile_media::MediumExt;
+use pantile_media::{Identity, MediumExt};
 use pantile_store::Beside;
 
 use crate::engine::core::Core;
 use crate::engine::readers::{Admitted, Earlier};
+use crate::types::channel::{self, Listener, Stream};
 use crate::types::error::{Error, Result};
-use crate::types::reading::{PATIENCE, PAUSE, SCANNED, address};
+use crate::types::reading::{PATIENCE, PAUSE, SCANNED};
 use crate::types::stats::ReadingProcess;
 
 /// How often it is looked whether earlier readers are still there.
@@ -42,13 +41,13 @@ pub(crate) struct ReaderProcesses {
 struct Connections {
     is_over: bool,
     /// The socket that listens. Shutting it down takes no new descriptor.
-    socket: Option<UnixStream>,
+    socket: Option<Stream>,
     open: Vec<Serving>,
 }
 
 /// A reader that is served.
 struct Serving {
-    stream: UnixStream,
+    stream: Stream,
     thread: thread::JoinHandle<()>,
     is_over: Arc<AtomicBool>,
 }
@@ -62,12 +61,12 @@ impl ReaderProcesses {
             return None;
         }
         let file = core.store.medium().facts().file.clone()?;
-        let address = address(file.identity().ok()?).ok()?;
+        let identity = file.identity().ok()?;
         let connections = Arc::<Mutex<Connections>>::default();
         let (core, shared) = (Arc::downgrade(core), Arc::clone(&connections));
         let builder = thread::Builder::new().name("pantile-readers".into());
         let listening = builder.spawn(move || {
-            if let Some(listener) = bind(&address, &shared) {
+            if let Some(listener) = bind(identity, &shared) {
                 listen(&core, &listener, &shared);
             }
         });
@@ -97,16 +96,16 @@ impl Drop for ReaderProcesses {
 
 /// Takes the address. A child that is being forked keeps the one of an earlier
 /// opening for a moment, so this waits until it is free.
-fn bind(address: &SocketAddr, shared: &Mutex<Connections>) -> Option<UnixListener> {
+fn bind(file: Identity, shared: &Mutex<Connections>) -> Option<Listener> {
     let mut tries = 0;
     loop {
         let mut connections = shared.lock();
         if connections.is_over {
             return None;
         }
-        match UnixListener::bind_addr(address) {
+        match channel::listen(file) {
             Ok(listener) => {
-                connections.socket = Some(UnixStream::from(OwnedFd::from(listener.try_clone().ok()?)));
+                connections.socket = Some(channel::socket_of(&listener).ok()?);
                 return Some(listener);
             }
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => return None,
@@ -117,7 +116,7 @@ fn bind(address: &SocketAddr, shared: &Mutex<Connections>) -> Option<UnixListene
     }
 }
 
-fn listen(core: &Weak<Core>, listener: &UnixListener, shared: &Mutex<Connections>) {
+fn listen(core: &Weak<Core>, listener: &Listener, shared: &Mutex<Connections>) {
     for stream in listener.incoming() {
         let mut connections = shared.lock();
         if connections.is_over {
@@ -143,7 +142,7 @@ fn listen(core: &Weak<Core>, listener: &UnixListener, shared: &Mutex<Connections
 }
 
 /// Serves a reader until it goes.
-fn serve(core: &Weak<Core>, mut stream: UnixStream) -> io::Result<()> {
+fn serve(core: &Weak<Core>, mut stream: Stream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let (mut mark, mut process) = ([0; 8], [0; 4]);
     stream.read_exact(&mut mark)?;
@@ -157,7 +156,7 @@ fn serve(core: &Weak<Core>, mut stream: UnixStream) -> io::Result<()> {
     served
 }
 
-fn serve_held(core: &Weak<Core>, stream: &mut UnixStream, hold: u64, beside: Beside) -> io::Result<()> {
+fn serve_held(core: &Weak<Core>, stream: &mut Stream, hold: u64, beside: Beside) -> io::Result<()> {
     stream.write_all(&beside.timestamp.get().to_le_bytes())?;
     stream.write_all(&beside.opened_by.get().to_le_bytes())?;
     // A scan takes as long as it takes, and the reader may read for days.

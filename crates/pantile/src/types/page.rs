@@ -107,7 +107,8 @@ impl Page {
         now.saturating_sub(Duration::from_millis(self.written_millis))
     }
 
-    /// Whether the process that wrote it still runs, as far as this process can see.
+    /// Whether the process that wrote it still runs, as far as this process can see:
+    /// on macOS and Windows it cannot, and the answer is no.
     pub fn is_process_running(&self) -> bool {
         started(self.process) == Some(self.process_started)
     }

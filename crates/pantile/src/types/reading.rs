@@ -2,13 +2,14 @@
 //! say to each other.
 
 use std::io::{self, Read, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
+use pantile_media::Identity;
 use pantile_store::Beside;
+
+use crate::types::channel::{Stream, connect};
 
 /// How a database is open that is only read.
 #[derive(Debug)]
@@ -24,24 +25,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at what cannot be waited for.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where the process that has a data file open listens. The name is in no
-/// directory, so nobody can remove it, and it ends with the process.
-pub(crate) fn address((device, number): (u64, u64)) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("pantile-{device:x}-{number:x}"))
-}
-
 /// What a reader sends once it has found all that it reads.
 pub(crate) const SCANNED: &[u8] = b".";
 
 /// A reader's connection.
 #[derive(Debug)]
-pub(crate) struct Connection(UnixStream);
+pub(crate) struct Connection(Stream);
 
 impl Connection {
     /// Connects to the process that has the data file open, and asks what may be
     /// read. Its blocks are held as long as this is open.
-    pub fn open(file: (u64, u64), mark: u64) -> io::Result<(Self, Beside)> {
-        let mut stream = UnixStream::connect_addr(&address(file)?)?;
+    pub fn open(file: Identity, mark: u64) -> io::Result<(Self, Beside)> {
+        let mut stream = connect(file)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&mark.to_le_bytes())?;
         stream.write_all(&std::process::id().to_le_bytes())?;

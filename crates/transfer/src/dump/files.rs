@@ -46,13 +46,26 @@ impl<'f> Files<'f> {
 
     /// Makes the names of the files durable.
     pub fn sync(&self) -> Result<(), Error> {
-        File::open(self.dir).and_then(|dir| dir.sync_all()).map_err(|source| cannot_write(self.dir, source))
+        open_to_sync(self.dir).and_then(|dir| dir.sync_all()).map_err(|source| cannot_write(self.dir, source))
     }
 
     /// Removes what is not whole. Without the schema nobody takes it for a dump.
     pub fn remove(&self) {
         let _ = fs::remove_dir_all(self.dir);
     }
+}
+
+#[cfg(unix)]
+fn open_to_sync(dir: &Path) -> io::Result<File> {
+    File::open(dir)
+}
+
+/// Windows asks for the right to write what is flushed, and for
+/// `FILE_FLAG_BACKUP_SEMANTICS` where it is a directory.
+#[cfg(windows)]
+fn open_to_sync(dir: &Path) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    File::options().write(true).custom_flags(0x0200_0000).open(dir)
 }
 
 fn cannot_write(path: &Path, source: io::Error) -> Error {

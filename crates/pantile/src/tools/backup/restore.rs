@@ -1,10 +1,10 @@
 //! Restoring: a verified copy of a backup.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use pantile_base::sync::Instant;
+use pantile_media::files::{read_exact_at, write_all_at};
 use pantile_media::{DATA_FILE, ViewMedium};
 
 use crate::api::incomplete;
@@ -88,9 +88,9 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
     let mut piece = vec![0; PIECE];
     for at in (0..len).step_by(PIECE) {
         let bytes = &mut piece[..(len - at).min(PIECE as u64) as usize];
-        source.read_exact_at(bytes, at).map_err(&reading)?;
+        read_exact_at(&source, bytes, at).map_err(&reading)?;
         if bytes.iter().any(|&byte| byte != 0) {
-            copy.write_all_at(bytes, at).map_err(&writing)?;
+            write_all_at(&copy, bytes, at).map_err(&writing)?;
         }
     }
     copy.sync_all().map_err(&writing)

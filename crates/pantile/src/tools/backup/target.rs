@@ -1,10 +1,11 @@
 //! The directory that takes a backup or what is restored from one.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use pantile_media::DATA_FILE;
+use pantile_media::files::{is_lock_of_directory, lock_directory, sync_path};
 
 use crate::api::incomplete::INCOMPLETE;
 use crate::types::error::{Error, Result};
@@ -55,7 +56,7 @@ impl Target {
         let entries = fs::read_dir(&self.directory).map_err(io_error("read", &self.directory))?;
         for entry in entries {
             let name = entry.map_err(io_error("read", &self.directory))?.file_name();
-            if name != INCOMPLETE && name != NOT_OURS {
+            if name != INCOMPLETE && name != NOT_OURS && !is_lock_of_directory(&name) {
                 return Err(Error::NotEmpty(self.directory.clone()));
             }
         }
@@ -118,14 +119,10 @@ fn remove_empty(made: &[PathBuf]) {
 }
 
 fn lock(directory: &Path) -> Result<File> {
-    let file = File::open(directory).map_err(io_error("open", directory))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::AlreadyOpen { path: directory.to_owned(), process: None })
-        }
-        Err(TryLockError::Error(error)) => Err(io_error("lock", directory)(error)),
-    }
+    lock_directory(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Error::AlreadyOpen { path: directory.to_owned(), process: None },
+        _ => io_error("open and lock", directory)(error),
+    })
 }
 
 fn parent(path: &Path) -> &Path {
@@ -135,7 +132,7 @@ fn parent(path: &Path) -> &Path {
 
 /// Makes a file or a directory durable.
 fn sync(path: &Path) -> Result<()> {
-    File::open(path).and_then(|file| file.sync_all()).map_err(io_error("sync", path))
+    sync_path(path).map_err(io_error("sync", path))
 }
 
 /// The system's refusal. A device without room is [`Error::StorageFull`].

@@ -1,0 +1,196 @@
+//! Linux.
+
+use super::Protection;
+use crate::no_dax::NoDax;
+use std::ffi::c_void;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+pub(crate) const HUGE_PAGES: i32 = libc::MADV_HUGEPAGE;
+
+/// What SIGBUS says where it is about an address.
+pub(crate) const FAULTS: RangeInclusive<libc::c_int> = libc::BUS_ADRALN..=libc::BUS_MCEERR_AO;
+
+/// Whether a fault says that memory has failed.
+pub(crate) fn is_failed_memory(code: libc::c_int) -> bool {
+    code == libc::BUS_MCEERR_AR || code == libc::BUS_MCEERR_AO
+}
+
+/// Where the calling thread's `errno` is.
+pub(crate) fn errno_location() -> *mut libc::c_int {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::__errno_location() }
+}
+
+pub(super) fn sharing(protection: Protection) -> io::Result<libc::c_int> {
+    Ok(match protection {
+        Protection::ReadOnly | Protection::ReadWrite => libc::MAP_SHARED,
+        // MAP_SHARED alone would ignore the flag where it is not known.
+        Protection::Persistent => libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
+    })
+}
+
+/// Why a file cannot be mapped as persistent memory, if the error says so.
+pub(crate) fn no_dax(error: &io::Error) -> Option<NoDax> {
+    match error.raw_os_error()? {
+        libc::EOPNOTSUPP => Some(NoDax::FileSystem),
+        libc::ENODEV => Some(NoDax::NoMapping),
+        libc::EINVAL => Some(NoDax::Kernel),
+        _ => None,
+    }
+}
+
+/// Whether programs may write cache lines back with `dc cvap`.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn has_dc_cvap() -> bool {
+    // SAFETY: the call reads a vector that the kernel gave the process.
+    let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP) };
+    capabilities & libc::HWCAP_DCPOP != 0
+}
+
+/// Lets go of memory that is attached, which then reads as zero.
+///
+/// # Errors
+/// What the system says; the bytes are as they were.
+///
+/// # Safety
+/// The range is memory of a reservation, and nobody uses it.
+pub(crate) unsafe fn discard_memory(at: *mut c_void, bytes: u64) -> io::Result<()> {
+    // SAFETY: by the contract. The bytes are private to this process, so that
+    // they become zero.
+    match unsafe { libc::madvise(at, bytes as usize, libc::MADV_DONTNEED) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether the contents of a file are in memory, without a device.
+pub(crate) fn is_in_memory(file: &File) -> bool {
+    // SAFETY: the numbers of the structure may be zero, and the descriptor is open.
+    let kind = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        if libc::fstatfs(file.as_raw_fd(), &raw mut found) == 0 { found.f_type } else { 0 }
+    };
+    kind == libc::TMPFS_MAGIC
+}
+
+/// Makes the system find memory for `len` bytes that are mapped, now.
+///
+/// # Errors
+/// What the system says. Kernels before Linux 5.14 do not know the call.
+pub(crate) fn populate(start: *const u8, len: u64) -> io::Result<()> {
+    advise_now(start, len, libc::MADV_POPULATE_WRITE)
+}
+
+/// Makes the system read `len` bytes of a file at `offset`, mapped at `base`.
+/// Where a load would end the process, this returns an error. Does nothing
+/// before Linux 5.14.
+///
+/// # Errors
+/// What the system says of a place that cannot be read.
+pub(crate) fn try_to_read(_file: &File, base: *const u8, offset: u64, len: u64) -> io::Result<()> {
+    match advise_now(base.wrapping_add(offset as usize), len, libc::MADV_POPULATE_READ) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EFAULT | libc::EHWPOISON)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Unlike a load or store this returns an error for what is not there.
+fn advise_now(start: *const u8, len: u64, advice: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call changes no bytes, and checks the addresses itself.
+    match unsafe { libc::madvise(start.cast_mut().cast(), len as usize, advice) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes the file system promise space. Bytes that are there stay.
+///
+/// # Errors
+/// [`is_without_promises`], or what the system says.
+pub(crate) fn promise(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    fallocate(file, 0, offset, len)
+}
+
+/// Whether an error of [`promise`] says that the file system makes none.
+pub(crate) fn is_without_promises(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EOPNOTSUPP)
+}
+
+/// Gives back the space behind a part of a file, which then reads as zero.
+///
+/// # Errors
+/// [`is_without_holes`], or what the system says.
+pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    fallocate(file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len)
+}
+
+/// Whether an error of [`punch`] says that there can be no holes.
+pub(crate) fn is_without_holes(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
+}
+
+/// The system takes an empty range for a mistake.
+fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> io::Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    // SAFETY: the descriptor is open. Mode 0 changes no bytes that exist, and
+    // no thread uses those in which a hole is made.
+    match unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+pub(super) fn free_of(stats: &libc::statvfs) -> u64 {
+    stats.f_bavail * stats.f_frsize
+}
+
+/// A name that leads to a file that is open, whatever its other names lead to
+/// by now.
+pub(crate) fn name_of_open(file: &File) -> Option<String> {
+    Some(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+}
+
+/// The same file, to be written past the page cache.
+pub(crate) fn open_direct(file: &File) -> Option<File> {
+    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same).ok()
+}
+
+/// Whether a file that [`open_direct`] returned refuses to be written so.
+pub(crate) fn is_not_direct(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
+}
+
+/// Begins to read a part of a file that will be needed.
+pub(crate) fn fetch(file: &File, offset: u64, len: u64) {
+    let (offset, len) = (offset as libc::off_t, len as libc::off_t);
+    // SAFETY: the descriptor is open; advice changes no bytes.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, len, libc::POSIX_FADV_WILLNEED) };
+}
+
+/// Bytes of memory that the machine has.
+pub(crate) fn machine_memory() -> Option<u64> {
+    std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text))
+}
+
+fn total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_some() {
+        assert_eq!(total("MemFree: 1 kB\nMemTotal:       24684404 kB\n"), Some(24_684_404 << 10));
+        assert!(machine_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}
