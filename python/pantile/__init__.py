@@ -14,10 +14,12 @@ import os
 import random
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar, Union
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union
 
 from . import _native
+from ._definition import Column, Index, Table, changes
+from ._migrations import Migration, Migrations
 from ._native import (
     AlreadyOpen,
     Closed,
@@ -25,19 +27,25 @@ from ._native import (
     Damaged,
     DuplicateKey,
     Error,
+    IncompleteBackup,
+    InvalidMigrations,
     InvalidSchema,
     InvalidValue,
+    MigrationFailed,
     Misuse,
+    NotEmpty,
     OutOfSpace,
     Scan,
     Transaction,
+    TransactionEnded,
 )
 from ._native import Table as TableHandle
 
 __all__ = [
-    "AlreadyOpen", "Closed", "Column", "Conflict", "Damaged", "Database", "DuplicateKey", "Error", "Index",
-    "InvalidSchema", "InvalidValue", "Misuse", "OutOfSpace", "Scan", "Table", "TableHandle", "Transaction",
-    "open", "restore",
+    "AlreadyOpen", "Closed", "Column", "Conflict", "Damaged", "Database", "DuplicateKey", "Error", "IncompleteBackup",
+    "Index", "InvalidMigrations", "InvalidSchema", "InvalidValue", "Migration", "MigrationFailed", "Migrations",
+    "Misuse", "NotEmpty", "OutOfSpace", "RunningTransaction", "Scan", "Table", "TableHandle", "Transaction",
+    "TransactionEnded", "open", "open_read_only", "restore",
 ]
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -46,36 +54,26 @@ _RETRY_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column. Types: bool, i8 to i64, u8 to u64, f32, f64, timestamp, string(MAX), bytes(MAX),
-    fixed string(LEN), fixed bytes(LEN) and decimal(PRECISION,SCALE)."""
+class RunningTransaction:
+    """A transaction that has not ended, and what it holds back. Its end frees at most `freed_bytes`."""
 
-    name: str
-    type: str
-    nullable: bool = False
-    default: Any = None
-
-    def _parts(self) -> Tuple[str, str, bool, Any]:
-        return self.name, self.type, self.nullable, self.default
-
-
-@dataclass(frozen=True)
-class Index:
-    """A secondary index over columns, the most significant first."""
-
-    name: str
-    columns: List[str]
-    unique: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """The definition of a table. `Database.open_or_create` returns a handle for it."""
-
-    name: str
-    columns: List[Column]
-    primary_key: List[str]
-    indexes: List[Index] = field(default_factory=list)
+    id: Optional[int]
+    """By which `Database.end_transaction` ends it; None for work of the database itself."""
+    name: Optional[str]
+    age: float
+    """Seconds since it began."""
+    read_only: bool
+    thread: Optional[str]
+    ended: Optional[str]
+    """What has ended it from outside, if its program has not dropped it yet."""
+    held_bytes: int
+    """Superseded bytes on the medium, in blocks that it may be reading."""
+    freed_bytes: int
+    held_dram_bytes: int
+    buffer_bytes: int
+    """Memory of its own writes that are not committed."""
+    tables: Dict[str, int]
+    """The parts of `held_bytes` by table."""
 
 
 class Database(_native.Database):
@@ -89,9 +87,7 @@ class Database(_native.Database):
 
     def open_or_create(self, table: Table) -> TableHandle:
         """The table of this definition, made if it is not there; `InvalidSchema` if it differs."""
-        indexes = [(index.name, index.columns, index.unique) for index in table.indexes]
-        columns = [column._parts() for column in table.columns]
-        return self._open_or_create(table.name, columns, table.primary_key, indexes)
+        return self._open_or_create(*table._parts())
 
     def alter(
         self,
@@ -103,18 +99,21 @@ class Database(_native.Database):
         widen: Optional[Dict[str, str]] = None,
         nullable: Optional[List[str]] = None,
         default: Optional[Dict[str, Any]] = None,
+        rename_table: Optional[str] = None,
     ) -> TableHandle:
-        """Changes columns, all at once and in this order. Returns a new handle of the table."""
-        steps: List[Tuple[str, str, Any]] = [("drop", name, None) for name in drop or []]
-        for what, changes in (("rename", rename), ("widen", widen), ("default", default)):
-            steps += [(what, name, to) for name, to in (changes or {}).items()]
-        steps += [("nullable", name, None) for name in nullable or []]
-        return self._alter(table, [column._parts() for column in add or []], steps)
+        """Changes columns and the table's name, all at once. Returns a new handle of the table."""
+        return self._alter(table, *changes(add, drop, rename, widen, nullable, default, rename_table))
+
+    def transactions(self) -> List[RunningTransaction]:
+        """The transactions that have not ended, those that hold back most first."""
+        return [RunningTransaction(**running) for running in self._transactions()]
 
     @contextmanager
-    def transaction(self, *, isolation: str = "serializable") -> Iterator[Transaction]:
+    def transaction(
+        self, *, isolation: str = "serializable", name: Optional[str] = None
+    ) -> Iterator[Transaction]:
         """A transaction that commits at the end of the block, and rolls back if the block raises."""
-        txn = self.begin(isolation=isolation)
+        txn = self.begin(isolation=isolation, name=name)
         try:
             yield txn
             txn.commit()
@@ -122,21 +121,21 @@ class Database(_native.Database):
             txn.rollback()
 
     @contextmanager
-    def read(self, *, safe_snapshot: bool = False) -> Iterator[Transaction]:
+    def read(self, *, safe_snapshot: bool = False, name: Optional[str] = None) -> Iterator[Transaction]:
         """A transaction that only reads. A safe snapshot disturbs nobody and is a little older."""
-        txn = self.begin(read_only=True, safe_snapshot=safe_snapshot)
+        txn = self.begin(read_only=True, safe_snapshot=safe_snapshot, name=name)
         try:
             yield txn
         finally:
             txn.rollback()
 
-    def run(self, body: Callable[[Transaction], _T]) -> _T:
+    def run(self, body: Callable[[Transaction], _T], *, name: Optional[str] = None) -> _T:
         """Runs `body` in a transaction, again after conflicts, for 30 seconds at most."""
         end = time.monotonic() + _RETRY_SECONDS
         tries = 0
         while True:
             try:
-                with self.transaction() as txn:
+                with self.transaction(name=name) as txn:
                     return body(txn)
             except Error as error:
                 if not error.retryable or time.monotonic() >= end:
@@ -153,12 +152,22 @@ def open(
     create: bool = True,
     read_only: bool = False,
     max_bytes: Optional[int] = None,
+    max_pinned_age: Optional[float] = None,
+    max_pinned_bytes: Optional[int] = None,
+    on_pinned: str = "warn",
 ) -> Database:
     """Opens the database in a directory, or creates it. With `memory`, nothing is written to the directory.
-    `durability` is "sync", "group" or "none"."""
+    `durability` is "sync", "group" or "none". A transaction that holds back garbage for more than `max_pinned_age`
+    seconds, or more than `max_pinned_bytes` of it, is counted, and ended if `on_pinned` is "end"."""
     return Database(
-        path, durability=durability, memory=memory, create=create, read_only=read_only, max_bytes=max_bytes
+        path, durability=durability, memory=memory, create=create, read_only=read_only, max_bytes=max_bytes,
+        max_pinned_age=max_pinned_age, max_pinned_bytes=max_pinned_bytes, on_pinned=on_pinned,
     )
+
+
+def open_read_only(path: _Path) -> Database:
+    """Opens a database that is there to read it, also while another process has it open."""
+    return open(path, read_only=True)
 
 
 def restore(backup: _Path, into: _Path) -> int:

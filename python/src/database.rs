@@ -2,18 +2,23 @@
 
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use pantile::{BackupOptions, CheckOptions, Durability, Isolation, MediumKind, Options, TransactionOptions};
+use pantile::{
+    BackupOptions, CheckOptions, Durability, Isolation, MediumKind, OnPinned, Options, TransactionOptions,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::definition::{ColumnParts, IndexParts, Table, column_def, index_def, table_def, type_of};
 use crate::error::{Closed, Error, check_process, raised};
+use crate::migrations::{self, MigrationParts};
 use crate::transaction::Transaction;
 use crate::value::from_python;
+use crate::{insight, text};
 
 /// A step of `Database.alter`: what, which column, and what it gets.
-type Step<'py> = (String, String, Bound<'py, PyAny>);
+pub type Step<'py> = (String, String, Bound<'py, PyAny>);
 
 /// An open database.
 #[pyclass(frozen, subclass, module = "pantile")]
@@ -25,7 +30,8 @@ pub struct Database {
 #[pymethods]
 impl Database {
     #[new]
-    #[pyo3(signature = (path, *, durability = "sync", memory = false, create = true, read_only = false, max_bytes = None))]
+    #[pyo3(signature = (path, *, durability = "sync", memory = false, create = true, read_only = false, max_bytes = None, max_pinned_age = None, max_pinned_bytes = None, on_pinned = "warn"))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -34,11 +40,21 @@ impl Database {
         create: bool,
         read_only: bool,
         max_bytes: Option<u64>,
+        max_pinned_age: Option<f64>,
+        max_pinned_bytes: Option<u64>,
+        on_pinned: &str,
     ) -> PyResult<Self> {
         let medium = if memory { MediumKind::Dram } else { MediumKind::File };
         let mut options = Options::new().medium(medium).durability(durability_of(durability)?).create(create);
         if let Some(bytes) = max_bytes {
             options = options.max_bytes(bytes);
+        }
+        let then = on_pinned_of(on_pinned)?;
+        if let Some(seconds) = max_pinned_age {
+            options = options.max_pinned_age(seconds_of(seconds)?, then);
+        }
+        if let Some(bytes) = max_pinned_bytes {
+            options = options.max_pinned_bytes(bytes, then);
         }
         let opened = py.detach(|| if read_only { options.open_read_only(path) } else { options.open(path) });
         Ok(Self { open: Mutex::new(Some(opened.map_err(raised)?)), process: std::process::id() })
@@ -80,14 +96,16 @@ impl Database {
         add: Vec<ColumnParts<'_>>,
         steps: Vec<Step<'_>>,
     ) -> PyResult<Table> {
-        let mut change = pantile::TableChange::new();
-        for column in add {
-            change = change.add_column(column_def(column)?);
-        }
-        for step in steps {
-            change = with_step(change, step)?;
-        }
+        let change = table_change(add, steps)?;
         Ok(Table::new(py, self.with(py, |db| db.alter_table(&table.table, &change))?))
+    }
+
+    /// Makes the migrations that the database has not had. Returns their numbers.
+    fn _migrate(slf: Bound<'_, Self>, migrations: Vec<MigrationParts<'_>>) -> PyResult<Vec<u64>> {
+        let py = slf.py();
+        let db = slf.get().open()?;
+        let all = migrations::migrations(&slf.unbind(), migrations)?;
+        py.detach(|| all.apply(&db)).map_err(|error| migrations::failed(py, error))
     }
 
     /// Makes an index over rows that are there.
@@ -108,37 +126,65 @@ impl Database {
         self.with(py, |db| db.drop_index(&table.table, name))
     }
 
-    /// Begins a transaction; `transaction` does it for a `with` statement.
-    #[pyo3(signature = (*, isolation = "serializable", read_only = false, safe_snapshot = false))]
+    /// Begins a transaction; `transaction` does it for a `with` statement. `transactions`
+    /// shows its name.
+    #[pyo3(signature = (*, isolation = "serializable", read_only = false, safe_snapshot = false, name = None))]
     fn begin(
         &self,
         py: Python<'_>,
         isolation: &str,
         read_only: bool,
         safe_snapshot: bool,
+        name: Option<&str>,
     ) -> PyResult<Transaction> {
         let options = TransactionOptions::new().isolation(isolation_of(isolation)?).read_only(read_only);
         let options = if safe_snapshot { options.safe_snapshot() } else { options };
+        let options = match name {
+            Some(name) => options.name(insight::kept(name)?),
+            None => options,
+        };
         Ok(Transaction::new(self.with(py, |db| db.begin_with(options))?))
     }
 
     /// Counts of what the database has and has done.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.with(py, |db| Ok(db.stats()))?;
-        let counts = [
-            ("commits", stats.commits),
-            ("aborts", stats.aborts),
-            ("running", stats.running),
-            ("rows", stats.tuples),
-            ("medium_bytes", stats.medium_bytes),
-            ("live_bytes", stats.live_bytes),
-            ("obsolete_bytes", stats.obsolete_bytes),
-            ("free_bytes", stats.free_bytes),
-            ("dram_bytes", stats.dram_bytes),
-        ];
-        let dict = PyDict::new(py);
-        counts.into_iter().try_for_each(|(name, count)| dict.set_item(name, count))?;
-        Ok(dict)
+        insight::stats(py, &self.with(py, |db| Ok(db.stats()))?)
+    }
+
+    /// The transactions that have not ended, and what each holds back.
+    fn _transactions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let running = self.with(py, |db| Ok(db.transactions()))?;
+        running.iter().map(|transaction| insight::transaction(py, transaction)).collect()
+    }
+
+    /// Ends the transaction with this number from outside, and frees what it holds back.
+    /// Its calls raise `TransactionEnded`.
+    fn end_transaction(&self, py: Python<'_>, id: u64) -> PyResult<()> {
+        self.with(py, |db| db.end_transaction(pantile::TransactionId::from_number(id)))
+    }
+
+    /// What each table takes, in bytes and in contents, by its name.
+    fn space_by_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        insight::space(py, &self.with(py, |db| Ok(db.space_by_table()))?)
+    }
+
+    /// All counts and measurements, in the text format of Prometheus.
+    fn metrics(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |db| Ok(db.metrics()))
+    }
+
+    /// Writes all tables as text into a new file, as one moment shows them. Returns
+    /// how many rows there are.
+    fn dump(&self, py: Python<'_>, file: PathBuf) -> PyResult<u64> {
+        let db = self.open()?;
+        py.detach(|| text::dump(&db, &file)).map_err(Error::new_err)
+    }
+
+    /// Loads what `dump` has written, all of it or nothing. Returns how many rows
+    /// there are.
+    fn load(&self, py: Python<'_>, file: PathBuf) -> PyResult<u64> {
+        let db = self.open()?;
+        py.detach(|| text::load(&db, &file)).map_err(Error::new_err)
     }
 
     /// Brings the space that the database takes down to the least.
@@ -160,10 +206,13 @@ impl Database {
         }
     }
 
-    /// Copies the database into an empty directory, beside its transactions.
-    /// Returns how many rows were copied.
-    fn backup_to(&self, py: Python<'_>, directory: PathBuf) -> PyResult<u64> {
-        self.with(py, |db| db.backup_to(directory, &BackupOptions::new()).map(|report| report.rows))
+    /// Copies the database into an empty directory, beside its transactions, or where
+    /// a backup was interrupted. `rate` is in bytes per second. Returns how many rows
+    /// were copied.
+    #[pyo3(signature = (directory, *, rate = None))]
+    fn backup_to(&self, py: Python<'_>, directory: PathBuf, rate: Option<u64>) -> PyResult<u64> {
+        let options = rate.map_or_else(BackupOptions::new, |rate| BackupOptions::new().rate(rate));
+        self.with(py, |db| db.backup_to(directory, &options).map(|report| report.rows))
     }
 
     /// Copies a backup into an empty directory and checks the copy.
@@ -193,10 +242,14 @@ impl Database {
         py: Python<'_>,
         call: impl FnOnce(pantile::Database) -> pantile::Result<T> + Send,
     ) -> PyResult<T> {
+        let db = self.open()?;
+        py.detach(|| call(db)).map_err(raised)
+    }
+
+    fn open(&self) -> PyResult<pantile::Database> {
         check_process(self.process)?;
         let open = self.open.lock().ok().and_then(|open| open.clone());
-        let db = open.ok_or_else(|| Closed::new_err("the database is closed; open it again"))?;
-        py.detach(|| call(db)).map_err(raised)
+        open.ok_or_else(|| Closed::new_err("the database is closed; open it again"))
     }
 }
 
@@ -209,9 +262,18 @@ impl Drop for Database {
     }
 }
 
+/// A change of a table: columns to add, and the other steps.
+pub fn table_change(add: Vec<ColumnParts<'_>>, steps: Vec<Step<'_>>) -> PyResult<pantile::TableChange> {
+    let added = add.into_iter().try_fold(pantile::TableChange::new(), |change, column| {
+        Ok::<_, PyErr>(change.add_column(column_def(column)?))
+    });
+    steps.into_iter().try_fold(added?, with_step)
+}
+
 fn with_step(change: pantile::TableChange, (what, column, to): Step<'_>) -> PyResult<pantile::TableChange> {
     Ok(match what.as_str() {
         "drop" => change.drop_column(column),
+        "rename_table" => change.rename_table(to.extract::<String>()?),
         "rename" => change.rename_column(column, to.extract::<String>()?),
         "widen" => change.widen_column(column, type_of(&to.extract::<String>()?)?),
         "default" => change.set_default(column, from_python(&to)?.as_value()),
@@ -226,6 +288,19 @@ fn durability_of(name: &str) -> PyResult<Durability> {
         "none" => Ok(Durability::None),
         _ => Err(Error::new_err(format!("durability is \"sync\", \"group\" or \"none\", not {name:?}"))),
     }
+}
+
+fn on_pinned_of(name: &str) -> PyResult<OnPinned> {
+    match name {
+        "warn" => Ok(OnPinned::Warn),
+        "end" => Ok(OnPinned::End),
+        _ => Err(Error::new_err(format!("on_pinned is \"warn\" or \"end\", not {name:?}"))),
+    }
+}
+
+fn seconds_of(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| Error::new_err(format!("max_pinned_age is in seconds, not below 0: not {seconds}")))
 }
 
 fn isolation_of(name: &str) -> PyResult<Isolation> {

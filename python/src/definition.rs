@@ -107,18 +107,42 @@ impl Table {
         named.iter().map(change).collect()
     }
 
-    /// A row as a dict.
-    pub fn to_dict<'py>(&self, py: Python<'py>, values: &[OwnedValue]) -> PyResult<Bound<'py, PyAny>> {
+    /// The numbers of these columns, or of all.
+    pub fn columns_of(&self, names: Option<Vec<String>>) -> PyResult<Vec<usize>> {
+        let Some(names) = names else { return Ok((0..self.names.len()).collect()) };
+        if names.is_empty() {
+            return Err(InvalidSchema::new_err(
+                "rows have at least one column; name some, or leave columns out",
+            ));
+        }
+        let mut numbers = Vec::new();
+        for name in names {
+            let number = self.table.column(&name).map_err(crate::error::raised)?;
+            if numbers.contains(&number) {
+                return Err(InvalidSchema::new_err(format!("column {name:?} is named twice; name it once")));
+            }
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    /// Values of these columns as a dict.
+    pub fn to_dict<'py>(
+        &self,
+        py: Python<'py>,
+        columns: impl IntoIterator<Item = usize>,
+        values: Vec<OwnedValue>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let row = PyDict::new(py);
-        for (name, value) in self.names.iter().zip(values) {
-            row.set_item(name, to_python(py, value)?)?;
+        for (column, value) in columns.into_iter().zip(values) {
+            row.set_item(&self.names[column], to_python(py, &value)?)?;
         }
         Ok(row.into_any())
     }
+}
 
-    /// A row as a tuple.
-    pub fn to_tuple<'py>(&self, py: Python<'py>, values: &[OwnedValue]) -> PyResult<Bound<'py, PyAny>> {
-        let values = values.iter().map(|value| to_python(py, value)).collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(py, values)?.into_any())
-    }
+/// Values as a tuple.
+pub fn to_tuple<'py>(py: Python<'py>, values: &[OwnedValue]) -> PyResult<Bound<'py, PyAny>> {
+    let values = values.iter().map(|value| to_python(py, value)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(py, values)?.into_any())
 }

@@ -1,5 +1,7 @@
 //! Errors of the engine as Python exceptions, each with the engine's message.
 
+use std::fmt;
+
 use pantile::Error as Engine;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -20,6 +22,16 @@ create_exception!(pantile, Closed, Error, "The database is closed, or the transa
 create_exception!(pantile, Misuse, Error, "A transaction used by two threads at once, or after a fork.");
 create_exception!(pantile, InvalidValue, Error, "A value that its column does not take.");
 create_exception!(pantile, InvalidSchema, Error, "A table, column or index that is not there, or differs.");
+create_exception!(pantile, InvalidMigrations, Error, "The migrations do not fit each other or the database.");
+create_exception!(
+    pantile,
+    MigrationFailed,
+    Error,
+    "A step of a migration has failed. Those before it are made; the cause says why."
+);
+create_exception!(pantile, TransactionEnded, Error, "The transaction was ended from outside.");
+create_exception!(pantile, IncompleteBackup, Error, "A backup that was begun and not completed.");
+create_exception!(pantile, NotEmpty, Error, "The directory for a backup or a copy has something in it.");
 
 /// Makes the exceptions known to Python.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -35,6 +47,11 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("Misuse", py.get_type::<Misuse>()),
         ("InvalidValue", py.get_type::<InvalidValue>()),
         ("InvalidSchema", py.get_type::<InvalidSchema>()),
+        ("InvalidMigrations", py.get_type::<InvalidMigrations>()),
+        ("MigrationFailed", py.get_type::<MigrationFailed>()),
+        ("TransactionEnded", py.get_type::<TransactionEnded>()),
+        ("IncompleteBackup", py.get_type::<IncompleteBackup>()),
+        ("NotEmpty", py.get_type::<NotEmpty>()),
     ];
     py.get_type::<Error>().setattr("retryable", false)?;
     all.into_iter().try_for_each(|(name, class)| module.add(name, class))
@@ -67,6 +84,11 @@ pub fn raised(error: Engine) -> PyErr {
         | Engine::ColumnDropped { .. }
         | Engine::DefinitionDiffers { .. }
         | Engine::InvalidDefinition(_) => InvalidSchema::new_err(text),
+        Engine::InvalidMigrations(_) => InvalidMigrations::new_err(text),
+        Engine::MigrationFailed { .. } => MigrationFailed::new_err(text),
+        Engine::TransactionEnded { .. } => TransactionEnded::new_err(text),
+        Engine::IncompleteBackup(_) => IncompleteBackup::new_err(text),
+        Engine::NotEmpty(_) => NotEmpty::new_err(text),
         _ => Error::new_err(text),
     };
     mark(raised, error.is_retryable())
@@ -79,12 +101,45 @@ fn mark(raised: PyErr, retryable: bool) -> PyErr {
     })
 }
 
+/// Why a call did nothing, before Python is told.
+pub enum Refusal {
+    Misuse(String),
+    Closed(&'static str),
+    Engine(Engine),
+}
+
+impl From<Engine> for Refusal {
+    fn from(error: Engine) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(text) => f.write_str(text),
+            Self::Closed(text) => f.write_str(text),
+            Self::Engine(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<Refusal> for PyErr {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Misuse(text) => Misuse::new_err(text),
+            Refusal::Closed(text) => Closed::new_err(text),
+            Refusal::Engine(error) => raised(error),
+        }
+    }
+}
+
 /// Fails in a process that was forked from the one that opened the database.
-pub fn check_process(opened_by: u32) -> PyResult<()> {
+pub fn check_process(opened_by: u32) -> Result<(), Refusal> {
     if std::process::id() == opened_by {
         return Ok(());
     }
-    Err(Misuse::new_err(format!(
+    Err(Refusal::Misuse(format!(
         "process {opened_by} opened the database, and this one was forked from it; nothing was changed; open the database in one process only, after the fork"
     )))
 }

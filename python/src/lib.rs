@@ -2,10 +2,15 @@
 //!
 //! Each call that reads or writes runs without the interpreter's lock, on values that Rust owns.
 
+mod arrow;
+mod columns;
 mod database;
 mod definition;
 mod error;
+mod insight;
+mod migrations;
 mod scan;
+mod text;
 mod transaction;
 mod value;
 
@@ -18,5 +23,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<definition::Table>()?;
     module.add_class::<transaction::Transaction>()?;
     module.add_class::<scan::Scan>()?;
+    module.add_class::<arrow::Stream>()?;
     error::add_to(module)
 }

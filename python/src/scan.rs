@@ -1,13 +1,15 @@
 //! Scans: iterators that fetch rows in batches, without the interpreter's lock.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pantile::{Cursor, OwnedValue, Range, Result, Value};
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
-use crate::definition::Table;
-use crate::error::Misuse;
+use crate::arrow::{self, Failure, Reader, Stream};
+use crate::definition::{Table, to_tuple};
+use crate::error::{InvalidValue, Misuse};
 use crate::transaction::{Transaction, Values};
 use crate::value::{borrowed, key_from_python};
 
@@ -68,12 +70,15 @@ impl Bounds {
 pub struct Scan {
     transaction: Py<Transaction>,
     table: Py<Table>,
+    columns: Vec<usize>,
     tuples: bool,
     state: Mutex<State>,
+    failure: Failure,
 }
 
 struct State {
-    cursor: Cursor,
+    /// None once the rows go to Arrow.
+    cursor: Option<Cursor>,
     fetched: VecDeque<Values>,
     batch: usize,
     is_over: bool,
@@ -86,30 +91,109 @@ impl Scan {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let busy = |_| Misuse::new_err("another thread is using the scan; this call did nothing");
-        let state = &mut *self.state.try_lock().map_err(busy)?;
+        let state = &mut *self.state()?;
         // Also for rows that are here already: nothing outlives its transaction.
-        self.transaction.get().with(py, |txn| state.fetch(txn))?;
+        self.transaction.get().with(py, |txn| state.fetch(txn, &self.columns))?;
+        if state.cursor.is_none() {
+            return Err(Misuse::new_err("the rows of this scan went to Arrow; make another scan"));
+        }
         let Some(row) = state.fetched.pop_front() else { return Ok(None) };
-        let table = self.table.get();
-        if self.tuples { table.to_tuple(py, &row) } else { table.to_dict(py, &row) }.map(Some)
+        let columns = self.columns.iter().copied();
+        if self.tuples { to_tuple(py, &row) } else { self.table.get().to_dict(py, columns, row) }.map(Some)
+    }
+
+    /// The rows as a stream of Arrow's C interface: any library that reads Arrow
+    /// takes a scan. The schema is that of the columns, whatever is requested.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        arrow::capsule(py, self.reader(arrow::BATCH_ROWS)?)
+    }
+
+    /// A `pyarrow.RecordBatchReader` of the rows, in batches of `batch_rows` at most.
+    #[pyo3(signature = (*, batch_rows = arrow::BATCH_ROWS))]
+    fn to_batches<'py>(slf: &Bound<'py, Self>, batch_rows: usize) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pantile._arrow")?.getattr("reader")?.call1((slf, batch_rows))
+    }
+
+    /// All rows as a `pyarrow.Table`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pantile._arrow")?.getattr("table")?.call1((slf,))
+    }
+
+    /// All rows as a `pandas.DataFrame`. Columns that take NULL get pandas' types
+    /// that do, so that no integer becomes a float.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pantile._arrow")?.getattr("frame")?.call1((slf,))
+    }
+
+    /// The rows as a stream with batches of `batch_rows` at most.
+    fn _stream(&self, batch_rows: usize) -> PyResult<Stream> {
+        Ok(Stream::new(self.reader(batch_rows)?))
+    }
+
+    /// Raises what ended the stream, which Arrow has as text only.
+    fn _raise_failure(&self) -> PyResult<()> {
+        match self.failure.lock().ok().and_then(|mut failure| failure.take()) {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
     }
 }
 
 impl Scan {
-    pub fn new(transaction: Py<Transaction>, table: Py<Table>, cursor: Cursor, tuples: bool) -> Self {
-        let state = State { cursor, fetched: VecDeque::new(), batch: FIRST_BATCH, is_over: false };
-        Self { transaction, table, tuples, state: Mutex::new(state) }
+    pub fn new(
+        transaction: Py<Transaction>,
+        table: Py<Table>,
+        cursor: Cursor,
+        columns: Vec<usize>,
+        tuples: bool,
+    ) -> Self {
+        let state =
+            State { cursor: Some(cursor), fetched: VecDeque::new(), batch: FIRST_BATCH, is_over: false };
+        Self { transaction, table, columns, tuples, state: Mutex::new(state), failure: Failure::default() }
+    }
+
+    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        let busy = |_| Misuse::new_err("another thread is using the scan; this call did nothing");
+        self.state.try_lock().map_err(busy)
+    }
+
+    /// What reads the rows as batches. The scan itself gives no more.
+    fn reader(&self, batch_rows: usize) -> PyResult<Reader> {
+        if batch_rows == 0 {
+            return Err(InvalidValue::new_err("batch_rows is at least 1; the scan is as it was"));
+        }
+        let mut state = self.state()?;
+        if state.batch != FIRST_BATCH {
+            return Err(Misuse::new_err(
+                "rows of this scan have been taken already, so Arrow would miss them; make another scan",
+            ));
+        }
+        let cursor = state.cursor.take();
+        let cursor = cursor
+            .ok_or_else(|| Misuse::new_err("the rows of this scan went to Arrow; make another scan"))?;
+        let transaction = Python::attach(|py| self.transaction.clone_ref(py));
+        let table = &self.table.get().table;
+        Reader::new(transaction, table, cursor, self.columns.clone(), batch_rows, Arc::clone(&self.failure))
     }
 }
 
 impl State {
     /// Fetches a batch if there is none.
-    fn fetch(&mut self, txn: &pantile::Transaction) -> Result<()> {
+    fn fetch(&mut self, txn: &pantile::Transaction, columns: &[usize]) -> Result<()> {
+        let Some(cursor) = &mut self.cursor else { return Ok(()) };
         if self.fetched.is_empty() && !self.is_over {
             while self.fetched.len() < self.batch && !self.is_over {
-                match self.cursor.next(txn)? {
-                    Some(row) => self.fetched.push_back(row.to_values()?),
+                match cursor.next(txn)? {
+                    Some(row) => {
+                        let values = columns.iter().map(|column| row.get(*column));
+                        self.fetched.push_back(values.collect::<Result<_>>()?);
+                    }
                     None => self.is_over = true,
                 }
             }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::definition::Table;
-use crate::error::{Closed, Misuse, check_process, raised};
+use crate::error::{Closed, Misuse, Refusal, check_process};
 use crate::scan::{Bounds, Scan};
 use crate::value::{borrowed, key_from_python};
 
@@ -21,6 +21,8 @@ pub struct Transaction {
     running: Mutex<Option<pantile::Transaction>>,
     raised: Raised,
     process: u32,
+    /// A migration has lent it, and ends it itself.
+    is_lent: bool,
 }
 
 #[pymethods]
@@ -82,12 +84,13 @@ impl Transaction {
             };
             found.map(|row| row.to_values()).transpose()
         })?;
-        row.map(|row| table.to_dict(py, &row)).transpose()
+        row.map(|row| table.to_dict(py, 0.., row)).transpose()
     }
 
     /// The rows of a range of keys, in order. Bounds are keys or the first values
     /// of keys; `stop` is excluded. With `index`, keys are those of the index.
-    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None, index = None, reverse = false, limit = None, tuples = false))]
+    /// `columns` are those that the rows have, all by default.
+    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None, index = None, reverse = false, limit = None, columns = None, tuples = false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn scan(
         slf: Bound<'_, Self>,
@@ -98,8 +101,10 @@ impl Transaction {
         index: Option<&str>,
         reverse: bool,
         limit: Option<usize>,
+        columns: Option<Vec<String>>,
         tuples: bool,
     ) -> PyResult<Scan> {
+        let columns = table.get().columns_of(columns)?;
         let bounds = Bounds::new(prefix, start, stop)?.ordered(reverse, limit);
         let py = slf.py();
         let handle = &table.get().table;
@@ -107,7 +112,7 @@ impl Transaction {
             Some(index) => txn.index_cursor(&handle.index(index)?, bounds.range(&bounds.borrowed())),
             None => txn.cursor(handle, bounds.range(&bounds.borrowed())),
         })?;
-        Ok(Scan::new(slf.unbind(), table, cursor, tuples))
+        Ok(Scan::new(slf.unbind(), table, cursor, columns, tuples))
     }
 
     /// How many rows a range of keys has.
@@ -163,7 +168,19 @@ impl Transaction {
     pub fn new(mut txn: pantile::Transaction) -> Self {
         let raised = Raised::default();
         txn.interrupt_when(stop_on_signals(Arc::clone(&raised)));
-        Self { running: Mutex::new(Some(txn)), raised, process: std::process::id() }
+        Self { running: Mutex::new(Some(txn)), raised, process: std::process::id(), is_lent: false }
+    }
+
+    /// One that Python can use, but not end, until it is taken back.
+    pub fn lent(txn: pantile::Transaction) -> Self {
+        let mut lent = Self::new(txn);
+        lent.is_lent = true;
+        lent
+    }
+
+    /// Takes back what was lent, once no other thread uses it.
+    pub fn take_back(&self) -> Option<pantile::Transaction> {
+        self.running.lock().ok().and_then(|mut running| running.take())
     }
 
     /// Runs a call of the engine without the interpreter's lock.
@@ -180,6 +197,11 @@ impl Transaction {
         py: Python<'_>,
         call: impl FnOnce(pantile::Transaction) -> Result<()> + Send,
     ) -> PyResult<()> {
+        if self.is_lent {
+            return Err(Misuse::new_err(
+                "the migration ends this transaction; return to commit it, raise to roll it back",
+            ));
+        }
         self.locked(py, |running| running.take().map(call))
     }
 
@@ -188,22 +210,35 @@ impl Transaction {
         py: Python<'_>,
         call: impl FnOnce(&mut Option<pantile::Transaction>) -> Option<Result<T>> + Send,
     ) -> PyResult<T> {
+        let outcome = py.detach(|| self.try_locked(call));
+        let interrupted = self.raised.lock().ok().and_then(|mut raised| raised.take());
+        match (interrupted, outcome) {
+            (Some(signal), Err(Refusal::Engine(_))) => Err(signal),
+            (_, outcome) => Ok(outcome?),
+        }
+    }
+
+    /// Runs a call of the engine on a thread that may not know Python.
+    pub fn read<T>(&self, call: impl FnOnce(&pantile::Transaction) -> Result<T>) -> Result<T, Refusal> {
+        self.try_locked(|running| running.as_ref().map(call))
+    }
+
+    fn try_locked<T>(
+        &self,
+        call: impl FnOnce(&mut Option<pantile::Transaction>) -> Option<Result<T>>,
+    ) -> Result<T, Refusal> {
         check_process(self.process)?;
-        let outcome = py.detach(|| match self.running.try_lock() {
-            Ok(mut running) => Ok(call(&mut running)),
+        let misuse = |what: &str| Refusal::Misuse(what.to_owned());
+        let outcome = match self.running.try_lock() {
+            Ok(mut running) => call(&mut running),
             Err(TryLockError::WouldBlock) => {
-                Err("another thread is using the transaction; this call did nothing")
+                return Err(misuse("another thread is using the transaction; this call did nothing"));
             }
             Err(TryLockError::Poisoned(_)) => {
-                Err("a call has failed in the middle; the transaction can only be dropped")
+                return Err(misuse("a call has failed in the middle; the transaction can only be dropped"));
             }
-        });
-        let interrupted = self.raised.lock().ok().and_then(|mut raised| raised.take());
-        match (interrupted, outcome.map_err(Misuse::new_err)?) {
-            (Some(signal), Some(Err(_))) => Err(signal),
-            (_, Some(outcome)) => outcome.map_err(raised),
-            (_, None) => Err(Closed::new_err("the transaction has ended; begin another one")),
-        }
+        };
+        Ok(outcome.ok_or(Refusal::Closed("the transaction has ended; begin another one"))??)
     }
 }
 

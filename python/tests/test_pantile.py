@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from datetime import datetime, timezone
 from decimal import Decimal
 
@@ -13,24 +14,9 @@ import pantile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pantile import Column, Index, Table
+from pantile import Column, Table
 
-NUMBERS = Table("numbers", [Column("id", "u64"), Column("n", "i64")], ["id"], [Index("by_n", ["n"])])
-
-
-@pytest.fixture
-def db(tmp_path):
-    with pantile.open(tmp_path / "db") as db:
-        yield db
-
-
-@pytest.fixture
-def numbers(db):
-    table = db.open_or_create(NUMBERS)
-    with db.transaction() as txn:
-        assert txn.insert_many(table, ({"id": i, "n": -i} for i in range(1000))) == 1000
-    return table
-
+from conftest import NUMBERS
 
 def test_values_of_every_type_come_back(tmp_path):
     values = {
@@ -116,6 +102,77 @@ def test_backup_and_upkeep(db, numbers, tmp_path):
     assert db.verify() >= 1000 and db.stats()["commits"] >= 1
     with pantile.open(tmp_path / "new") as copy, copy.read(safe_snapshot=True) as txn:
         assert txn.count(copy.table("numbers")) == 1000
+
+
+def test_a_dump_is_new_and_loads_wholly(db, numbers, tmp_path):
+    file = tmp_path / "dump"
+    assert db.dump(file) == 1000
+    with pytest.raises(pantile.Error, match="cannot dump to .*; the database is as it was"):
+        db.dump(file)
+    with pantile.open(tmp_path / "other") as other:
+        assert other.load(file) == 1000
+        with other.read() as txn:
+            assert txn.get(other.table("numbers"), 7) == {"id": 7, "n": -7}
+    half = tmp_path / "half"
+    half.write_bytes(file.read_bytes()[:5000])
+    with pantile.open(tmp_path / "none") as none:
+        for bad in (half, tmp_path / "missing"):
+            with pytest.raises(pantile.Error):
+                none.load(bad)
+        assert none.tables() == []
+
+
+def test_what_a_database_says_about_itself(db, numbers):
+    with db.read(name="report") as txn:
+        txn.get(numbers, 1)
+        db.run(lambda txn: txn.update(numbers, 1, n=5), name="writer")
+        [report] = [running for running in db.transactions() if running.id is not None]
+        assert (report.name, report.read_only, report.ended) == ("report", True, None)
+        assert report.age > 0 and report.held_bytes > 0 and "numbers" in report.tables
+        db.end_transaction(report.id)
+        with pytest.raises(pantile.TransactionEnded, match="end_transaction"):
+            txn.get(numbers, 1)
+    with pytest.raises(pantile.Error, match="no transaction"):
+        db.end_transaction(report.id)
+    assert db.space_by_table()["numbers"]["contents"] >= 1000 and "# TYPE" in db.metrics()
+
+
+def test_a_reader_that_holds_too_much_is_ended(tmp_path):
+    with pantile.open(tmp_path, durability="none", max_pinned_bytes=1000, on_pinned="end") as db:
+        table = db.open_or_create(NUMBERS)
+        db.run(lambda txn: txn.insert(table, (1, 0)))
+        with db.read() as txn:
+            assert txn.get(table, 1)["n"] == 0
+            end = time.monotonic() + 60
+            while db.stats()["pin_ends"] == 0 and time.monotonic() < end:
+                db.run(lambda txn: txn.update(table, 1, n=txn.get(table, 1)["n"] + 1))
+            with pytest.raises(pantile.TransactionEnded, match="max_pinned_bytes"):
+                txn.get(table, 1)
+
+
+@pytest.mark.parametrize("option", [{"on_pinned": "kill"}, {"max_pinned_age": -1}, {"durability": "?"}])
+def test_options_that_do_not_exist_are_refused(tmp_path, option):
+    with pytest.raises(pantile.Error):
+        pantile.open(tmp_path / "db", **option)
+    assert not (tmp_path / "db").exists()
+
+
+def test_names_are_for_kinds_of_transactions(tmp_path):
+    program = """
+import pantile
+db = pantile.open("unused", memory=True)
+for _ in range(2):
+    for n in range(1000):
+        db.begin(name=str(n)).rollback()
+try:
+    db.begin(name="one more")
+except pantile.InvalidValue as error:
+    assert "one name" in str(error)
+else:
+    raise AssertionError
+assert db.stats()["running"] == 0
+"""
+    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=60)
 
 
 def test_misuse_is_refused(db, numbers, tmp_path):

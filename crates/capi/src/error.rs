@@ -195,7 +195,9 @@ fn code_of(error: &Error) -> c_int {
         | Error::InvalidOption(_)
         | Error::DefinitionDiffers { .. }
         | Error::InvalidMigrations(_) => PANTILE_INVALID,
-        Error::MigrationFailed { error, .. } => code_of(error),
+        Error::MigrationFailed { error, .. } => {
+            Error::in_chain(error.as_ref()).map_or(PANTILE_INVALID, code_of)
+        }
         Error::ReadOnly => PANTILE_READ_ONLY,
         Error::TransactionTooLarge => PANTILE_TRANSACTION_TOO_LARGE,
         Error::UnknownSavepoint => PANTILE_UNKNOWN_SAVEPOINT,

@@ -13,7 +13,10 @@ use crate::types::value::Value;
 /// The table that says what has been done.
 const RECORD: &str = "#migrations";
 
-type Body = Box<dyn Fn(&Database, &mut Transaction) -> Result<()> + Send + Sync>;
+/// Why a step failed: an error of the database, or of the program.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+type Body = Box<dyn Fn(&Database, &mut Transaction) -> Result<(), Failure> + Send + Sync>;
 
 enum Step {
     CreateTable(TableDef),
@@ -72,12 +75,13 @@ impl Migration {
     }
 
     /// Changes rows in one transaction, which is run again if it conflicts with
-    /// others. That the step is done is a part of the transaction.
-    pub fn run(
+    /// others. That the step is done is a part of the transaction. The body fails
+    /// with [`Error`] or with an error of one's own, as that of [`Database::run`] does.
+    pub fn run<E: Into<Failure>>(
         self,
-        body: impl Fn(&Database, &mut Transaction) -> Result<()> + Send + Sync + 'static,
+        body: impl Fn(&Database, &mut Transaction) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        self.step(Step::Run(Box::new(body)))
+        self.step(Step::Run(Box::new(move |db, txn| body(db, txn).map_err(Into::into))))
     }
 }
 
@@ -173,7 +177,7 @@ impl Migrations {
                     number: migration.number,
                     name: migration.name.clone(),
                     step: n + 1,
-                    error: Box::new(error),
+                    error,
                 })?;
             }
             progress.is_done = true;
@@ -244,13 +248,13 @@ fn make(
     migration: &Migration,
     step: &Step,
     progress: &mut Progress,
-) -> Result<()> {
+) -> Result<(), Failure> {
     let done =
         Progress { name: progress.name.clone(), steps: progress.steps + 1, under_way: None, is_done: false };
     if let Step::Run(body) = step {
         db.run(|txn| {
             body(db, txn)?;
-            note(txn, record, migration.number, &done)
+            note(txn, record, migration.number, &done).map_err(Failure::from)
         })?;
     } else {
         let under_way = progress.under_way;
@@ -267,7 +271,7 @@ fn make(
                 // It has not happened, so it is not under way.
                 db.run(|txn| note(txn, record, migration.number, progress))?;
             }
-            return Err(error);
+            return Err(error.into());
         }
         db.run(|txn| note(txn, record, migration.number, &done))?;
     }

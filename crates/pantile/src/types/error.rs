@@ -158,8 +158,8 @@ pub enum Error {
         name: String,
         /// The step, counted from 1.
         step: u64,
-        /// Why.
-        error: Box<Error>,
+        /// Why: an [`Error`], or what the step's own code failed with.
+        error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A value that is not of the column's type.
     WrongType {

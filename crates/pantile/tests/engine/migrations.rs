@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use pantile::{
-    ColumnDef, Database, Durability, Error, IndexDef, Migration, Migrations, Range, TableChange, TableDef,
-    Type, Value,
+    ColumnDef, Conflict, Database, Durability, Error, IndexDef, Migration, Migrations, Range, TableChange,
+    TableDef, Type, Value,
 };
 use pantile_testkit::{Bed, Home};
 
@@ -84,7 +84,8 @@ fn one_that_fails_goes_on_from_there() {
     for _ in 0..2 {
         match all().apply(&db).expect_err("a key twice") {
             Error::MigrationFailed { number: 3, step: 2, error, .. } => {
-                assert!(matches!(*error, Error::DuplicateKey { .. }), "{error}");
+                let cause = Error::in_chain(error.as_ref());
+                assert!(matches!(cause, Some(Error::DuplicateKey { .. })), "{error}");
             }
             other => panic!("{other}"),
         }
@@ -100,6 +101,28 @@ fn one_that_fails_goes_on_from_there() {
         let error = no_such().apply(&db).expect_err("no such index");
         assert!(matches!(error, Error::MigrationFailed { number: 4, step: 1, .. }), "{error}");
     }
+}
+
+#[test]
+fn a_step_fails_with_an_error_of_the_program() {
+    let db = in_memory();
+    let tries = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&tries);
+    let all = Migrations::new().then(Migration::new(1, "rows").create_table(pets()).run(move |db, txn| {
+        txn.insert(&db.table("pets")?, &[1u64.into(), "Rex".into()])?;
+        match counted.fetch_add(1, Ordering::Relaxed) {
+            // Conflicts in it are tried again.
+            0 => Err(Error::Conflict { conflict: Conflict::Locked, table: "pets".into() }.into()),
+            1 => Err::<(), Box<dyn std::error::Error + Send + Sync>>("no more cages".into()),
+            _ => Ok(()),
+        }
+    }));
+    let failed = all.apply(&db).expect_err("no more cages");
+    assert!(matches!(failed, Error::MigrationFailed { number: 1, step: 2, .. }), "{failed}");
+    assert!(failed.to_string().contains("no more cages"), "{failed}");
+    assert_eq!((count(&db, "pets"), tries.load(Ordering::Relaxed)), (0, 2));
+    assert_eq!(all.apply(&db).expect("it goes on"), [1]);
+    assert_eq!(count(&db, "pets"), 1);
 }
 
 /// A step that has been made, and of which only that is not noted, is not made again.

@@ -1,0 +1,66 @@
+"""Definitions of tables."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Tuple
+
+ColumnParts = Tuple[str, str, bool, Any]
+IndexParts = Tuple[str, List[str], bool]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. Types: bool, i8 to i64, u8 to u64, f32, f64, timestamp, string(MAX), bytes(MAX),
+    fixed string(LEN), fixed bytes(LEN) and decimal(PRECISION,SCALE)."""
+
+    name: str
+    type: str
+    nullable: bool = False
+    default: Any = None
+
+    def _parts(self) -> ColumnParts:
+        return self.name, self.type, self.nullable, self.default
+
+
+@dataclass(frozen=True)
+class Index:
+    """A secondary index over columns, the most significant first."""
+
+    name: str
+    columns: List[str]
+    unique: bool = False
+
+    def _parts(self) -> IndexParts:
+        return self.name, self.columns, self.unique
+
+
+@dataclass(frozen=True)
+class Table:
+    """The definition of a table. `Database.open_or_create` returns a handle for it."""
+
+    name: str
+    columns: List[Column]
+    primary_key: List[str]
+    indexes: List[Index] = field(default_factory=list)
+
+    def _parts(self) -> Tuple[str, List[ColumnParts], List[str], List[IndexParts]]:
+        columns = [column._parts() for column in self.columns]
+        return self.name, columns, self.primary_key, [index._parts() for index in self.indexes]
+
+
+def changes(
+    add: Optional[List[Column]],
+    drop: Optional[List[str]],
+    rename: Optional[Dict[str, str]],
+    widen: Optional[Dict[str, str]],
+    nullable: Optional[List[str]],
+    default: Optional[Dict[str, Any]],
+    rename_table: Optional[str],
+) -> Tuple[List[ColumnParts], List[Tuple[str, str, Any]]]:
+    """A change of a table: columns to add, and the other steps."""
+    steps: List[Tuple[str, str, Any]] = [("drop", name, None) for name in drop or []]
+    for what, changed in (("rename", rename), ("widen", widen), ("default", default)):
+        steps += [(what, name, to) for name, to in (changed or {}).items()]
+    steps += [("nullable", name, None) for name in nullable or []]
+    if rename_table is not None:
+        steps.append(("rename_table", "", rename_table))
+    return [column._parts() for column in add or []], steps

@@ -1,0 +1,34 @@
+//! Databases as text, in files.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+
+use pantile::Database;
+use pantile_transfer::{Dump, Load};
+
+/// Writes everything into a new file. A file that is not whole is removed.
+pub fn dump(db: &Database, file: &Path) -> Result<u64, String> {
+    let failed = |error: &dyn std::fmt::Display| {
+        format!("cannot dump to {}: {error}; the database is as it was", file.display())
+    };
+    let out = File::create_new(file).map_err(|error| failed(&error))?;
+    let written = write(db, &out).map_err(|error| failed(&error));
+    if written.is_err() {
+        let _ = fs::remove_file(file);
+    }
+    written
+}
+
+fn write(db: &Database, out: &File) -> Result<u64, Box<dyn std::error::Error>> {
+    let dumped = Dump::new(db)?.write(BufWriter::new(out))?;
+    out.sync_all()?;
+    Ok(dumped.rows)
+}
+
+/// Loads what [`dump`] has written.
+pub fn load(db: &Database, file: &Path) -> Result<u64, String> {
+    let input = File::open(file)
+        .map_err(|error| format!("cannot read {}: {error}; nothing was loaded", file.display()))?;
+    Load::new(db).dump(input).map(|loaded| loaded.rows).map_err(|error| error.to_string())
+}
