@@ -148,13 +148,15 @@ impl Migrations {
     ///
     /// # Errors
     /// [`Error::InvalidMigrations`], before anything is done, if the numbers do not
-    /// rise, or if the database has had a migration that is not among these, or
+    /// rise, if this is called in a step of a migration, or if the database has had a migration that is not among these, or
     /// one of another name: it belongs to another program, or to a newer version
     /// of this one. [`Error::MigrationFailed`] with the step and why; the steps
     /// before it stay made, and the step itself has changed nothing.
     pub fn apply(&self, db: &Database) -> Result<Vec<u64>> {
         self.check_order()?;
-        let _turn = db.core.tables.migrate();
+        let Some(_turn) = db.core.tables.migrate() else {
+            return Err(Error::InvalidMigrations("a step of a migration makes migrations itself".into()));
+        };
         let record = db.create_table_if_absent(
             TableDef::new(RECORD)
                 .column("number", Type::U64)

@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
-use pantile_base::{TableId, Timestamp};
+use pantile_base::{TableId, Timestamp, thread_id};
 use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::StoreError;
 
@@ -49,6 +49,8 @@ pub(crate) struct Tables {
     ddl: Mutex<()>,
     /// Held while migrations are made.
     migrations: Mutex<()>,
+    /// The thread that makes them, or 0.
+    migrating: AtomicU32,
     next: AtomicU64,
     dropped: Mutex<Vec<Dropped>>,
     has_more_to_release: AtomicBool,
@@ -65,6 +67,7 @@ impl Default for Tables {
             by_id: RwLock::default(),
             ddl: Mutex::default(),
             migrations: Mutex::default(),
+            migrating: AtomicU32::new(0),
             next: AtomicU64::new(u64::from(catalog::FIRST_USER_TABLE)),
             dropped: Mutex::default(),
             has_more_to_release: AtomicBool::new(false),
@@ -81,15 +84,34 @@ fn unusable(table: &TableInner, is_own: bool) -> Error {
     }
 }
 
+/// While it lives, nobody else makes migrations.
+pub struct Migrating<'t> {
+    thread: &'t AtomicU32,
+    _turn: MutexGuard<'t, ()>,
+}
+
+impl Drop for Migrating<'_> {
+    fn drop(&mut self) {
+        self.thread.store(0, Ordering::Relaxed);
+    }
+}
+
 impl Tables {
     /// Lets one caller at a time change definitions.
     pub fn change(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
     }
 
-    /// Lets one caller at a time make migrations.
-    pub fn migrate(&self) -> MutexGuard<'_, ()> {
-        self.migrations.lock()
+    /// Lets one caller at a time make migrations. None if this thread is making
+    /// some: it would wait for itself.
+    pub fn migrate(&self) -> Option<Migrating<'_>> {
+        let thread = thread_id();
+        if self.migrating.load(Ordering::Relaxed) == thread {
+            return None;
+        }
+        let turn = self.migrations.lock();
+        self.migrating.store(thread, Ordering::Relaxed);
+        Some(Migrating { thread: &self.migrating, _turn: turn })
     }
 
     /// Checks that the table is of this database and has not been dropped.

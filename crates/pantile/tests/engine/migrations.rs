@@ -186,3 +186,15 @@ fn a_table_that_is_there_is_compared() {
     db.create_table_if_absent(pets().column("age", Type::U8)).expect("the table");
     assert_eq!(count(&db, "pets"), 0);
 }
+
+/// It would wait for itself.
+#[test]
+fn a_step_makes_no_migrations() {
+    let db = in_memory();
+    let inner = |db: &Database| Migrations::new().then(Migration::new(1, "inner")).apply(db);
+    let outer = Migration::new(1, "outer").run(move |db, _| inner(db).map(drop));
+    let error = Migrations::new().then(outer).apply(&db).expect_err("it is refused");
+    let Error::MigrationFailed { number: 1, step: 1, error, .. } = error else { panic!("{error}") };
+    assert!(matches!(Error::in_chain(error.as_ref()), Some(Error::InvalidMigrations(_))), "{error}");
+    assert_eq!(inner(&in_memory()).expect("of another database"), [1]);
+}
