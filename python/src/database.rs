@@ -207,11 +207,21 @@ impl Database {
     }
 
     /// Copies the database into an empty directory, beside its transactions, or where
-    /// a backup was interrupted. `rate` is in bytes per second. Returns how many rows
-    /// were copied.
-    #[pyo3(signature = (directory, *, rate = None))]
-    fn backup_to(&self, py: Python<'_>, directory: PathBuf, rate: Option<u64>) -> PyResult<u64> {
+    /// a backup was interrupted. `rate` is in bytes per second. With `since`, copies
+    /// only what has changed since the backup there. Returns how many rows it holds.
+    #[pyo3(signature = (directory, *, rate = None, since = None))]
+    fn backup_to(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        rate: Option<u64>,
+        since: Option<PathBuf>,
+    ) -> PyResult<u64> {
         let options = rate.map_or_else(BackupOptions::new, |rate| BackupOptions::new().rate(rate));
+        let options = match since {
+            Some(since) => options.since(since),
+            None => options,
+        };
         self.with(py, |db| db.backup_to(directory, &options).map(|report| report.rows))
     }
 

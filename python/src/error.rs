@@ -30,7 +30,7 @@ create_exception!(
     "A step of a migration has failed. Those before it are made; the cause says why."
 );
 create_exception!(pantile, TransactionEnded, Error, "The transaction was ended from outside.");
-create_exception!(pantile, IncompleteBackup, Error, "A backup that was begun and not completed.");
+create_exception!(pantile, IncompleteBackup, Error, "A backup that was begun and not completed, or an incremental one: no database.");
 create_exception!(pantile, NotEmpty, Error, "The directory for a backup or a copy has something in it.");
 
 /// Makes the exceptions known to Python.
@@ -87,7 +87,7 @@ pub fn raised(error: Engine) -> PyErr {
         Engine::InvalidMigrations(_) => InvalidMigrations::new_err(text),
         Engine::MigrationFailed { .. } => MigrationFailed::new_err(text),
         Engine::TransactionEnded { .. } => TransactionEnded::new_err(text),
-        Engine::IncompleteBackup(_) => IncompleteBackup::new_err(text),
+        Engine::IncompleteBackup(_) | Engine::IncrementalBackup(_) => IncompleteBackup::new_err(text),
         Engine::NotEmpty(_) => NotEmpty::new_err(text),
         _ => Error::new_err(text),
     };

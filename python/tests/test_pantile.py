@@ -104,6 +104,17 @@ def test_backup_and_upkeep(db, numbers, tmp_path):
         assert txn.count(copy.table("numbers")) == 1000
 
 
+def test_a_backup_since_another(db, numbers, tmp_path):
+    db.backup_to(tmp_path / "full")
+    db.run(lambda txn: txn.delete(numbers, 1))
+    assert db.backup_to(tmp_path / "since", since=tmp_path / "full") == 999
+    with pytest.raises(pantile.IncompleteBackup, match="an incremental backup"):
+        pantile.open(tmp_path / "since")
+    pantile.restore(tmp_path / "since", tmp_path / "new")
+    with pantile.open(tmp_path / "new") as copy, copy.read(safe_snapshot=True) as txn:
+        assert txn.count(copy.table("numbers")) == 999
+
+
 def test_a_dump_is_new_and_loads_wholly(db, numbers, tmp_path):
     file = tmp_path / "dump"
     assert db.dump(file) == 1000

@@ -207,9 +207,10 @@ fn code_of(error: &Error) -> c_int {
         Error::Damaged { .. } => PANTILE_DAMAGED,
         Error::AlreadyOpen { .. } | Error::ReadersRefused { .. } => PANTILE_ALREADY_OPEN,
         Error::NoDatabase(_) => PANTILE_NO_DATABASE,
-        Error::NotADatabase { .. } | Error::FormatVersion { .. } | Error::IncompleteBackup(_) => {
-            PANTILE_NOT_A_DATABASE
-        }
+        Error::NotADatabase { .. }
+        | Error::FormatVersion { .. }
+        | Error::IncompleteBackup(_)
+        | Error::IncrementalBackup(_) => PANTILE_NOT_A_DATABASE,
         Error::UnfitMedium { .. } => PANTILE_UNFIT_MEDIUM,
         Error::Closed => PANTILE_CLOSED,
         Error::Timeout(_) | Error::StillOpen { .. } => PANTILE_BUSY,

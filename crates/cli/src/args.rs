@@ -54,7 +54,7 @@ pub enum Verb {
     /// Copy a database into a directory, where it is a database of its own.
     ///
     /// Looks at the checksum of every version that it copies. The directory holds a backup only
-    /// when the command has ended well: a part of one is refused by every verb, and replaced by
+    /// when the command has ended well: a part of one is refused by every verb, and completed by
     /// the next backup. A program backs up the database that it has open with
     /// Database::backup_to, beside its transactions.
     #[command(after_help = crate::backup::BACKUP_EXAMPLES)]

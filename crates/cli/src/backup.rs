@@ -17,11 +17,13 @@ use crate::progress;
 
 /// Examples that the help of `backup` shows.
 pub const BACKUP_EXAMPLES: &str =
-    "Exit status: 0 if there is a backup, 1 if there is none, also after Ctrl-C.
+    "Exit status: 0 if there is a backup, 1 if there is none, also after Ctrl-C. The same command then
+goes on with what has been copied.
 
 Examples:
-  pantile backup /data/shop --to /backups/monday
-  pantile backup /data/shop --to /backups/monday --rate 50000000";
+  pantile backup /data/shop --to /backups/sunday
+  pantile backup /data/shop --to /backups/monday --since /backups/sunday
+  pantile backup /data/shop --to /backups/sunday --rate 50000000";
 
 /// Examples that the help of `restore` shows.
 pub const RESTORE_EXAMPLES: &str = "Exit status: 0 if the backup is sound and restored, 1 if it is not.
@@ -35,9 +37,12 @@ pub struct BackupArgs {
     /// Directory of the database. Another process may have it open and write.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Directory of the backup; there must be nothing in it.
+    /// Directory of the backup; there must be nothing in it, or a backup that was interrupted.
     #[arg(long, value_name = "DIR2")]
     to: PathBuf,
+    /// Copy only what has changed since the backup in this directory.
+    #[arg(long, value_name = "BACKUP")]
+    since: Option<PathBuf>,
     /// Bytes to copy per second at most.
     #[arg(long, value_name = "BYTES_PER_SECOND", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
@@ -65,16 +70,24 @@ pub struct RestoreArgs {
     reading: ReadArgs,
 }
 
-/// Runs `pantile backup`. Ctrl-C stops it and leaves nothing.
+/// Runs `pantile backup`. Ctrl-C stops it.
 pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> {
     let mut output = Output::open(args.json.as_deref())?;
     let mut options = shown(args.quiet, stop);
     if let Some(rate) = args.rate {
         options = options.rate(rate);
     }
+    if let Some(since) = &args.since {
+        options = options.since(since);
+    }
     let db = Database::open_read_only(&args.dir)?;
     let report = db.backup_to(&args.to, &options).map_err(|error| match error {
-        Error::Cancelled => Failure::failed(format!("stopped; there is no backup in {}", args.to.display())),
+        Error::Cancelled => {
+            let to = args.to.display();
+            Failure::failed(format!(
+                "stopped; there is no backup in {to}, and the same command goes on with it"
+            ))
+        }
         error => error.into(),
     })?;
     output.write(&backup_text(&report, &args.to), &report)?;
@@ -90,8 +103,9 @@ fn shown(quiet: bool, stop: &'static AtomicBool) -> BackupOptions {
             && let Some(bar) = bar.as_ref()
         {
             bar.set_message("copying");
-            bar.set_length(done.total_bytes.max(done.bytes));
-            bar.set_position(done.bytes);
+            let bytes = done.bytes + done.kept_bytes;
+            bar.set_length(done.total_bytes.max(bytes));
+            bar.set_position(bytes);
         }
         match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -108,10 +122,14 @@ pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
 }
 
 fn backup_text(report: &BackupReport, to: &Path) -> String {
-    let BackupReport { tables, rows, bytes, file_bytes, seconds, .. } = report;
+    let BackupReport { tables, rows, kept_rows, deleted_rows, bytes, file_bytes, seconds, .. } = report;
     let rate = *bytes as f64 / 1e6 / seconds.max(1e-9);
+    let before = match kept_rows + deleted_rows {
+        0 => String::new(),
+        _ => format!(" ({kept_rows} of them were there before, and {deleted_rows} others were deleted)"),
+    };
     format!(
-        "{tables} tables and {rows} rows backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n",
+        "{tables} tables and {rows} rows{before} backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n",
         to.display()
     )
 }

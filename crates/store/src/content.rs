@@ -32,6 +32,9 @@ impl ContentFlags {
     pub const COPY: Self = Self::ROW.relocated();
 
     /// A copy of a tombstone.
+    pub const COPY_OF_TOMBSTONE: Self = Self::TOMBSTONE.relocated();
+
+    /// The same in a copy.
     pub(crate) const fn relocated(self) -> Self {
         Self(self.0 | Self::RELOCATED.0)
     }

@@ -26,9 +26,14 @@ pub fn work(db: &Database, backup: &Path) -> Result<(), ShopError> {
                 })
             })
             .collect();
-        for round in 0.. {
-            let place = backup.join(round.to_string());
-            let report = db.backup_to(&place, &BackupOptions::new())?;
+        for round in 0u32.. {
+            let place = |round: u32| backup.join(round.to_string());
+            // After the first one, only what has changed.
+            let options = match round {
+                0 => BackupOptions::new(),
+                _ => BackupOptions::new().since(place(round - 1)),
+            };
+            let report = db.backup_to(place(round), &options)?;
             say(&format!("backup {round} {}", report.rows));
             if takers.iter().any(thread::ScopedJoinHandle::is_finished) {
                 break;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use pantile::{CheckOptions, Database, Error, Range, Table, restore};
+use pantile::{BackupOptions, CheckOptions, Database, Error, Range, Table, restore};
 use pantile_testkit::{ScratchDir, fails};
 
 const OLD: u64 = 20_000;
@@ -110,7 +110,7 @@ fn orders_and_backups_are_killed() {
         assert!(count >= known, "{count} of {known}");
         known = count;
         drop((txn, db));
-        // Those that were whole can be restored, and the one that was not is known.
+        // Those that were whole can be restored, and the one that was not is known and goes on.
         for n in 0..=said.backups {
             let (from, to) =
                 (Path::new(backups).join(n.to_string()), place.path().join(format!("{round}-{n}")));
@@ -122,6 +122,14 @@ fn orders_and_backups_are_killed() {
                 partial => {
                     assert_eq!(n, said.backups, "only the last was not complete");
                     fails!(partial, Error::IncompleteBackup(_), "not completed");
+                    let before = Path::new(backups).join(n.wrapping_sub(1).to_string());
+                    let options = match n {
+                        0 => BackupOptions::new(),
+                        _ => BackupOptions::new().since(before),
+                    };
+                    Database::open(dir).expect("open").backup_to(&from, &options).expect("go on");
+                    restore(&from, &to, &CheckOptions::new()).expect("restore");
+                    done(&["report", to.to_str().expect("a name")]);
                 }
             }
         }

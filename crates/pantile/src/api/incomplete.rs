@@ -1,6 +1,7 @@
-//! Directories in which a backup has begun and not been completed.
+//! Directories of backups that are no databases: those that have begun and not
+//! been completed, and incremental ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pantile_media::DATA_FILE;
 
@@ -10,9 +11,18 @@ use crate::types::error::{Error, Result};
 /// for. Its data file then moves up, which is one step.
 pub(crate) const INCOMPLETE: &str = "pantile.incomplete";
 
+/// Where an incremental backup is, in the directory that was named for it.
+pub(crate) const INCREMENT: &str = "pantile.increment";
+
 /// Refuses a directory that holds a part of a backup and no database.
 pub(crate) fn refuse(path: &Path) -> Result<()> {
-    match path.join(INCOMPLETE).is_dir() && !path.join(DATA_FILE).exists() {
+    if path.join(DATA_FILE).exists() {
+        return Ok(());
+    }
+    if path.join(INCREMENT).is_dir() {
+        return Err(Error::IncrementalBackup(path.to_owned()));
+    }
+    match path.join(INCOMPLETE).is_dir() {
         true => Err(Error::IncompleteBackup(path.to_owned())),
         false => Ok(()),
     }
@@ -20,8 +30,10 @@ pub(crate) fn refuse(path: &Path) -> Result<()> {
 
 /// Refuses the part itself.
 pub(crate) fn refuse_part(path: &Path) -> Result<()> {
-    match path.file_name().is_some_and(|name| name == INCOMPLETE) {
-        true => Err(Error::IncompleteBackup(path.parent().unwrap_or(path).to_owned())),
-        false => Ok(()),
+    let refused = |error: fn(PathBuf) -> Error| Err(error(path.parent().unwrap_or(path).to_owned()));
+    match path.file_name() {
+        Some(name) if name == INCOMPLETE => refused(Error::IncompleteBackup),
+        Some(name) if name == INCREMENT => refused(Error::IncrementalBackup),
+        _ => Ok(()),
     }
 }

@@ -100,7 +100,8 @@ impl<T: Record> TypedTable<T> {
     where
         T: 'r,
     {
-        txn.insert_many(&self.table, rows.into_iter().map(T::values))
+        // (A path to the function, `T::values`, is what Rust before 1.90 does not take.)
+        txn.insert_many(&self.table, rows.into_iter().map(|row| row.values()))
     }
 
     /// Adds any number of rows, in transactions of about a thousand.

@@ -324,6 +324,19 @@ pub enum Error {
     NoDatabase(PathBuf),
     /// A backup into this directory has begun and not been completed.
     IncompleteBackup(PathBuf),
+    /// The directory holds what has changed since another backup, and is no
+    /// database by itself.
+    IncrementalBackup(PathBuf),
+    /// The backup that an incremental one continues is not where it was.
+    MissingBackup {
+        /// The directory of the incremental one.
+        path: PathBuf,
+        /// Where the one before was.
+        since: PathBuf,
+    },
+    /// The backup since which another one was to be made is not an earlier state
+    /// of this database.
+    NotABackupOfThis(PathBuf),
     /// The directory is to take a backup or what is restored from one, and there
     /// is something in it.
     NotEmpty(PathBuf),
@@ -594,12 +607,28 @@ impl fmt::Display for Error {
                 "{} holds a part of a backup that was not completed; it was left as it is; back up into it again, or remove it",
                 path.display()
             ),
+            Error::IncrementalBackup(path) => write!(
+                f,
+                "{} holds an incremental backup, which is no database by itself; restore it, and open what was restored (`pantile restore BACKUP --to DIR`, or pantile::restore)",
+                path.display()
+            ),
+            Error::MissingBackup { path, since } => write!(
+                f,
+                "the backup in {} continues the one in {}, which is not there; bring that one back, or name its place in the second line of pantile.increment/since",
+                path.display(),
+                since.display()
+            ),
+            Error::NotABackupOfThis(path) => write!(
+                f,
+                "the backup in {} is not an earlier state of this database: it is of another one, was written to, or is later than the database; make a backup of all of it",
+                path.display()
+            ),
             Error::NotEmpty(path) => write!(
                 f,
                 "{} is not empty; it was left as it is; name a directory that is empty or does not exist",
                 path.display()
             ),
-            Error::Cancelled => f.write_str("the work was cancelled; what it had begun to write was removed"),
+            Error::Cancelled => f.write_str("the work was cancelled"),
             Error::NotADatabase { path, detail } => {
                 write!(f, "{} is not a Pantile database ({detail}); it was left as it is", path.display())
             }

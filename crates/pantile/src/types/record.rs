@@ -158,6 +158,6 @@ impl<T: Field> Field for Option<T> {
 
     #[inline]
     fn lend(&self) -> Self::Lent<'_> {
-        self.as_ref().map(T::lend)
+        self.as_ref().map(|value| value.lend())
     }
 }

@@ -1,27 +1,28 @@
 //! What a transaction sees, as a store of its own.
 
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp, TupleId, share_out};
-use pantile_media::{Create, Durability, FileMedium, FileOptions, MediumError};
-use pantile_store::{ContentFlags, HEADER_BYTES, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
+use pantile_media::{DATA_FILE, Durability, FileMedium, FileOptions, MediumError};
+use pantile_store::{ContentFlags, HEADER_BYTES, NewContent, Store, StoreError, Urgency};
 
 use crate::api::database::Database;
-use crate::api::opening::identity;
 use crate::engine::catalog;
 use crate::engine::failure::from_store;
 use crate::engine::table::TableInner;
+use crate::tools::backup::chain::{open_store, scan};
+use crate::tools::backup::held::{Held, Mark, deleted};
 use crate::tools::backup::options::{BackupOptions, BackupProgress};
 use crate::tools::backup::sync_ahead::SyncAhead;
+use crate::tools::backup::target::io_error;
 use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
-use crate::types::options::Options;
 
 /// About the most bytes, and the most contents, that are appended at once.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -33,44 +34,63 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Tuples that are fetched together where reads wait for the device.
 const FETCHED: u64 = 256;
 
-/// Copies what `txn` sees into a new store in the directory `part`, and closes
-/// the store. Returns what was copied.
+/// How copying ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Copied {
+    /// The store holds what the transaction sees.
+    All,
+    /// What was held is not an earlier state of what the transaction sees.
+    NotOurs,
+}
+
+/// Adds to a store in the directory `part` what `txn` sees and is not held, and
+/// notes what is held and `txn` does not see. Closes the store.
 pub(super) fn copy(
     db: &Database,
     txn: Transaction,
-    part: &Path,
+    (store, part): (Store, &Path),
+    held: &Held,
     options: &BackupOptions,
-) -> Result<BackupProgress> {
+    done: &mut BackupProgress,
+) -> Result<Copied> {
     let (tables, timestamp) = (tables(db, &txn)?, txn.timestamp());
-    let store = create(part)?;
+    if held.highest >= timestamp {
+        return Ok(Copied::NotOurs);
+    }
     let ahead = SyncAhead::default();
     // One thread uses the transaction.
-    let (txn, done) = (Mutex::new(txn), Mutex::new(None));
+    done.total_bytes = db.core.counters.live_bytes();
+    let (txn, outcome) = (Mutex::new((txn, done)), Mutex::new(None));
     share_out(2, |share| match share {
         0 => {
-            let (_end, txn) = (ahead.until_dropped(), txn.lock());
-            let total_bytes = db.core.counters.live_bytes();
+            let _end = ahead.until_dropped();
+            let (txn, done) = &mut *txn.lock();
             let copy = Copy {
                 db,
-                txn: &txn,
+                txn,
+                held,
                 store: &store,
                 part,
                 options,
                 ahead: &ahead,
                 began: db.core.registry.clock().elapsed(),
-                done: BackupProgress { total_bytes, ..BackupProgress::default() },
+                done,
+                written: 0,
+                unreported: 0,
                 batch: Vec::with_capacity(BATCH_CONTENTS),
                 batch_bytes: 0,
             };
-            *done.lock() = Some(copy.all(&tables));
+            *outcome.lock() = Some(copy.all(&tables));
         }
         // A failure latches in the medium and shows at the next append.
         _ => ahead.serve(|| store.medium().sync_all().is_ok()),
     });
     drop(txn);
-    let copied = done.into_inner().expect("the first share was done")?;
-    // Nothing in the copy is later, so all of it has been decided (I-8, I-9).
-    store.record_closed(store.sample(timestamp)).map_err(|error| target_error(error, part))?;
+    let copied = outcome.into_inner().expect("the first share was done")?;
+    if copied == Copied::All {
+        // Nothing in the copy is later, so all of it has been decided (I-8, I-9).
+        store.record_closed(store.sample(timestamp)).map_err(|error| target_error(error, part))?;
+    }
     Ok(copied)
 }
 
@@ -97,22 +117,44 @@ fn tables(db: &Database, txn: &Transaction) -> Result<Vec<Arc<TableInner>>> {
     Ok(tables)
 }
 
-/// An empty store in a file. Nothing waits for syncs: it counts only when all
-/// of it is durable.
-fn create(part: &Path) -> Result<Store> {
-    let file =
-        FileOptions { durability: Durability::None, create: Create::MustBeNew, ..FileOptions::default() };
-    let options =
-        StoreOptions { streams: 1, block_slots: BLOCK_SLOTS as u32, boot: 0, relaxed: false, reuse: None };
-    let medium = FileMedium::open(part, file).map_err(StoreError::Medium);
-    let store = medium.and_then(|medium| Store::open(medium, options, identity(&Options::new())));
-    let empty = Scan { threads: 1, found: &|_, _| {}, progress: &|_| {} };
-    let recovered = store.and_then(|store| store.recover(&empty).map(|_| store));
-    recovered.map_err(|error| target_error(error, part))
+/// The store in the directory `part`, which is created if there is none. What an
+/// earlier call has left in it is noted in `held`; what cannot be read goes.
+pub(super) fn open_part(part: &Path, held: &mut Held) -> Result<Store> {
+    let mut found = Held::default();
+    match recovered(part, &mut found) {
+        Ok(store) => {
+            held.join(found);
+            Ok(store)
+        }
+        Err(StoreError::Medium(MediumError::Truncated { .. }))
+        | Err(StoreError::Foreign(_))
+        | Err(StoreError::Version(_))
+        | Err(StoreError::Damaged { .. }) => {
+            remove_part(part)?;
+            recovered(part, held).map_err(|error| target_error(error, part))
+        }
+        Err(error) => Err(target_error(error, part)),
+    }
+}
+
+/// Removes what an earlier call has left.
+pub(super) fn remove_part(part: &Path) -> Result<()> {
+    let data = part.join(DATA_FILE);
+    fs::remove_file(&data).map_err(io_error("remove", &data))
+}
+
+/// A store in a file, and what it holds. Nothing waits for syncs: it counts only
+/// when all of it is durable.
+pub(super) fn recovered(part: &Path, held: &mut Held) -> Result<Store, StoreError> {
+    let file = FileOptions { durability: Durability::None, ..FileOptions::default() };
+    let store = open_store(FileMedium::open(part, file)?)?;
+    let nothing_else = scan(&store, held, |_, _| Ok(()))?;
+    debug_assert!(nothing_else.is_ok());
+    Ok(store)
 }
 
 /// An error of the copy in words that do not speak of the source.
-fn target_error(error: StoreError, part: &Path) -> Error {
+pub(super) fn target_error(error: StoreError, part: &Path) -> Error {
     match error {
         StoreError::Medium(MediumError::Failed { cause }) => Error::Io {
             operation: format!("write the backup in {}", part.display()),
@@ -129,51 +171,82 @@ fn target_error(error: StoreError, part: &Path) -> Error {
 struct Copy<'c> {
     db: &'c Database,
     txn: &'c Transaction,
+    held: &'c Held,
     store: &'c Store,
     part: &'c Path,
     options: &'c BackupOptions,
     ahead: &'c SyncAhead,
     began: Duration,
-    done: BackupProgress,
+    done: &'c mut BackupProgress,
+    /// Bytes appended, and bytes of progress that nobody has been told of.
+    written: u64,
+    unreported: u64,
     /// What is appended next, and its bytes.
     batch: Vec<NewContent<'c>>,
     batch_bytes: u64,
 }
 
 impl<'c> Copy<'c> {
-    fn all(mut self, tables: &'c [Arc<TableInner>]) -> Result<BackupProgress> {
+    fn all(mut self, tables: &'c [Arc<TableInner>]) -> Result<Copied> {
         self.go_on()?;
         self.done.total_tables = tables.iter().filter(|table| catalog::is_of_user(table.id)).count() as u64;
         for table in tables {
-            self.table(table)?;
+            if self.table(table)? == Copied::NotOurs {
+                return Ok(Copied::NotOurs);
+            }
             self.done.tables += u64::from(catalog::is_of_user(table.id));
         }
         self.append()?;
-        Ok(self.done)
+        Ok(Copied::All)
     }
 
-    fn table(&mut self, table: &'c TableInner) -> Result<()> {
-        let end = table.tuples_end();
-        for tuple in 0..end {
+    fn table(&mut self, table: &'c TableInner) -> Result<Copied> {
+        let (end, held) = (table.tuples_end(), self.held.of(table.id));
+        for tuple in 0..end.max(held.len() as u64) {
             if tuple % FETCHED == 0 {
                 self.txn.fetch_tuples(table, tuple..(tuple + FETCHED).min(end));
                 // A table of many ids and few rows takes a while, too.
                 self.check_open()?;
             }
-            if let Some((timestamp, row)) = self.txn.copied(table, TupleId(tuple))? {
-                self.add(table.id, TupleId(tuple), timestamp, row)?;
+            let before = held.get(tuple as usize).copied().unwrap_or_default();
+            let (id, tuple) = (table.id, TupleId(tuple));
+            let seen = if tuple.0 < end { self.txn.copied(table, tuple)? } else { None };
+            match seen {
+                Some((timestamp, row)) if before == Mark::row(timestamp, row.schema.layout, row.bytes) => {
+                    self.keep(id, row)?;
+                }
+                Some((timestamp, _)) if before.hides(timestamp) => return Ok(Copied::NotOurs),
+                Some((timestamp, row)) => self.add(id, tuple, timestamp, row)?,
+                None if before.is_row() => self.bury(id, tuple, before)?,
+                None => {}
             }
         }
         // Its blocks are not filled any further.
         self.append()?;
         self.store.give_up_idle(0);
-        Ok(())
+        Ok(Copied::All)
+    }
+
+    /// A row that is held already.
+    fn keep(&mut self, table: TableId, row: Encoded<'c>) -> Result<()> {
+        let bytes = (row.bytes.len() + HEADER_BYTES) as u64;
+        let of_user = u64::from(catalog::is_of_user(table));
+        self.done.rows += of_user;
+        self.done.kept_rows += of_user;
+        self.done.kept_bytes += bytes;
+        self.unreported += bytes;
+        if self.unreported < BATCH_BYTES { Ok(()) } else { self.go_on() }
+    }
+
+    /// A row that is held and has been deleted.
+    fn bury(&mut self, table: TableId, tuple: TupleId, held: Mark) -> Result<()> {
+        self.done.deleted_rows += u64::from(catalog::is_of_user(table));
+        self.put(deleted(table, tuple, held))
     }
 
     fn add(&mut self, table: TableId, tuple: TupleId, timestamp: Timestamp, row: Encoded<'c>) -> Result<()> {
         self.done.rows += u64::from(catalog::is_of_user(table));
-        self.batch_bytes += (row.bytes.len() + HEADER_BYTES) as u64;
-        self.batch.push(NewContent {
+        self.put(NewContent {
             table,
             tuple,
             flags: ContentFlags::COPY,
@@ -182,7 +255,12 @@ impl<'c> Copy<'c> {
             timestamp,
             transaction_contents: 1,
             row: row.bytes,
-        });
+        })
+    }
+
+    fn put(&mut self, content: NewContent<'c>) -> Result<()> {
+        self.batch_bytes += (content.row.len() + HEADER_BYTES) as u64;
+        self.batch.push(content);
         if self.batch_bytes < BATCH_BYTES && self.batch.len() < BATCH_CONTENTS {
             return Ok(());
         }
@@ -198,20 +276,23 @@ impl<'c> Copy<'c> {
         let contents = self.batch.iter().copied();
         let appended = self.store.append(0, Urgency::Write, contents, || at, &mut addresses);
         appended.and_then(|appended| appended.persist()).map_err(|error| target_error(error, self.part))?;
-        self.done.bytes += std::mem::take(&mut self.batch_bytes);
+        let bytes = std::mem::take(&mut self.batch_bytes);
+        self.written += bytes;
+        self.done.bytes += bytes;
         self.batch.clear();
-        self.ahead.written(self.done.bytes);
+        self.ahead.written(self.written);
         self.go_on()
     }
 
     /// Shows the progress, and waits as long as the rate demands.
-    fn go_on(&self) -> Result<()> {
-        if let ControlFlow::Break(()) = self.options.report(&self.done) {
+    fn go_on(&mut self) -> Result<()> {
+        self.unreported = 0;
+        if let ControlFlow::Break(()) = self.options.report(self.done) {
             return Err(Error::Cancelled);
         }
         let clock = self.db.core.registry.clock();
         let due = self.options.bytes_per_second.map_or(Duration::ZERO, |rate| {
-            self.began + Duration::from_secs_f64(self.done.bytes as f64 / rate as f64)
+            self.began + Duration::from_secs_f64(self.written as f64 / rate as f64)
         });
         loop {
             self.check_open()?;

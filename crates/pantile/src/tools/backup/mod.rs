@@ -1,6 +1,8 @@
 //! Backups of a running database, and restoring them.
 
+mod chain;
 mod copy;
+mod held;
 mod options;
 mod restore;
 mod sync_ahead;
@@ -9,17 +11,20 @@ mod target;
 use std::path::Path;
 use std::time::Duration;
 
+use pantile_base::Timestamp;
 use pantile_base::sync::Instant;
-use pantile_media::DATA_FILE;
 
 use crate::api::database::Database;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::options::TransactionOptions;
 
+use chain::Chain;
+use copy::Copied;
+use held::Held;
 pub use options::{BackupOptions, BackupProgress, BackupReport, RestoreReport};
 pub use restore::restore;
-use target::{Target, io_error};
+use target::{Part, Target, io_error};
 
 /// Between two looks whether older writers have ended.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -39,9 +44,15 @@ impl Database {
     /// is copied.
     ///
     /// Until the call returns Ok there is no database in `dir`: opening a part of
-    /// a backup fails with [`Error::IncompleteBackup`]. After a kill or a power
-    /// failure, back up into the directory again. If the call fails, what it has
-    /// made is removed.
+    /// a backup fails with [`Error::IncompleteBackup`]. After a kill, a power
+    /// failure or an error, call it again with the same directory: what is there
+    /// and has not changed since is not copied again. The backup is then of the
+    /// moment of the later call. Only a device that is full gets its room back. To
+    /// give a backup up, remove the directory.
+    ///
+    /// With [`BackupOptions::since`] it copies only what has changed since an
+    /// earlier backup. What it makes is to be [restored](`restore`), and cannot be
+    /// opened.
     ///
     /// While it runs it is a reader like any other: the versions that it may read
     /// stay, and [`Database::transactions`] shows what it holds back.
@@ -53,7 +64,8 @@ impl Database {
     /// [`Error::Io`] of `dir`; [`Error::Damaged`] if a version's checksum does not
     /// fit; [`Error::Cancelled`]; [`Error::Closed`], also if the database is closed
     /// meanwhile; [`Error::TooManyTransactions`]; [`Error::InvalidOption`] if the
-    /// rate is 0, or if the database is damaged and open to be salvaged. This
+    /// rate is 0, or if the database is damaged and open to be salvaged; those of
+    /// [`restore`] about the earlier backup, and [`Error::NotABackupOfThis`]. This
     /// database is unaffected in every case.
     ///
     /// ```
@@ -81,28 +93,63 @@ impl Database {
             return Err(Error::InvalidOption(way.into()));
         }
         self.core.check_open()?;
-        let target = Target::claim(dir)?;
-        let (txn, is_current) = self.begin_backup(options.wait)?;
-        let timestamp = txn.timestamp();
-        let copied = copy::copy(self, txn, target.part(), options)?;
-        target.complete()?;
-        let data = dir.join(DATA_FILE);
+        let mut target = Target::claim(dir, Part::GoesOn)?;
+        let made = self.back_up(&mut target, options)?;
+        if let Some((since, continues)) = options.since.as_deref().zip(made.continues) {
+            chain::link(target.part(), dir, since, continues, made.timestamp)?;
+        }
+        let data = target.complete(options.since.is_some())?;
         let file_bytes = data.metadata().map_err(io_error("look at", &data))?.len();
         Ok(BackupReport {
-            timestamp,
-            is_current,
-            tables: copied.tables,
-            rows: copied.rows,
-            bytes: copied.bytes,
+            timestamp: made.timestamp,
+            is_current: made.is_current,
+            tables: made.copied.tables,
+            rows: made.copied.rows,
+            kept_rows: made.copied.kept_rows,
+            deleted_rows: made.copied.deleted_rows,
+            bytes: made.copied.bytes,
             file_bytes,
             seconds: began.elapsed().as_secs_f64(),
         })
     }
 
+    /// Copies what is not held into the part of the target, which stays unless
+    /// there is nothing in it or no room for more.
+    fn back_up(&self, target: &mut Target, options: &BackupOptions) -> Result<Made> {
+        loop {
+            let mut held = Held::default();
+            if let Some(since) = &options.since {
+                Chain::of(since)?.read(&mut held)?;
+            }
+            let continues = options.since.as_ref().map(|_| held.fingerprint());
+            let store = copy::open_part(target.part(), &mut held)?;
+            let goes_on = continues.map_or(!held.is_empty(), |before| before != held.fingerprint());
+            let (txn, is_current) = self.begin_backup(options.wait, held.highest)?;
+            let (timestamp, mut copied) = (txn.timestamp(), BackupProgress::default());
+            let outcome = copy::copy(self, txn, (store, target.part()), &held, options, &mut copied);
+            target.keep(goes_on || copied.bytes > 0);
+            match outcome {
+                Ok(Copied::All) => return Ok(Made { timestamp, is_current, continues, copied }),
+                Ok(Copied::NotOurs) if goes_on => copy::remove_part(target.part())?,
+                Ok(Copied::NotOurs) => {
+                    target.keep(false);
+                    return Err(Error::NotABackupOfThis(options.since.clone().unwrap_or_default()));
+                }
+                Err(error) => {
+                    if let Error::StorageFull { .. } = error {
+                        target.keep(false);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
     /// A safe snapshot, and whether it sees every commit that has been
     /// acknowledged. It is below all running writers, so this waits for those
-    /// that began before the call, at most for `limit`.
-    fn begin_backup(&self, limit: Duration) -> Result<(Transaction, bool)> {
+    /// that began before the call, at most for `limit`; for as long, too, if it is
+    /// not above `held`.
+    fn begin_backup(&self, limit: Duration, held: Timestamp) -> Result<(Transaction, bool)> {
         let registry = &self.core.registry;
         let called = registry.after_all();
         let began = registry.clock().elapsed();
@@ -110,11 +157,22 @@ impl Database {
             let named = TransactionOptions::new().safe_snapshot().name("backup");
             let txn = self.begin_with(named)?;
             let is_current = txn.timestamp() >= called;
-            if is_current || registry.clock().elapsed().saturating_sub(began) >= limit {
+            if is_current && txn.timestamp() >= held
+                || registry.clock().elapsed().saturating_sub(began) >= limit
+            {
                 return Ok((txn, is_current));
             }
             drop(txn);
             registry.clock().sleep(PAUSE);
         }
     }
+}
+
+/// What has been copied.
+struct Made {
+    timestamp: Timestamp,
+    is_current: bool,
+    /// The fingerprint of what it continues, if it is incremental.
+    continues: Option<u64>,
+    copied: BackupProgress,
 }

@@ -1,16 +1,20 @@
-//! Restoring: a verified copy of a backup.
+//! Restoring: a verified copy of a backup, with all that it continues.
 
 use std::fs::File;
 use std::path::Path;
 
 use pantile_base::sync::Instant;
+use pantile_base::{TableId, Timestamp};
 use pantile_media::files::{read_exact_at, write_all_at};
 use pantile_media::{DATA_FILE, ViewMedium};
+use pantile_store::{ContentFlags, Found, NewContent, Store, StoreError, Urgency};
 
-use crate::api::incomplete;
 use crate::engine::failure::from_medium;
+use crate::tools::backup::chain::Chain;
+use crate::tools::backup::copy::{recovered, target_error};
+use crate::tools::backup::held::Held;
 use crate::tools::backup::options::RestoreReport;
-use crate::tools::backup::target::{Target, io_error};
+use crate::tools::backup::target::{Part, Target, io_error};
 use crate::tools::check::{CheckReport, check};
 use crate::tools::findings::Severity;
 use crate::tools::options::{CheckOptions, CheckStep};
@@ -25,6 +29,9 @@ const PIECE: usize = 64 << 10;
 /// has returned Ok and the copy is durable. The backup is not changed, and cannot
 /// be opened while it is read.
 ///
+/// If the backup is [incremental](`crate::BackupOptions::since`), those that it continues
+/// are found and read, too. The copy is what the last one saw.
+///
 /// Calls what [`CheckOptions::progress`] has set. The memory that it takes is
 /// that of [`check`].
 ///
@@ -32,7 +39,8 @@ const PIECE: usize = 64 << 10;
 /// [`Error::NotEmpty`] if there is something in `into`; [`Error::IncompleteBackup`];
 /// [`Error::NoDatabase`]; [`Error::AlreadyOpen`] if the backup is open;
 /// [`Error::Damaged`], [`Error::NotADatabase`] and [`Error::FormatVersion`] if the
-/// backup is not sound; [`Error::StorageFull`]; [`Error::Io`]. What was made is
+/// backup is not sound, or is not the one that an incremental one continues;
+/// [`Error::MissingBackup`]; [`Error::StorageFull`]; [`Error::Io`]. What was made is
 /// removed then.
 ///
 /// ```
@@ -56,20 +64,23 @@ pub fn restore(
     options: &CheckOptions,
 ) -> Result<RestoreReport> {
     let (backup, into, began) = (backup.as_ref(), into.as_ref(), Instant::now());
-    incomplete::refuse(backup)?;
-    incomplete::refuse_part(backup)?;
-    let target = Target::claim(into)?;
+    let chain = Chain::of(backup)?;
+    let target = Target::claim(into, Part::BeginsAnew)?;
+    let whole = chain.first();
     // The view keeps others from opening the backup.
-    let view = ViewMedium::open(backup, &|done, total| options.report(CheckStep::Read, done, total));
+    let view = ViewMedium::open(whole, &|done, total| options.report(CheckStep::Read, done, total));
     let view = view.map_err(from_medium)?;
     if let Some(offset) = view.unreadable().first() {
-        let place = format!("byte {offset} of the backup in {}", backup.display());
+        let place = format!("byte {offset} of the backup in {}", whole.display());
         return Err(Error::Damaged { place, detail: "it cannot be read".into() });
     }
-    copy(backup, target.part())?;
+    copy(whole, target.part())?;
     drop(view);
+    if let Some(at) = chain.is_at() {
+        add_increments(&chain, at, target.part())?;
+    }
     let report = check_part(&target, backup, options)?;
-    target.complete()?;
+    target.complete(false)?;
     Ok(RestoreReport {
         tables: report.tables,
         rows: report.rows,
@@ -94,6 +105,35 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
         }
     }
     copy.sync_all().map_err(&writing)
+}
+
+/// Adds what has changed since to the copy of the first backup of a chain, which
+/// ends at `at`. Recovery takes the newest content of each tuple.
+fn add_increments(chain: &Chain, at: Timestamp, part: &Path) -> Result<()> {
+    let mut held = Held::default();
+    let failed = |error| target_error(error, part);
+    let store = recovered(part, &mut held).map_err(failed)?;
+    chain.read_increments(&mut held, |table, found| append(&store, at, table, found).map_err(failed))?;
+    // Nothing in it is later, so all of it has been decided (I-8, I-9).
+    store.record_closed(store.sample(at)).map_err(failed)
+}
+
+fn append(store: &Store, at: Timestamp, table: TableId, found: &[Found<'_>]) -> Result<(), StoreError> {
+    let contents = found.iter().map(|Found { content, .. }| NewContent {
+        table,
+        tuple: content.tuple(),
+        flags: match content.flags().is_tombstone() {
+            true => ContentFlags::COPY_OF_TOMBSTONE,
+            false => ContentFlags::COPY,
+        },
+        layout: content.layout(),
+        since: None,
+        timestamp: content.timestamp(),
+        transaction_contents: 1,
+        row: content.row(),
+    });
+    let mut addresses = Vec::with_capacity(found.len());
+    store.append(0, Urgency::Write, contents, || at, &mut addresses)?.persist()
 }
 
 fn check_part(target: &Target, backup: &Path, options: &CheckOptions) -> Result<CheckReport> {

@@ -7,14 +7,24 @@ use std::path::{Path, PathBuf};
 use pantile_media::DATA_FILE;
 use pantile_media::files::{is_lock_of_directory, lock_directory, sync_path};
 
-use crate::api::incomplete::INCOMPLETE;
+use crate::api::incomplete::{INCOMPLETE, INCREMENT};
 use crate::types::error::{Error, Result};
 
 /// What a fresh file system may have in its topmost directory.
 const NOT_OURS: &str = "lost+found";
 
+/// What becomes of a part that an earlier call has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// It is removed.
+    BeginsAnew,
+    /// It stays.
+    GoesOn,
+}
+
 /// A directory that this process alone fills. Until [`Target::complete`] what
-/// it holds does not count, and dropping it removes what was made.
+/// it holds does not count, and dropping it removes what was made, unless it is
+/// to be kept.
 pub(super) struct Target {
     directory: PathBuf,
     /// Where the data file is until it is whole.
@@ -23,17 +33,16 @@ pub(super) struct Target {
     lock: File,
     /// Directories that were made, the topmost first.
     made: Vec<PathBuf>,
-    is_complete: bool,
+    stays: bool,
 }
 
 impl Target {
-    /// Makes the directory if there is none, locks it, and removes a part of an
-    /// earlier backup.
+    /// Makes the directory if there is none, and locks it.
     ///
     /// # Errors
     /// [`Error::NotEmpty`]; [`Error::AlreadyOpen`] if another call is filling
     /// it; [`Error::InvalidOption`] if there is no path; [`Error::Io`].
-    pub fn claim(directory: &Path) -> Result<Self> {
+    pub fn claim(directory: &Path, earlier: Part) -> Result<Self> {
         if directory.as_os_str().is_empty() {
             return Err(Error::InvalidOption("the path of the directory is empty".into()));
         }
@@ -42,8 +51,8 @@ impl Target {
             Ok(lock) => {
                 let part = directory.join(INCOMPLETE);
                 let directory = directory.to_owned();
-                let target = Self { directory, part, lock, made, is_complete: false };
-                target.prepare().map(|()| target)
+                let mut target = Self { directory, part, lock, made, stays: false };
+                target.prepare(earlier).map(|()| target)
             }
             Err(error) => {
                 remove_empty(&made);
@@ -52,7 +61,7 @@ impl Target {
         }
     }
 
-    fn prepare(&self) -> Result<()> {
+    fn prepare(&mut self, earlier: Part) -> Result<()> {
         let entries = fs::read_dir(&self.directory).map_err(io_error("read", &self.directory))?;
         for entry in entries {
             let name = entry.map_err(io_error("read", &self.directory))?.file_name();
@@ -61,6 +70,10 @@ impl Target {
             }
         }
         if self.part.symlink_metadata().is_ok() {
+            if earlier == Part::GoesOn {
+                self.stays = true;
+                return Ok(());
+            }
             fs::remove_dir_all(&self.part).map_err(io_error("remove", &self.part))?;
         }
         fs::create_dir(&self.part).map_err(io_error("create", &self.part))?;
@@ -72,26 +85,39 @@ impl Target {
         &self.part
     }
 
-    /// Makes what was written count. It must be closed.
-    pub fn complete(mut self) -> Result<()> {
+    /// Keeps what was written until another call goes on with it.
+    pub fn keep(&mut self, stays: bool) {
+        self.stays = stays;
+    }
+
+    /// Makes what was written count: as a database, or as an incremental backup.
+    /// It must be closed. Returns where the data file is.
+    pub fn complete(mut self, is_incremental: bool) -> Result<PathBuf> {
         let data = self.part.join(DATA_FILE);
         sync(&data)?;
-        // From here on it is a database, and before it was none.
-        fs::rename(&data, self.directory.join(DATA_FILE)).map_err(io_error("rename", &data))?;
-        self.is_complete = true;
+        // From here on it is there, and before it was not.
+        let (from, to) = match is_incremental {
+            true => (&self.part, self.directory.join(INCREMENT)),
+            false => (&data, self.directory.join(DATA_FILE)),
+        };
+        if is_incremental {
+            sync(&self.part)?;
+        }
+        fs::rename(from, &to).map_err(io_error("rename", from))?;
+        self.stays = true;
         sync(&self.directory)?;
         // What is left there says nothing any more.
         let _ = fs::remove_dir_all(&self.part);
         for directory in &self.made {
             sync(parent(directory))?;
         }
-        Ok(())
+        Ok(if is_incremental { to.join(DATA_FILE) } else { to })
     }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if !self.is_complete {
+        if !self.stays {
             // Best effort: a part is not taken for a whole.
             let _ = fs::remove_dir_all(&self.part);
             remove_empty(&self.made);

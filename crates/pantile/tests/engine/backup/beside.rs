@@ -1,12 +1,13 @@
 //! Backups beside writers: one state, and all of it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pantile::{
-    BackupOptions, ColumnDef, Database, Durability, Error, IndexDef, Range, Table, TableChange, TableDef,
-    Transaction, Type,
+    BackupOptions, CheckOptions, ColumnDef, Database, Durability, Error, IndexDef, Range, Table, TableChange,
+    TableDef, Transaction, Type, restore,
 };
 use pantile_testkit::{Bed, Random, SaysDone, ScratchDir, SeedNote, seeds};
 
@@ -162,6 +163,54 @@ fn run(bed: Bed, beside: Beside, backups: u64, seed: u64) {
     });
     let (place, _) = back_up(&db);
     assert_eq!(Ledger::of(&open(place.path())).state(), ledger.state());
+}
+
+/// Each backup continues the one before, and some are interrupted: each is one
+/// state, and has all that was acknowledged before it was called.
+#[test]
+fn one_state_since_another() {
+    for seed in seeds(80, 3) {
+        let _note = SeedNote(seed);
+        let db = Beside::Eager.home(Bed::Dram, seed).open();
+        let ledger = Ledger::new(&db);
+        let (done, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (place, mut random) = (ScratchDir::new(), Random::new(seed, 7));
+        std::thread::scope(|scope| {
+            let over = SaysDone(&done);
+            scope.spawn(|| {
+                let mut random = Random::new(seed, 0);
+                while !done.load(Ordering::Relaxed) {
+                    let number = ledger.transfer(random.below(1 << 40));
+                    acknowledged.fetch_max(number, Ordering::SeqCst);
+                }
+            });
+            for n in 0..5u64 {
+                let backup = place.path().join(n.to_string());
+                let all = || match n {
+                    0 => BackupOptions::new(),
+                    n => BackupOptions::new().since(place.path().join((n - 1).to_string())),
+                };
+                if random.one_in(2) {
+                    let stop = all().progress(|done| match done.bytes {
+                        0 => ControlFlow::Continue(()),
+                        _ => ControlFlow::Break(()),
+                    });
+                    drop(db.backup_to(&backup, &stop));
+                }
+                let before = acknowledged.load(Ordering::SeqCst);
+                if let Err(error) = db.backup_to(&backup, &all()) {
+                    assert!(matches!(error, Error::NotEmpty(_)), "{error}");
+                    continue;
+                }
+                let into = place.path().join(format!("restored {n}"));
+                restore(&backup, &into, &CheckOptions::new()).expect("restore");
+                is_sound(&into);
+                let count = check_state(&Ledger::of(&open(&into)).state());
+                assert!(count >= before && count <= acknowledged.load(Ordering::SeqCst) + 1);
+            }
+            drop(over);
+        });
+    }
 }
 
 #[test]
@@ -385,7 +434,7 @@ fn it_shows_as_a_reader() {
     let options = BackupOptions::new().progress(move |done| {
         assert!(done.tables <= done.total_tables && done.total_tables <= 3);
         note.fetch_max(watched.transactions().len() as u64, Ordering::Relaxed);
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     });
     db.backup_to(place.path().join("backup"), &options).expect("back up");
     assert_eq!(seen.load(Ordering::Relaxed), 1);

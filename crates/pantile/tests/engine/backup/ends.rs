@@ -1,4 +1,5 @@
-//! Backups that end early: there is no database then, and the source goes on.
+//! Backups that end early: there is no database then, and the source and the next
+//! call go on.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -49,13 +50,14 @@ fn begun(db: &Database) -> ScratchDir {
         note.store(true, Ordering::Relaxed);
         ControlFlow::Break(())
     });
-    fails!(db.backup_to(&from, &options), Error::Cancelled, "cancelled", "removed");
-    assert!(copied.load(Ordering::Relaxed) && !from.exists());
+    fails!(db.backup_to(&from, &options), Error::Cancelled, "cancelled");
+    assert!(copied.load(Ordering::Relaxed));
+    fails!(Options::new().open(&from), Error::IncompleteBackup(_), "not completed");
     place
 }
 
 #[test]
-fn a_part_is_refused_and_replaced() {
+fn a_part_is_refused_and_completed() {
     let db = filled();
     let place = begun(&db);
     let path = place.path().join("killed");
@@ -130,9 +132,8 @@ fn two_backups_do_not_share_a_directory() {
         db.clone().close().expect("close");
         fails!(first.join().expect("no panic"), Error::Closed, "closed");
     });
-    assert!(!path.exists(), "what had begun was removed");
     fails!(db.backup_to(&path, &BackupOptions::new()), Error::Closed, "closed");
-    assert!(!path.exists());
+    fails!(Options::new().open(&path), Error::IncompleteBackup(_), "not completed");
 }
 
 /// A program's own mistake leaves nothing, and nobody waiting.
@@ -191,7 +192,7 @@ fn damage_is_found() {
     let file = fs::File::options().write(true).open(&data).expect("open");
     std::os::unix::fs::FileExt::write_all_at(&file, &bytes[at..=at], at as u64).expect("write");
     fails!(db.backup_to(&backup, &BackupOptions::new()), Error::Damaged { .. }, "checksum", "table 16");
-    assert!(!backup.exists());
+    fails!(Options::new().open(&backup), Error::IncompleteBackup(_), "not completed");
     assert_eq!(db.verify(None).expect("verify").damaged.len(), 1);
     // What is open to be salvaged is copied in another way.
     db.close().expect("close");

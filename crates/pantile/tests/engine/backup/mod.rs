@@ -2,6 +2,7 @@
 
 mod beside;
 mod ends;
+mod going_on;
 mod holds;
 mod restoring;
 

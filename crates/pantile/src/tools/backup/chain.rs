@@ -1,0 +1,208 @@
+//! Incremental backups: what has changed since another backup, and the way to
+//! that one.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use pantile_base::limits::BLOCK_SLOTS;
+use pantile_base::sync::Mutex;
+use pantile_base::{TableId, Timestamp};
+use pantile_media::files::sync_path;
+use pantile_media::{Medium, ViewMedium};
+use pantile_store::{Found, Scan, Store, StoreError, StoreOptions};
+
+use crate::api::incomplete::{self, INCREMENT};
+use crate::api::opening::identity;
+use crate::engine::failure::{from_medium, from_store};
+use crate::tools::backup::held::Held;
+use crate::tools::backup::target::io_error;
+use crate::types::error::{Error, Result};
+use crate::types::options::Options;
+
+/// The file that names the backup before.
+const SINCE: &str = "since";
+
+/// The first line of that file.
+const HEAD: &str = "pantile increment 1";
+
+/// A backup, and before it those that it continues. The first one is whole.
+pub(super) struct Chain(Vec<Link>);
+
+/// One backup of a chain.
+struct Link {
+    /// The directory that its data file is in.
+    place: PathBuf,
+    /// If it is incremental.
+    increment: Option<Increment>,
+}
+
+/// What an incremental backup says of itself.
+struct Increment {
+    /// The way to the backup before from the directory of this one.
+    since: PathBuf,
+    /// The fingerprint of all that it continues.
+    continues: u64,
+    /// Its moment.
+    at: Timestamp,
+}
+
+impl Chain {
+    /// The chain that ends with the backup in a directory.
+    pub fn of(directory: &Path) -> Result<Self> {
+        let mut links = Vec::new();
+        let mut next = Some(directory.to_owned());
+        while let Some(directory) = next.take() {
+            incomplete::refuse_part(&directory)?;
+            let place = directory.join(INCREMENT);
+            if !place.is_dir() {
+                incomplete::refuse(&directory)?;
+                links.push(Link { place: directory, increment: None });
+                break;
+            }
+            let increment = Increment::read(&place)?;
+            let before = directory.join(&increment.since);
+            if !before.exists() || links.iter().any(|link: &Link| link.place == place) {
+                return Err(Error::MissingBackup { path: directory, since: before });
+            }
+            // Links that lead back to where they came from are the same directory in the end.
+            let before = fs::canonicalize(&before).map_err(io_error("look at", &before))?;
+            links.push(Link { place, increment: Some(increment) });
+            next = Some(before);
+        }
+        links.reverse();
+        Ok(Self(links))
+    }
+
+    /// The directory of the data file of the first one, which is whole.
+    pub fn first(&self) -> &Path {
+        &self.0[0].place
+    }
+
+    /// The moment of the last one, if it is incremental.
+    pub fn is_at(&self) -> Option<Timestamp> {
+        self.0.last().and_then(|link| link.increment.as_ref()).map(|increment| increment.at)
+    }
+
+    /// Notes what all of them hold.
+    pub fn read(&self, held: &mut Held) -> Result<()> {
+        read(self.first(), held, |_, _| Ok(()))?;
+        self.read_increments(held, |_, _| Ok(()))
+    }
+
+    /// Notes what those after the first one hold, the oldest first, and calls
+    /// `each` with their contents. `held` is what the first one holds.
+    pub fn read_increments(
+        &self,
+        held: &mut Held,
+        mut each: impl FnMut(TableId, &[Found<'_>]) -> Result<()> + Send,
+    ) -> Result<()> {
+        for Link { place, increment } in &self.0 {
+            let Some(increment) = increment else { continue };
+            if increment.continues != held.fingerprint() {
+                return Err(Error::Damaged {
+                    place: format!("the backup before {}", place.display()),
+                    detail: "it is not the one that this incremental backup continues, or was written to"
+                        .into(),
+                });
+            }
+            read(place, held, &mut each)?;
+        }
+        Ok(())
+    }
+}
+
+impl Increment {
+    fn read(place: &Path) -> Result<Self> {
+        let file = place.join(SINCE);
+        let text = fs::read_to_string(&file).map_err(io_error("read", &file))?;
+        let strange = || Error::Damaged {
+            place: file.display().to_string(),
+            detail: "it does not say which backup this one continues".into(),
+        };
+        Self::parse(&text).ok_or_else(strange)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().filter(|line| !line.is_empty());
+        let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        value("pantile").filter(|rest| HEAD.ends_with(rest))?;
+        Some(Self {
+            since: value("since")?.into(),
+            continues: u64::from_str_radix(value("continues")?, 16).ok()?,
+            at: Timestamp::from_raw(u64::from_str_radix(value("at")?, 16).ok()?),
+        })
+    }
+}
+
+/// Makes what is in the directory `part` an incremental backup, which is going
+/// to be in the directory `into`.
+pub(super) fn link(part: &Path, into: &Path, since: &Path, continues: u64, at: Timestamp) -> Result<()> {
+    let way = way(into, since).map_err(io_error("look at", since))?;
+    let at = at.get();
+    let text = format!("{HEAD}\nsince {}\ncontinues {continues:016x}\nat {at:016x}\n", way.display());
+    let file = part.join(SINCE);
+    fs::write(&file, text).map_err(io_error("write", &file))?;
+    sync_path(&file).map_err(io_error("sync", &file))
+}
+
+/// The way from one directory to another. So both can be moved together.
+fn way(from: &Path, to: &Path) -> io::Result<PathBuf> {
+    let (from, to) = (fs::canonicalize(from)?, fs::canonicalize(to)?);
+    let common = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    if !from.components().take(common).any(|part| matches!(part, Component::RootDir)) {
+        // Different drives.
+        return Ok(to);
+    }
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    Ok(up.chain(to.components().skip(common)).collect())
+}
+
+/// Notes the committed contents of the closed store in a directory, and calls
+/// `each` with them. The store is not changed.
+fn read(
+    place: &Path,
+    held: &mut Held,
+    each: impl FnMut(TableId, &[Found<'_>]) -> Result<()> + Send,
+) -> Result<()> {
+    let view = ViewMedium::open(place, &|_, _| {}).map_err(from_medium)?;
+    if let Some(offset) = view.unreadable().first() {
+        let place = format!("byte {offset} of the backup in {}", place.display());
+        return Err(Error::Damaged { place, detail: "it cannot be read".into() });
+    }
+    let damaged = |error| match from_store(error, place) {
+        Error::Damaged { place: at, detail } => {
+            Error::Damaged { place: format!("{at} of the backup in {}", place.display()), detail }
+        }
+        other => other,
+    };
+    let store = open_store(view).map_err(damaged)?;
+    scan(&store, held, each).map_err(damaged)?
+}
+
+/// A store of one stream.
+pub(super) fn open_store(medium: Arc<dyn Medium>) -> Result<Store, StoreError> {
+    let options =
+        StoreOptions { streams: 1, block_slots: BLOCK_SLOTS as u32, boot: 0, relaxed: false, reuse: None };
+    Store::open(medium, options, identity(&Options::new()))
+}
+
+/// Recovers a store, notes its committed contents and calls `each` with them,
+/// until that fails.
+pub(super) fn scan(
+    store: &Store,
+    held: &mut Held,
+    each: impl FnMut(TableId, &[Found<'_>]) -> Result<()> + Send,
+) -> Result<Result<()>, StoreError> {
+    let state = Mutex::new((held, each, Ok(())));
+    let found = |table, found: &[Found<'_>]| {
+        let (held, each, outcome) = &mut *state.lock();
+        if outcome.is_ok() {
+            held.add(table, found);
+            *outcome = each(table, found);
+        }
+    };
+    store.recover(&Scan { threads: 1, found: &found, progress: &|_| {} })?;
+    Ok(state.into_inner().2)
+}
