@@ -64,6 +64,8 @@ pub enum Control {
     ClockAfterBound,
     /// A late writer commits above what it supersedes (I-2).
     AboveSuperseded,
+    /// No transaction begins at a timestamp ahead of its clock (I-6).
+    NotAhead,
     /// Recovery frees blocks without committed contents.
     EmptyBlocks,
     /// Blocks that a refused commit has opened are freed.
@@ -148,7 +150,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 61] = [
+    pub const ALL: [(Control, &'static str); 62] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -173,6 +175,7 @@ impl Control {
         (Control::PiecesOfRows, "pieces-of-rows"),
         (Control::ClockAfterBound, "clock-after-bound"),
         (Control::AboveSuperseded, "above-superseded"),
+        (Control::NotAhead, "not-ahead"),
         (Control::EmptyBlocks, "empty-blocks"),
         (Control::RefusedBlocks, "refused-blocks"),
         (Control::OneVictim, "one-victim"),

@@ -231,12 +231,22 @@ impl Registry {
         begun
     }
 
-    /// Draws a new timestamp for a running transaction.
+    /// Draws a new timestamp for a running transaction. It is not ahead of the
+    /// clock (I-6).
     #[inline]
     pub fn draw(&self, slot: Slot) -> Timestamp {
         let state = &self.slots[slot.index()];
         let last = state.last_tick.load(Ordering::Relaxed);
-        let tick = self.tick().max(last + 1);
+        let mut tick = self.tick();
+        // A commit that was refused may have drawn a tick that no clock has reached.
+        while tick <= last {
+            if is_removed(Control::NotAhead) {
+                tick = last + 1;
+                break;
+            }
+            hint::spin_loop();
+            tick = self.tick();
+        }
         state.last_tick.store(tick, Ordering::Relaxed);
         Timestamp::new(tick, slot.index())
     }

@@ -62,3 +62,23 @@ fn the_first_safe_snapshot_is_above_everything_found() {
     let newest = Timestamp::new(HIGHEST, TRANSACTION_SLOTS - 1);
     assert!(ts >= newest, "{ts:?} misses {newest:?}");
 }
+
+/// A commit that is refused leaves a timestamp that no clock shows yet. A reader
+/// that got one above it would be above writers that have found its mark (I-6).
+#[test]
+fn nobody_reads_ahead_of_the_clock() {
+    let skew = Duration::from_millis(1);
+    let time = SimulatedTime::with_skew(skew);
+    let registry = Registry::new(Clock::simulated(100, time.clone()));
+    time.run_ahead(skew);
+    let (refused, _) = registry.begin(Begin::LateWriter).expect("a slot");
+    let abandoned = registry.draw_commit(refused, Timestamp::ZERO);
+    registry.release(refused);
+    let (reader, read) = registry.begin(Begin::Reader).expect("a slot");
+    assert_eq!(reader, refused, "the slot is used again");
+    time.run_ahead(Duration::ZERO);
+    let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    let commit = registry.draw_commit(writer, Timestamp::ZERO);
+    assert!(read < commit, "a writer that moves commits above all readers: {read:?}, {commit:?}");
+    assert!(abandoned < read);
+}

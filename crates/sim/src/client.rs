@@ -135,6 +135,8 @@ pub(crate) struct Stage<'s> {
     pub floods: bool,
     /// Many transactions draw their timestamp when they commit.
     pub often_late: bool,
+    /// The client's commit was refused, and it looks what is there.
+    pub is_looking: bool,
     /// The database is being closed, so that no transaction begins.
     pub is_closing: bool,
     /// Another commit may be left in flight.
@@ -222,6 +224,7 @@ fn begin(core: u8, stage: &mut Stage<'_>) -> Result<Option<Open>, String> {
         return Ok(None);
     }
     let kind = match stage.random.below(if stage.mood.is_busy() { 48 } else { 20 }) {
+        _ if stage.is_looking => TransactionMode::Reader,
         0..16 if stage.often_late => TransactionMode::Writer(*stage.random.pick(&LATE)),
         20.. | 0..12 => TransactionMode::Writer(Isolation::Serializable),
         12..14 => TransactionMode::Writer(Isolation::Snapshot),

@@ -78,6 +78,8 @@ pub(crate) struct Step {
     pub needs: Vec<usize>,
 }
 
+/// Turns of a client after a refused commit, besides the first one.
+const LOOKS: u8 = 2;
 /// Commits in flight at a time, at most.
 const FLIGHTS: usize = 4;
 
@@ -157,6 +159,7 @@ impl Plan {
             flights: Vec::new(),
             scanned: None,
             wanted: None,
+            looking: None,
             tables_made: mix(self.seed) % 1_000_000,
             medium: &medium,
             time: &time,
@@ -205,6 +208,9 @@ struct World<'w> {
     tables_made: u64,
     scanned: Option<Selection>,
     wanted: Option<Selection>,
+    /// A client whose commit was refused, and turns in which it looks at once what
+    /// is there.
+    looking: Option<(usize, u8)>,
     medium: &'w CutMedium,
     time: &'w SimulatedTime,
     db: &'w Database,
@@ -244,7 +250,12 @@ impl World<'_> {
             self.land_all()?;
             return self.check_entries();
         }
-        let client = &mut clients[self.random.below(clients.len() as u64) as usize];
+        let looking = self.looking.take();
+        let chosen = match looking {
+            Some((client, _)) => client,
+            None => self.random.below(clients.len() as u64) as usize,
+        };
+        let client = &mut clients[chosen];
         self.medium.run_as(client.core());
         // The clock of the last core is ahead of all others.
         let ahead = u32::from(client.core()) + 1;
@@ -258,6 +269,7 @@ impl World<'_> {
             hot: self.plan.hot,
             floods: self.plan.floods,
             often_late: !self.plan.skew.is_zero(),
+            is_looking: looking.is_some(),
             is_closing: self.is_closing,
             may_publish: !self.is_closing,
             retry_for: self.plan.retry_for(),
@@ -276,9 +288,14 @@ impl World<'_> {
                 self.flights.push((self.steps.len() - 1, flight));
             }
             Turn::Told { at, looks } => self.note_told(at, &looks),
-            Turn::Refused => self.refused += 1,
+            Turn::Refused => {
+                self.refused += 1;
+                self.looking = self.random.one_in(2).then_some((chosen, LOOKS));
+                return Ok(());
+            }
             Turn::Nothing => {}
         }
+        self.looking = looking.and_then(|(client, left)| Some((client, left.checked_sub(1)?)));
         Ok(())
     }
 
