@@ -54,7 +54,7 @@ pub(super) fn copy(
     done: &mut BackupProgress,
 ) -> Result<Copied> {
     let (tables, timestamp) = (tables(db, &txn)?, txn.timestamp());
-    if held.highest >= timestamp {
+    if held.highest > timestamp {
         return Ok(Copied::NotOurs);
     }
     let ahead = SyncAhead::default();
