@@ -231,7 +231,7 @@ impl Registry {
         begun
     }
 
-    /// Draws a new timestamp for a running transaction. It is not ahead of the
+    /// Draws a new timestamp at which a transaction reads. It is not ahead of the
     /// clock (I-6).
     #[inline]
     pub fn draw(&self, slot: Slot) -> Timestamp {
@@ -247,6 +247,17 @@ impl Registry {
             hint::spin_loop();
             tick = self.tick();
         }
+        state.last_tick.store(tick, Ordering::Relaxed);
+        Timestamp::new(tick, slot.index())
+    }
+
+    /// Draws a timestamp that no other has, at which nobody reads. It may be ahead
+    /// of the clock.
+    #[inline]
+    pub fn draw_unread(&self, slot: Slot) -> Timestamp {
+        let state = &self.slots[slot.index()];
+        let last = state.last_tick.load(Ordering::Relaxed);
+        let tick = self.tick().max(last + 1);
         state.last_tick.store(tick, Ordering::Relaxed);
         Timestamp::new(tick, slot.index())
     }
@@ -283,7 +294,7 @@ impl Registry {
     /// reader that finds a lock and no bound, or a bound above itself (I-6).
     pub fn draw_commit(&self, slot: Slot, newest: Timestamp) -> Timestamp {
         let state = &self.slots[slot.index()];
-        let bound = self.draw(slot);
+        let bound = self.draw_unread(slot);
         state.pending.store(bound.get(), Ordering::SeqCst);
         // A reader that found no bound drew before the store, on a clock that
         // was at most the skew ahead of this one. So the clock is read again,

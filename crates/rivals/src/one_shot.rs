@@ -204,7 +204,7 @@ impl Policy for OneShot {
         }
         let versions = chains.iter().map(|chain| (chain.old.table, chain.old.address));
         let mut copies = Vec::with_capacity(chains.len());
-        let now = || registry.draw(slot);
+        let now = || registry.draw_unread(slot);
         // If the medium has failed, it latches, and the next commit reports the
         // error.
         if store.copy_superseded(slot.index(), versions, now, &mut copies).is_err() {

@@ -5,6 +5,7 @@
 //! share syncs, a commit has only got its point by then, and is in flight until
 //! that point is durable (`engine/flights.rs`).
 
+use std::iter::once;
 use std::time::Duration;
 
 use pantile_base::Timestamp;
@@ -197,11 +198,18 @@ impl Transaction {
                 row,
             }
         });
-        let contents = contents.chain(listed.map(|row| listing(row, commit_ts, transaction_contents)));
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
         let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
         let registry = &core.registry;
-        let appended = core.store.append(slot.index(), urgency, contents, || registry.draw(*slot), addresses);
+        let now = || registry.draw_unread(*slot);
+        // Each with code of its own, so that most commits do not pay for the few.
+        let appended = match listed {
+            None => core.store.append(slot.index(), urgency, contents, now, addresses),
+            Some(row) => {
+                let contents = contents.chain(once(listing(row, commit_ts, transaction_contents)));
+                core.store.append(slot.index(), urgency, contents, now, addresses)
+            }
+        };
         match appended {
             Ok(appended) => Ok(OnMedium { appended, commit_ts }),
             Err(e) => {

@@ -26,7 +26,7 @@ fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
 impl Transaction {
     /// A new id for a value.
     pub(super) fn new_large_id(&self) -> u64 {
-        self.core.registry.draw(self.slot).get()
+        self.core.registry.draw_unread(self.slot).get()
     }
 
     pub(super) fn put_large(&mut self, of: &TableInner, id: u64, bytes: &[u8]) -> Result<()> {

@@ -69,7 +69,7 @@ impl Transaction {
         let encoded = {
             let (core, slot) = (&self.core, self.slot);
             encoding::encode(schema, columns, values, &mut self.buffers.rows, |bytes| {
-                let id = core.registry.draw(slot).get();
+                let id = core.registry.draw_unread(slot).get();
                 large.push((id, bytes));
                 id
             })

@@ -78,22 +78,23 @@ fn encode_stored<'a>(
     let start = out.len();
     out.resize(start + schema.heap_at, 0);
     for (id, column) in schema.columns.iter().enumerate() {
-        let mut value = match column.is_stored() {
-            true => value(id),
-            false => continue,
-        };
-        if let Stored::Value(long) = value
-            && moved.contains(&id)
-        {
-            let bytes = variable_bytes(&long);
-            value = Stored::OutOfLine { id: move_out(bytes), len: bytes.len() as u64 };
-        }
-        put_bit(&mut out[start..], 0, column.null_bit.filter(|_| matches!(value, Stored::Null)), true);
-        match (column.place, value) {
-            (ColumnLocation::Fixed(at), Stored::Value(value)) => {
-                put_fixed(column.ty, &value, &mut out[start + at as usize..]);
-            }
-            (ColumnLocation::Variable { nth, large }, value) => {
+        let is_null = match column.place {
+            ColumnLocation::Dropped | ColumnLocation::Later(_) => continue,
+            ColumnLocation::Fixed(at) => match value(id) {
+                Stored::Value(value) => {
+                    put_fixed(column.ty, &value, &mut out[start + at as usize..]);
+                    false
+                }
+                other => matches!(other, Stored::Null),
+            },
+            ColumnLocation::Variable { nth, large } => {
+                let mut value = value(id);
+                if let Stored::Value(long) = value
+                    && moved.contains(&id)
+                {
+                    let bytes = variable_bytes(&long);
+                    value = Stored::OutOfLine { id: move_out(bytes), len: bytes.len() as u64 };
+                }
                 match value {
                     Stored::Null => {}
                     Stored::Value(value) => out.extend_from_slice(variable_bytes(&value)),
@@ -105,8 +106,11 @@ fn encode_stored<'a>(
                 let end = (out.len() - start) as u16;
                 let at = start + schema.ends_at + usize::from(nth) * 2;
                 out[at..at + 2].copy_from_slice(&end.to_le_bytes());
+                matches!(value, Stored::Null)
             }
-            _ => {}
+        };
+        if is_null {
+            put_bit(&mut out[start..], 0, column.null_bit, true);
         }
     }
     Ok(())

@@ -19,23 +19,41 @@ pub(crate) fn wrong_type(schema: &Schema, id: usize, got: &str) -> Error {
 }
 
 /// Checks that the value fits the column.
+#[inline]
 pub(crate) fn check(schema: &Schema, id: usize, value: &Value<'_>) -> Result<()> {
+    // Most values.
+    let fits = match (schema.columns[id].ty, value) {
+        (Type::U64, Value::UInt(_))
+        | (Type::I64, Value::Int(_))
+        | (Type::Bool, Value::Bool(_))
+        | (Type::F64, Value::Float(_))
+        | (Type::Timestamp, Value::Timestamp(_)) => true,
+        (Type::U32, Value::UInt(v)) => u32::try_from(*v).is_ok(),
+        (Type::U16, Value::UInt(v)) => u16::try_from(*v).is_ok(),
+        (Type::U8, Value::UInt(v)) => u8::try_from(*v).is_ok(),
+        (Type::I32, Value::Int(v)) => i32::try_from(*v).is_ok(),
+        (Type::Bytes(max), Value::Bytes(b)) => b.len() as u64 <= u64::from(max),
+        (Type::String(max), Value::Str(s)) => s.len() as u64 <= u64::from(max),
+        (Type::FixedBytes(max), Value::Bytes(b)) => b.len() <= usize::from(max),
+        _ => false,
+    };
+    if fits { Ok(()) } else { check_any(schema, id, value) }
+}
+
+/// The same for other values, and what is wrong.
+fn check_any(schema: &Schema, id: usize, value: &Value<'_>) -> Result<()> {
     let column = &schema.columns[id];
     let fits = match (column.ty, value) {
         (_, Value::Null) if column.nullable => true,
         (_, Value::Null) => {
             return Err(Error::NotNull { table: schema.name.clone(), column: schema.names[id].clone() });
         }
-        (Type::U64, Value::UInt(_)) | (Type::I64, Value::Int(_)) => true,
         (ty, Value::Int(v)) if int_range(ty).is_some() => {
             int_range(ty).is_some_and(|r| r.contains(&i128::from(*v)))
         }
         (ty, Value::UInt(v)) if int_range(ty).is_some() => {
             int_range(ty).is_some_and(|r| r.contains(&i128::from(*v)))
         }
-        (Type::Bool, Value::Bool(_))
-        | (Type::F64, Value::Float(_))
-        | (Type::Timestamp, Value::Timestamp(_)) => true,
         (Type::F32, Value::Float(v)) => {
             (*v as f32).is_finite() || !v.is_finite() || is_removed(Control::FloatRange)
         }

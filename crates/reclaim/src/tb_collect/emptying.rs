@@ -108,7 +108,7 @@ impl TbCollect {
         }
         let copied: Vec<_> = survivors.iter().map(|&s| (table, s)).collect();
         let mut addresses = Vec::with_capacity(copied.len());
-        let now = || cx.registry.draw(cx.slot);
+        let now = || cx.registry.draw_unread(cx.slot);
         let copies = match cx.store.copy_survivors(cx.slot.index(), &copied, now, &mut addresses) {
             Err(StoreError::Medium(full)) if full.is_full() => {
                 // Other blocks may need less room, or make some.
