@@ -146,11 +146,14 @@ pub enum Control {
     /// A block descriptor or chunk header that is lost is read from its copy
     /// (I-29).
     Copies,
+    /// A sweep drops the tombstone that it has noted, and no later one in its
+    /// place (I-14).
+    SameTombstone,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 62] = [
+    pub const ALL: [(Control, &'static str); 63] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -213,6 +216,7 @@ impl Control {
         (Control::EndedWake, "ended-wake"),
         (Control::PageChecksum, "page-checksum"),
         (Control::Copies, "copies"),
+        (Control::SameTombstone, "same-tombstone"),
     ];
 
     /// The name on the command line.

@@ -102,8 +102,10 @@ pub trait Tuples {
     fn visit_chain(&self, table: TableId, tuple: TupleId, visit: &mut dyn FnMut(Address)) -> Visit;
 
     /// Forgets the address of the tombstone of a tuple whose id is free.
-    /// Returns whether the tombstone was at `address`.
-    fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address) -> bool;
+    /// Returns whether the tombstone that was written at `begin` was at `address`;
+    /// another one of the tuple may be there by now. The caller has pinned its
+    /// transaction slot.
+    fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address, begin: Timestamp) -> bool;
 
     /// Number of tuples that have a free id and a tombstone.
     fn waiting_tombstones(&self) -> u64;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::{Address, TableId, TupleId};
+use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_cc::Grace;
 use pantile_store::HEADER_BYTES;
 
@@ -32,7 +32,10 @@ const LITTLE: u64 = 16 << 20;
 /// Contents examined in one step.
 const STEP: usize = 256;
 
-type Waiting = HashMap<(TableId, TupleId), Address, FixedState>;
+/// Tombstones, by their places and the timestamps of their writers. While a sweep
+/// goes on, the id of a tuple may be used again, and its next tombstone be written
+/// to the place of the last.
+type Waiting = HashMap<(TableId, TupleId), (Address, Timestamp), FixedState>;
 
 /// A sweep, done in bounded parts.
 #[derive(Default)]
@@ -57,12 +60,13 @@ enum Stage {
     /// Looking at superseded versions, from this place on.
     Meet { waiting: Waiting, at: BlockPosition, slot: u32 },
     /// Dropping the tombstones that hide none of those versions.
-    Drop { waiting: Vec<((TableId, TupleId), Address)> },
+    Drop { waiting: Vec<((TableId, TupleId), (Address, Timestamp))> },
 }
 
 impl Sweep {
     /// Does a bounded part of a sweep, if a sweep is under way or worth
-    /// beginning. Calls `dropped` with each tombstone that is no longer needed.
+    /// beginning. Calls `dropped` with each tombstone that is no longer needed. The
+    /// caller has pinned its transaction slot.
     pub fn advance(&mut self, cx: &Context<'_>, is_eager: bool, mut dropped: impl FnMut(TableId, Address)) {
         let was_under_way = self.is_under_way();
         self.stage = match std::mem::take(&mut self.stage) {
@@ -116,11 +120,11 @@ fn is_worthwhile(cx: &Context<'_>, is_eager: bool) -> bool {
 
 fn drop_tombstones(
     cx: &Context<'_>,
-    mut waiting: Vec<((TableId, TupleId), Address)>,
+    mut waiting: Vec<((TableId, TupleId), (Address, Timestamp))>,
     mut dropped: impl FnMut(TableId, Address),
 ) -> Stage {
-    for ((table, tuple), address) in waiting.split_off(waiting.len().saturating_sub(STEP)) {
-        if cx.tuples.drop_tombstone(table, tuple, address) {
+    for ((table, tuple), (address, begin)) in waiting.split_off(waiting.len().saturating_sub(STEP)) {
+        if cx.tuples.drop_tombstone(table, tuple, address, begin) {
             dropped(table, address);
         }
     }
@@ -139,7 +143,7 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stag
             cx.store.tombstones(block, |address, tuple, begin| {
                 left = left.saturating_sub(1);
                 if begin < watermark {
-                    waiting.insert((info.table, tuple), address);
+                    waiting.insert((info.table, tuple), (address, begin));
                 }
             });
         }

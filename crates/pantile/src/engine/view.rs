@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use pantile_base::{Address, TableId, TupleId, prefetch};
+use pantile_base::control::{Control, is_removed};
+use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::Slot;
 use pantile_reclaim::{Tuples, Visit};
 
@@ -34,11 +35,17 @@ impl<'c> View<'c> {
     }
 
     /// Changes an anchor that names `from` and is not locked.
-    fn change(&self, table: TableId, tuple: TupleId, from: Address, to: Address, dead: bool) -> bool {
+    fn change(
+        &self,
+        (table, tuple): (TableId, TupleId),
+        from: Address,
+        to: Address,
+        is_it: impl Fn(Anchor) -> bool,
+    ) -> bool {
         let Some(table) = self.table(table) else { return false };
         let cell = table.anchor(tuple);
         let anchor = Anchor::load(cell);
-        let fits = anchor.is_at_rest() && anchor.newest() == from && (!dead || anchor.is_dead());
+        let fits = anchor.is_at_rest() && anchor.newest() == from && is_it(anchor);
         fits && anchor.try_move(cell, to)
     }
 }
@@ -61,7 +68,7 @@ impl Tuples for View<'_> {
     }
 
     fn relocate(&self, table: TableId, tuple: TupleId, from: Address, to: Address) -> bool {
-        self.change(table, tuple, from, to, false)
+        self.change((table, tuple), from, to, |_| true)
     }
 
     fn visit_chain(&self, table: TableId, tuple: TupleId, visit: &mut dyn FnMut(Address)) -> Visit {
@@ -78,8 +85,14 @@ impl Tuples for View<'_> {
         Visit::Done
     }
 
-    fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address) -> bool {
-        let dropped = self.change(table, tuple, address, Address::NONE, true);
+    fn drop_tombstone(&self, table: TableId, tuple: TupleId, address: Address, begin: Timestamp) -> bool {
+        // What an anchor names lies where it says, and stays while this is pinned.
+        let is_it = |anchor: Anchor| {
+            anchor.is_dead()
+                && (is_removed(Control::SameTombstone)
+                    || self.core.store.content(address).timestamp() == begin)
+        };
+        let dropped = self.change((table, tuple), address, Address::NONE, is_it);
         if dropped {
             self.core.counters.exhumed(self.slot, address);
         }
@@ -94,3 +107,7 @@ impl Tuples for View<'_> {
         self.core.counters.live_bytes()
     }
 }
+
+#[cfg(test)]
+#[path = "view_test.rs"]
+mod tests;
