@@ -28,9 +28,16 @@ fn filled() -> Database {
     db
 }
 
-/// Slow enough to be met while it runs.
-fn slow() -> BackupOptions {
-    BackupOptions::new().rate(100_000)
+/// Copies a part, notes that, and waits until the database is being closed.
+fn until_closed(db: &Database, copied: &Arc<AtomicBool>) -> BackupOptions {
+    let (db, copied) = (db.clone(), Arc::clone(copied));
+    BackupOptions::new().progress(move |done| {
+        if done.bytes > 0 {
+            copied.store(true, Ordering::Relaxed);
+            await_that("it is closed", || matches!(db.begin_read(), Err(Error::Closed)));
+        }
+        ControlFlow::Continue(())
+    })
 }
 
 /// What a process that is killed now leaves of a backup.
@@ -122,9 +129,11 @@ fn two_backups_do_not_share_a_directory() {
     let db = filled();
     let place = ScratchDir::new();
     let path = place.path().join("backup");
+    let copied = Arc::new(AtomicBool::new(false));
+    let options = until_closed(&db, &copied);
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| db.backup_to(&path, &slow()));
-        await_that("it has begun", || path.join("pantile.incomplete/pantile.data").exists());
+        let first = scope.spawn(|| db.backup_to(&path, &options));
+        await_that("a part is copied", || copied.load(Ordering::Relaxed));
         let second = db.backup_to(&path, &BackupOptions::new());
         fails!(second, Error::AlreadyOpen { .. }, "open already");
         assert!(path.join("pantile.incomplete/pantile.data").exists());
