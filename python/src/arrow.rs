@@ -4,41 +4,26 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use pantile::{ColumnDef, Cursor, Result, Table};
+use arrow_schema::{ArrowError, SchemaRef};
+use pantile::{Cursor, Table};
+use pantile_arrow::Batches;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::columns::{Cells, cells, data_type};
 use crate::error::{InvalidSchema, Misuse, Refusal};
 use crate::transaction::Transaction;
 
 /// Rows of a batch, at most, unless the program says how many.
 pub const BATCH_ROWS: usize = 65_536;
 
-/// A batch ends with the row that makes it longer than this, in bytes of text and bytes.
-const BATCH_BYTES: usize = 64 << 20;
-
 /// What ended a stream too early, kept for Python: Arrow has only room for its text.
 pub type Failure = Arc<Mutex<Option<Refusal>>>;
-
-fn field(def: &ColumnDef) -> PyResult<Field> {
-    let ty = data_type(def.ty).ok_or_else(|| {
-        let ColumnDef { name, ty, .. } = def;
-        InvalidSchema::new_err(format!(
-            "Arrow has no type for column {name:?}, {ty}; leave it out of columns"
-        ))
-    })?;
-    Ok(Field::new(&def.name, ty, def.nullable))
-}
 
 /// The rows of a cursor as batches. It needs neither Python nor its lock.
 pub struct Reader {
     transaction: Py<Transaction>,
     cursor: Cursor,
-    columns: Vec<usize>,
-    cells: Vec<Box<dyn Cells>>,
-    schema: SchemaRef,
+    batches: Batches,
     batch_rows: usize,
     is_over: bool,
     failure: Failure,
@@ -53,41 +38,19 @@ impl Reader {
         batch_rows: usize,
         failure: Failure,
     ) -> PyResult<Self> {
-        let defs = columns.iter().map(|column| &table.columns()[*column]);
-        let fields = defs.map(field).collect::<PyResult<Vec<_>>>()?;
-        let types = columns.iter().zip(&fields);
-        let cells =
-            types.map(|(column, field)| cells(table.columns()[*column].ty, field.data_type())).collect();
-        let schema = Arc::new(Schema::new(fields));
-        Ok(Self { transaction, cursor, columns, cells, schema, batch_rows, is_over: false, failure })
-    }
-
-    /// Reads rows into the columns until a batch is full. Returns how many.
-    fn fill(&mut self) -> Result<usize, Refusal> {
-        let Self { transaction, cursor, columns, cells, batch_rows, is_over, .. } = self;
-        transaction.get().read(|txn| {
-            let (mut rows, mut bytes) = (0, 0);
-            while rows < *batch_rows && bytes < BATCH_BYTES {
-                let Some(row) = cursor.next(txn)? else {
-                    *is_over = true;
-                    break;
-                };
-                for (cells, column) in cells.iter_mut().zip(&*columns) {
-                    bytes += cells.push(&row, *column)?;
-                }
-                rows += 1;
-            }
-            Ok(rows)
-        })
+        let batches = Batches::new(table, columns);
+        let batches = batches.map_err(|no_type| InvalidSchema::new_err(no_type.to_string()))?;
+        Ok(Self { transaction, cursor, batches, batch_rows, is_over: false, failure })
     }
 
     fn batch(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
-        match self.fill() {
-            Ok(0) => None,
-            Ok(_) => {
-                let columns = self.cells.iter_mut().map(|cells| cells.finish()).collect();
-                Some(RecordBatch::try_new(Arc::clone(&self.schema), columns))
+        let Self { transaction, cursor, batches, batch_rows, .. } = self;
+        match transaction.get().read(|txn| batches.fill(txn, cursor, *batch_rows)) {
+            Ok(0) => {
+                self.is_over = true;
+                None
             }
+            Ok(_) => Some(self.batches.finish()),
             Err(refusal) => {
                 self.is_over = true;
                 let text = refusal.to_string();
@@ -110,7 +73,7 @@ impl Iterator for Reader {
 
 impl RecordBatchReader for Reader {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Arc::clone(self.batches.schema())
     }
 }
 

@@ -30,7 +30,12 @@ create_exception!(
     "A step of a migration has failed. Those before it are made; the cause says why."
 );
 create_exception!(pantile, TransactionEnded, Error, "The transaction was ended from outside.");
-create_exception!(pantile, IncompleteBackup, Error, "A backup that was begun and not completed, or an incremental one: no database.");
+create_exception!(
+    pantile,
+    IncompleteBackup,
+    Error,
+    "A backup that was begun and not completed, or an incremental one: no database."
+);
 create_exception!(pantile, NotEmpty, Error, "The directory for a backup or a copy has something in it.");
 
 /// Makes the exceptions known to Python.

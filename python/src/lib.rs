@@ -3,7 +3,6 @@
 //! Each call that reads or writes runs without the interpreter's lock, on values that Rust owns.
 
 mod arrow;
-mod columns;
 mod database;
 mod definition;
 mod error;

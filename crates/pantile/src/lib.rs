@@ -202,6 +202,7 @@ pub use types::options::{
     ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
 };
 pub use types::owned_value::OwnedValue;
+pub use types::position::Position;
 pub use types::range::Range;
 pub use types::record::{Field, Record};
 pub use types::row::Row;

@@ -115,7 +115,9 @@ impl<'s> Shell<'s> {
             "dump" => rows::dump(&self.session, rest, out)?,
             "load" => rows::load(&self.session, rest, out)?,
             "select" | "with" | "show" => {
-                return Err(Error::command("there is no SQL here; `get`, `scan` and `count` read rows"));
+                return Err(Error::command(
+                    "there is no SQL here; `get`, `scan` and `count` read rows, `pantile-sql` queries",
+                ));
             }
             _ => {
                 return Err(Error::command(format!("there is no command {verb:?}; `.help` lists them")));

@@ -7,11 +7,12 @@ use pantile_base::{Timestamp, TupleId};
 use crate::engine::table::{Index, IndexInner, Table};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
-use crate::transactions::steps::{FIRST_BATCH, Steps};
+use crate::transactions::steps::{FIRST_BATCH, Steps, number_of};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::options::ConflictPolicy;
+use crate::types::position::Position;
 use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::row_id::RowId;
@@ -175,6 +176,14 @@ impl Cursor {
     /// The row that the cursor has come to last.
     pub fn row_id(&self) -> Option<RowId> {
         self.row.map(|tuple| RowId(tuple.0))
+    }
+
+    /// Behind that row. Later ranges over the same index can begin there, in any
+    /// transaction.
+    pub fn position(&self) -> Option<Position> {
+        let key = self.steps.row_key().to_vec();
+        let (table, index) = (self.table.inner.id, number_of(self.index.as_deref()));
+        (!key.is_empty()).then_some(Position { table, index, key })
     }
 
     fn check(&self, txn: &Transaction) -> Result<()> {

@@ -112,7 +112,8 @@ impl Transaction {
     fn estimate_tree(&self, table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         self.check_table(table)?;
         let part = |rows: u64| rows.saturating_sub(range.skip as u64).min(range.limit as u64);
-        let is_whole = matches!((range.lower, range.upper), (Bound::Unbounded, Bound::Unbounded));
+        let is_whole =
+            matches!((range.lower, range.upper, range.behind), (Bound::Unbounded, Bound::Unbounded, None));
         if is_whole && self.buffers.writes.is_empty() {
             return Ok(part(table.rows.get()));
         }

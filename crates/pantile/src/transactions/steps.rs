@@ -1,6 +1,7 @@
 //! Steps over the entries of an index, one row after the other, apart from the
 //! transaction for which they are made.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 use pantile_base::{Timestamp, TupleId};
@@ -72,10 +73,7 @@ impl Transaction {
         if let Some(index) = index.filter(|_| !self.buffers.writes.is_empty()) {
             self.enter_own_rows(table, index)?;
         }
-        let note = self.moves.then(|| {
-            let number = index.map_or(PRIMARY, |i| i.number);
-            self.buffers.reads.note_scan(table.id, number, &walk)
-        });
+        let note = self.moves.then(|| self.buffers.reads.note_scan(table.id, number_of(index), &walk));
         let batch = Batch::with_limit(batch.max(LEAST_BATCH));
         Ok(Steps { walk, batch, next: 0, skip: 0, left: limit, at, note, row_key: Words::new() })
     }
@@ -98,9 +96,34 @@ pub(super) fn walk(table: &TableInner, index: Option<&IndexInner>, range: Range<
     let columns = index.map_or(&table.schema().primary_key, |i| &i.columns);
     let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
     let (mut lower, mut upper) = (Key::default(), Key::default());
-    let lower = lower_bound(table, columns, range.lower, &mut lower)?;
-    let upper = upper_bound(table, columns, range.upper, &mut upper)?;
+    let mut lower = lower_bound(table, columns, range.lower, &mut lower)?;
+    let mut upper = upper_bound(table, columns, range.upper, &mut upper)?;
+    if let Some(position) = range.behind {
+        if position.table != table.id || position.index != number_of(index) {
+            return Err(Error::UnknownPosition { table: table.name() });
+        }
+        match range.reverse {
+            true => tighten(&mut upper, &position.key, Ordering::Less),
+            false => tighten(&mut lower, &position.key, Ordering::Greater),
+        }
+    }
     Ok(Walk::new(as_bound(&lower), as_bound(&upper), direction))
+}
+
+/// Excludes a key and what is before it, unless the bound is `further` on anyway.
+fn tighten(bound: &mut Bound<Words>, key: &[u64], further: Ordering) {
+    let is_further = match &*bound {
+        Bound::Unbounded => false,
+        Bound::Included(words) | Bound::Excluded(words) => words[..].cmp(key) == further,
+    };
+    if !is_further {
+        *bound = Bound::Excluded(Words::from_slice(key));
+    }
+}
+
+/// The number under which transactions note what they have read.
+pub(super) fn number_of(index: Option<&IndexInner>) -> u32 {
+    index.map_or(PRIMARY, |index| index.number)
 }
 
 pub(super) fn tree_of<'t>(table: &'t TableInner, index: Option<&'t IndexInner>) -> &'t Tree {
@@ -179,6 +202,11 @@ impl Steps {
         self.count_row();
         self.row_key.clear();
         self.row_key.extend_from_slice(self.batch.key(self.next - 1));
+    }
+
+    /// The entry of the row that was kept last. Empty if there was none.
+    pub fn row_key(&self) -> &[u64] {
+        &self.row_key
     }
 
     /// Begins anew behind the row that was kept last, without a bound on the other

@@ -284,6 +284,12 @@ pub enum Error {
     UnknownSavepoint,
     /// The cursor is of another transaction.
     UnknownCursor,
+    /// The position is of another table or another index, or of one that was
+    /// dropped.
+    UnknownPosition {
+        /// The table of the range.
+        table: String,
+    },
     /// The medium has no room for the commit, or for a new database. Transactions
     /// that only delete find room longest, but not for any number of rows:
     /// delete in small steps.
@@ -556,6 +562,10 @@ impl fmt::Display for Error {
             Error::UnknownCursor => {
                 f.write_str("another transaction has made this cursor; nothing was done, make one in this transaction")
             }
+            Error::UnknownPosition { table } => write!(
+                f,
+                "the position is not of table {table:?} and this index; nothing was read, begin at the start of the range"
+            ),
             Error::UnknownSavepoint => f.write_str(
                 "the savepoint is not of this transaction or has been rolled back; nothing was changed",
             ),

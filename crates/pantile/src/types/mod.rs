@@ -19,6 +19,7 @@ pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod owned_value;
 pub(crate) mod page;
+pub(crate) mod position;
 pub(crate) mod range;
 pub(crate) mod reading;
 pub(crate) mod record;

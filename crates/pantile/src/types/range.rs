@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use crate::types::position::Position;
 use crate::types::value::Value;
 
 /// Which rows to scan, and in which order.
@@ -20,6 +21,7 @@ use crate::types::value::Value;
 pub struct Range<'r> {
     pub(crate) lower: Bound<&'r [Value<'r>]>,
     pub(crate) upper: Bound<&'r [Value<'r>]>,
+    pub(crate) behind: Option<&'r Position>,
     pub(crate) reverse: bool,
     pub(crate) skip: usize,
     pub(crate) limit: usize,
@@ -28,7 +30,8 @@ pub struct Range<'r> {
 impl<'r> Range<'r> {
     /// All rows, in ascending key order.
     pub fn all() -> Self {
-        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, reverse: false, skip: 0, limit: usize::MAX }
+        let (lower, upper) = (Bound::Unbounded, Bound::Unbounded);
+        Self { lower, upper, behind: None, reverse: false, skip: 0, limit: usize::MAX }
     }
 
     /// The rows whose keys begin with these values.
@@ -50,6 +53,14 @@ impl<'r> Range<'r> {
         self
     }
 
+    /// Limits the range to what comes behind a row to which a cursor over the same
+    /// index has come, in the order in which this range is scanned.
+    #[must_use]
+    pub fn behind(mut self, position: &'r Position) -> Self {
+        self.behind = Some(position);
+        self
+    }
+
     /// Scans in descending key order.
     #[must_use]
     pub fn reverse(mut self) -> Self {
@@ -59,8 +70,8 @@ impl<'r> Range<'r> {
 
     /// Leaves out the first rows that the scan would come to. It looks at each of
     /// them, as a count does, so this takes about as long as to read them. To go
-    /// through a table by pages, begin each page behind the last key of the one
-    /// before instead.
+    /// through a table by pages, begin each page [behind](Range::behind) the last row
+    /// of the one before instead.
     ///
     /// ```
     /// # use pantile::*;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::{
-    Conflict, ConflictPolicy, Cursor, Database, Error, Index, IndexDef, Isolation, Range, Result, RowId,
-    Table, TableDef, Transaction, TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Cursor, Database, Error, Index, IndexDef, Isolation, Position, Range, Result,
+    RowId, Table, TableDef, Transaction, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home, Random, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Random, SeedNote, fails, seeds};
 
 use crate::support::{abort_at, in_memory, wait_at};
 
@@ -366,4 +366,128 @@ fn estimates() {
     drop(table);
     home.kill(db, Vec::new());
     check(&home.open(), 19_601);
+}
+
+/// The ids on a page, and the position behind it.
+fn page(
+    db: &Database,
+    index: Option<&Index>,
+    table: &Table,
+    range: Range<'_>,
+) -> (Vec<u64>, Option<Position>) {
+    let txn = db.begin_read().expect("begin");
+    let cursor = match index {
+        Some(index) => txn.index_cursor(index, range),
+        None => txn.cursor(table, range),
+    };
+    let (mut cursor, mut ids) = (cursor.expect("a cursor"), Vec::new());
+    while let Some(row) = cursor.next(&txn).expect("a row") {
+        ids.push(row.get("id").expect("its id"));
+    }
+    (ids, cursor.position())
+}
+
+/// Pages of random sizes are the whole, in both directions and within bounds,
+/// beside rows that come and go. A position goes through bytes.
+#[test]
+fn pages_over_any_index() {
+    for seed in seeds(0, 20) {
+        let _note = SeedNote(seed);
+        let (mut random, goods) = (Random::new(seed, 0), Goods::new(in_memory(), 300));
+        let Goods { db, table, by_kind } = &goods;
+        let (low, high) = ([Value::from(random.below(3) as u32)], [Value::from(random.below(6) as u32)]);
+        let bounds = [
+            Range::all(),
+            Range::prefix(&low),
+            Range::all().from(Bound::Excluded(&low)),
+            Range::all().from(Bound::Included(&low)).to(Bound::Excluded(&high)),
+        ];
+        for index in [None, Some(by_kind)] {
+            let range = bounds[if index.is_some() { random.index(4) } else { 0 }];
+            let range = if random.one_in(2) { range.reverse() } else { range };
+            let (mut all, mut gone, mut end) = (Vec::new(), Vec::new(), None::<Position>);
+            let expected = page(db, index, table, range).0;
+            loop {
+                let rows = 1 + random.index(40);
+                let next = end.as_ref().map_or(range, |end| range.behind(end)).limit(rows);
+                let (ids, position) = page(db, index, table, next);
+                let Some(position) = position else { break };
+                all.extend(ids);
+                end = Position::from_bytes(&position.to_bytes());
+                assert_eq!(end.as_ref(), Some(&position));
+                // Also the row at the position.
+                let last = *all.last().expect("a row");
+                let other = random.below(300);
+                for id in [last, other] {
+                    if db.run(|txn| txn.delete(table, &[id.into()])).expect("delete") {
+                        gone.push(id);
+                    }
+                }
+            }
+            let stayed =
+                |ids: &[u64]| -> Vec<u64> { ids.iter().copied().filter(|id| !gone.contains(id)).collect() };
+            assert_eq!(stayed(&all), stayed(&expected), "{range:?}");
+            assert!(all.iter().all(|id| expected.contains(id)), "{range:?}");
+        }
+    }
+}
+
+#[test]
+fn positions_are_of_one_index() {
+    let Goods { db, table, by_kind } = Goods::new(in_memory(), 30);
+    let of_table = page(&db, None, &table, Range::all().limit(3)).1.expect("a position");
+    let of_index = page(&db, Some(&by_kind), &table, Range::all().limit(3)).1.expect("a position");
+    let txn = db.begin_read().expect("begin");
+    fails!(
+        txn.scan(&table, Range::all().behind(&of_index)),
+        Error::UnknownPosition { .. },
+        "\"goods\"",
+        "begin"
+    );
+    fails!(
+        txn.count_index(&by_kind, Range::all().behind(&of_table)),
+        Error::UnknownPosition { .. },
+        "nothing was read"
+    );
+    assert_eq!(txn.count(&table, Range::all().behind(&of_table)).expect("count"), 27);
+    assert_eq!(txn.count(&table, Range::all().behind(&of_table).reverse()).expect("count"), 2);
+    let about = txn.estimate(&table, Range::all().behind(&of_table)).expect("estimate");
+    assert!((1..=30).contains(&about));
+    drop(txn);
+    // Another index with the same name, and another table.
+    db.drop_index(&table, "by_kind").expect("drop");
+    let by_kind = db.create_index(&table, IndexDef::new("by_kind", ["kind"])).expect("create");
+    let emptied = db.truncate_table(&table).expect("truncate");
+    let txn = db.begin_read().expect("begin");
+    let stale = [
+        txn.index_cursor(&by_kind, Range::all().behind(&of_index)).map(|_| ()),
+        txn.cursor(&emptied, Range::all().behind(&of_table)).map(|_| ()),
+    ];
+    assert!(stale.iter().all(|outcome| outcome.is_err()), "{stale:?}");
+    // A page of an empty range has no position.
+    assert_eq!(page(&db, None, &emptied, Range::all()), (Vec::new(), None));
+}
+
+/// What somebody sends back as a position is a position or none, and leads nowhere
+/// else than into its index.
+#[test]
+fn positions_from_anybody() {
+    let Goods { db, table, by_kind } = Goods::new(in_memory(), 30);
+    let good = page(&db, Some(&by_kind), &table, Range::all().limit(3)).1.expect("a position").to_bytes();
+    let mut random = Random::new(7, 0);
+    for _ in 0..2_000 {
+        let mut bytes = good.clone();
+        match random.below(3) {
+            0 => bytes.truncate(random.index(bytes.len())),
+            1 => bytes.extend(vec![random.word() as u8; 8 * random.index(700)]),
+            _ => bytes[8 + random.index(good.len() - 8)] = random.word() as u8,
+        }
+        let Some(position) = Position::from_bytes(&bytes) else { continue };
+        for range in [Range::all().behind(&position), Range::all().behind(&position).reverse()] {
+            let ids = page(&db, Some(&by_kind), &table, range).0;
+            assert!(ids.len() <= 30 && ids.iter().all(|id| *id < 30));
+        }
+    }
+    assert_eq!(Position::from_bytes(&[]), None);
+    assert_eq!(Position::from_bytes(&good[..8]), None);
 }

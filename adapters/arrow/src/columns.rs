@@ -19,7 +19,8 @@ use pantile::{Decimal, FromValue, Micros, Result, Row, Type};
 /// batch could not hold the value that ends it.
 const LONGEST_WITH_32_BITS: u32 = 1 << 30;
 
-/// The Arrow type of a column, if there is one.
+/// The Arrow type of a column, if there is one. Strings and bytes that may be longer than a gigabyte are `LargeUtf8` and
+/// `LargeBinary`.
 pub fn data_type(ty: Type) -> Option<DataType> {
     Some(match ty {
         Type::Bool => DataType::Boolean,

@@ -1,0 +1,70 @@
+//! Places in an index from which a later range goes on.
+
+use pantile_base::TableId;
+
+/// Where a cursor has been: behind which row of an index a later range
+/// [begins](crate::Range::behind), in any transaction. So a program goes through a
+/// table by pages, over any index, and needs no column that tells rows with the
+/// same key apart.
+///
+/// Rows with the same key of an index are in an order that stays. Between two pages
+/// every row is found once that has the key that it had, and none twice; the row at
+/// the position may have been changed or deleted.
+///
+/// ```
+/// # use pantile::*;
+/// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+/// # let def = TableDef::new("t").column("id", Type::U64).column("n", Type::U8).primary_key(["id"]);
+/// # let t = db.create_table(def.index(IndexDef::new("by_n", ["n"])))?;
+/// # db.run(|txn| txn.insert_many(&t, (0..10u64).map(|id| [id.into(), 7u8.into()])))?;
+/// let by_n = t.index("by_n")?;
+/// let mut position: Option<Position> = None;
+/// let mut pages = Vec::new();
+/// loop {
+///     let txn = db.begin_read()?;
+///     let page = Range::all().limit(4);
+///     let page = position.as_ref().map_or(page, |position| page.behind(position));
+///     let (mut cursor, mut ids) = (txn.index_cursor(&by_n, page)?, Vec::new());
+///     while let Some(row) = cursor.next(&txn)? {
+///         ids.push(row.get::<u64>("id")?);
+///     }
+///     match cursor.position() {
+///         Some(last) => position = Some(last),
+///         None => break,
+///     }
+///     pages.push(ids.len());
+/// }
+/// assert_eq!(pages, [4, 4, 2]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Position {
+    pub(crate) table: TableId,
+    /// The number of the index.
+    pub(crate) index: u32,
+    /// The key of the row's entry.
+    pub(crate) key: Vec<u64>,
+}
+
+impl Position {
+    /// The position as bytes, for a caller that will ask for the next page. They hold the
+    /// key, and name the table by its number in this database.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 + 8 * self.key.len());
+        bytes.extend(self.table.0.to_be_bytes());
+        bytes.extend(self.index.to_be_bytes());
+        self.key.iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+        bytes
+    }
+
+    /// The position that these bytes are. None if they are none; bytes that were
+    /// changed may be some other position.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (table, rest) = bytes.split_first_chunk()?;
+        let (index, rest) = rest.split_first_chunk()?;
+        let (words, []) = rest.as_chunks() else { return None };
+        let key: Vec<_> = words.iter().map(|word| u64::from_be_bytes(*word)).collect();
+        let table = TableId(u32::from_be_bytes(*table));
+        (!key.is_empty()).then(|| Self { table, index: u32::from_be_bytes(*index), key })
+    }
+}
