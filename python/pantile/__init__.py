@@ -35,6 +35,7 @@ from ._native import (
     Misuse,
     NotEmpty,
     OutOfSpace,
+    Savepoint,
     Scan,
     Transaction,
     TransactionEnded,
@@ -44,7 +45,7 @@ from ._native import Table as TableHandle
 __all__ = [
     "AlreadyOpen", "Closed", "Column", "Conflict", "Damaged", "Database", "DuplicateKey", "Error", "IncompleteBackup",
     "Index", "InvalidMigrations", "InvalidSchema", "InvalidValue", "Migration", "MigrationFailed", "Migrations",
-    "Misuse", "NotEmpty", "OutOfSpace", "RunningTransaction", "Scan", "Table", "TableHandle", "Transaction",
+    "Misuse", "NotEmpty", "OutOfSpace", "RunningTransaction", "Savepoint", "Scan", "Table", "TableHandle", "Transaction",
     "TransactionEnded", "open", "open_read_only", "restore",
 ]
 

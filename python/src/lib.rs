@@ -8,6 +8,7 @@ mod definition;
 mod error;
 mod insight;
 mod migrations;
+mod savepoint;
 mod scan;
 mod text;
 mod transaction;
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<database::Database>()?;
     module.add_class::<definition::Table>()?;
     module.add_class::<transaction::Transaction>()?;
+    module.add_class::<savepoint::Savepoint>()?;
     module.add_class::<scan::Scan>()?;
     module.add_class::<arrow::Stream>()?;
     error::add_to(module)

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, TryLockError};
 
-use pantile::{OwnedValue, Result};
+use pantile::{OwnedValue, Position, Result};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::definition::Table;
-use crate::error::{Closed, Misuse, Refusal, check_process};
+use crate::error::{Closed, InvalidValue, Misuse, Refusal, check_process};
+use crate::savepoint::Savepoint;
 use crate::scan::{Bounds, Scan};
 use crate::value::{borrowed, key_from_python};
 
@@ -113,6 +114,71 @@ impl Transaction {
             None => txn.cursor(handle, bounds.range(&bounds.borrowed())),
         })?;
         Ok(Scan::new(slf.unbind(), table, cursor, columns, tuples))
+    }
+
+    /// The next `rows` rows of a range at most, and where the next page begins: hand
+    /// that over as `after`, in any transaction. None at the end. `for_update` locks
+    /// the rows, and waits for those that others have locked, unless it skips them.
+    #[pyo3(signature = (table, rows, *, after = None, prefix = None, start = None, stop = None, index = None, reverse = false, columns = None, for_update = false, skip_locked = false))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn page<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Table,
+        rows: usize,
+        after: Option<&[u8]>,
+        prefix: Option<Bound<'py, PyAny>>,
+        start: Option<Bound<'py, PyAny>>,
+        stop: Option<Bound<'py, PyAny>>,
+        index: Option<&str>,
+        reverse: bool,
+        columns: Option<Vec<String>>,
+        for_update: bool,
+        skip_locked: bool,
+    ) -> PyResult<(Bound<'py, PyList>, Option<Bound<'py, PyBytes>>)> {
+        if rows == 0 {
+            return Err(InvalidValue::new_err("a page has at least one row"));
+        }
+        if skip_locked && !for_update {
+            return Err(InvalidValue::new_err("skip_locked says what for_update does; say that, too"));
+        }
+        let columns = table.columns_of(columns)?;
+        let after = after.map(|bytes| {
+            let no_position = || InvalidValue::new_err("after is what an earlier page has returned");
+            Position::from_bytes(bytes).ok_or_else(no_position)
+        });
+        let after = after.transpose()?;
+        let bounds = Bounds::new(prefix, start, stop)?.ordered(reverse, Some(rows));
+        let (found, end) = self.with(py, |txn| {
+            let borrowed = bounds.borrowed();
+            let range = bounds.range(&borrowed);
+            let range = after.as_ref().map_or(range, |after| range.behind(after));
+            let mut cursor = match index {
+                Some(index) => txn.index_cursor(&table.table.index(index)?, range)?,
+                None => txn.cursor(&table.table, range)?,
+            };
+            let mut found = Vec::new();
+            loop {
+                let row = match for_update {
+                    true => cursor.next_for_update(txn, skip_locked)?,
+                    false => cursor.next(txn)?,
+                };
+                let Some(row) = row else { break };
+                let values = columns.iter().map(|column| row.get(*column));
+                found.push(values.collect::<Result<Values>>()?);
+            }
+            let end = if found.len() < rows { None } else { cursor.position() };
+            Ok((found, end))
+        })?;
+        let dicts = found.into_iter().map(|row| table.to_dict(py, columns.iter().copied(), row));
+        let dicts = PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)?;
+        Ok((dicts, end.map(|end| PyBytes::new(py, &end.to_bytes()))))
+    }
+
+    /// A savepoint: `with txn.savepoint():` undoes what the block has written if it
+    /// raises, and the transaction goes on.
+    fn savepoint(slf: Bound<'_, Self>) -> PyResult<Savepoint> {
+        Savepoint::new(slf)
     }
 
     /// How many rows a range of keys has.
