@@ -1,6 +1,6 @@
 //! Reading several rows at once, ahead of their use.
 
-use pantile_base::TupleId;
+use pantile_base::{Timestamp, TupleId, prefetch};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::table::{Table, TableInner};
@@ -59,5 +59,21 @@ impl Transaction {
     pub(crate) fn fetch(&self, table: &TableInner, tuples: impl Iterator<Item = u64>) {
         let newest = |tuple| Anchor::load(table.anchor(TupleId(tuple))).newest();
         self.core.store.fetch(&mut tuples.map(newest).collect::<Vec<_>>());
+    }
+
+    /// Asks the CPU for what is looked at first when a tuple is read at `at`.
+    #[inline]
+    pub(super) fn prefetch_tuple(&self, table: &TableInner, tuple: TupleId, at: Timestamp) {
+        if self.mark(at).is_some() {
+            self.core.marks.prefetch(table.id, tuple);
+        }
+        prefetch(table.anchor(tuple));
+    }
+
+    /// Asks the CPU for the version that a tuple's anchor names. It may be gone
+    /// when it is read; a hint does no harm.
+    #[inline]
+    pub(super) fn prefetch_version(&self, table: &TableInner, tuple: TupleId) {
+        self.core.store.prefetch(Anchor::load(table.anchor(tuple)).newest());
     }
 }

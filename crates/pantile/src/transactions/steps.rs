@@ -26,11 +26,19 @@ const LEAST_BATCH: usize = 8;
 /// The first batch of a cursor. Many are for one row.
 pub(super) const FIRST_BATCH: usize = 8;
 
+/// How many rows ahead contents are prefetched.
+const AHEAD: usize = 8;
+
+/// Anchors, and marks, of tuples with ids in sequence that lie in one cache line.
+const LINE: u64 = 8;
+
 /// Where a scan is in its index.
 pub(super) struct Steps {
     walk: Walk,
     batch: Batch,
     next: usize,
+    /// Entries of the batch whose contents are brought in before they are read.
+    soon: usize,
     /// Rows to be left out before the first one.
     skip: usize,
     left: usize,
@@ -75,7 +83,7 @@ impl Transaction {
         }
         let note = self.moves.then(|| self.buffers.reads.note_scan(table.id, number_of(index), &walk));
         let batch = Batch::with_limit(batch.max(LEAST_BATCH));
-        Ok(Steps { walk, batch, next: 0, skip: 0, left: limit, at, note, row_key: Words::new() })
+        Ok(Steps { walk, batch, next: 0, soon: 0, skip: 0, left: limit, at, note, row_key: Words::new() })
     }
 }
 
@@ -150,8 +158,8 @@ impl Steps {
         while self.next == self.batch.len() {
             self.next = 0;
             let more = self.walk.next_batch(tree_of(table, index), txn.mark(self.at), &mut self.batch);
-            if more && txn.core.store.may_wait() {
-                txn.fetch(table, (0..self.batch.len()).map(|n| self.batch.value(n)));
+            if more {
+                self.look_ahead(txn, table);
             }
             if let Some(note) = self.note {
                 txn.buffers.reads.note_progress(note, &self.walk);
@@ -161,8 +169,34 @@ impl Steps {
                 return None;
             }
         }
+        let ahead = self.next + AHEAD;
+        if ahead < self.soon {
+            txn.prefetch_version(table, TupleId(self.batch.value(ahead)));
+        }
         self.next += 1;
         Some(TupleId(self.batch.value(self.next - 1)))
+    }
+
+    /// Brings in what the entries of the batch lead to, as far as the scan will go:
+    /// from the device if that may be needed, else what is looked at first.
+    fn look_ahead(&mut self, txn: &Transaction, table: &TableInner) {
+        let tuples = |end: usize| (0..end).map(|n| self.batch.value(n));
+        self.soon = 0;
+        if txn.core.store.may_wait() {
+            txn.fetch(table, tuples(self.batch.len()));
+            return;
+        }
+        let rows = self.left.saturating_add(self.skip);
+        self.soon = self.batch.len().min(rows);
+        if self.soon > 1 {
+            let mut line = u64::MAX;
+            for tuple in
+                tuples(self.soon).filter(|tuple| *tuple / LINE != std::mem::replace(&mut line, *tuple / LINE))
+            {
+                txn.prefetch_tuple(table, TupleId(tuple), self.at);
+            }
+            tuples(self.soon.min(AHEAD)).for_each(|tuple| txn.prefetch_version(table, TupleId(tuple)));
+        }
     }
 
     /// Takes more entries at a time from here on.

@@ -187,7 +187,7 @@ impl<'a> Encoded<'a> {
     }
 
     /// The bytes of a column, without NULL and out-of-line taken into account.
-    #[inline]
+    #[inline(always)]
     pub fn raw(&self, column: &Column) -> &'a [u8] {
         match column.place {
             ColumnLocation::Fixed(at) => {
@@ -209,6 +209,7 @@ impl<'a> Encoded<'a> {
         usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
     }
 
+    #[inline]
     pub fn is_out_of_line(&self, column: &Column) -> bool {
         match column.place {
             ColumnLocation::Variable { large: Some(b), .. } => bit(self.bytes, self.schema.large_at, b),
@@ -237,11 +238,17 @@ impl<'a> Encoded<'a> {
         if self.is_null(column) {
             return Stored::Null;
         }
-        let raw = self.raw(column);
         if self.is_out_of_line(column) {
-            return Stored::OutOfLine { id: word(raw, 0), len: word(raw, 8) };
+            let (id, len) = self.reference(column);
+            return Stored::OutOfLine { id, len };
         }
-        Stored::Value(decode(column.stored, raw))
+        Stored::Value(decode(column.stored, self.raw(column)))
+    }
+
+    /// The id and the length of a value that is out of line.
+    pub fn reference(&self, column: &Column) -> (u64, u64) {
+        let raw = self.raw(column);
+        (word(raw, 0), word(raw, 8))
     }
 }
 

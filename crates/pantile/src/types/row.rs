@@ -7,9 +7,10 @@ use crate::types::encoding::{Encoded, Stored};
 use crate::types::error::{Error, Result};
 use crate::types::fit::wrong_type;
 use crate::types::from_value::{FromValue, Misfit};
-use crate::types::layout::ColumnLocation;
+use crate::types::layout::{Column, ColumnLocation};
 use crate::types::owned_value::OwnedValue;
 use crate::types::schema::Type;
+use crate::types::stored_value::decode;
 use crate::types::value::Value;
 
 /// Reads values stored out of line.
@@ -85,32 +86,38 @@ impl<'t> Row<'t> {
     #[inline]
     pub fn get<T: FromValue<'t>>(&self, column: impl ColumnRef) -> Result<T> {
         let id = column.resolve(self.columns, &self.encoded.schema.name)?;
-        let value = match self.stored(id)? {
-            Stored::Null => Value::Null,
-            Stored::Value(value) => value,
-            Stored::OutOfLine { id: value, len } => return self.get_out_of_line(id, value, len),
-        };
-        T::from_value(value).map_err(|why| self.misfit::<T>(id, value, why))
+        let column = self.column(id)?;
+        if self.encoded.is_null(column) {
+            return T::from_value(Value::Null).map_err(|why| self.misfit::<T>(id, Value::Null, why));
+        }
+        if self.encoded.is_out_of_line(column) {
+            return self.get_out_of_line(id, column);
+        }
+        // No value between the bytes and what they are read as: that costs more than both.
+        let value = || decode(column.stored, self.encoded.raw(column));
+        T::from_value(value()).map_err(|why| self.misfit::<T>(id, value(), why))
     }
 
     /// What is stored in a column, by its number.
     #[cfg(feature = "serde")]
     pub(crate) fn stored_at(&self, column: usize) -> Result<Stored<'t>> {
-        self.stored(column.resolve(self.columns, &self.encoded.schema.name)?)
+        let id = column.resolve(self.columns, &self.encoded.schema.name)?;
+        Ok(self.encoded.stored_in(self.column(id)?))
     }
 
     #[inline]
-    fn stored(&self, id: usize) -> Result<Stored<'t>> {
+    fn column(&self, id: usize) -> Result<&'t Column> {
         let column = &self.encoded.schema.columns[id];
         if matches!(column.place, ColumnLocation::Dropped) {
             self.columns.check_not_dropped(self.encoded.schema, id)?;
         }
-        Ok(self.encoded.stored_in(column))
+        Ok(column)
     }
 
     #[cold]
-    fn get_out_of_line<T: FromValue<'t>>(&self, column: usize, id: u64, len: u64) -> Result<T> {
+    fn get_out_of_line<T: FromValue<'t>>(&self, column: usize, place: &Column) -> Result<T> {
         let schema = self.encoded.schema;
+        let (id, len) = self.encoded.reference(place);
         let Some(from_owned) = T::FROM_OWNED else {
             return Err(Error::OutOfLine { column: schema.names[column].clone() });
         };

@@ -98,7 +98,8 @@ fn small(bytes: &[u8]) -> u64 {
     }
 }
 
-#[inline]
+// Where a type is read, only what it takes of this is left.
+#[inline(always)]
 pub(crate) fn decode<'a>(ty: Type, raw: &'a [u8]) -> Value<'a> {
     match ty {
         Type::Bool => Value::Bool(raw[0] != 0),
