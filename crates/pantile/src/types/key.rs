@@ -41,17 +41,23 @@ impl Key {
     /// Appends the low `len` (at most 8) bytes of `value`, most significant first.
     #[inline]
     fn push(&mut self, value: u64, len: u32) {
-        let value = value & (u64::MAX >> (64 - 8 * len));
-        if let Some(last) = self.words.last_mut()
-            && self.room > 0
-        {
-            if len <= self.room {
-                self.room -= len;
-                *last |= value << (8 * self.room);
-                return;
-            }
-            *last |= value >> (8 * (len - self.room));
+        if self.room > 0 {
+            return self.push_behind(value, len);
         }
+        self.room = 8 - len;
+        self.words.push(value << (8 * self.room));
+    }
+
+    /// The same where the last word has room.
+    fn push_behind(&mut self, value: u64, len: u32) {
+        let value = value & (u64::MAX >> (64 - 8 * len));
+        let last = self.words.last_mut().expect("a word with room");
+        if len <= self.room {
+            self.room -= len;
+            *last |= value << (8 * self.room);
+            return;
+        }
+        *last |= value >> (8 * (len - self.room));
         self.room = 8 - (len - self.room);
         self.words.push(value << (8 * self.room));
     }
@@ -63,22 +69,32 @@ impl Key {
     }
 
     fn push_escaped(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.push(u64::from(byte), 1);
-            if byte == 0 {
-                self.push(0xff, 1);
+        for chunk in bytes.chunks(8) {
+            if !chunk.contains(&0) {
+                self.push_bytes(chunk);
+                continue;
+            }
+            for &byte in chunk {
+                self.push(u64::from(byte), 1);
+                if byte == 0 {
+                    self.push(0xff, 1);
+                }
             }
         }
         self.push(1, 2);
     }
 
     fn push_fixed(&mut self, bytes: &[u8], len: usize) {
-        for &byte in bytes {
-            self.push(u64::from(byte), 1);
-        }
+        bytes.chunks(8).for_each(|chunk| self.push_bytes(chunk));
         for _ in bytes.len()..len {
             self.push(0, 1);
         }
+    }
+
+    /// Appends up to eight bytes.
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.push(word, bytes.len() as u32);
     }
 
     #[inline]
@@ -109,6 +125,7 @@ impl Key {
     }
 
     /// Builds the key, or its first values, from values in the order of `columns`.
+    #[inline]
     pub fn set_values(&mut self, schema: &Schema, columns: &[usize], values: &[Value<'_>]) -> Result<()> {
         if values.len() > columns.len() {
             return Err(Error::WrongArity {
@@ -120,9 +137,21 @@ impl Key {
         self.clear();
         for (&n, value) in columns.iter().zip(values) {
             let column = &schema.columns[n];
-            check(schema, n, value)?;
-            self.push_column(column.ty, column.nullable, value);
+            // Most keys.
+            match (column.ty, value) {
+                (Type::U64, Value::UInt(v)) if !column.nullable => self.push(*v, 8),
+                (Type::U32, Value::UInt(v)) if !column.nullable && *v <= 0xffff_ffff => self.push(*v, 4),
+                (Type::U16, Value::UInt(v)) if !column.nullable && *v <= 0xffff => self.push(*v, 2),
+                (Type::U8, Value::UInt(v)) if !column.nullable && *v <= 0xff => self.push(*v, 1),
+                _ => self.check_and_push(schema, n, value)?,
+            }
         }
+        Ok(())
+    }
+
+    fn check_and_push(&mut self, schema: &Schema, n: usize, value: &Value<'_>) -> Result<()> {
+        check(schema, n, value)?;
+        self.push_column(schema.columns[n].ty, schema.columns[n].nullable, value);
         Ok(())
     }
 
@@ -186,3 +215,7 @@ fn total_order_32(v: f32) -> u32 {
     let bits = v.to_bits();
     if bits >> 31 == 1 { !bits } else { bits | (1 << 31) }
 }
+
+#[cfg(test)]
+#[path = "key_test.rs"]
+mod tests;

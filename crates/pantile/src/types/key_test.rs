@@ -1,0 +1,53 @@
+use pantile_testkit::Random;
+
+use super::Key;
+use crate::types::schema::Type;
+use crate::types::value::Value;
+
+/// Byte by byte, as `docs/format.md` says it.
+fn simple(prefix: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let mut all = prefix.to_vec();
+    for byte in bytes {
+        all.push(*byte);
+        all.extend((*byte == 0).then_some(0xff));
+    }
+    all.extend([0, 1]);
+    all
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_be_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
+}
+
+fn random(random: &mut Random) -> Vec<u8> {
+    (0..random.index(30)).map(|_| *random.pick(&[0, 0, 1, 7, 0xfe, 0xff])).collect()
+}
+
+/// Whatever is before them in the key, and wherever their zeros are.
+#[test]
+fn strings_are_encoded_byte_by_byte() {
+    let mut numbers = Random::new(5, 0);
+    for _ in 0..20_000 {
+        let (before, a, b) = (numbers.index(8), random(&mut numbers), random(&mut numbers));
+        let key = |bytes: &[u8]| {
+            let mut key = Key::default();
+            (0..before).for_each(|_| key.push(0x2a, 1));
+            key.push_value(Type::Bytes(100), &Value::Bytes(bytes));
+            key.words().to_vec()
+        };
+        let prefix = vec![0x2a; before];
+        assert_eq!(key(&a), words(&simple(&prefix, &a)), "{before} before {a:?}");
+        assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b), "{a:?} and {b:?}");
+
+        let mut fixed = Key::default();
+        (0..before).for_each(|_| fixed.push(0x2a, 1));
+        fixed.push_value(Type::FixedBytes(40), &Value::Bytes(&a));
+        let padded = [&prefix[..], &a, &vec![0; 40 - a.len()]].concat();
+        assert_eq!(fixed.words(), words(&padded));
+    }
+}
