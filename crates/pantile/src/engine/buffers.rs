@@ -114,6 +114,13 @@ const TABLES_KEPT: usize = 64;
 /// Bytes that the buffers of a slot keep at most from one transaction to the next.
 const BYTES_KEPT: u64 = 512 << 10;
 
+/// Bytes that all larger ones keep together. A load is many large transactions,
+/// and new memory for each would take as long as the rows.
+const LARGE_BYTES_KEPT: u64 = 16 << 20;
+
+/// Writes of a transaction after which the slot's next one may be large as well.
+const LARGE_WRITES: usize = 1024;
+
 /// Buffers of this size leave so much behind in the allocator that it is made to
 /// give it back, which takes milliseconds. A transaction takes far longer to
 /// fill them.
@@ -232,20 +239,33 @@ struct OfSlot {
 /// The buffers of all slots.
 pub(crate) struct SlotBuffers {
     by_slot: Box<[OfSlot]>,
+    /// What idle ones beyond [`BYTES_KEPT`] take.
+    large: AtomicU64,
 }
 
 impl Default for SlotBuffers {
     fn default() -> Self {
-        Self { by_slot: (0..TRANSACTION_SLOTS).map(|_| OfSlot::default()).collect() }
+        let by_slot = (0..TRANSACTION_SLOTS).map(|_| OfSlot::default()).collect();
+        Self { by_slot, large: AtomicU64::new(0) }
     }
 }
 
 impl SlotBuffers {
     /// The buffers of a slot, and which of its transactions the holder is.
     pub fn take(&self, slot: Slot, holder: Holder) -> (Box<Buffers>, u64) {
-        let mut occupied = self.by_slot[slot.index()].occupied.lock();
+        let of_slot = &self.by_slot[slot.index()];
+        let mut occupied = of_slot.occupied.lock();
         let turn = occupied.occupy(holder);
-        (occupied.idle.take().unwrap_or_default(), turn)
+        (self.take_idle(of_slot, &mut occupied).unwrap_or_default(), turn)
+    }
+
+    fn take_idle(&self, of_slot: &OfSlot, occupied: &mut Occupied) -> Option<Box<Buffers>> {
+        let idle = occupied.idle.take()?;
+        let bytes = of_slot.bytes.load(Ordering::Relaxed);
+        if bytes > BYTES_KEPT {
+            self.large.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        Some(idle)
     }
 
     /// Notes who has a slot and needs no buffers.
@@ -275,13 +295,17 @@ impl SlotBuffers {
     }
 
     /// Keeps the buffers of a transaction that has ended, and what they take,
-    /// within [`BYTES_KEPT`]. Calls `ended` if the transaction was asked to end.
+    /// within [`BYTES_KEPT`] and [`LARGE_BYTES_KEPT`]. Calls `ended` if the
+    /// transaction was asked to end.
     pub fn keep(&self, slot: Slot, mut buffers: Box<Buffers>, ended: impl FnOnce()) {
+        let is_large = buffers.writes.len() >= LARGE_WRITES;
         buffers.clear();
         let of_slot = &self.by_slot[slot.index()];
         let bytes = buffers.count_grown();
-        let kept = (bytes <= BYTES_KEPT || is_removed(Control::Buffers)).then_some(buffers);
-        if bytes >= BYTES_RETURNED {
+        let stays =
+            bytes <= BYTES_KEPT || is_large && self.keeps_large(bytes) || is_removed(Control::Buffers);
+        let kept = stays.then_some(buffers);
+        if bytes >= BYTES_RETURNED && kept.is_none() {
             return_free_memory();
         }
         // The next holder of the slot takes its buffers after this call.
@@ -291,6 +315,12 @@ impl SlotBuffers {
         if occupied.holder.take().is_some_and(|holder| holder.ended.is_some()) {
             ended();
         }
+    }
+
+    /// Whether there is room for large buffers, which are then counted.
+    fn keeps_large(&self, bytes: u64) -> bool {
+        let with = |large: u64| large.checked_add(bytes).filter(|all| *all <= LARGE_BYTES_KEPT);
+        self.large.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
     }
 
     /// The buffers of a running transaction have grown.
@@ -313,7 +343,7 @@ impl SlotBuffers {
     pub fn forget(&self) {
         for of_slot in &self.by_slot {
             let mut occupied = of_slot.occupied.lock();
-            if occupied.idle.take().is_some() {
+            if self.take_idle(of_slot, &mut occupied).is_some() {
                 of_slot.bytes.store(0, Ordering::Relaxed);
             }
         }

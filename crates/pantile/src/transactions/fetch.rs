@@ -1,6 +1,7 @@
 //! Reading several rows at once, ahead of their use.
 
 use pantile_base::{Timestamp, TupleId, prefetch};
+use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::table::{Table, TableInner};
@@ -10,14 +11,17 @@ use crate::types::key::Key;
 use crate::types::row::Row;
 use crate::types::value::Value;
 
+/// Rows whose contents the CPU brings in side by side.
+const TOGETHER: usize = 16;
+
 impl Transaction {
     /// The rows with these primary keys, in the order of the keys; `None` for a
     /// key that has no row. All are read at one moment, at every isolation
     /// level.
     ///
-    /// If the database is larger than memory, rows that are not in memory are
-    /// read from the device side by side. One [`get`](Transaction::get) after
-    /// the other would wait for each.
+    /// The misses of the rows overlap. In memory that is about twice as fast as one
+    /// [`get`](Transaction::get) after the other. If the database is larger than
+    /// memory, the device reads the rows side by side.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -43,14 +47,24 @@ impl Transaction {
         let keys: Vec<Key> =
             keys.iter().map(|key| self.point_key(inner, key.as_ref())).collect::<Result<_>>()?;
         let at = self.statement();
-        if let Some(tree) = inner.primary().filter(|_| self.core.store.may_wait()) {
+        let tree = inner.primary().filter(|_| keys.len() > 1);
+        if let Some(tree) = tree.filter(|_| self.core.store.may_wait()) {
             self.fetch(inner, keys.iter().filter_map(|key| tree.get(key.words(), None)));
         }
-        let find = |key: &Key| {
-            let found = self.find(inner, key.words(), at)?;
-            Ok(found.map(|(_, row)| self.row(table, row, at)))
-        };
-        keys.iter().map(find).collect()
+        let mut rows = Vec::with_capacity(keys.len());
+        for together in keys.chunks(TOGETHER) {
+            if let Some(tree) = tree.filter(|_| !self.core.store.may_wait()) {
+                let tuples = together.iter().filter_map(|key| tree.get(key.words(), None)).map(TupleId);
+                let tuples: SmallVec<[TupleId; TOGETHER]> = tuples.collect();
+                tuples.iter().for_each(|tuple| self.prefetch_tuple(inner, *tuple, at));
+                tuples.iter().for_each(|tuple| self.prefetch_version(inner, *tuple));
+            }
+            for key in together {
+                let found = self.find(inner, key.words(), at)?;
+                rows.push(found.map(|(_, row)| self.row(table, row, at)));
+            }
+        }
+        Ok(rows)
     }
 
     /// Lets the medium begin to read the newest versions of tuples. They are

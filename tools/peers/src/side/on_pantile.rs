@@ -40,8 +40,10 @@ fn values(row: &Row) -> [Value<'_>; 3] {
 
 impl Opened {
     fn read(&self, txn: &Transaction, keys: &[u64]) -> Result<u64, Failure> {
-        keys.iter().try_fold(0, |sum, &key| {
-            let row = txn.get(&self.rows, &[key.into()])?.ok_or_else(|| missing(key))?;
+        let of_rows: Vec<[Value<'_>; 1]> = keys.iter().map(|key| [(*key).into()]).collect();
+        let found = txn.get_many(&self.rows, &of_rows)?;
+        keys.iter().zip(found).try_fold(0, |sum, (key, row)| {
+            let row = row.ok_or_else(|| missing(*key))?;
             Ok(sum + taste(row.get::<&[u8]>(2)?))
         })
     }
