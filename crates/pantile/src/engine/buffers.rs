@@ -114,9 +114,10 @@ const TABLES_KEPT: usize = 64;
 /// Bytes that the buffers of a slot keep at most from one transaction to the next.
 const BYTES_KEPT: u64 = 512 << 10;
 
-/// Bytes that all larger ones keep together. A load is many large transactions,
-/// and new memory for each would take as long as the rows.
-const LARGE_BYTES_KEPT: u64 = 16 << 20;
+/// Bytes that all larger ones keep together, at most, and the part of the memory
+/// limit. A load is many large transactions, and new memory for each would take as
+/// long as the rows.
+const LARGE_BYTES_KEPT: (u64, u64) = (16 << 20, 64);
 
 /// Writes of a transaction after which the slot's next one may be large as well.
 const LARGE_WRITES: usize = 1024;
@@ -239,18 +240,19 @@ struct OfSlot {
 /// The buffers of all slots.
 pub(crate) struct SlotBuffers {
     by_slot: Box<[OfSlot]>,
-    /// What idle ones beyond [`BYTES_KEPT`] take.
+    /// What idle ones beyond [`BYTES_KEPT`] take, and may take.
     large: AtomicU64,
-}
-
-impl Default for SlotBuffers {
-    fn default() -> Self {
-        let by_slot = (0..TRANSACTION_SLOTS).map(|_| OfSlot::default()).collect();
-        Self { by_slot, large: AtomicU64::new(0) }
-    }
+    large_limit: u64,
 }
 
 impl SlotBuffers {
+    /// None yet, in a database with this limit of memory.
+    pub fn new(memory_limit: u64) -> Self {
+        let by_slot = (0..TRANSACTION_SLOTS).map(|_| OfSlot::default()).collect();
+        let large_limit = LARGE_BYTES_KEPT.0.min(memory_limit / LARGE_BYTES_KEPT.1);
+        Self { by_slot, large: AtomicU64::new(0), large_limit }
+    }
+
     /// The buffers of a slot, and which of its transactions the holder is.
     pub fn take(&self, slot: Slot, holder: Holder) -> (Box<Buffers>, u64) {
         let of_slot = &self.by_slot[slot.index()];
@@ -319,7 +321,7 @@ impl SlotBuffers {
 
     /// Whether there is room for large buffers, which are then counted.
     fn keeps_large(&self, bytes: u64) -> bool {
-        let with = |large: u64| large.checked_add(bytes).filter(|all| *all <= LARGE_BYTES_KEPT);
+        let with = |large: u64| large.checked_add(bytes).filter(|all| *all <= self.large_limit);
         self.large.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
     }
 

@@ -74,8 +74,10 @@ impl Core {
     /// A database whose tables are still to be recovered.
     pub fn new(options: Options, store: Store, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Self {
         let times_commits = options.times_commits();
+        let memory = MemoryLimit::new(options.memory_limit);
         Self {
-            memory: MemoryLimit::new(options.memory_limit),
+            buffers: SlotBuffers::new(memory.bytes()),
+            memory,
             options,
             store,
             registry: Registry::new(clock),
@@ -88,7 +90,6 @@ impl Core {
             alarm: Arc::default(),
             stale: StaleQueue::default(),
             state_records: StateRecords::default(),
-            buffers: SlotBuffers::default(),
             stage: Stage::default(),
             counters: Counters::new(times_commits),
             insight: Insight::default(),
