@@ -59,7 +59,13 @@ impl Contents {
         let file = directory.as_ref().map(|directory| Arc::clone(directory.data()));
         let beside = directory.as_ref().map(Directory::beside);
         let survives_exit = file.is_some();
-        let facts = Facts { survives_exit, file, beside, ..Facts::new(name, map.base(), map.limit()) };
+        let facts = Facts {
+            survives_exit,
+            mapped: file.clone(),
+            file,
+            beside,
+            ..Facts::new(name, map.base(), map.limit())
+        };
         Self { facts, map: Arc::new(map), failure: Arc::default(), counters: Counters::new(), directory }
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Bytes tried at once to find the place of a failed read.
 const PAGE_BYTES: u64 = 4096;
 
-/// A data file that is open for reading and writing, and its path.
+/// A data file that is open, and its path.
 #[derive(Debug)]
 pub struct DataFile {
     path: PathBuf,
@@ -27,6 +27,11 @@ impl DataFile {
     /// Opens the file, or makes it if it is to be new.
     pub(crate) fn open(path: &Path, is_new: bool) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self { path: path.into(), file: os::open_data(path, is_new)? }))
+    }
+
+    /// A file that is only read.
+    pub(crate) fn read_only(path: PathBuf, file: File) -> Arc<Self> {
+        Arc::new(Self { path, file })
     }
 
     /// The path it was opened at.
@@ -178,6 +183,13 @@ impl DataFile {
             let (offset, source) = self.first_failure(from, bytes).unwrap_or((from, error));
             MediumError::Unreadable { path: self.path.clone(), offset, source }
         })
+    }
+
+    /// Whether bytes are zero, as far as reading the file, and not a mapping of it,
+    /// shows.
+    pub(crate) fn is_zero(&self, offset: u64, len: u64) -> bool {
+        let mut bytes = vec![0; len as usize];
+        os::read_exact_at(&self.file, &mut bytes, offset).is_ok() && bytes.iter().all(|byte| *byte == 0)
     }
 
     /// The place at which reading fails, and the system's error.

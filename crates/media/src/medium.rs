@@ -88,9 +88,11 @@ pub struct Facts {
     /// outlives the process, but outlives the machine only after a
     /// [`sync_all`](Medium::sync_all).
     pub emulated: bool,
-    /// The file that is mapped, if there is one. Reading a mapped file can
-    /// fail, so that it is tried first; see [`MediumExt::check_readable`].
+    /// The file that has the contents, if there is one.
     pub file: Option<Arc<DataFile>>,
+    /// The file that is mapped, `file` or one that is only read. Loads of a mapped
+    /// file can fail, so that it is read first; see [`MediumExt::check_readable`].
+    pub mapped: Option<Arc<DataFile>>,
     /// Bytes of memory in which the system keeps copies of what a device has.
     /// Reads of a longer medium wait for the device now and then. `None` if
     /// they never do.
@@ -121,6 +123,7 @@ impl Facts {
             survives_exit: false,
             emulated: false,
             file: None,
+            mapped: None,
             cached_in: None,
             beside: None,
             read_cost: None,
@@ -506,10 +509,17 @@ pub trait MediumExt: Medium {
     /// [`MediumError::OutOfRange`] beyond `len()`.
     fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.check_range(offset, len)?;
-        match &self.facts().file {
+        match &self.facts().mapped {
             Some(file) => file.check_readable(self.base(), offset, len),
             None => Ok(()),
         }
+    }
+
+    /// Whether bytes that [`check_readable`](Self::check_readable) refuses are zeros
+    /// all the same: a hole in a file that is in memory cannot be loaded from when
+    /// there is no more memory for the file.
+    fn is_hole(&self, offset: u64, len: u64) -> bool {
+        self.facts().mapped.as_ref().is_some_and(|file| file.is_zero(offset, len))
     }
 
     /// As [`Medium::grow`], and makes the system find memory for all of it

@@ -5,6 +5,7 @@
 
 use crate::beside::{BesideFile, open_files};
 use crate::contents::Contents;
+use crate::data_file::DataFile;
 use crate::directory::DATA_FILE;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, round_up};
@@ -86,7 +87,7 @@ impl ReaderFile {
         let data_path = self.directory.join(DATA_FILE);
         let mut view = ViewMedium::over(&self.directory, self.data, self.lock)?;
         if let Some(map) = Arc::get_mut(&mut view.contents.map) {
-            map.explain_bus_errors(&view.data, &data_path);
+            map.explain_bus_errors(view.data.file(), &data_path);
         }
         Ok(Arc::new(view))
     }
@@ -102,7 +103,7 @@ pub struct ViewMedium {
     contents: Contents,
     file_len: u64,
     unreadable: Vec<u64>,
-    data: File,
+    data: Arc<DataFile>,
     images: Vec<Arc<dyn BesideFile>>,
     lock: Mutex<Option<Lock>>,
 }
@@ -140,19 +141,22 @@ impl ViewMedium {
         let lock = Lock::take(&data, path, Sharing::WithReaders)?;
         let mut view = Self::over(path, data, Some(lock))?;
         view.images = open_files(path).into_iter().flatten().collect();
+        view.fill_holes()?;
         view.try_pages(progress)?;
         Ok(Arc::new(view))
     }
 
     fn over(directory: &Path, data: File, lock: Option<Lock>) -> Result<Self, MediumError> {
-        let found = data.metadata();
-        let found = found.map_err(|error| MediumError::at("look at", directory.join(DATA_FILE), error))?;
+        let data_path = directory.join(DATA_FILE);
+        let found = data.metadata().map_err(|error| MediumError::at("look at", &data_path, error))?;
         let file_len = found.len();
         let reserve_bytes = round_up(file_len) + ROOM_CHUNKS * pantile_base::limits::CHUNK_BYTES;
         let mut contents = Contents::in_memory("view", MapOptions { reserve_bytes, max_bytes: None })?;
         contents.facts.survives_exit = true;
         contents.grow(file_len)?;
         contents.map.attach_private(&data, file_len)?;
+        let data = DataFile::read_only(data_path, data);
+        contents.facts.mapped = Some(Arc::clone(&data));
         let (unreadable, images) = (Vec::new(), Vec::new());
         Ok(Self { contents, file_len, unreadable, data, images, lock: Mutex::new(lock) })
     }
@@ -161,7 +165,7 @@ impl ViewMedium {
     /// is, and know of it by the mark of the [`ReaderFile`].
     pub fn admit_openers(&self) {
         if let Some(lock) = self.lock.lock().take() {
-            lock.release(&self.data);
+            lock.release(self.data.file());
         }
     }
 
@@ -180,11 +184,21 @@ impl ViewMedium {
         &self.images
     }
 
+    /// Makes holes read as zeros where a load would put memory into them. Nothing
+    /// changes the file meanwhile.
+    fn fill_holes(&self) -> Result<(), MediumError> {
+        let mut holes = os::holes_that_take_memory(self.data.file(), self.file_len).into_iter();
+        holes.try_for_each(|hole| {
+            let from = hole.start.next_multiple_of(PAGE_BYTES);
+            self.contents.map.replace(from, hole.end.next_multiple_of(PAGE_BYTES).saturating_sub(from))
+        })
+    }
+
     fn try_pages(&mut self, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {
         let mut buffer = vec![0; TRY_BYTES as usize];
         for at in (0..self.file_len).step_by(TRY_BYTES as usize) {
             let len = TRY_BYTES.min(self.file_len - at);
-            if read_exact_at(&self.data, &mut buffer[..len as usize], at).is_err() {
+            if read_exact_at(self.data.file(), &mut buffer[..len as usize], at).is_err() {
                 self.try_each_page(at, len)?;
             }
             progress(at + len, self.file_len);
@@ -196,8 +210,8 @@ impl ViewMedium {
         let mut page = [0; PAGE_BYTES as usize];
         for at in (at..at + len).step_by(PAGE_BYTES as usize) {
             let len = PAGE_BYTES.min(self.file_len - at) as usize;
-            if read_exact_at(&self.data, &mut page[..len], at).is_err() {
-                self.contents.map.replace_page(at, PAGE_BYTES)?;
+            if read_exact_at(self.data.file(), &mut page[..len], at).is_err() {
+                self.contents.map.replace(at, PAGE_BYTES)?;
                 self.unreadable.push(at);
             }
         }
@@ -225,8 +239,11 @@ impl Map {
         attached.map_err(|error| MediumError::growing("map", None, len, error))
     }
 
-    /// Puts zeros in place of attached bytes that cannot be read.
-    fn replace_page(&self, at: u64, len: u64) -> Result<(), MediumError> {
+    /// Puts zeros in place of attached pages.
+    fn replace(&self, at: u64, len: u64) -> Result<(), MediumError> {
+        if len == 0 {
+            return Ok(());
+        }
         // SAFETY: as in `attach_private`.
         let replaced = unsafe { os::replace_private(self.at(at), len) };
         replaced.map_err(|error| MediumError::growing("map", None, at + len, error))

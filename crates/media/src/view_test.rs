@@ -48,6 +48,28 @@ fn a_view_and_an_opener_exclude_each_other() {
     assert!(matches!(viewed, Err(MediumError::Locked { .. })), "{viewed:?}");
 }
 
+/// On tmpfs a load from a hole takes memory, and ends the process when there is none.
+#[cfg(target_os = "linux")]
+#[test]
+fn viewing_puts_nothing_into_the_holes_of_a_file_in_memory() {
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else { return println!("skipped: no /dev/shm") };
+    let path = dir.path().join(DATA_FILE);
+    let mut file = File::create(&path).expect("file");
+    file.write_all(&[1; 5000]).expect("write");
+    let len = CHUNK_BYTES + 9;
+    file.set_len(len).expect("lengthen");
+    let before = file.metadata().expect("look").blocks();
+    let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
+    let all = read(&*view, 0, view.len() as usize);
+    assert!(all[..5000].iter().all(|byte| *byte == 1) && all[5000..].iter().all(|byte| *byte == 0));
+    assert_eq!(file.metadata().expect("look").blocks(), before);
+    view.put(len - 1, b"changed").expect("write");
+    assert_eq!(read(&*view, len - 1, 7), b"changed");
+}
+
 #[test]
 fn files_of_any_length_can_be_viewed() {
     let dir = made();

@@ -303,7 +303,11 @@ impl Store {
         // Of a block that is in the image, only the descriptor is read.
         let len = if known.is_some() { CHUNK_HEADER_BYTES as u64 } else { CHUNK_BYTES };
         self.medium.advise(Reads::Soon { offset, len });
-        if !self.is_readable(offset, CHUNK_HEADER_BYTES as u64, seen) {
+        if let Err(error) = self.medium.check_readable(offset, CHUNK_HEADER_BYTES as u64) {
+            if self.medium.is_hole(offset, CHUNK_HEADER_BYTES as u64) {
+                return seen.free_chunks.push(number);
+            }
+            seen.unreadable.get_or_insert(error);
             return;
         }
         let lines = Lines { page: self.bytes(offset, CHUNK_HEADER_BYTES), offset, identity: self.identity };

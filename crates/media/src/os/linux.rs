@@ -5,7 +5,7 @@ use crate::no_dax::NoDax;
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -75,6 +75,22 @@ pub(crate) fn is_in_memory(file: &File) -> bool {
         if libc::fstatfs(file.as_raw_fd(), &raw mut found) == 0 { found.f_type } else { 0 }
     };
     kind == libc::TMPFS_MAGIC
+}
+
+/// The holes of a file of `len` bytes that a load through a mapping would put
+/// memory into. On tmpfs it does, and ends the process when there is none.
+pub(crate) fn holes_that_take_memory(file: &File, len: u64) -> Vec<Range<u64>> {
+    // SAFETY: the descriptor is open; its position counts for nothing here.
+    let seek = |at: u64, whence| unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, whence) };
+    let mut holes = Vec::new();
+    let mut at = if is_in_memory(file) { 0 } else { len };
+    while at < len {
+        // The end of the file counts as a hole, and there may be no data behind one.
+        let hole = u64::try_from(seek(at, libc::SEEK_HOLE)).unwrap_or(len).min(len);
+        at = u64::try_from(seek(hole, libc::SEEK_DATA)).unwrap_or(len).min(len);
+        holes.extend((hole < at).then_some(hole..at));
+    }
+    holes
 }
 
 /// Makes the system find memory for `len` bytes that are mapped, now.

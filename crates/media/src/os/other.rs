@@ -5,6 +5,7 @@ use crate::no_dax::NoDax;
 use crate::zeros::write_zeros;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 /// Bytes read at once to find out whether they can be read.
 const TRY_BYTES: usize = 64 << 10;
@@ -26,6 +27,12 @@ pub(crate) fn has_dc_cvap() -> bool {
 /// Whether the contents of a file are in memory, without a device: unknown.
 pub(crate) fn is_in_memory(_file: &File) -> bool {
     false
+}
+
+/// The holes of a file that a load through a mapping would put memory into:
+/// holes are read as zeros.
+pub(crate) fn holes_that_take_memory(_file: &File, _len: u64) -> Vec<Range<u64>> {
+    Vec::new()
 }
 
 /// Makes the system find memory for `len` bytes that are mapped, now: it comes

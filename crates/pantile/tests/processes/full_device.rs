@@ -125,6 +125,29 @@ fn round(place: &Path, durability: Durability, seed: u64) {
     fs::remove_file(&hog).expect("remove");
 }
 
+/// Opens and checks a file with a hole while the device is full. The
+/// hole is at its end and counts as free chunks.
+#[test]
+fn child_with_holes() {
+    let Some(place) = std::env::var_os(PLACE) else { return };
+    let (path, hog) = (Path::new(&place).join("database"), Path::new(&place).join("hog"));
+    let db = Database::open(&path).expect("open");
+    let table = table(&db);
+    db.run(|txn| txn.insert(&table, &[1u64.into(), Value::Bytes(&[7; 9_000])])).expect("insert");
+    db.close().expect("close");
+    let file = File::options().write(true).open(path.join("pantile.data")).expect("data file");
+    file.set_len(file.metadata().expect("look").len() + (8 << 20)).expect("lengthen");
+    assert!(fill(&hog));
+    assert!(check(&path, &CheckOptions::new()).expect("check").is_sound());
+    let reader = Database::open_read_only(&path).expect("open read-only");
+    assert_eq!(rows(&reader, &reader.table("t").expect("table")), Rows::from([(1, 9_000)]));
+    drop(reader);
+    let db = Database::open(&path).expect("open");
+    assert_eq!(rows(&db, &db.table("t").expect("table")), Rows::from([(1, 9_000)]));
+    db.close().expect("close");
+    println!("{DONE}");
+}
+
 /// Does nothing unless it is started on a small device.
 #[test]
 fn child() {
@@ -143,20 +166,32 @@ fn run(command: &mut Command, place: &Path) -> bool {
     let Ok(output) = output else { return false };
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if out.contains("running 1 test") {
-        assert!(output.status.success() && out.contains(DONE), "{out}{error}");
+        assert!(output.status.success() && out.contains(DONE), "{}\n{out}{error}", output.status);
         return true;
     }
     println!("{error}");
     false
 }
 
-const CHILD: &str = "exec \"$1\" --exact full_device::child --nocapture";
+/// The script that runs a test of this file in a process of its own.
+fn child_script(test: &str) -> String {
+    format!("exec \"$1\" --exact full_device::{test} --nocapture")
+}
 
 #[test]
 fn closing_on_a_full_file_system() {
+    on_a_small_file_system("child");
+}
+
+#[test]
+fn holes_on_a_full_file_system() {
+    on_a_small_file_system("child_with_holes");
+}
+
+fn on_a_small_file_system(test: &str) {
     let place = ScratchDir::new();
     // A mount that only this process sees, as root or as an emulated root.
-    let script = format!("mount -t tmpfs -o size=8m tmpfs \"$0\" && {CHILD}");
+    let script = format!("mount -t tmpfs -o size=8m tmpfs \"$0\" && {}", child_script(test));
     let ways = [&["--mount"][..], &["--map-root-user", "--mount"]];
     let done = ways.iter().any(|way| {
         let mut command = Command::new("unshare");
@@ -171,6 +206,6 @@ fn closing_on_a_full_file_system() {
 fn closing_at_the_limit_of_a_file() {
     let place = ScratchDir::new();
     // Blocks of 512 bytes. With the signal ignored, the system returns an error.
-    let script = format!("ulimit -f 12000 && trap '' XFSZ && {CHILD}");
+    let script = format!("ulimit -f 12000 && trap '' XFSZ && {}", child_script("child"));
     assert!(run(Command::new("sh").args(["-c", &script]), place.path()));
 }
