@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{Address, Segments, TableId, TupleId};
+use pantile_base::{Address, Segments, TableId, TupleId, prefetch};
 use pantile_store::{DEPENDENCIES, Found, Image, Store};
 
 use crate::engine::changed::Changed;
@@ -76,13 +76,24 @@ impl FoundTables {
     }
 }
 
+/// How many contents ahead the anchors of their tuples are prefetched, and where
+/// they lead half as many ahead.
+const AHEAD: usize = 16;
+
 impl FoundTable {
     /// Keeps the newest content of each tuple, and marks older ones as superseded.
     fn add(&self, store: &Store, found: &[Found<'_>]) {
         let Some(end) = found.iter().map(|f| f.content.tuple().0 + 1).max() else { return };
         self.tuples.fetch_max(end, Ordering::AcqRel);
         let changed = self.stored.as_ref().and_then(|stored| stored.changed.as_ref());
-        for one in found {
+        let anchor = |n: usize| found.get(n).map(|one| self.anchors.get_or_grow(one.content.tuple().0));
+        for (n, one) in found.iter().enumerate() {
+            if let Some(cell) = anchor(n + AHEAD) {
+                prefetch(cell);
+            }
+            if let Some(cell) = anchor(n + AHEAD / 2) {
+                store.prefetch(Address::from_word(cell.load(Ordering::Relaxed)));
+            }
             changed.inspect(|changed| changed.insert(one.content.tuple()));
             let cell = self.anchors.get_or_grow(one.content.tuple().0);
             let mut known = cell.load(Ordering::Acquire);

@@ -238,6 +238,10 @@ impl Core {
         let counted = share_range(shares, end, |part| {
             let (mut change, mut dead) = (Change::default(), Vec::new());
             for tuple in part.map(TupleId) {
+                let ahead = TupleId(tuple.0 + AHEAD as u64);
+                if ahead.0 < end && tuples.contains(ahead) {
+                    store.prefetch(Anchor::load(table.anchor(ahead)).newest());
+                }
                 let newest = Anchor::load(table.anchor(tuple)).newest();
                 let bytes = match newest.is_none() {
                     true => None,

@@ -7,26 +7,47 @@ use crate::types::key::Key;
 /// Keys in order, with the tuples they belong to.
 #[derive(Default)]
 pub(crate) struct SortedKeys {
+    /// The words of the keys that have more than one, in the order in which they
+    /// came.
     words: Vec<u64>,
-    /// The first word of the key (sorting seldom compares more), where the key
-    /// begins with its length, and the tuple.
-    entries: Vec<(u64, u64, u64)>,
+    entries: Vec<Entry>,
 }
 
-/// Bits of an entry's second field that hold the key's length.
+struct Entry {
+    /// The first word of the key. Sorting seldom compares more, and a key of one
+    /// word is nowhere else.
+    first: u64,
+    /// Where in the words a longer key begins, and its length.
+    at: u64,
+    tuple: u64,
+}
+
+/// Bits of [`Entry::at`] that hold the key's length.
 const LEN_BITS: u32 = 16;
+
+impl Entry {
+    fn key<'k>(&'k self, words: &'k [u64]) -> &'k [u64] {
+        match (self.at & ((1 << LEN_BITS) - 1)) as usize {
+            1 => std::slice::from_ref(&self.first),
+            len => &words[(self.at >> LEN_BITS) as usize..][..len],
+        }
+    }
+}
 
 impl SortedKeys {
     pub fn push(&mut self, key: &Key, tuple: TupleId) {
-        let at = ((self.words.len() as u64) << LEN_BITS) | key.words().len() as u64;
-        self.entries.push((key.words()[0], at, tuple.0));
-        self.words.extend_from_slice(key.words());
+        let words = key.words();
+        let at = ((self.words.len() as u64) << LEN_BITS) | words.len() as u64;
+        self.entries.push(Entry { first: words[0], at, tuple: tuple.0 });
+        if words.len() > 1 {
+            self.words.extend_from_slice(words);
+        }
     }
 
     pub fn sort(&mut self) {
         let words = &self.words;
         self.entries
-            .sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key_at(words, a.1).cmp(key_at(words, b.1))));
+            .sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.key(words).cmp(b.key(words))));
     }
 
     /// The lowest key.
@@ -35,13 +56,8 @@ impl SortedKeys {
     }
 
     fn key(&self, n: usize) -> &[u64] {
-        key_at(&self.words, self.entries[n].1)
+        self.entries[n].key(&self.words)
     }
-}
-
-fn key_at(words: &[u64], at: u64) -> &[u64] {
-    let start = (at >> LEN_BITS) as usize;
-    &words[start..start + (at & ((1 << LEN_BITS) - 1)) as usize]
 }
 
 /// Merges sorted runs.
@@ -72,10 +88,46 @@ impl<'r> Iterator for Merge<'r> {
     type Item = (&'r [u64], u64);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let left = self.runs.iter_mut().filter(|(run, at)| *at < run.entries.len());
-        let (run, at) = left.min_by(|a, b| a.0.key(a.1).cmp(b.0.key(b.1)))?;
-        let next = (run.key(*at), run.entries[*at].2);
+        let left = self.runs.iter_mut().filter_map(|(run, at)| Some((run.entries.get(*at)?, run, at)));
+        let (entry, run, at) = left.min_by(|(a, run_a, _), (b, run_b, _)| {
+            a.first.cmp(&b.first).then_with(|| a.key(&run_a.words).cmp(b.key(&run_b.words)))
+        })?;
         *at += 1;
-        Some(next)
+        Some((entry.key(&run.words), entry.tuple))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pantile_testkit::Random;
+
+    /// Keys of one word lie elsewhere than longer ones that begin with the same word.
+    #[test]
+    fn runs_of_keys_of_any_length_are_merged_in_order() {
+        let mut random = Random::new(1, 1);
+        for _ in 0..50 {
+            let mut runs: Vec<SortedKeys> = (0..3).map(|_| SortedKeys::default()).collect();
+            let mut expected = Vec::new();
+            for tuple in 0..random.below(200) {
+                let words: Vec<u64> = (0..1 + random.below(3)).map(|_| random.below(6)).collect();
+                let mut key = Key::default();
+                words.iter().for_each(|word| key.push_tuple(*word));
+                runs[random.index(3)].push(&key, TupleId(tuple));
+                expected.push((words, tuple));
+            }
+            runs.iter_mut().for_each(SortedKeys::sort);
+            expected.sort();
+            let low = vec![random.below(6), random.below(6)];
+            let of = |merge: Merge<'_>| {
+                let mut all: Vec<_> = merge.map(|(key, tuple)| (key.to_vec(), tuple)).collect();
+                // Of equal keys any order will do.
+                all.chunk_by_mut(|a, b| a.0 == b.0).for_each(|equal| equal.sort());
+                all
+            };
+            assert_eq!(of(Merge::new(runs.iter())), expected);
+            expected.retain(|(words, _)| *words >= low);
+            assert_eq!(of(Merge::from(runs.iter(), &low)), expected);
+        }
     }
 }
