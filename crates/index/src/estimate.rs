@@ -22,9 +22,14 @@ impl<L: Layout> Tree<L> {
         fn end(bound: Bound<&[u64]>, is_lower: bool) -> End<'_> {
             match bound {
                 Bound::Unbounded => None,
+                // Nothing comes before a key of no words.
+                Bound::Included([]) | Bound::Excluded([]) if is_lower => None,
                 Bound::Included(key) => Some((key, !is_lower)),
                 Bound::Excluded(key) => Some((key, is_lower)),
             }
+        }
+        if matches!(upper, Bound::Included([]) | Bound::Excluded([])) {
+            return 0;
         }
         let mut backoff = Backoff::default();
         loop {

@@ -229,7 +229,7 @@ impl Store {
             alive.push(chunk.address(index, slot));
             at = slot + 1;
         }
-        self.fetch(&mut alive);
+        self.fetch(&self.extents(&mut alive));
     }
 
     /// Copies survivors to other blocks, apart from new versions (T23). No

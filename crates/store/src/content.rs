@@ -10,6 +10,12 @@ pub const HEADER_BYTES: usize = 24;
 
 const SUM_AT: usize = 20;
 const LEN_BITS: u32 = 16;
+
+/// The length of the row, from the third word of the content header.
+#[inline]
+pub(crate) fn row_len(word: u32) -> usize {
+    (word & ((1 << LEN_BITS) - 1)) as usize
+}
 const LAYOUT_BITS: u32 = 8;
 
 /// What a content is, other than a row.
@@ -110,7 +116,7 @@ impl<'a> Content<'a> {
 
     #[inline]
     fn len(&self) -> usize {
-        (u32_at(self.bytes, 16) & ((1 << LEN_BITS) - 1)) as usize
+        row_len(u32_at(self.bytes, 16))
     }
 
     /// The row.

@@ -23,6 +23,9 @@ const GAP: u64 = 4 * PAGE_BYTES;
 /// rest is for indexes and for the other memory of the process.
 const SHARE: u64 = 2;
 
+/// The first byte of a piece of the medium, and the one behind it.
+pub type Extent = (u64, u64);
+
 impl Store {
     /// From now on the store fetches ahead what it reads here and there. The
     /// scan fetches whole chunks.
@@ -45,35 +48,34 @@ impl Store {
         self.may_wait.load(Ordering::Relaxed)
     }
 
-    /// Begins to read contents that will be read next. Changes the order of
-    /// `addresses`, which need not be valid any more. Waits for nothing.
-    pub fn fetch(&self, addresses: &mut [Address]) {
+    /// Where contents lie that will be read next, in pieces to be
+    /// [fetched](Self::fetch). Changes the order of `addresses`, which need not be
+    /// valid any more. The caller has pinned its slot, or nothing is freed.
+    pub fn extents(&self, addresses: &mut [Address]) -> Vec<Extent> {
         addresses.sort_unstable();
-        let mut range: Option<(u64, u64)> = None;
+        let mut extents: Vec<Extent> = Vec::new();
         for &address in addresses.iter() {
             let Some(len) = self.slot_len(address) else { continue };
             let (from, to) = (address.offset(), address.offset() + len);
-            range = match range {
-                Some((start, end)) if from <= end + GAP => Some((start, end.max(to))),
-                other => {
-                    self.fetch_range(other);
-                    Some((from, to))
-                }
-            };
+            match extents.last_mut() {
+                Some((_, end)) if from <= *end + GAP => *end = to.max(*end),
+                _ => extents.push((from, to)),
+            }
         }
-        self.fetch_range(range);
+        extents
     }
 
-    fn fetch_range(&self, range: Option<(u64, u64)>) {
-        if let Some((from, to)) = range {
+    /// Begins to read pieces of the medium. Waits for nothing.
+    pub fn fetch(&self, extents: &[Extent]) {
+        for &(from, to) in extents {
             self.medium.advise(Reads::Soon { offset: from, len: to - from });
         }
     }
 
     /// Begins to read a content if it lies across pages, which would be read
-    /// one after the other.
+    /// one after the other. The caller has pinned its slot, or nothing is freed.
     #[cold]
-    pub(crate) fn fetch_across(&self, address: Address) {
+    pub fn fetch_across(&self, address: Address) {
         let Some(len) = self.slot_len(address) else { return };
         if address.offset() % PAGE_BYTES + len > PAGE_BYTES {
             self.medium.advise(Reads::Soon { offset: address.offset(), len });

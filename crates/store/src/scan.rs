@@ -303,12 +303,10 @@ impl Store {
         // Of a block that is in the image, only the descriptor is read.
         let len = if known.is_some() { CHUNK_HEADER_BYTES as u64 } else { CHUNK_BYTES };
         self.medium.advise(Reads::Soon { offset, len });
-        if let Err(error) = self.medium.check_readable(offset, CHUNK_HEADER_BYTES as u64) {
-            if self.medium.is_hole(offset, CHUNK_HEADER_BYTES as u64) {
-                return seen.free_chunks.push(number);
-            }
-            seen.unreadable.get_or_insert(error);
-            return;
+        match self.check_header(offset) {
+            Ok(true) => {}
+            Ok(false) => return seen.free_chunks.push(number),
+            Err(error) => return seen.note_unreadable(error),
         }
         let lines = Lines { page: self.bytes(offset, CHUNK_HEADER_BYTES), offset, identity: self.identity };
         let lost = || if self.is_damaged { self.division(&lines, number) } else { None };
@@ -369,13 +367,16 @@ impl Store {
         }
     }
 
-    /// Checks a range before it is read. An unreadable range is an error here;
-    /// reading it would end the process.
-    fn is_readable(&self, offset: u64, len: u64, seen: &mut Seen) -> bool {
-        let checked = self.medium.check_readable(offset, len);
-        let is_readable = checked.is_ok();
-        seen.unreadable = seen.unreadable.take().or(checked.err());
-        is_readable
+    /// Checks the header page of a chunk before it is read: an unreadable page is an
+    /// error here; reading it would end the process. Returns whether there is
+    /// anything but a hole.
+    pub(crate) fn check_header(&self, offset: u64) -> Result<bool, MediumError> {
+        let len = CHUNK_HEADER_BYTES as u64;
+        match self.medium.check_readable(offset, len) {
+            Ok(()) => Ok(true),
+            Err(_) if self.medium.is_hole(offset, len) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn scan_frozen_flag(&self, block: &Block, entry: &[u8], at: u64, seen: &mut Seen) {
@@ -401,8 +402,8 @@ impl Store {
         let start =
             if from == 0 { chunk.header_offset(id.index) } else { chunk.address(id.index, from).offset() };
         let len = chunk.end_of(id.index).min(self.medium.len()).saturating_sub(start);
-        if !self.is_readable(start.min(self.medium.len()), len, seen) {
-            return;
+        if let Err(error) = self.medium.check_readable(start.min(self.medium.len()), len) {
+            return seen.note_unreadable(error);
         }
         let seed = self.content_seed(block.opened_at());
         let (slots, stride) = (block.slots(), block.stride() as usize);
@@ -612,6 +613,15 @@ impl Seen {
 
     pub fn note_damage(&mut self, place: String, what: &str) {
         self.damage.push((place, what.into()));
+    }
+
+    pub fn note_unreadable(&mut self, error: MediumError) {
+        self.unreadable.get_or_insert(error);
+    }
+
+    /// What could not be read, or else what was found damaged.
+    pub fn take_error(&mut self) -> Option<StoreError> {
+        self.unreadable.take().map(StoreError::from).or_else(|| self.first_damage())
     }
 
     /// The error of what was found damaged.

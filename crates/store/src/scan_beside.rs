@@ -62,7 +62,7 @@ impl Store {
         };
         let mut all = Seen::default();
         share_out(scan.threads, work).into_iter().for_each(|part| all.merge(part));
-        if let Some(error) = all.first_damage() {
+        if let Some(error) = all.take_error() {
             return Err(error);
         }
         all.summary.highest = beside.timestamp.max(beside.opened_by);
@@ -82,6 +82,11 @@ impl Store {
             return;
         }
         self.medium.advise(Reads::Soon { offset, len: CHUNK_BYTES });
+        match self.check_header(offset) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return seen.note_unreadable(error),
+        }
         let header = self.line(offset, |line| ChunkHeader::decode(line, self.identity ^ offset));
         let geometry = match header {
             Ok(Some(header)) => Geometry::of(number, header),

@@ -12,7 +12,7 @@ use pantile_media::{Medium, MediumExt, ReadCost};
 
 use crate::allocator::Allocator;
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
-use crate::content::{Content, HEADER_BYTES};
+use crate::content::{Content, HEADER_BYTES, row_len};
 use crate::divisions::PastDivisions;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
@@ -226,8 +226,8 @@ impl Store {
         // before it was published, inside the mapping. Contents do not change
         // while they can be reached (I-3).
         unsafe {
-            let len = u32::from_le(start.add(16).cast::<u32>().read()) & 0x00ff_ffff;
-            let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len as usize);
+            let len = row_len(u32::from_le(start.add(16).cast::<u32>().read()));
+            let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len);
             if let Some(cost) = &self.read_cost {
                 cost.charge(address.offset(), bytes.len() as u64);
             }
@@ -247,13 +247,10 @@ impl Store {
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
     }
 
-    /// Asks the CPU to fetch a content that will be read soon, and the medium
-    /// if that may be large enough to matter.
+    /// Asks the CPU to fetch a content that will be read soon. The content may be
+    /// gone; a hint does no harm.
     #[inline]
     pub fn prefetch(&self, address: Address) {
-        if self.may_wait() {
-            self.fetch_across(address);
-        }
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a hint that never faults.
         unsafe {
@@ -378,7 +375,8 @@ impl Store {
     #[inline]
     pub(crate) fn chunk(&self, number: u32) -> Option<&Chunk> {
         let chunk = self.chunks.get(u64::from(number))?.load(Ordering::Acquire);
-        // SAFETY: published whole by `add_chunk`, freed only with the store.
+        // SAFETY: published whole by `add_chunk`. A chunk that is taken out of the table
+        // is freed when every slot has been seen unpinned and `chunks_lock` was free (T6).
         unsafe { chunk.as_ref() }
     }
 

@@ -481,7 +481,7 @@ impl Gathered {
 fn fetch_rows(store: &Store, table: &TableInner, tuples: &[TupleId]) {
     if store.may_wait() {
         let newest = |tuple: &TupleId| Anchor::load(table.anchor(*tuple)).newest();
-        store.fetch(&mut tuples.iter().map(newest).collect::<Vec<_>>());
+        store.fetch(&store.extents(&mut tuples.iter().map(newest).collect::<Vec<_>>()));
     }
 }
 

@@ -32,7 +32,11 @@ impl Transaction {
         // Only the pin protects a version that is too new (T6).
         let _pin = self.core.registry.pin(self.slot);
         if tuple.0 + AHEAD < table.tuples_end() {
-            self.core.store.prefetch(newest(tuple.0 + AHEAD));
+            let ahead = newest(tuple.0 + AHEAD);
+            if self.core.store.may_wait() {
+                self.core.store.fetch_across(ahead);
+            }
+            self.core.store.prefetch(ahead);
         }
         let newest = newest(tuple.0);
         self.verify_version(newest, self.ts)?;
@@ -46,7 +50,6 @@ impl Transaction {
     /// the device.
     pub(crate) fn fetch_tuples(&self, table: &TableInner, tuples: Range<u64>) {
         if self.core.store.may_wait() {
-            let _pin = self.core.registry.pin(self.slot);
             self.fetch(table, tuples);
         }
     }

@@ -7,7 +7,7 @@ use pantile_base::{Timestamp, TupleId};
 use crate::engine::table::{Index, IndexInner, Table};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
-use crate::transactions::steps::{FIRST_BATCH, Steps, number_of};
+use crate::transactions::steps::{FIRST_BATCH, Steps, order_of};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
@@ -82,7 +82,9 @@ impl Cursor {
         let (table, index) = (&*self.table.inner, self.index.as_deref());
         self.steps.take_more();
         while let Some(tuple) = self.steps.advance(txn, table, index) {
-            if let Some(row) = self.steps.visit(txn, table, index, tuple)?
+            // A row that cannot be read now is the next one again.
+            let visited = self.steps.visit(txn, table, index, tuple);
+            if let Some(row) = visited.inspect_err(|_| self.steps.step_back())?
                 && !self.steps.skip_row()
             {
                 self.steps.count_row_and_keep();
@@ -182,8 +184,8 @@ impl Cursor {
     /// transaction.
     pub fn position(&self) -> Option<Position> {
         let key = self.steps.row_key().to_vec();
-        let (table, index) = (self.table.inner.id, number_of(self.index.as_deref()));
-        (!key.is_empty()).then_some(Position { table, index, key })
+        let order = order_of(&self.table.inner, self.index.as_deref());
+        (!key.is_empty()).then_some(Position { order, key })
     }
 
     fn check(&self, txn: &Transaction) -> Result<()> {

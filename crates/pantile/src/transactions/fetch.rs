@@ -72,7 +72,12 @@ impl Transaction {
     #[cold]
     pub(crate) fn fetch(&self, table: &TableInner, tuples: impl Iterator<Item = u64>) {
         let newest = |tuple| Anchor::load(table.anchor(TupleId(tuple))).newest();
-        self.core.store.fetch(&mut tuples.map(newest).collect::<Vec<_>>());
+        let extents = {
+            // The newest version may be too new for this transaction to protect (T6).
+            let _pin = self.core.registry.pin(self.slot);
+            self.core.store.extents(&mut tuples.map(newest).collect::<Vec<_>>())
+        };
+        self.core.store.fetch(&extents);
     }
 
     /// Asks the CPU for what is looked at first when a tuple is read at `at`.
@@ -84,8 +89,7 @@ impl Transaction {
         prefetch(table.anchor(tuple));
     }
 
-    /// Asks the CPU for the version that a tuple's anchor names. It may be gone
-    /// when it is read; a hint does no harm.
+    /// Asks the CPU for the version that a tuple's anchor names.
     #[inline]
     pub(super) fn prefetch_version(&self, table: &TableInner, tuple: TupleId) {
         self.core.store.prefetch(Anchor::load(table.anchor(tuple)).newest());

@@ -179,6 +179,11 @@ impl Transaction {
         loop {
             let anchor = Anchor::load(cell);
             self.core.store.prefetch(anchor.newest());
+            if self.core.store.may_wait() {
+                // The version may be too new for this transaction to protect (T6).
+                let _pin = self.core.registry.pin(self.slot);
+                self.core.store.fetch_across(anchor.newest());
+            }
             if anchor.is_owned_by(self.slot) {
                 let write = self.buffers.by_tuple[&(table.id, tuple)];
                 return Ok(Some(Held { write, fresh: false }));

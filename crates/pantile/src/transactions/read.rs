@@ -310,6 +310,9 @@ impl Transaction {
         if newest.is_none() {
             return (Seen::Absent, Timestamp::ZERO);
         }
+        if self.core.store.may_wait() {
+            self.core.store.fetch_across(newest);
+        }
         self.core.store.prefetch(newest);
         let content = self.core.store.content(newest);
         self.versions_read.set(self.versions_read.get() + 1);

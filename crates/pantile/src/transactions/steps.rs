@@ -7,6 +7,7 @@ use std::ops::Bound;
 use pantile_base::{Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Index as Tree, Scan as Walk};
 use smallvec::SmallVec;
+use twox_hash::XxHash3_64;
 
 use crate::engine::read_set::RangeNote;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
@@ -107,7 +108,7 @@ pub(super) fn walk(table: &TableInner, index: Option<&IndexInner>, range: Range<
     let mut lower = lower_bound(table, columns, range.lower, &mut lower)?;
     let mut upper = upper_bound(table, columns, range.upper, &mut upper)?;
     if let Some(position) = range.behind {
-        if position.table != table.id || position.index != number_of(index) {
+        if position.order != order_of(table, index) {
             return Err(Error::UnknownPosition { table: table.name() });
         }
         match range.reverse {
@@ -127,6 +128,19 @@ fn tighten(bound: &mut Bound<Words>, key: &[u64], further: Ordering) {
     if !is_further {
         *bound = Bound::Excluded(Words::from_slice(key));
     }
+}
+
+/// Identifies the order of the entries of an index, in this process and later ones:
+/// by the table and the columns of the key, with their names and types. Numbers
+/// alone would not do. Those of indexes are given anew at each opening, and the
+/// number of a dropped table can be given to another.
+pub(super) fn order_of(table: &TableInner, index: Option<&IndexInner>) -> u64 {
+    let schema = table.schema();
+    let columns = index.map_or(&schema.primary_key, |index| &index.columns);
+    let column = |id: &usize| format!("{:?} {:?} {};", schema.names[*id], schema.columns[*id].ty, id);
+    let columns: String = columns.iter().map(column).collect();
+    let text = format!("{} {:?} {} {columns}", table.id.0, schema.name, index.is_some());
+    XxHash3_64::oneshot(text.as_bytes())
 }
 
 /// The number under which transactions note what they have read.

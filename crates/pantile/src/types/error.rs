@@ -284,8 +284,8 @@ pub enum Error {
     UnknownSavepoint,
     /// The cursor is of another transaction.
     UnknownCursor,
-    /// The position is of another table or another index, or of one that was
-    /// dropped.
+    /// The position is of another table or of an index with other columns, or the
+    /// table or one of them has been renamed or widened since.
     UnknownPosition {
         /// The table of the range.
         table: String,

@@ -1,7 +1,5 @@
 //! Places in an index from which a later range goes on.
 
-use pantile_base::TableId;
-
 /// Where a cursor has been: behind which row of an index a later range
 /// [begins](crate::Range::behind), in any transaction. So a program goes through a
 /// table by pages, over any index, and needs no column that tells rows with the
@@ -10,6 +8,9 @@ use pantile_base::TableId;
 /// Rows with the same key of an index are in an order that stays. Between two pages
 /// every row is found once that has the key that it had, and none twice; the row at
 /// the position may have been changed or deleted.
+///
+/// A position is good for any index of the table with the same columns, as long as
+/// the table and they keep their names and types.
 ///
 /// ```
 /// # use pantile::*;
@@ -39,20 +40,18 @@ use pantile_base::TableId;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Position {
-    pub(crate) table: TableId,
-    /// The number of the index.
-    pub(crate) index: u32,
+    /// Identifies the table and the key of the index.
+    pub(crate) order: u64,
     /// The key of the row's entry.
     pub(crate) key: Vec<u64>,
 }
 
 impl Position {
     /// The position as bytes, for a caller that will ask for the next page. They hold the
-    /// key, and name the table by its number in this database.
+    /// key, and can be used after the database has been opened again.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + 8 * self.key.len());
-        bytes.extend(self.table.0.to_be_bytes());
-        bytes.extend(self.index.to_be_bytes());
+        bytes.extend(self.order.to_be_bytes());
         self.key.iter().for_each(|word| bytes.extend(word.to_be_bytes()));
         bytes
     }
@@ -60,11 +59,9 @@ impl Position {
     /// The position that these bytes are. None if they are none; bytes that were
     /// changed may be some other position.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (table, rest) = bytes.split_first_chunk()?;
-        let (index, rest) = rest.split_first_chunk()?;
+        let (order, rest) = bytes.split_first_chunk()?;
         let (words, []) = rest.as_chunks() else { return None };
         let key: Vec<_> = words.iter().map(|word| u64::from_be_bytes(*word)).collect();
-        let table = TableId(u32::from_be_bytes(*table));
-        (!key.is_empty()).then(|| Self { table, index: u32::from_be_bytes(*index), key })
+        (!key.is_empty()).then(|| Self { order: u64::from_be_bytes(*order), key })
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::{
-    Conflict, ConflictPolicy, Cursor, Database, Error, Index, IndexDef, Isolation, Position, Range, Result,
-    RowId, Table, TableDef, Transaction, TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Cursor, Database, Durability, Error, Index, IndexDef, Isolation, MediumKind,
+    Options, Position, Range, Result, RowId, Table, TableDef, Transaction, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home, Random, SeedNote, fails, seeds};
 
@@ -328,7 +328,7 @@ fn waits_are_interrupted() {
 /// Estimates are exact for short ranges and near for long ones; the number of all rows is exact, after opening too.
 #[test]
 fn estimates() {
-    let mut home = Home::new(Bed::File(pantile::Durability::None));
+    let mut home = Home::new(Bed::File(Durability::None));
     let goods = Goods::new(home.open(), 20_000);
     let check = |db: &Database, expected: u64| {
         let (table, txn) = (db.table("goods").expect("the table"), db.begin_read().expect("a reader"));
@@ -453,19 +453,117 @@ fn positions_are_of_one_index() {
     assert_eq!(txn.count(&table, Range::all().behind(&of_table).reverse()).expect("count"), 2);
     let about = txn.estimate(&table, Range::all().behind(&of_table)).expect("estimate");
     assert!((1..=30).contains(&about));
+    let behind = txn.count_index(&by_kind, Range::all().behind(&of_index)).expect("count");
     drop(txn);
-    // Another index with the same name, and another table.
+    // The same key in another index, the same name with another key, and another table.
     db.drop_index(&table, "by_kind").expect("drop");
-    let by_kind = db.create_index(&table, IndexDef::new("by_kind", ["kind"])).expect("create");
+    let same = db.create_index(&table, IndexDef::new("same", ["kind"])).expect("create");
+    let by_kind = db.create_index(&table, IndexDef::new("by_kind", ["kind", "id"])).expect("create");
+    let txn = db.begin_read().expect("begin");
+    assert_eq!(txn.count_index(&same, Range::all().behind(&of_index)).expect("count"), behind);
+    let stale = txn.index_cursor(&by_kind, Range::all().behind(&of_index)).map(|_| ());
+    fails!(stale, Error::UnknownPosition { .. }, "nothing was read");
+    drop(txn);
     let emptied = db.truncate_table(&table).expect("truncate");
     let txn = db.begin_read().expect("begin");
-    let stale = [
-        txn.index_cursor(&by_kind, Range::all().behind(&of_index)).map(|_| ()),
-        txn.cursor(&emptied, Range::all().behind(&of_table)).map(|_| ()),
-    ];
-    assert!(stale.iter().all(|outcome| outcome.is_err()), "{stale:?}");
+    let stale = txn.cursor(&emptied, Range::all().behind(&of_table)).map(|_| ());
+    fails!(stale, Error::UnknownPosition { .. }, "nothing was read");
     // A page of an empty range has no position.
     assert_eq!(page(&db, None, &emptied, Range::all()), (Vec::new(), None));
+}
+
+/// After opening again, indexes and tables have other numbers.
+#[test]
+fn positions_of_before_are_of_the_same_index() {
+    let mut home = Home::new(Bed::File(Durability::None));
+    let def = |name: &str, column: &str| {
+        let def =
+            TableDef::new(name).column("id", Type::U64).column("a", Type::U64).column(column, Type::U64);
+        def.primary_key(["id"]).index(IndexDef::new("by_a", ["a"])).index(IndexDef::new("by_last", [column]))
+    };
+    let db = home.open();
+    let table = db.create_table(def("t", "b")).expect("create");
+    db.run(|txn| txn.insert_many(&table, (0..20u64).map(|n| [n.into(), n.into(), (50 - n).into()])))
+        .expect("insert");
+    let position = |db: &Database, table: &Table, name: &str| {
+        page(db, Some(&table.index(name).expect("index")), table, Range::all().limit(5))
+            .1
+            .expect("a position")
+    };
+    let [of_a, of_b] = ["by_a", "by_last"].map(|name| position(&db, &table, name));
+    db.drop_index(&table, "by_a").expect("drop");
+    drop(table);
+    db.close().expect("close");
+
+    let db = home.open();
+    let table = db.table("t").expect("table");
+    let by_last = table.index("by_last").expect("index");
+    let left: Vec<u64> = (0..15).rev().collect();
+    assert_eq!(page(&db, Some(&by_last), &table, Range::all().behind(&of_b)).0, left);
+    let txn = db.begin_read().expect("begin");
+    fails!(
+        txn.count_index(&by_last, Range::all().behind(&of_a)),
+        Error::UnknownPosition { .. },
+        "nothing was read"
+    );
+    drop((txn, by_last, table));
+    db.drop_table("t").expect("drop");
+    db.close().expect("close");
+    // What was left of the table is gone after the first opening.
+    home.open().close().expect("close");
+
+    let db = home.open();
+    let other = db.create_table(def("u", "c")).expect("create");
+    let txn = db.begin_read().expect("begin");
+    for (name, stale) in [("by_a", &of_a), ("by_last", &of_b)] {
+        let index = other.index(name).expect("index");
+        let counted = txn.count_index(&index, Range::all().behind(stale));
+        fails!(counted, Error::UnknownPosition { .. }, "nothing was read");
+    }
+}
+
+/// What a cursor could not read now is what it comes to next.
+#[test]
+fn a_row_that_could_not_be_read_is_the_next_one() {
+    for moves in [false, true] {
+        let options = Options::new().medium(MediumKind::Dram).writers_move(moves);
+        let db = options.open("unused").expect("open");
+        let Goods { db, table, .. } = Goods::new(db, 10);
+        let mut writer = db.begin().expect("begin");
+        writer.update(&table, &[5u64.into()], &[("kind", 50u32.into())]).expect("update");
+        let options = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+        let reader = db.begin_with(options).expect("begin");
+        let mut cursor = reader.cursor(&table, Range::all()).expect("a cursor");
+        let (mut ids, mut writer) = (Vec::new(), Some(writer));
+        loop {
+            match cursor.next(&reader) {
+                Ok(Some(row)) => ids.push(row.get::<u64>("id").expect("its id")),
+                Ok(None) => break,
+                Err(Error::Conflict { conflict: Conflict::Locked, .. }) => {
+                    writer.take().expect("one conflict").rollback();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(writer.is_none(), "the reader met the writer");
+        assert_eq!(ids, (0..10).collect::<Vec<_>>());
+    }
+}
+
+/// A bound without columns is before all keys.
+#[test]
+fn estimates_of_ranges_with_empty_bounds() {
+    let Goods { db, table, by_kind } = Goods::new(in_memory(), 30);
+    let txn = db.begin_read().expect("begin");
+    for bound in [Bound::Included(&[][..]), Bound::Excluded(&[][..])] {
+        for range in [Range::all().from(bound), Range::all().to(bound)] {
+            let counted =
+                [txn.count(&table, range), txn.count_index(&by_kind, range)].map(|n| n.expect("count"));
+            let about = [txn.estimate(&table, range), txn.estimate_index(&by_kind, range)];
+            let about = about.map(|n| n.expect("estimate"));
+            assert_eq!(about.map(|n| n > 0), counted.map(|n| n > 0), "{range:?}");
+        }
+    }
 }
 
 /// What somebody sends back as a position is a position or none, and leads nowhere

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,7 +91,7 @@ fn work(db: &Database, thread: u64, mut random: Random, mut rows: Rows, tried: &
 fn fill(path: &Path) -> bool {
     let mut file = File::create(path).expect("file");
     // The limit that stands in for a device is one on each file.
-    (0..4_000).any(|_| file.write_all(&[1; 4_096]).is_err())
+    (0..16_000).any(|_| file.write_all(&[1; 4_096]).is_err())
 }
 
 fn round(place: &Path, durability: Durability, seed: u64) {
@@ -148,6 +149,41 @@ fn child_with_holes() {
     println!("{DONE}");
 }
 
+/// A reader opens the database beside its writer. The chunks of a table in the middle
+/// of the file have been given back, and the device is full.
+#[test]
+fn child_that_reads_beside_holes() {
+    let Some(place) = std::env::var_os(PLACE) else { return };
+    let (path, hog) = (Path::new(&place).join("database"), Path::new(&place).join("hog"));
+    let db = Database::open(&path).expect("open");
+    let def = |name: &str| {
+        let def = TableDef::new(name).column("id", Type::U64).column("data", Type::Bytes(10_000));
+        def.primary_key(["id"])
+    };
+    for (name, rows) in [("before", 750), ("t", 2_500), ("behind", 750)] {
+        let table = db.create_table(def(name)).expect("create");
+        for first in (0..rows).step_by(250) {
+            let fill = |key: u64| [key.into(), Value::Bytes(&[7; 4_000])];
+            db.run(|txn| txn.insert_many(&table, (first..first + 250).map(fill))).expect("insert");
+        }
+    }
+    db.drop_table("t").expect("drop");
+    await_that("the file has holes of whole chunks", || {
+        // A state record lets the space go.
+        let row = [0u64.into(), Value::Bytes(&[8; 100])];
+        db.run(|txn| txn.upsert(&db.table("behind").expect("table"), &row)).expect("upsert");
+        let found = path.join("pantile.data").metadata().expect("look");
+        found.blocks() * 512 + (4 << 20) < found.len()
+    });
+    assert!(fill(&hog));
+    let reader = Database::open_read_only(&path).expect("open read-only");
+    let behind = reader.table("behind").expect("table");
+    assert_eq!(reader.begin_read().expect("begin").count(&behind, Range::all()).expect("count"), 750);
+    drop((behind, reader));
+    db.close().expect("close");
+    println!("{DONE}");
+}
+
 /// Does nothing unless it is started on a small device.
 #[test]
 fn child() {
@@ -180,18 +216,19 @@ fn child_script(test: &str) -> String {
 
 #[test]
 fn closing_on_a_full_file_system() {
-    on_a_small_file_system("child");
+    on_a_small_file_system("child", 8);
 }
 
 #[test]
 fn holes_on_a_full_file_system() {
-    on_a_small_file_system("child_with_holes");
+    on_a_small_file_system("child_with_holes", 8);
+    on_a_small_file_system("child_that_reads_beside_holes", 32);
 }
 
-fn on_a_small_file_system(test: &str) {
+fn on_a_small_file_system(test: &str, megabytes: u32) {
     let place = ScratchDir::new();
     // A mount that only this process sees, as root or as an emulated root.
-    let script = format!("mount -t tmpfs -o size=8m tmpfs \"$0\" && {}", child_script(test));
+    let script = format!("mount -t tmpfs -o size={megabytes}m tmpfs \"$0\" && {}", child_script(test));
     let ways = [&["--mount"][..], &["--map-root-user", "--mount"]];
     let done = ways.iter().any(|way| {
         let mut command = Command::new("unshare");
