@@ -92,6 +92,22 @@ pub struct BlockRef {
 }
 
 impl BlockRef {
+    /// Bytes that name it to another process.
+    pub const BYTES: usize = 16;
+
+    /// Names it to another process that reads the same medium.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let place = u128::from(self.id.chunk) | u128::from(self.id.index) << 32;
+        (place | u128::from(self.opened_at) << 64).to_le_bytes()
+    }
+
+    /// The block that another process has named.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let all = u128::from_le_bytes(bytes);
+        let id = BlockId { chunk: all as u32, index: (all >> 32) as u32 };
+        Self { id, opened_at: (all >> 64) as u64 }
+    }
+
     /// The number of its chunk.
     pub fn chunk(self) -> u32 {
         self.id.chunk

@@ -279,7 +279,7 @@ impl Store {
         };
         // Nobody begins to read meanwhile.
         let held = self.holds.look();
-        if held.covers(found.opened_at()) {
+        if held.covers(block) {
             return Ok(Err(Refused::Held));
         }
         let alive = found.slots() - found.map.count();

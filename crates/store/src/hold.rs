@@ -2,11 +2,19 @@
 //!
 //! A process that reads the medium by itself knows no transactions of this one,
 //! and none of the copies that its collector makes. So as long as it reads, no
-//! block is released that was in use when it began.
+//! block is released that was in use when it began, but those that were dead by
+//! then: everything in them had been superseded or moved. The process is told which
+//! they are and looks into none of them. Otherwise it would hold what an earlier
+//! one has held, and one after the other they would keep it for ever.
 
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::{RwLock, RwLockReadGuard};
+
+use crate::block::BlockRef;
 
 /// What is held for one process; the store gives it a number.
 #[derive(Debug)]
@@ -14,8 +22,19 @@ struct Hold {
     number: u64,
     /// Blocks that were opened by then.
     opened_by: Timestamp,
+    /// The moment that it reads; zero until that is known.
+    reads_at: Timestamp,
+    /// Those of the blocks into which it does not look.
+    dead: HashSet<BlockRef, FixedState>,
     /// It may still look at any part of the medium.
     is_scanning: bool,
+}
+
+impl Hold {
+    fn covers(&self, block: BlockRef) -> bool {
+        let was_there = block.opened_at <= self.opened_by.get();
+        was_there && (self.is_scanning || !self.dead.contains(&block))
+    }
 }
 
 /// What is held for other processes.
@@ -29,19 +48,19 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Whether the generation of a block that was opened at this time may not end.
-    pub fn covers(&self, opened_at: u64) -> bool {
-        let is_covered = |hold: &Hold| opened_at <= hold.opened_by.get();
-        self.holds.iter().any(is_covered) && !is_removed(Control::HeldForReaders)
+    /// Whether the generation of a block may not end.
+    pub fn covers(&self, block: BlockRef) -> bool {
+        self.holds.iter().any(|hold| hold.covers(block)) && !is_removed(Control::HeldForReaders)
+    }
+
+    /// Whether the hold of this number is one of those that cover a block.
+    pub fn holds_for(&self, number: u64, block: BlockRef) -> bool {
+        self.holds.iter().any(|hold| hold.number == number && hold.covers(block))
     }
 
     /// Whether some process may be looking at any part of the medium.
     pub fn is_scanned(&self) -> bool {
         self.holds.iter().any(|hold| hold.is_scanning)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.holds.is_empty()
     }
 }
 
@@ -58,13 +77,29 @@ impl Holds {
         let mut held = self.0.write();
         held.last += 1;
         let number = held.last;
-        held.holds.push(Hold { number, opened_by: Timestamp::MAX, is_scanning: true });
+        held.holds.push(Hold {
+            number,
+            opened_by: Timestamp::MAX,
+            reads_at: Timestamp::ZERO,
+            dead: HashSet::default(),
+            is_scanning: true,
+        });
         number
     }
 
     /// Holds only the blocks that were opened by this time.
     pub fn narrow(&self, number: u64, opened_by: Timestamp) {
         self.change(number, |hold| hold.opened_by = opened_by);
+    }
+
+    /// Once the process has found what it reads, holds nothing that only readers of
+    /// an earlier moment need: neither these blocks, nor tables that had been
+    /// dropped by then.
+    pub fn leave_out(&self, number: u64, reads_at: Timestamp, dead: &[BlockRef]) {
+        self.change(number, |hold| {
+            hold.reads_at = reads_at;
+            hold.dead.extend(dead);
+        });
     }
 
     /// The process has found what it reads.
@@ -85,6 +120,12 @@ impl Holds {
 
     /// Whether nothing is held for other processes.
     pub fn is_empty(&self) -> bool {
-        self.look().is_empty()
+        self.look().holds.is_empty()
+    }
+
+    /// The earliest moment that another process reads, zero if there is one of which
+    /// that is not known; none if there is no such process.
+    pub fn earliest(&self) -> Option<Timestamp> {
+        self.look().holds.iter().map(|hold| hold.reads_at).min()
     }
 }

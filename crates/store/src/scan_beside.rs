@@ -1,17 +1,20 @@
 //! Reading a medium that another process is writing to.
 //!
 //! That process has said up to which timestamp everything is decided and
-//! durable, and holds all blocks that were open by then (I-27). So what such a
-//! block has below its expected fill stays as it is. Everything else may change
-//! at any moment and is not believed.
+//! durable, and holds all blocks that were open by then and not dead (I-27). So
+//! what such a block has below its expected fill stays as it is. Everything else
+//! may change at any moment and is not believed.
 
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
 use pantile_base::sync::thread;
 use pantile_base::{TableId, Timestamp, share_out};
 use pantile_media::Reads;
 
-use crate::block::Chunk;
+use crate::block::{BlockRef, Chunk};
 use crate::error::StoreError;
 use crate::expectation::Expectation;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor};
@@ -24,13 +27,16 @@ use crate::state_record::is_of_records;
 use crate::store::Store;
 
 /// What a process may read beside the one that writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Beside {
     /// Every transaction at or below it is decided, and durable if it committed.
     pub timestamp: Timestamp,
     /// All contents of these transactions are in blocks that were opened by then,
     /// and those are held.
     pub opened_by: Timestamp,
+    /// Blocks that are not held for long. Everything in them has been superseded or
+    /// moved, so there is nothing to be found.
+    pub dead: HashSet<BlockRef, FixedState>,
 }
 
 /// How often a line is read that is being written.
@@ -42,7 +48,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if something that was durable has changed.
-    pub fn scan_beside(&self, scan: &Scan<'_>, beside: Beside) -> Result<ScanSummary, StoreError> {
+    pub fn scan_beside(&self, scan: &Scan<'_>, beside: &Beside) -> Result<ScanSummary, StoreError> {
         self.medium.advise(Reads::AtRandom);
         let expectation = Expectation::new(&self.state.lock());
         let chunks = self.chunks_on_medium();
@@ -73,7 +79,7 @@ impl Store {
         &self,
         number: u32,
         scan: &Scan<'_>,
-        beside: Beside,
+        beside: &Beside,
         expect: &Expectation,
         seen: &mut Seen,
     ) {
@@ -108,7 +114,7 @@ impl Store {
         chunk: &Chunk,
         index: u32,
         scan: &Scan<'_>,
-        beside: Beside,
+        beside: &Beside,
         expect: &Expectation,
         seen: &mut Seen,
     ) {
@@ -120,7 +126,8 @@ impl Store {
             Err(why) => return seen.note_damage(block_place(), why),
         };
         let is_later = descriptor.opened_at > beside.opened_by.get();
-        if is_later || is_of_records(TableId(descriptor.table)) {
+        let is_dead = beside.dead.contains(&BlockRef { id, opened_at: descriptor.opened_at });
+        if is_later || is_dead || is_of_records(TableId(descriptor.table)) {
             return;
         }
         if !descriptor.shape.fits(chunk.geometry.block_bytes) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pantile_base::{TableId, Timestamp};
 
 use crate::allocator::Allocator;
-use crate::block::BlockState;
+use crate::block::{Block, BlockRef, BlockState, Chunk};
 use crate::geometry::Class;
 use crate::shape::Shape;
 use crate::store::Store;
@@ -125,12 +125,27 @@ fn note_held(readers: &[Reader], holds: impl Fn(&Reader) -> bool, mut note: impl
 }
 
 impl Store {
-    /// Superseded bytes in blocks that were opened by this time, which a process
-    /// holds that reads them.
-    pub fn obsolete_in_blocks_opened_by(&self, opened_by: Timestamp) -> u64 {
+    /// Superseded bytes in the blocks that are held for a process.
+    pub fn obsolete_in_held_blocks(&self, hold: u64) -> u64 {
+        let held = self.holds.look();
         let _chunks = self.chunks_lock.read();
-        let held = self.used().filter(|(_, _, block)| block.opened_at() <= opened_by.get());
-        held.map(|(_, _, block)| u64::from(block.map.count()) * u64::from(block.stride())).sum()
+        let is_held = |chunk: &Chunk, index| held.holds_for(hold, chunk.block_ref(index));
+        let blocks = self.used().filter(|(chunk, index, _)| is_held(chunk, *index));
+        blocks.map(|(_, _, block)| u64::from(block.map.count()) * u64::from(block.stride())).sum()
+    }
+
+    /// The blocks in which everything had been superseded or moved by a time. Who
+    /// reads at that time or later needs none of them.
+    pub fn dead_blocks(&self, by: Timestamp) -> Vec<BlockRef> {
+        let _chunks = self.chunks_lock.read();
+        let is_dead = |block: &Block| {
+            let is_full = matches!(block.state(), BlockState::Sealed | BlockState::Frozen);
+            // The count comes first: times are noted before it (`Block::supersede`).
+            let is_empty = is_full && block.map.count() == block.slots();
+            is_empty && block.max_ts().max(block.left_at()) <= by.get()
+        };
+        let dead = self.used().filter(|(_, _, block)| is_dead(block));
+        dead.map(|(chunk, index, _)| chunk.block_ref(index)).collect()
     }
 }
 

@@ -442,7 +442,9 @@ impl Store {
     /// Gives back blocks of dropped tables, at most `most` of them, with one
     /// sync. Returns whether none is left.
     ///
-    /// As long as something is held for another process, nothing is given back.
+    /// As long as another process may look at any part of the medium, nothing is
+    /// given back. One that reads a moment before a table was dropped must be kept
+    /// in mind by the caller ([`Holds::earliest`]).
     ///
     /// No transaction may be able to see into the tables any more, and a state
     /// record whose watermark covers all their transactions must be durable (T1).
@@ -453,7 +455,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let held = self.holds.look();
-        if !held.is_empty() {
+        if held.is_scanned() {
             return Ok(false);
         }
         tables.iter().for_each(|&table| self.stop_appending(table));

@@ -21,9 +21,11 @@ use crate::types::table_change::TableChange;
 use crate::types::value::Value;
 
 impl Database {
-    /// Creates a table. It is durable when the call returns. Serializable
-    /// transactions that began before the call returned cannot use it: they get
-    /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and [`Database::run`] begins them again.
+    /// Creates a table. It is durable when the call returns. Transactions that began
+    /// before the call returned cannot use it if they are serializable, or snapshots
+    /// that only read: they get
+    /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and [`Database::run`]
+    /// begins them again. To a safe snapshot of an earlier moment it is empty.
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition

@@ -6,7 +6,7 @@
 //! ends. After that the reader asks for nothing: it reads the file by itself.
 //! Readers that are there when a database is opened are known by their marks.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::Shutdown;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::engine::core::Core;
 use crate::engine::readers::{Admitted, Earlier};
 use crate::types::channel::{self, Listener, Stream};
 use crate::types::error::{Error, Result};
-use crate::types::reading::{PATIENCE, PAUSE, SCANNED};
+use crate::types::reading::{PATIENCE, PAUSE, SCANNED, write_beside};
 use crate::types::stats::ReadingProcess;
 
 /// How often it is looked whether earlier readers are still there.
@@ -149,16 +149,15 @@ fn serve(core: &Weak<Core>, mut stream: Stream) -> io::Result<()> {
     stream.read_exact(&mut process)?;
     let admit = |core: Arc<Core>| core.admit(u64::from_le_bytes(mark), u32::from_le_bytes(process));
     let Some((hold, beside)) = core.upgrade().and_then(admit) else { return Ok(()) };
-    let served = serve_held(core, &mut stream, hold, beside);
+    let served = serve_held(core, &mut stream, hold, &beside);
     if let Some(core) = core.upgrade() {
         core.end_hold(hold);
     }
     served
 }
 
-fn serve_held(core: &Weak<Core>, stream: &mut Stream, hold: u64, beside: Beside) -> io::Result<()> {
-    stream.write_all(&beside.timestamp.get().to_le_bytes())?;
-    stream.write_all(&beside.opened_by.get().to_le_bytes())?;
+fn serve_held(core: &Weak<Core>, stream: &mut Stream, hold: u64, beside: &Beside) -> io::Result<()> {
+    write_beside(beside, stream)?;
     // A scan takes as long as it takes, and the reader may read for days.
     stream.set_read_timeout(None)?;
     stream.read_exact(&mut [0; SCANNED.len()])?;
@@ -179,12 +178,13 @@ impl Core {
         }
         let hold = self.store.holds().begin();
         match self.decided() {
-            Ok(beside) => {
-                let opened_by = beside.opened_by;
+            Ok((timestamp, opened_by)) => {
                 self.store.holds().narrow(hold, opened_by);
+                let dead = self.store.dead_blocks(timestamp);
+                self.store.holds().leave_out(hold, timestamp, &dead);
                 let since = self.registry.clock().elapsed();
-                self.admitted.lock().push(Admitted { hold, process, opened_by, since });
-                Some((hold, beside))
+                self.admitted.lock().push(Admitted { hold, process, since });
+                Some((hold, Beside { timestamp, opened_by, dead: dead.into_iter().collect() }))
             }
             Err(_) => {
                 self.end_hold(hold);
@@ -193,11 +193,12 @@ impl Core {
         }
     }
 
-    /// Up to where all is decided, and durable, and recorded.
-    fn decided(&self) -> Result<Beside> {
+    /// Up to where all is decided, and durable, and recorded; and until when the
+    /// blocks had been opened that hold it.
+    fn decided(&self) -> Result<(Timestamp, Timestamp)> {
         if self.store.is_unchanged() {
             let closed = self.store.durable_watermark();
-            return Ok(Beside { timestamp: closed, opened_by: closed });
+            return Ok((closed, closed));
         }
         let (permit, timestamp) = self.enter(Begin::SafeReader)?;
         self.leave(permit);
@@ -213,7 +214,7 @@ impl Core {
             self.leave(permit);
             self.registry.clock().sleep(Duration::from_millis(1));
         }
-        Ok(Beside { timestamp, opened_by })
+        Ok((timestamp, opened_by))
     }
 
     /// Above the time at which any block has been opened.
@@ -235,8 +236,7 @@ impl Core {
     /// From here on what is written is not what earlier readers read.
     pub fn hold_for_earlier(&self) {
         if let Some(earlier) = &mut *self.earlier.lock() {
-            earlier.opened_by = self.after_now();
-            self.store.holds().narrow(earlier.hold, earlier.opened_by);
+            self.store.holds().narrow(earlier.hold, self.after_now());
         }
     }
 
@@ -253,17 +253,17 @@ impl Core {
 
     /// The processes that read this database. Visits every block for each.
     pub fn reading_processes(&self) -> Vec<ReadingProcess> {
-        let held = |opened_by| self.store.obsolete_in_blocks_opened_by(opened_by);
+        let held = |hold| self.store.obsolete_in_held_blocks(hold);
         let now = self.registry.clock().elapsed();
         let admitted = self.admitted.lock();
         let admitted = admitted.iter().map(|admitted| ReadingProcess {
             process: Some(admitted.process),
             age: Some(now.saturating_sub(admitted.since)),
-            held_bytes: held(admitted.opened_by),
+            held_bytes: held(admitted.hold),
         });
         let earlier = self.earlier.lock();
         let earlier = earlier.iter().flat_map(|earlier| {
-            let one = ReadingProcess { process: None, age: None, held_bytes: held(earlier.opened_by) };
+            let one = ReadingProcess { process: None, age: None, held_bytes: held(earlier.hold) };
             std::iter::repeat_n(one, earlier.count())
         });
         admitted.chain(earlier).collect()

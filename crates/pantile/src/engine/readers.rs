@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use pantile_base::Timestamp;
 use pantile_store::Store;
 
 /// A process that this one has admitted.
 pub(crate) struct Admitted {
     pub hold: u64,
     pub process: u32,
-    pub opened_by: Timestamp,
     /// When, by the clock.
     pub since: Duration,
 }
@@ -19,8 +17,6 @@ pub(crate) struct Admitted {
 pub(crate) struct Earlier {
     marks: Vec<u64>,
     pub hold: u64,
-    /// Blocks that were opened by then.
-    pub opened_by: Timestamp,
 }
 
 impl Earlier {
@@ -29,7 +25,7 @@ impl Earlier {
         let file = store.medium().facts().file.as_ref()?;
         // A file system without such locks has no readers.
         let marks = file.readers().unwrap_or_default();
-        (!marks.is_empty()).then(|| Self { marks, hold: store.holds().begin(), opened_by: Timestamp::MAX })
+        (!marks.is_empty()).then(|| Self { marks, hold: store.holds().begin() })
     }
 
     /// How many they are.

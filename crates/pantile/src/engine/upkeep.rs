@@ -188,10 +188,9 @@ impl Core {
 
     /// The same before the database is open.
     pub fn release_tables(&self, batch: Batch) -> bool {
-        if !self.store.holds().is_empty() {
-            return false;
-        }
-        let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
+        // Other processes may read tables that were dropped after their moment.
+        let read = self.store.holds().earliest().unwrap_or(pantile_base::Timestamp::MAX);
+        let (watermark, durable) = (self.registry.watermark().min(read), self.store.durable_watermark());
         let now = self.registry.now();
         self.tables.release_dropped(watermark, durable, now, batch.tables, |tables| {
             tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));

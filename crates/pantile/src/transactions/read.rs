@@ -60,10 +60,21 @@ impl Transaction {
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
         self.core.tables.check_own(table)?;
         self.check_ended()?;
-        if table.is_newer_than(self.ts) && self.isolation == Isolation::Serializable && !self.read_only {
+        if table.is_newer_than(self.ts) && self.minds_new_tables() {
             return is_newer(table);
         }
         Ok(())
+    }
+
+    /// Whether a table that was created after the moment at which it reads is none to
+    /// this transaction. To one that only reads it would look empty, although it may
+    /// have taken the place of one with rows. A late writer may write into it.
+    fn minds_new_tables(&self) -> bool {
+        match self.isolation {
+            Isolation::Serializable => !self.safe,
+            Isolation::Snapshot => self.read_only,
+            Isolation::ReadCommitted => false,
+        }
     }
 
     /// The row with this primary key, or `None`.

@@ -66,8 +66,8 @@ pub enum Conflict {
     /// Snapshot isolation: another transaction has committed the tuple since
     /// this one began (first committer wins).
     ChangedSinceSnapshot,
-    /// Serializable: the table was created after this transaction began, so it
-    /// does not exist at the transaction's timestamp.
+    /// Serializable, and snapshots that only read: the table was created after this
+    /// transaction began, so it does not exist at the transaction's timestamp.
     TableIsNewer,
 }
 

@@ -197,8 +197,8 @@ impl Options {
     }
 
     /// What may be read beside the process that writes.
-    pub(crate) fn beside(&self) -> Option<Beside> {
-        self.reading.as_ref()?.beside
+    pub(crate) fn beside(&self) -> Option<&Beside> {
+        self.reading.as_ref()?.beside.as_ref()
     }
 
     /// The defaults: a file, durable commits, and up to a second of waiting on

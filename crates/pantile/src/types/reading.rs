@@ -7,7 +7,7 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
 use pantile_media::Identity;
-use pantile_store::Beside;
+use pantile_store::{Beside, BlockRef};
 
 use crate::types::channel::{Stream, connect};
 
@@ -28,6 +28,31 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 /// What a reader sends once it has found all that it reads.
 pub(crate) const SCANNED: &[u8] = b".";
 
+/// Says what may be read.
+pub(crate) fn write_beside(beside: &Beside, out: &mut impl Write) -> io::Result<()> {
+    let Beside { timestamp, opened_by, dead } = beside;
+    let mut bytes = Vec::with_capacity(24 + BlockRef::BYTES * dead.len());
+    for number in [timestamp.get(), opened_by.get(), dead.len() as u64] {
+        bytes.extend(number.to_le_bytes());
+    }
+    dead.iter().for_each(|block| bytes.extend(block.to_bytes()));
+    out.write_all(&bytes)
+}
+
+fn read_beside(from: &mut impl Read) -> io::Result<Beside> {
+    let mut numbers = [[0; 8]; 3];
+    numbers.iter_mut().try_for_each(|number| from.read_exact(number))?;
+    let [timestamp, opened_by, dead] = numbers.map(u64::from_le_bytes);
+    let mut from = io::BufReader::new(from);
+    let mut block = || {
+        let mut bytes = [0; BlockRef::BYTES];
+        from.read_exact(&mut bytes).map(|()| BlockRef::from_bytes(bytes))
+    };
+    let dead = (0..dead).map(|_| block()).collect::<io::Result<_>>()?;
+    let [timestamp, opened_by] = [timestamp, opened_by].map(Timestamp::from_raw);
+    Ok(Beside { timestamp, opened_by, dead })
+}
+
 /// A reader's connection.
 #[derive(Debug)]
 pub(crate) struct Connection(Stream);
@@ -40,11 +65,8 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&mark.to_le_bytes())?;
         stream.write_all(&std::process::id().to_le_bytes())?;
-        let mut answer = [0; 16];
-        stream.read_exact(&mut answer)?;
-        let (timestamp, opened_by) = answer.split_at(8);
-        let at = |bytes: &[u8]| Timestamp::from_raw(u64::from_le_bytes(bytes.try_into().expect("8 bytes")));
-        Ok((Self(stream), Beside { timestamp: at(timestamp), opened_by: at(opened_by) }))
+        let beside = read_beside(&mut stream)?;
+        Ok((Self(stream), beside))
     }
 
     /// Says that the scan is over.

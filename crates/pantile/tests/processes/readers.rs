@@ -8,7 +8,9 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use pantile::{Database, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type};
+use pantile::{
+    Database, Durability, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type,
+};
 use pantile_base::sync::thread;
 use pantile_testkit::{ScratchDir, await_that, fails};
 
@@ -174,6 +176,40 @@ fn what_a_killed_reader_held_is_given_back() {
         });
     }
     whole(&db);
+}
+
+/// There is always one, but what an earlier one held is given back while a later one
+/// reads. So are tables that were dropped before it came.
+#[test]
+fn readers_one_after_the_other_hold_no_more_than_one() {
+    let place = ScratchDir::new();
+    let db = Options::new().durability(Durability::None).open(place.path()).expect("open");
+    fill(&db);
+    let bank = bank(&db);
+    let mut reader = Database::open_read_only(place.path()).expect("open");
+    let mut one = 0;
+    for round in 0..20 {
+        let name = format!("t{round}");
+        let table = db.create_table(TableDef::new(&name).column("id", Type::U32).primary_key(["id"]));
+        let table = table.expect("create");
+        db.run(|txn| (0..100u32).try_for_each(|n| txn.insert(&table, &[n.into()]))).expect("insert");
+        db.drop_table(&name).expect("drop");
+        (0..5_000).for_each(|n| shift(&db, &bank, n));
+        if round == 0 {
+            one = db.stats().obsolete_bytes;
+        }
+        let next = Database::open_read_only(place.path()).expect("open");
+        assert_eq!(whole(&next), state(&db));
+        assert_eq!(whole(&reader), state(&reader));
+        drop(std::mem::replace(&mut reader, next));
+    }
+    await_that("what earlier ones held is given back", || {
+        shift(&db, &bank, 0);
+        let has_dropped = db.space_by_table().iter().any(|space| space.table.contains("dropped"));
+        !has_dropped && db.stats().obsolete_bytes < 5 * one
+    });
+    assert_eq!(db.reading_processes().len(), 1);
+    assert_eq!(whole(&reader), state(&reader));
 }
 
 #[test]
