@@ -79,6 +79,31 @@ pub(crate) struct Superblock {
     /// Seeds every checksum, so that bytes of another database are never
     /// accepted.
     pub identity: u64,
+    pub lineage: Lineage,
+}
+
+/// Where what a database holds comes from: numbers that no other database has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lineage {
+    /// The database in which it began. Backups and what is restored from them
+    /// have the origin of their source.
+    pub origin: u64,
+    /// This database. What is restored is another one.
+    pub history: u64,
+    /// The history that a backup is of, or 0.
+    pub source: u64,
+}
+
+impl Lineage {
+    /// That of a database that begins with nothing.
+    pub(crate) fn new(identity: u64) -> Self {
+        Self { origin: identity, history: identity, source: 0 }
+    }
+
+    /// That of a backup of this database.
+    pub(crate) fn of_backup(self, identity: u64) -> Self {
+        Self { origin: self.origin, history: identity, source: self.history }
+    }
 }
 
 impl Superblock {
@@ -88,6 +113,13 @@ impl Superblock {
         bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
         bytes[12..16].copy_from_slice(&(CHUNK_BYTES as u32).to_le_bytes());
         bytes[16..24].copy_from_slice(&self.identity.to_le_bytes());
+        // 0 stands for the identity. A database that begins with nothing has zeros
+        // here, as `is_unwritten` expects.
+        let Lineage { origin, history, source } = self.lineage;
+        let words = [origin, history].map(|word| if word == self.identity { 0 } else { word });
+        for (at, word) in [(24, words[0]), (32, words[1]), (40, source)] {
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
         let sum = checksum(MAGIC, &bytes[..SUPERBLOCK_BYTES - 4]);
         bytes[SUPERBLOCK_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -107,9 +139,9 @@ impl Superblock {
     }
 
     /// Whether the bytes are a changed Pantile superblock: of its three parts
-    /// (magic and version, identity, checksum) only one is wrong.
+    /// (magic and version, identity and lineage, checksum) only one is wrong.
     pub fn resembles(bytes: &[u8]) -> bool {
-        let ours = Self { version: FORMAT_VERSION, identity: u64_at(bytes, 16) }.encode();
+        let ours = Self { version: FORMAT_VERSION, ..Self::read(bytes) }.encode();
         bytes[..16] == ours[..16] || bytes[16..SUPERBLOCK_BYTES] == ours[16..]
     }
 
@@ -126,7 +158,30 @@ impl Superblock {
         if checksum(MAGIC, &bytes[..SUPERBLOCK_BYTES - 4]) != u32_at(bytes, SUPERBLOCK_BYTES - 4) {
             return Err(Unreadable::Damaged);
         }
-        Ok(Self { version, identity: u64_at(bytes, 16) })
+        Ok(Self::read(bytes))
+    }
+
+    /// The fields as they are stored.
+    fn read(bytes: &[u8]) -> Self {
+        let identity = u64_at(bytes, 16);
+        let other = |at: usize| match u64_at(bytes, at) {
+            0 => identity,
+            word => word,
+        };
+        let lineage = Lineage { origin: other(24), history: other(32), source: u64_at(bytes, 40) };
+        Self { version: u32_at(bytes, 8), identity, lineage }
+    }
+}
+
+/// Makes the head of a database, its first 64 KiB, that of another one with the
+/// same contents. What is damaged in it stays damaged.
+pub fn begin_history(head: &mut [u8], history: u64) {
+    for at in [0, SUPERBLOCK_COPY as usize] {
+        let Some(bytes) = head.get_mut(at..at + SUPERBLOCK_BYTES) else { continue };
+        if let Ok(superblock) = Superblock::decode(bytes) {
+            let lineage = Lineage { origin: superblock.lineage.origin, history, source: 0 };
+            bytes.copy_from_slice(&Superblock { lineage, ..superblock }.encode());
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub use collect::{BlockInfo, Refused, Superseded, Survivor};
 pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};
-pub use format::{DEPENDENCIES, FORMAT_VERSION, MAX_CONTENTS_PER_TRANSACTION};
+pub use format::{DEPENDENCIES, FORMAT_VERSION, Lineage, MAX_CONTENTS_PER_TRANSACTION, begin_history};
 pub use free_slot::{FreeSlot, SlotReuse};
 pub use hold::Holds;
 pub use image::blocks::ImageBase;

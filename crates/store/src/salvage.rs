@@ -14,8 +14,8 @@ use pantile_media::{Medium, MediumExt};
 use crate::block::Chunk;
 use crate::error::StoreError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, MAX_BLOCKS_PER_CHUNK, SUPERBLOCK_COPY,
-    Superblock, Unreadable,
+    BLOCK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, FORMAT_VERSION, Lineage,
+    MAX_BLOCKS_PER_CHUNK, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::geometry::{Class, Geometry};
 use crate::lines::Lines;
@@ -39,10 +39,10 @@ impl Store {
     /// read: no checksum can be verified without the identity that it holds.
     pub fn open_damaged(medium: Arc<dyn Medium>, options: StoreOptions) -> Result<Self, StoreError> {
         let medium = Own::claim(medium)?;
-        let identity = superblock(&*medium)?.identity;
-        let state = newest_state(&*medium, identity).unwrap_or_default();
+        let superblock = superblock(&*medium)?;
+        let state = newest_state(&*medium, superblock.identity).unwrap_or_default();
         let (state, record_blocks) = state;
-        let mut store = Self::over(medium, options, identity, state, record_blocks);
+        let mut store = Self::over(medium, options, superblock, state, record_blocks);
         store.is_damaged = true;
         Ok(store)
     }
@@ -114,7 +114,8 @@ pub(crate) fn superblock(medium: &dyn Medium) -> Result<Superblock, StoreError> 
     let found = found.or_else(|| places.iter().find_map(|bytes| mended(bytes, &whole)));
     // Several bytes of one may be lost, and its identity there.
     let named = || places.iter().map(|bytes| Superblock::fields(bytes).1).find(|id| fits(medium, *id));
-    let found = found.or_else(|| Some(Superblock { version: crate::FORMAT_VERSION, identity: named()? }));
+    let of = |identity| Superblock { version: FORMAT_VERSION, identity, lineage: Lineage::new(identity) };
+    let found = found.or_else(|| named().map(of));
     found.ok_or_else(|| match Superblock::decode(places[0]) {
         Err(reason @ (Unreadable::Foreign | Unreadable::Version(_))) => unreadable(reason),
         _ => StoreError::Damaged {

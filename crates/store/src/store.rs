@@ -17,7 +17,7 @@ use crate::divisions::PastDivisions;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
 use crate::format::{
-    DESCRIPTOR_BYTES, FORMAT_VERSION, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
+    DESCRIPTOR_BYTES, FORMAT_VERSION, Lineage, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
 use crate::hold::Holds;
@@ -55,6 +55,7 @@ pub struct Store {
     /// The delay that readers are charged, on media that charge for reads.
     read_cost: Option<Arc<dyn ReadCost>>,
     pub(crate) identity: u64,
+    lineage: Lineage,
     /// It was opened to read what is whole.
     pub(crate) is_damaged: bool,
     pub(crate) options: StoreOptions,
@@ -131,11 +132,34 @@ impl Store {
     /// with the medium untouched; [`StoreError::Medium`], with
     /// [`MediumError::Locked`](pantile_media::MediumError::Locked) if another store uses the medium.
     pub fn open(medium: Arc<dyn Medium>, options: StoreOptions, identity: u64) -> Result<Self, StoreError> {
+        Self::open_with(medium, options, identity, Lineage::new(identity))
+    }
+
+    /// As [`Store::open`]. A store that is created is to take a backup of the
+    /// database with the lineage `of`.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_backup(
+        medium: Arc<dyn Medium>,
+        options: StoreOptions,
+        identity: u64,
+        of: Lineage,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(medium, options, identity, of.of_backup(identity))
+    }
+
+    fn open_with(
+        medium: Arc<dyn Medium>,
+        options: StoreOptions,
+        identity: u64,
+        lineage: Lineage,
+    ) -> Result<Self, StoreError> {
         let medium = Own::claim(medium)?;
         medium.check_readable(0, HEAD_BYTES.min(medium.len()))?;
         if is_blank(&*medium) {
             medium.grow(HEAD_BYTES)?;
-            let superblock = Superblock { version: FORMAT_VERSION, identity };
+            let superblock = Superblock { version: FORMAT_VERSION, identity, lineage };
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
             state.write(&medium, identity, &[])?;
             medium.write_flushed(SUPERBLOCK_COPY, &superblock.encode())?;
@@ -154,14 +178,14 @@ impl Store {
                     .into(),
             });
         }
-        Ok(Self::over(medium, options, superblock.identity, state, record_blocks))
+        Ok(Self::over(medium, options, superblock, state, record_blocks))
     }
 
     /// A store that has not been scanned.
     pub(crate) fn over(
         medium: Own,
         options: StoreOptions,
-        identity: u64,
+        Superblock { identity, lineage, .. }: Superblock,
         state: StateRecord,
         record_blocks: [Vec<BlockId>; 2],
     ) -> Self {
@@ -173,6 +197,7 @@ impl Store {
             read_cost: medium.facts().read_cost.clone(),
             medium,
             identity,
+            lineage,
             is_damaged: false,
             chunks: Segments::default(),
             allocator: Mutex::default(),
@@ -212,6 +237,11 @@ impl Store {
     /// The medium.
     pub fn medium(&self) -> &Arc<dyn Medium> {
         self.medium.shared()
+    }
+
+    /// Where what it holds comes from.
+    pub fn lineage(&self) -> Lineage {
+        self.lineage
     }
 
     /// The content at an address that came from an anchor or a link.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
-use pantile_store::Surveyed;
+use pantile_store::Content;
 
 use crate::engine::{catalog, pieces};
 use crate::types::encoding::Encoded;
@@ -25,27 +25,36 @@ pub(crate) struct Definitions {
 }
 
 impl Definitions {
-    pub fn note(&self, table: TableId, found: &[Surveyed<'_>]) {
+    pub fn note<'c>(&self, table: TableId, contents: impl Iterator<Item = Content<'c>>) {
         if table != catalog::CATALOG {
             return;
         }
+        for content in contents {
+            let row = (!content.flags().is_tombstone()).then(|| content.row().to_vec());
+            self.add(content.tuple().0, (content.timestamp(), row));
+        }
+    }
+
+    /// Adds those of another store.
+    pub fn join(&self, other: Self) {
+        other.rows.into_inner().into_iter().for_each(|(tuple, row)| self.add(tuple, row));
+    }
+
+    fn add(&self, tuple: u64, row: Newest) {
         let mut rows = self.rows.lock();
-        for content in found.iter().map(|one| one.content) {
-            let newest = rows.entry(content.tuple().0).or_insert((Timestamp::ZERO, None));
-            if newest.0 < content.timestamp() {
-                let row = (!content.flags().is_tombstone()).then(|| content.row().to_vec());
-                *newest = (content.timestamp(), row);
-            }
+        let newest = rows.entry(tuple).or_insert((Timestamp::ZERO, None));
+        if newest.0 < row.0 {
+            *newest = row;
         }
     }
 
     /// Those that can be read, by id, and those of the engine's own tables.
-    pub fn tables(self) -> BTreeMap<u32, TableDef> {
+    pub fn tables(&self) -> BTreeMap<u32, TableDef> {
         let mut tables = BTreeMap::from([(catalog::CATALOG.0, catalog::definition())]);
         let Ok(schema) = Schema::new(&catalog::definition().into(), 0) else { return tables };
-        for (_, row) in self.rows.into_inner().into_values() {
+        for (_, row) in self.rows.lock().values() {
             let Some(bytes) = row else { continue };
-            let row = Encoded { schema: &schema, bytes: &bytes };
+            let row = Encoded { schema: &schema, bytes };
             if row.shape_problem().is_some() {
                 continue;
             }

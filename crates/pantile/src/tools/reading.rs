@@ -45,7 +45,7 @@ impl Files {
                 threads: options.thread_count(),
                 contents: &|table, block| {
                     contents(block);
-                    definitions.note(table, block);
+                    definitions.note(table, block.iter().map(|one| one.content));
                 },
                 finding: &|finding| findings.add(finding),
                 progress: &|done, total| options.report(CheckStep::Survey, done, total),

@@ -4,14 +4,13 @@
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
+use pantile_media::ViewMedium;
 use pantile_media::files::sync_path;
-use pantile_media::{Medium, ViewMedium};
-use pantile_store::{Found, Scan, Store, StoreError, StoreOptions};
+use pantile_store::{Found, Lineage, Scan, ScanSummary, Store, StoreError, StoreOptions};
 
 use crate::api::incomplete::{self, INCREMENT};
 use crate::api::opening::identity;
@@ -39,11 +38,14 @@ struct Link {
 }
 
 /// What an incremental backup says of itself.
-struct Increment {
+pub(super) struct Increment {
     /// The way to the backup before from the directory of this one.
     since: PathBuf,
     /// The fingerprint of all that it continues.
     continues: u64,
+    /// The highest timestamp in that. A deletion that is written there later is
+    /// above it, and in no fingerprint.
+    until: Timestamp,
     /// Its moment.
     at: Timestamp,
 }
@@ -85,9 +87,9 @@ impl Chain {
         self.0.last().and_then(|link| link.increment.as_ref()).map(|increment| increment.at)
     }
 
-    /// Notes what all of them hold.
-    pub fn read(&self, held: &mut Held) -> Result<()> {
-        read(self.first(), held, |_, _| Ok(()))?;
+    /// Notes what all of them hold. `accept` is asked first where they come from.
+    pub fn read(&self, held: &mut Held, accept: &dyn Fn(Lineage) -> Result<()>) -> Result<()> {
+        read(self.first(), held, accept, |_, _| Ok(()))?;
         self.read_increments(held, |_, _| Ok(()))
     }
 
@@ -100,20 +102,46 @@ impl Chain {
     ) -> Result<()> {
         for Link { place, increment } in &self.0 {
             let Some(increment) = increment else { continue };
-            if increment.continues != held.fingerprint() {
+            if increment.continues != held.fingerprint() || increment.until < held.highest {
                 return Err(Error::Damaged {
                     place: format!("the backup before {}", place.display()),
                     detail: "it is not the one that this incremental backup continues, or was written to"
                         .into(),
                 });
             }
-            read(place, held, &mut each)?;
+            // What it continues shows where it comes from.
+            read(place, held, &|_| Ok(()), &mut each)?;
         }
         Ok(())
     }
 }
 
 impl Increment {
+    /// One in the directory `into`, since the backup in the directory `since`, which
+    /// holds this.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] if the way there cannot be written as text.
+    pub fn new(into: &Path, since: &Path, held: &Held) -> Result<Self> {
+        let way = way(into, since).map_err(io_error("look at", since))?;
+        if unescaped(&escaped(&way)).as_ref() != Some(&way) {
+            let reason = format!("the way to the backup in {} is not Unicode", since.display());
+            return Err(Error::InvalidOption(reason));
+        }
+        Ok(Self { since: way, continues: held.fingerprint(), until: held.highest, at: Timestamp::ZERO })
+    }
+
+    /// Makes what is in the directory `part` this increment, of the moment `at`.
+    pub fn write(&self, part: &Path, at: Timestamp) -> Result<()> {
+        let Self { since, continues, until, .. } = self;
+        let (since, until, at) = (escaped(since), until.get(), at.get());
+        let text =
+            format!("{HEAD}\nsince {since}\ncontinues {continues:016x}\nuntil {until:016x}\nat {at:016x}\n");
+        let file = part.join(SINCE);
+        fs::write(&file, text).map_err(io_error("write", &file))?;
+        sync_path(&file).map_err(io_error("sync", &file))
+    }
+
     fn read(place: &Path) -> Result<Self> {
         let file = place.join(SINCE);
         let text = fs::read_to_string(&file).map_err(io_error("read", &file))?;
@@ -128,23 +156,15 @@ impl Increment {
         let mut lines = text.lines().filter(|line| !line.is_empty());
         let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
         value("pantile").filter(|rest| HEAD.ends_with(rest))?;
+        let since = unescaped(value("since")?)?;
+        let mut number = |name| u64::from_str_radix(value(name)?, 16).ok();
         Some(Self {
-            since: value("since")?.into(),
-            continues: u64::from_str_radix(value("continues")?, 16).ok()?,
-            at: Timestamp::from_raw(u64::from_str_radix(value("at")?, 16).ok()?),
+            since,
+            continues: number("continues")?,
+            until: Timestamp::from_raw(number("until")?),
+            at: Timestamp::from_raw(number("at")?),
         })
     }
-}
-
-/// Makes what is in the directory `part` an incremental backup, which is going
-/// to be in the directory `into`.
-pub(super) fn link(part: &Path, into: &Path, since: &Path, continues: u64, at: Timestamp) -> Result<()> {
-    let way = way(into, since).map_err(io_error("look at", since))?;
-    let at = at.get();
-    let text = format!("{HEAD}\nsince {}\ncontinues {continues:016x}\nat {at:016x}\n", way.display());
-    let file = part.join(SINCE);
-    fs::write(&file, text).map_err(io_error("write", &file))?;
-    sync_path(&file).map_err(io_error("sync", &file))
 }
 
 /// The way from one directory to another. So both can be moved together.
@@ -159,11 +179,51 @@ fn way(from: &Path, to: &Path) -> io::Result<PathBuf> {
     Ok(up.chain(to.components().skip(common)).collect())
 }
 
+/// A path as one line: what is not Unicode, control characters and `%` are
+/// written as `%` and two digits for each byte.
+fn escaped(path: &Path) -> String {
+    let escape = |bytes: &[u8]| bytes.iter().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        for char in chunk.valid().chars() {
+            match char.is_control() || char == '%' {
+                true => text += &escape(char.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(char),
+            }
+        }
+        text += &escape(chunk.invalid());
+    }
+    text
+}
+
+fn unescaped(text: &str) -> Option<PathBuf> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    path_of(bytes)
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    Some(std::ffi::OsString::from_vec(bytes).into())
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(bytes).ok().map(PathBuf::from)
+}
+
 /// Notes the committed contents of the closed store in a directory, and calls
 /// `each` with them. The store is not changed.
 fn read(
     place: &Path,
     held: &mut Held,
+    accept: &dyn Fn(Lineage) -> Result<()>,
     each: impl FnMut(TableId, &[Found<'_>]) -> Result<()> + Send,
 ) -> Result<()> {
     let view = ViewMedium::open(place, &|_, _| {}).map_err(from_medium)?;
@@ -177,15 +237,19 @@ fn read(
         }
         other => other,
     };
-    let store = open_store(view).map_err(damaged)?;
-    scan(&store, held, each).map_err(damaged)?
+    let store = Store::open(view, options(), new_identity()).map_err(damaged)?;
+    accept(store.lineage())?;
+    scan(&store, held, each).map_err(damaged)?.0
 }
 
-/// A store of one stream.
-pub(super) fn open_store(medium: Arc<dyn Medium>) -> Result<Store, StoreError> {
-    let options =
-        StoreOptions { streams: 1, block_slots: BLOCK_SLOTS as u32, boot: 0, relaxed: false, reuse: None };
-    Store::open(medium, options, identity(&Options::new()))
+/// Those of a store of one stream.
+pub(super) fn options() -> StoreOptions {
+    StoreOptions { streams: 1, block_slots: BLOCK_SLOTS as u32, boot: 0, relaxed: false, reuse: None }
+}
+
+/// A number that no other database has.
+pub(super) fn new_identity() -> u64 {
+    identity(&Options::new())
 }
 
 /// Recovers a store, notes its committed contents and calls `each` with them,
@@ -194,7 +258,7 @@ pub(super) fn scan(
     store: &Store,
     held: &mut Held,
     each: impl FnMut(TableId, &[Found<'_>]) -> Result<()> + Send,
-) -> Result<Result<()>, StoreError> {
+) -> Result<(Result<()>, ScanSummary), StoreError> {
     let state = Mutex::new((held, each, Ok(())));
     let found = |table, found: &[Found<'_>]| {
         let (held, each, outcome) = &mut *state.lock();
@@ -203,6 +267,6 @@ pub(super) fn scan(
             *outcome = each(table, found);
         }
     };
-    store.recover(&Scan { threads: 1, found: &found, progress: &|_| {} })?;
-    Ok(state.into_inner().2)
+    let summary = store.recover(&Scan { threads: 1, found: &found, progress: &|_| {} })?;
+    Ok((state.into_inner().2, summary))
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp, TupleId, share_out};
 use pantile_media::{DATA_FILE, Durability, FileMedium, FileOptions, MediumError};
-use pantile_store::{ContentFlags, HEADER_BYTES, NewContent, Store, StoreError, Urgency};
+use pantile_store::{ContentFlags, HEADER_BYTES, Lineage, NewContent, Store, StoreError, Urgency};
 
 use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::failure::from_store;
 use crate::engine::table::TableInner;
-use crate::tools::backup::chain::{open_store, scan};
+use crate::tools::backup::chain::{new_identity, options, scan};
 use crate::tools::backup::held::{Held, Mark, deleted};
 use crate::tools::backup::options::{BackupOptions, BackupProgress};
 use crate::tools::backup::sync_ahead::SyncAhead;
@@ -41,6 +41,15 @@ pub(super) enum Copied {
     All,
     /// What was held is not an earlier state of what the transaction sees.
     NotOurs,
+}
+
+/// What an earlier call has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Earlier {
+    /// Contents of which at least some can be of use.
+    Some,
+    /// Nothing.
+    Nothing,
 }
 
 /// Adds to a store in the directory `part` what `txn` sees and is not held, and
@@ -117,24 +126,27 @@ fn tables(db: &Database, txn: &Transaction) -> Result<Vec<Arc<TableInner>>> {
     Ok(tables)
 }
 
-/// The store in the directory `part`, which is created if there is none. What an
-/// earlier call has left in it is noted in `held`; what cannot be read goes.
-pub(super) fn open_part(part: &Path, held: &mut Held) -> Result<Store> {
+/// The store in the directory `part`, which takes a backup of the database with
+/// this lineage and is created if there is none. What an earlier call has left in it
+/// is noted in `held`. What cannot be read goes, and what is of another database:
+/// nothing of that may be in the backup, not even below newer rows.
+pub(super) fn open_part(part: &Path, of: Lineage, held: &mut Held) -> Result<(Store, Earlier)> {
     let mut found = Held::default();
-    match recovered(part, &mut found) {
-        Ok(store) => {
+    match recovered(part, Some(of), &mut found) {
+        Ok(store) if store.lineage().source == of.history => {
+            let earlier = if found.is_empty() { Earlier::Nothing } else { Earlier::Some };
             held.join(found);
-            Ok(store)
+            return Ok((store, earlier));
         }
-        Err(StoreError::Medium(MediumError::Truncated { .. }))
+        Ok(_)
+        | Err(StoreError::Medium(MediumError::Truncated { .. }))
         | Err(StoreError::Foreign(_))
         | Err(StoreError::Version(_))
-        | Err(StoreError::Damaged { .. }) => {
-            remove_part(part)?;
-            recovered(part, held).map_err(|error| target_error(error, part))
-        }
-        Err(error) => Err(target_error(error, part)),
+        | Err(StoreError::Damaged { .. }) => remove_part(part)?,
+        Err(error) => return Err(target_error(error, part)),
     }
+    let store = recovered(part, Some(of), held).map_err(|error| target_error(error, part))?;
+    Ok((store, Earlier::Nothing))
 }
 
 /// Removes what an earlier call has left.
@@ -143,13 +155,22 @@ pub(super) fn remove_part(part: &Path) -> Result<()> {
     fs::remove_file(&data).map_err(io_error("remove", &data))
 }
 
-/// A store in a file, and what it holds. Nothing waits for syncs: it counts only
-/// when all of it is durable.
-pub(super) fn recovered(part: &Path, held: &mut Held) -> Result<Store, StoreError> {
+/// A store in a file, to be written on, and what it holds. If there is none it
+/// is created, for a backup of the database with the lineage `of`. Nothing waits for
+/// syncs: it counts only when all of it is durable.
+pub(super) fn recovered(part: &Path, of: Option<Lineage>, held: &mut Held) -> Result<Store, StoreError> {
     let file = FileOptions { durability: Durability::None, ..FileOptions::default() };
-    let store = open_store(FileMedium::open(part, file)?)?;
-    let nothing_else = scan(&store, held, |_, _| Ok(()))?;
+    let (medium, identity) = (FileMedium::open(part, file)?, new_identity());
+    let store = match of {
+        Some(of) => Store::open_backup(medium, options(), identity, of)?,
+        None => Store::open(medium, options(), identity)?,
+    };
+    let (nothing_else, summary) = scan(&store, held, |_, _| Ok(()))?;
     debug_assert!(nothing_else.is_ok());
+    if summary.was_closed {
+        // What follows is not damage (I-23).
+        store.record_state(store.sample(summary.highest), &[])?;
+    }
     Ok(store)
 }
 

@@ -1,11 +1,14 @@
 //! What backups hold already, so that only the rest is copied.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_store::{ContentFlags, DEPENDENCIES, Found, NewContent};
 use twox_hash::XxHash3_64;
+
+use crate::tools::definitions::Definitions;
+use crate::types::schema::TableDef;
 
 /// The newest version of each tuple in the contents of one or more stores.
 ///
@@ -14,6 +17,7 @@ use twox_hash::XxHash3_64;
 #[derive(Default)]
 pub(super) struct Held {
     tables: HashMap<TableId, Vec<Mark>, FixedState>,
+    catalog: Definitions,
     /// The highest timestamp of a version.
     pub highest: Timestamp,
 }
@@ -27,9 +31,12 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// The hash of a row that is no row's.
+    const OF_NO_ROW: u64 = 1;
+
     /// A row.
     pub fn row(timestamp: Timestamp, layout: u8, row: &[u8]) -> Self {
-        let hash = XxHash3_64::oneshot_with_seed(u64::from(layout), row).max(1);
+        let hash = XxHash3_64::oneshot_with_seed(u64::from(layout), row).max(Self::OF_NO_ROW + 1);
         Self { timestamp, hash }
     }
 
@@ -57,6 +64,7 @@ impl Held {
         if table == DEPENDENCIES {
             return;
         }
+        self.catalog.note(table, found.iter().map(|one| one.content));
         let marks = self.tables.entry(table).or_default();
         for one in found {
             let (at, mark) = (one.content.tuple().0 as usize, Mark::of(one));
@@ -68,6 +76,7 @@ impl Held {
     /// Adds what another store holds.
     pub fn join(&mut self, other: Self) {
         self.highest = self.highest.max(other.highest);
+        self.catalog.join(other.catalog);
         for (table, theirs) in other.tables {
             let marks = self.tables.entry(table).or_default();
             theirs.into_iter().enumerate().for_each(|(at, mark)| note(marks, at, mark));
@@ -84,8 +93,9 @@ impl Held {
         self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
-    /// A number that identifies all of this, whatever the order in which it was
-    /// found.
+    /// A number that identifies the rows, whatever the order in which they were
+    /// found. Deletions, and rows of tables that the catalog does not name, have no
+    /// part in it: a database that is only opened drops them (I-14).
     pub fn fingerprint(&self) -> u64 {
         let of_tuple = |table: TableId, tuple: usize, mark: &Mark| {
             let mut bytes = [0; 32];
@@ -96,11 +106,27 @@ impl Held {
                 .for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
             XxHash3_64::oneshot(&bytes)
         };
-        let all = self.tables.iter().flat_map(|(table, marks)| {
-            let there = marks.iter().enumerate().filter(|(_, mark)| **mark != Mark::default());
-            there.map(|(tuple, mark)| of_tuple(*table, tuple, mark))
+        let named = self.named();
+        let all = self.tables.iter().filter(|(table, _)| named.contains_key(&table.0));
+        let all = all.flat_map(|(table, marks)| {
+            let rows = marks.iter().enumerate().filter(|(_, mark)| mark.is_row());
+            rows.map(|(tuple, mark)| of_tuple(*table, tuple, mark))
         });
         all.fold(0, u64::wrapping_add)
+    }
+
+    /// Makes rows that are not in the fingerprint equal to none, since they may go
+    /// before the backup is restored.
+    pub fn doubt_unnamed(&mut self) {
+        let named = self.named();
+        let unnamed = self.tables.iter_mut().filter(|(table, _)| !named.contains_key(&table.0));
+        let marks = unnamed.flat_map(|(_, marks)| marks);
+        marks.filter(|mark| mark.is_row()).for_each(|mark| mark.hash = Mark::OF_NO_ROW);
+    }
+
+    /// The tables that the newest definitions name.
+    fn named(&self) -> BTreeMap<u32, TableDef> {
+        self.catalog.tables()
     }
 }
 

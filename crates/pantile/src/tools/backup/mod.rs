@@ -19,8 +19,8 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::options::TransactionOptions;
 
-use chain::Chain;
-use copy::Copied;
+use chain::{Chain, Increment};
+use copy::{Copied, Earlier};
 use held::Held;
 pub use options::{BackupOptions, BackupProgress, BackupReport, RestoreReport};
 pub use restore::restore;
@@ -48,7 +48,9 @@ impl Database {
     /// failure or an error, call it again with the same directory: what is there
     /// and has not changed since is not copied again. The backup is then of the
     /// moment of the later call. Only a device that is full gets its room back. To
-    /// give a backup up, remove the directory.
+    /// give a backup up, remove the directory. An earlier call that was killed right
+    /// before it returned has completed its backup: the later one fails with
+    /// [`Error::NotEmpty`] then, and the backup can be opened and restored.
     ///
     /// With [`BackupOptions::since`] it copies only what has changed since an
     /// earlier backup. What it makes is to be [restored](`restore`), and cannot be
@@ -94,9 +96,9 @@ impl Database {
         }
         self.core.check_open()?;
         let mut target = Target::claim(dir, Part::GoesOn)?;
-        let made = self.back_up(&mut target, options)?;
-        if let Some((since, continues)) = options.since.as_deref().zip(made.continues) {
-            chain::link(target.part(), dir, since, continues, made.timestamp)?;
+        let made = self.back_up(dir, &mut target, options)?;
+        if let Some(increment) = &made.increment {
+            increment.write(target.part(), made.timestamp)?;
         }
         let data = target.complete(options.since.is_some())?;
         let file_bytes = data.metadata().map_err(io_error("look at", &data))?.len();
@@ -115,21 +117,26 @@ impl Database {
 
     /// Copies what is not held into the part of the target, which stays unless
     /// there is nothing in it or no room for more.
-    fn back_up(&self, target: &mut Target, options: &BackupOptions) -> Result<Made> {
+    fn back_up(&self, dir: &Path, target: &mut Target, options: &BackupOptions) -> Result<Made> {
+        let lineage = self.core.store.lineage();
         loop {
-            let mut held = Held::default();
+            let (mut held, mut increment) = (Held::default(), None);
             if let Some(since) = &options.since {
-                Chain::of(since)?.read(&mut held)?;
+                Chain::of(since)?.read(&mut held, &|earlier| match earlier.origin == lineage.origin {
+                    true => Ok(()),
+                    false => Err(Error::NotABackupOfThis(since.clone())),
+                })?;
+                increment = Some(Increment::new(dir, since, &held)?);
+                held.doubt_unnamed();
             }
-            let continues = options.since.as_ref().map(|_| held.fingerprint());
-            let store = copy::open_part(target.part(), &mut held)?;
-            let goes_on = continues.map_or(!held.is_empty(), |before| before != held.fingerprint());
+            let (store, earlier) = copy::open_part(target.part(), lineage, &mut held)?;
+            let goes_on = earlier == Earlier::Some;
             let (txn, is_current) = self.begin_backup(options.wait, held.highest)?;
             let (timestamp, mut copied) = (txn.timestamp(), BackupProgress::default());
             let outcome = copy::copy(self, txn, (store, target.part()), &held, options, &mut copied);
             target.keep(goes_on || copied.bytes > 0);
             match outcome {
-                Ok(Copied::All) => return Ok(Made { timestamp, is_current, continues, copied }),
+                Ok(Copied::All) => return Ok(Made { timestamp, is_current, increment, copied }),
                 Ok(Copied::NotOurs) if goes_on => copy::remove_part(target.part())?,
                 Ok(Copied::NotOurs) => {
                     target.keep(false);
@@ -172,7 +179,7 @@ impl Database {
 struct Made {
     timestamp: Timestamp,
     is_current: bool,
-    /// The fingerprint of what it continues, if it is incremental.
-    continues: Option<u64>,
+    /// If it is incremental.
+    increment: Option<Increment>,
     copied: BackupProgress,
 }

@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::path::Path;
 
+use pantile_base::limits::HEAD_BYTES;
 use pantile_base::sync::Instant;
 use pantile_base::{TableId, Timestamp};
 use pantile_media::files::{read_exact_at, write_all_at};
 use pantile_media::{DATA_FILE, ViewMedium};
-use pantile_store::{ContentFlags, Found, NewContent, Store, StoreError, Urgency};
+use pantile_store::{ContentFlags, Found, NewContent, Store, StoreError, Urgency, begin_history};
 
 use crate::engine::failure::from_medium;
-use crate::tools::backup::chain::Chain;
+use crate::tools::backup::chain::{Chain, new_identity};
 use crate::tools::backup::copy::{recovered, target_error};
 use crate::tools::backup::held::Held;
 use crate::tools::backup::options::RestoreReport;
@@ -22,6 +23,8 @@ use crate::types::error::{Error, Result};
 
 /// Bytes copied at once. Pieces of zeros take no space in the copy.
 const PIECE: usize = 64 << 10;
+
+const _: () = assert!(PIECE as u64 >= HEAD_BYTES);
 
 /// Copies the closed database in the directory `backup` to the directory `into`,
 /// which is created if need be, and checks the copy as [`check`] does: formats,
@@ -100,6 +103,9 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
     for at in (0..len).step_by(PIECE) {
         let bytes = &mut piece[..(len - at).min(PIECE as u64) as usize];
         read_exact_at(&source, bytes, at).map_err(&reading)?;
+        if at == 0 {
+            begin_history(bytes, new_identity());
+        }
         if bytes.iter().any(|&byte| byte != 0) {
             write_all_at(&copy, bytes, at).map_err(&writing)?;
         }
@@ -112,7 +118,7 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
 fn add_increments(chain: &Chain, at: Timestamp, part: &Path) -> Result<()> {
     let mut held = Held::default();
     let failed = |error| target_error(error, part);
-    let store = recovered(part, &mut held).map_err(failed)?;
+    let store = recovered(part, None, &mut held).map_err(failed)?;
     chain.read_increments(&mut held, |table, found| append(&store, at, table, found).map_err(failed))?;
     // Nothing in it is later, so all of it has been decided (I-8, I-9).
     store.record_closed(store.sample(at)).map_err(failed)

@@ -95,6 +95,9 @@ impl Target {
     pub fn complete(mut self, is_incremental: bool) -> Result<PathBuf> {
         let data = self.part.join(DATA_FILE);
         sync(&data)?;
+        for (directory, is_made) in self.above()? {
+            sync(&directory).or_else(|error| if is_made { Err(error) } else { Ok(()) })?;
+        }
         // From here on it is there, and before it was not.
         let (from, to) = match is_incremental {
             true => (&self.part, self.directory.join(INCREMENT)),
@@ -108,10 +111,20 @@ impl Target {
         sync(&self.directory)?;
         // What is left there says nothing any more.
         let _ = fs::remove_dir_all(&self.part);
-        for directory in &self.made {
-            sync(parent(directory))?;
-        }
         Ok(if is_incremental { to.join(DATA_FILE) } else { to })
+    }
+}
+
+impl Target {
+    /// The directories above this one, and of each whether this call has made
+    /// something in it. An earlier call, which was interrupted, may have done so in
+    /// any of them that can be read.
+    fn above(&self) -> Result<Vec<(PathBuf, bool)>> {
+        let find = |path: &Path| fs::canonicalize(path).map_err(io_error("look at", path));
+        let made: Vec<PathBuf> = self.made.iter().map(|path| find(path)).collect::<Result<_>>()?;
+        let is_made = |above: &Path| made.iter().any(|made| made.parent() == Some(above));
+        let directory = find(&self.directory)?;
+        Ok(directory.ancestors().skip(1).map(|above| (above.to_owned(), is_made(above))).collect())
     }
 }
 
@@ -151,11 +164,6 @@ fn lock(directory: &Path) -> Result<File> {
     })
 }
 
-fn parent(path: &Path) -> &Path {
-    let is_named = |parent: &&Path| !parent.as_os_str().is_empty();
-    path.parent().filter(is_named).unwrap_or(Path::new("."))
-}
-
 /// Makes a file or a directory durable.
 fn sync(path: &Path) -> Result<()> {
     sync_path(path).map_err(io_error("sync", path))
@@ -168,5 +176,26 @@ pub(super) fn io_error(operation: &str, path: &Path) -> impl Fn(io::Error) -> Er
             Error::StorageFull { detail: format!("{operation} {}: {source}", path.display()), holder: None }
         }
         _ => Error::Io { operation: format!("{operation} {}", path.display()), source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pantile_testkit::ScratchDir;
+
+    use super::*;
+
+    /// A call that goes on syncs what the interrupted one has made directories in.
+    #[test]
+    fn directories_of_an_earlier_call_become_durable() {
+        let place = ScratchDir::new();
+        let place = fs::canonicalize(place.path()).expect("a path");
+        for is_made in [true, false] {
+            let mut target = Target::claim(&place.join("a/b"), Part::GoesOn).expect("claim");
+            target.keep(true);
+            let above = target.above().expect("directories");
+            assert_eq!(above[..2], [(place.join("a"), is_made), (place.clone(), is_made)]);
+            assert!(above[2..].iter().all(|(_, is_made)| !is_made), "{above:?}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Backups that go on with what is there: after an interruption, and since an
 //! earlier backup.
 
+use std::ffi::OsString;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ fn state(db: &Database) -> Vec<String> {
 
 /// Asserts that what is restored is what the database holds.
 #[track_caller]
-fn restores(backup: &Path, db: &Database) {
+pub fn restores(backup: &Path, db: &Database) {
     let place = ScratchDir::new();
     let into = place.path().join("restored");
     restore(backup, &into, &CheckOptions::new()).expect("restore");
@@ -37,7 +38,7 @@ fn def(name: &str) -> TableDef {
 }
 
 /// Does something that changes rows or definitions.
-fn change(db: &Database, random: &mut Random) {
+pub fn change(db: &Database, random: &mut Random) {
     let names = db.tables();
     let table = (!names.is_empty()).then(|| db.table(&names[random.index(names.len())]).expect("a table"));
     match (random.below(12), table) {
@@ -87,7 +88,7 @@ fn change(db: &Database, random: &mut Random) {
 }
 
 /// Stops when this much has been copied or kept.
-fn until(bytes: u64) -> BackupOptions {
+pub fn until(bytes: u64) -> BackupOptions {
     BackupOptions::new().progress(move |done| match done.bytes + done.kept_bytes >= bytes {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
@@ -278,37 +279,98 @@ fn a_chain_in_a_circle() {
     fails!(tried, Error::MissingBackup { .. }, "continues the one in");
 }
 
-/// What was made of another database, or of a later state than this one is in,
-/// is refused; or what is restored is right nevertheless.
+/// As if the call had been killed between the last record and the renaming.
+fn take_back(backup: &Path) {
+    let part = backup.join("pantile.incomplete");
+    fs::create_dir(&part).expect("create");
+    fs::rename(backup.join("pantile.data"), part.join("pantile.data")).expect("move");
+}
+
 #[test]
-fn backups_of_others() {
-    for seed in seeds(200, 6) {
-        let _note = SeedNote(seed);
-        let mut random = Random::new(seed, 0);
-        let db = Home::new(Bed::Dram).open();
-        (0..30).for_each(|_| change(&db, &mut random));
-        let (early, place) = (back_up(&db).0, ScratchDir::new());
-        (0..30).for_each(|_| change(&db, &mut random));
-        let (late, parts) = (back_up(&db).0, place.path().join("part"));
-        drop(db.backup_to(&parts, &until(random.below(3_000))));
-        // It goes back, and goes on in another way.
-        let back = place.path().join("back");
-        restore(early.path(), &back, &CheckOptions::new()).expect("restore");
-        let other = open(&back);
-        (0..random.below(40)).for_each(|_| change(&other, &mut random));
-        let backup = place.path().join("backup");
-        match other
-            .backup_to(&backup, &BackupOptions::new().since(late.path()).wait(std::time::Duration::ZERO))
-        {
-            Ok(_) => restores(&backup, &other),
-            Err(error) => {
-                assert!(matches!(error, Error::NotABackupOfThis(_)), "{error}");
-                assert!(!backup.exists());
-            }
+fn a_part_with_its_last_record_is_gone_on_with() {
+    let db = filled();
+    let place = ScratchDir::new();
+    let backup = place.path().join("backup");
+    db.backup_to(&backup, &BackupOptions::new()).expect("back up");
+    take_back(&backup);
+    let table = db.table("t").expect("the table");
+    let update = |id: u64| db.run(|txn| txn.update(&table, &[id.into()], &[("n", 2u32.into())]));
+    (0..2_000).for_each(|id| assert!(update(id).expect("update")));
+    let copies_some = BackupOptions::new().progress(|done| match done.bytes {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    fails!(db.backup_to(&backup, &copies_some), Error::Cancelled, "cancelled");
+    let report = db.backup_to(&backup, &BackupOptions::new()).expect("back up");
+    assert!(report.kept_rows > 1_000, "{report:?}");
+    restores(&backup, &db);
+}
+
+/// An opening that writes nothing drops tombstones, and rows of tables that are
+/// gone.
+#[test]
+fn an_earlier_backup_may_be_opened() {
+    for drops in [false, true] {
+        let (db, place) = (filled(), ScratchDir::new());
+        let [full, next] = ["full", "next"].map(|name| place.path().join(name));
+        fails!(db.backup_to(&full, &until(2_500_000)), Error::Cancelled, "cancelled");
+        let table = db.table("t").expect("the table");
+        match drops {
+            true => db.drop_table("t").expect("drop"),
+            false => drop(db.run(|txn| txn.delete_range(&table, pantile::Range::all())).expect("delete")),
         }
-        if !parts.join("pantile.data").exists() {
-            other.backup_to(&parts, &BackupOptions::new().wait(std::time::Duration::ZERO)).expect("back up");
-            restores(&parts, &other);
-        }
+        let rest = db.create_table(def("rest")).expect("create");
+        let put =
+            |id: u64| db.run(|txn| txn.insert(&rest, &[id.into(), 1u32.into(), Value::Bytes(&[1; 50])]));
+        (0..50).for_each(|id| put(id).expect("insert"));
+        db.backup_to(&full, &BackupOptions::new()).expect("back up");
+        (50..60).for_each(|id| put(id).expect("insert"));
+        db.backup_to(&next, &BackupOptions::new().since(&full)).expect("back up");
+        let opened = open(&full);
+        opened.compact().expect("compact");
+        opened.close().expect("close");
+        restores(&next, &db);
+        db.backup_to(place.path().join("last"), &BackupOptions::new().since(&next)).expect("back up");
+        restores(&place.path().join("last"), &db);
+    }
+}
+
+/// What was inserted and deleted in an earlier backup could hide rows that have
+/// the same ids.
+#[test]
+fn deletions_in_an_earlier_backup_are_found() {
+    let (db, place) = (filled(), ScratchDir::new());
+    let [full, next] = ["full", "next"].map(|name| place.path().join(name));
+    db.backup_to(&full, &BackupOptions::new()).expect("back up");
+    let put = |db: &Database| {
+        let table = db.table("t").expect("the table");
+        db.run(|txn| txn.insert(&table, &[9_000u64.into(), 1u32.into(), Value::Bytes(&[1; 50])]))
+            .expect("put");
+    };
+    put(&db);
+    db.backup_to(&next, &BackupOptions::new().since(&full)).expect("back up");
+    let used = Options::new().create(false).collector(pantile::Collector::NONE).open(&full).expect("open");
+    put(&used);
+    let table = used.table("t").expect("the table");
+    assert!(used.run(|txn| txn.delete(&table, &[9_000u64.into()])).expect("delete"));
+    drop(table);
+    used.close().expect("close");
+    let tried = restore(&next, place.path().join("into"), &CheckOptions::new());
+    fails!(tried, Error::Damaged { .. }, "was written to");
+}
+
+#[test]
+fn names_of_any_kind() {
+    let (db, place) = (filled(), ScratchDir::new());
+    let mut names = vec![OsString::from("new\nline\r"), "10%".into(), "%41 ä".into()];
+    #[cfg(target_os = "linux")]
+    names.push(std::os::unix::ffi::OsStringExt::from_vec(b"not\xffUnicode".to_vec()));
+    for (n, name) in (0u64..).zip(&names) {
+        let (full, next) = (place.path().join(name), place.path().join(format!("next {n}")));
+        db.backup_to(&full, &BackupOptions::new()).expect("back up");
+        let table = db.table("t").expect("the table");
+        db.run(|txn| txn.delete(&table, &[n.into()])).expect("delete");
+        db.backup_to(&next, &BackupOptions::new().since(&full)).expect("back up");
+        restores(&next, &db);
     }
 }

@@ -4,6 +4,7 @@ mod beside;
 mod ends;
 mod going_on;
 mod holds;
+mod of_others;
 mod restoring;
 
 use std::path::Path;
