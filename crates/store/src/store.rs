@@ -7,7 +7,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
-use pantile_base::{Address, Segments, TableId, Timestamp, prefetch};
+use pantile_base::{Address, Segments, TableId, Timestamp, TupleId, prefetch};
 use pantile_media::{Medium, MediumExt, ReadCost};
 
 use crate::allocator::Allocator;
@@ -275,6 +275,16 @@ impl Store {
         }
         // SAFETY: as for `content`.
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
+    }
+
+    /// Whether the content that a tuple's anchor names is one of that tuple. If not,
+    /// the content header is damaged. The caller sees to it that the content stays.
+    #[inline]
+    pub fn is_of(&self, address: Address, tuple: TupleId) -> bool {
+        let start = (self.base + address.offset() as usize) as *const u8;
+        // SAFETY: as for `content`.
+        let header = Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) });
+        header.tuple() == tuple
     }
 
     /// Asks the CPU to fetch a content that will be read soon. The content may be

@@ -36,11 +36,15 @@ impl Store {
         let slot = self.bytes(address.offset(), block.stride() as usize);
         match Content::valid_in(slot, self.content_seed(block.opened_at()), address) {
             Some(content) => Ok((content.row().len() + crate::HEADER_BYTES) as u64),
-            None => Err(StoreError::Damaged {
-                place: self.place_of(address).to_string(),
-                detail: crate::scan::ROTTEN.into(),
-            }),
+            None => Err(self.rotten(address)),
         }
+    }
+
+    /// The error of a damaged content.
+    #[cold]
+    pub fn rotten(&self, address: Address) -> StoreError {
+        let (place, detail) = (self.place_of(address).to_string(), crate::scan::ROTTEN.into());
+        StoreError::Damaged { place, detail }
     }
 
     /// Whether a content may be copied: its checksum fits, or recovery has found

@@ -194,7 +194,10 @@ impl Transaction {
             match anchor.owner() {
                 Owner::Nobody if anchor.try_lock(cell, self.slot) => {
                     self.core.store.prefetch_block(anchor.newest());
-                    if let Err(damage) = self.verify_base(anchor.newest()) {
+                    let newest = anchor.newest();
+                    if let Err(damage) =
+                        self.check_newest(newest, tuple).and_then(|()| self.verify_base(newest))
+                    {
                         Anchor::publish(cell, anchor.newest());
                         self.core.registry.wake(self.slot);
                         return Err(damage);

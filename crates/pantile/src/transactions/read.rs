@@ -207,6 +207,7 @@ impl Transaction {
             }
             match self.passage(cell, anchor, at) {
                 Passage::Free => {
+                    self.check_newest(anchor.newest(), tuple)?;
                     if self.core.options.verify_reads {
                         self.verify_version(anchor.newest(), at)?;
                     }
@@ -332,6 +333,17 @@ impl Transaction {
             return (seen(table, content), version);
         }
         self.older_version(table, newest, at)
+    }
+
+    /// Fails if the version that a tuple's anchor names is not one of that tuple.
+    /// Reads do not look at checksums, but a damaged content header must not make a
+    /// row look as if it were not there.
+    #[inline]
+    pub(super) fn check_newest(&self, newest: Address, tuple: TupleId) -> Result<()> {
+        if newest.is_none() || self.core.store.is_of(newest, tuple) {
+            return Ok(());
+        }
+        Err(self.core.store_error(self.core.store.rotten(newest)))
     }
 
     /// Looks at the checksums of what [`Transaction::version_at`] reads.

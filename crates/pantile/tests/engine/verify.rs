@@ -89,3 +89,33 @@ fn a_slow_look_ends_when_the_database_is_closed() {
     fails!(db.verify(Some(1)), Error::Closed, "open it again");
     assert!(time.now() - began < Duration::from_secs(20));
 }
+
+/// A row whose content header is damaged is neither absent nor another one, with
+/// checksums or without.
+#[test]
+fn a_damaged_header_is_no_absent_row() {
+    for damage in [[0x5a; 24], [0; 24]] {
+        let (db, t) = filled(Options::new());
+        let medium = medium_of(&db);
+        let mut bytes = vec![0; medium.len() as usize];
+        medium.get(0, &mut bytes).expect("read");
+        let wanted = text(500);
+        let text_at = bytes.windows(wanted.len()).position(|w| w == wanted.as_bytes()).expect("the row");
+        // The tuple's id is the second word of the header, and of nothing else so near.
+        let is_header = |at: &usize| bytes[*at..at + 5] == 500u64.to_le_bytes()[..5];
+        let header =
+            (text_at - 64..text_at).filter(|at| at % 8 == 0).find(is_header).expect("its header") - 8;
+        medium.put(header as u64, &damage).expect("write");
+        let key = [500u64.into()];
+        let txn = db.begin_read().expect("begin");
+        fails!(txn.get(&t, &key), Error::Damaged { .. }, "table");
+        assert!(txn.scan(&t, pantile::Range::all()).expect("scan").any(|row| row.is_err()));
+        drop(txn);
+        let insert = db.run(|txn| txn.insert(&t, &[500u64.into(), "again".into()]));
+        fails!(insert, Error::Damaged { .. }, "table");
+        fails!(db.run(|txn| txn.delete(&t, &key)), Error::Damaged { .. }, "table");
+        let txn = db.begin_read().expect("begin");
+        let rows = txn.get_many(&t, &[[499u64.into()], [501u64.into()]]);
+        assert!(rows.is_ok_and(|rows| rows.iter().all(Option::is_some)));
+    }
+}
