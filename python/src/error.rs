@@ -81,6 +81,7 @@ pub fn raised(error: Engine) -> PyErr {
         | Engine::WrongArity { .. }
         | Engine::RowTooLarge { .. } => InvalidValue::new_err(text),
         Engine::UnknownTable(_)
+        | Engine::ForeignTable(_)
         | Engine::TableExists(_)
         | Engine::TableDropped(_)
         | Engine::UnknownIndex { .. }

@@ -140,6 +140,7 @@ impl From<Error> for Failure {
         match &error {
             Error::Conflict { table, .. }
             | Error::UnknownTable(table)
+            | Error::ForeignTable(table)
             | Error::TableExists(table)
             | Error::TableDropped(table)
             | Error::WrongArity { table, .. }
@@ -177,6 +178,7 @@ fn code_of(error: &Error) -> c_int {
         Error::TooManyTransactions { .. } => PANTILE_TOO_MANY_TRANSACTIONS,
         Error::DuplicateKey { .. } => PANTILE_DUPLICATE_KEY,
         Error::UnknownTable(_)
+        | Error::ForeignTable(_)
         | Error::UnknownIndex { .. }
         | Error::UnknownColumn { .. }
         | Error::ColumnDropped { .. } => PANTILE_UNKNOWN_NAME,

@@ -87,7 +87,8 @@ pub enum Verb {
     /// Load what `dump` has written, or CSV or JSON of others.
     ///
     /// Creates the tables of a dump that the database does not have. With --format, reads rows into
-    /// a table that exists, by the names of its columns; columns that are not there become NULL.
+    /// a table that exists, by the names of its columns; columns that are not there get their default, or
+    /// NULL.
     /// Loads all rows or none.
     #[command(after_help = crate::load::EXAMPLES)]
     Load(crate::load::LoadArgs),

@@ -39,7 +39,8 @@ pub struct LoadArgs {
     /// --format, the table that the rows go to.
     #[arg(long = "table", value_name = "T")]
     tables: Vec<String>,
-    /// Read the rows of one table that exists, by the names of its columns [default: a dump].
+    /// Read the rows of one table that exists, by the names of its columns; those that are not there
+    /// get their default, or NULL [default: a dump].
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
     /// Create the database if there is none.
@@ -75,22 +76,53 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let began = Instant::now();
     let input = if args.from.is_dir() { None } else { Some(open(&args.from)?) };
     let mut report = Output::open(args.json.as_deref())?;
-    let is_new = args.dir.symlink_metadata().is_err();
+    let before = Before::of(&args.dir);
     // A load is all or nothing, and closing makes it durable.
     let db = Options::new().create(args.create).durability(Durability::None).open(&args.dir)?;
+    // If another process was faster, its database has tables.
+    let is_new = before != Before::Something && db.tables().is_empty();
     let loaded = load(args, &db, input, stop);
     let loaded = match (loaded, db.close()) {
         (Ok(loaded), closed) => closed.map(|()| loaded).map_err(Failure::from),
         (failed, _) => failed,
     };
     if loaded.is_err() && is_new {
-        // Best effort: there is nothing in it.
-        let _ = fs::remove_dir_all(&args.dir);
+        before.restore(&args.dir);
     }
     let Loaded { tables_created, rows, bytes, .. } = loaded?;
     let seconds = began.elapsed().as_secs_f64();
     let text = format!("{tables_created} tables created, {rows} rows loaded; {seconds:.1} s\n");
     report.write(&text, &Record { tables_created, rows, bytes, seconds })
+}
+
+/// What was in the place of the database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    EmptyDirectory,
+    Something,
+}
+
+impl Before {
+    fn of(dir: &Path) -> Self {
+        match fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => Before::EmptyDirectory,
+            Err(_) if dir.symlink_metadata().is_err() => Before::Nothing,
+            _ => Before::Something,
+        }
+    }
+
+    /// Removes a database in which there is nothing. Best effort.
+    fn restore(self, dir: &Path) {
+        match self {
+            Before::Nothing => _ = fs::remove_dir_all(dir),
+            Before::EmptyDirectory => {
+                let files = fs::read_dir(dir).into_iter().flatten().flatten();
+                files.for_each(|file| _ = fs::remove_file(file.path()));
+            }
+            Before::Something => {}
+        }
+    }
 }
 
 fn check(args: &LoadArgs) -> Result<(), Failure> {

@@ -173,12 +173,12 @@ impl fmt::Display for MediumError {
             Self::Full { needed, reason: FullReason::Limit(limit) } => write!(
                 f,
                 "the medium is full: {needed} bytes are needed, {limit} are allowed; \
-                 nothing was changed; delete rows or raise the limit"
+                 nothing was changed; raise the limit"
             ),
             Self::Full { needed, reason: FullReason::Device } => write!(
                 f,
                 "the device is full: no room to grow to {needed} bytes; \
-                 nothing was changed; free space on it or delete rows"
+                 nothing was changed; free space on it"
             ),
             Self::Locked { path, process } => {
                 let user = User(*process);

@@ -78,21 +78,27 @@
 //!
 //! | [`Isolation`] | reads show | lets through |
 //! | --- | --- | --- |
-//! | `Serializable` (default) | the moment at which the transaction began | nothing: transactions are as if run one by one, in an order that agrees with real time |
-//! | `Snapshot` | the moment at which the transaction began | write skew, also by phantoms, and the read-only anomaly |
+//! | `Serializable` (default) | the transaction's place in the order, which it gets when it begins | nothing: transactions are as if run one by one, in an order that agrees with real time |
+//! | `Snapshot` | the same | write skew, also by phantoms, and the read-only anomaly |
 //! | `ReadCommitted` | the moment at which the statement began | these, and read skew and lost updates |
 //!
 //! No level shows uncommitted data or half a commit. At read committed, [`Transaction::modify`] and
 //! [`Transaction::get_for_update`] prevent lost updates of a row. The file `docs/isolation.md` in the repository lists
 //! every anomaly with the test that shows it.
 //!
+//! A place in the order is not a moment. All that was acknowledged before a transaction began is before it, and no writer
+//! that begins later. A serializable writer that was open may still commit before it, and is seen then, unless the
+//! transaction has read what it writes. Only a safe snapshot shows a state that was complete when it began.
+//!
 //! # Fresh reads and safe snapshots
 //!
-//! [`Database::begin_read`] sees every commit that was acknowledged before it. Its reads wait for nothing but a commit
+//! [`Database::begin_read`] sees every commit that was acknowledged before it, and may see a later one of a serializable
+//! writer that was open when it began. Its reads wait for nothing but a commit
 //! that is being made durable, and never fail because of others; an older writer may have to commit behind it, or to start
 //! again. [`Database::begin_safe_snapshot`] reads a state from before every writer that is running.
 //! Its reads never wait and never fail because of others, and no writer notices it. Take a fresh transaction to see
-//! what another has just committed, and a safe snapshot for long reports.
+//! what another has just committed, and a safe snapshot for long reports or where what is shown must not depend on when
+//! it is read.
 //!
 //! # Errors and trying again
 //!

@@ -8,7 +8,7 @@ use pantile_transfer::field;
 use crate::error::Error;
 use crate::reading::value;
 use crate::session::Session;
-use crate::words::Word;
+use crate::words::{self, Word};
 
 /// The definition in `create table {...}`, which is not made of words.
 pub fn of_new_table(line: &str) -> Option<&str> {
@@ -29,7 +29,10 @@ pub fn create_table(session: &Session<'_>, definition: &str, out: &mut dyn Write
 
 pub fn run(session: &Session<'_>, verb: &str, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     match verb {
-        "tables" => session.db.tables().iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)),
+        "tables" => session.db.tables().into_iter().try_for_each(|name| {
+            let name = words::shown(&name).unwrap_or(name);
+            Ok(writeln!(out, "{name}")?)
+        }),
         "schema" => schema(session, words, out),
         "create" => create_index(session, words, out),
         "alter" => alter(session, words, out),

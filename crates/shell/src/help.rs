@@ -35,11 +35,12 @@ pub const COMMANDS: [(&str, &str, &str); 26] = [
     (".quit", "", "leave; so does Ctrl-D"),
 ];
 
-const REST: &str = "
+const REST: &str = r#"
 RANGE: prefix VALUE... | from VALUE... | after VALUE... | to VALUE... | before VALUE..., reverse, limit N
-Values are written as in CSV: 7, 19.99, true, 2026-01-31T12:00:00Z, \\N for NULL, bytes in base64.
+Values are written as in CSV: 7, 19.99, true, 2026-01-31T12:00:00Z, \N for NULL, bytes in base64.
 A value with spaces, or one that is a keyword, stands in double quotes, a quote in it twice.
-";
+In $"a\nb" a backslash and a letter mean a character: \n, \r, \t, \0, \", \\ and \u{1b}.
+"#;
 
 pub fn print(words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let wanted = words.first().map_or("", |word| word.text.as_str());

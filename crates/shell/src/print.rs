@@ -6,6 +6,7 @@ use pantile::{ColumnDef, OwnedValue, Type, Value};
 use pantile_transfer::field;
 
 use crate::error::Error;
+use crate::words;
 
 /// How rows are printed.
 ///
@@ -53,7 +54,7 @@ pub struct Printer<'p> {
 
 impl<'p> Printer<'p> {
     pub fn new(out: &'p mut dyn Write, columns: &'p [ColumnDef], mode: Mode) -> Self {
-        let widths = columns.iter().map(|column| column.name.chars().count()).collect();
+        let widths = columns.iter().map(|column| heading(column).chars().count()).collect();
         Self { out, columns, mode, widths, waiting: Vec::new(), rows: 0, has_head: false }
     }
 
@@ -72,7 +73,7 @@ impl<'p> Printer<'p> {
                 self.record(&fields)
             }
             Mode::Table => {
-                let texts = self.texts(values).iter().map(|text| quoted(text)).collect();
+                let texts = self.texts(values).iter().map(|text| cell(text)).collect();
                 self.waiting.push(texts);
                 if self.waiting.len() >= TOGETHER { self.lay_out() } else { Ok(()) }
             }
@@ -116,7 +117,7 @@ impl<'p> Printer<'p> {
             }
         }
         if !std::mem::replace(&mut self.has_head, true) {
-            let names: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
+            let names: Vec<String> = self.columns.iter().map(heading).collect();
             let rule: Vec<String> = self.widths.iter().map(|width| "-".repeat(*width)).collect();
             self.line(&names)?;
             self.line(&rule)?;
@@ -137,8 +138,15 @@ impl<'p> Printer<'p> {
     }
 }
 
-/// A field as CSV has it, with quotes where it needs them.
-fn quoted(text: &str) -> String {
+fn heading(column: &ColumnDef) -> String {
+    words::shown(&column.name).unwrap_or_else(|| column.name.clone())
+}
+
+/// A value as it is entered: as CSV has it, with quotes where it needs them, or with escapes.
+fn cell(text: &str) -> String {
+    if let Some(word) = words::shown(text) {
+        return word;
+    }
     let mut field = Vec::new();
     field::append_record([text.as_bytes()].into_iter(), &mut field);
     field.pop();

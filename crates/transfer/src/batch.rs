@@ -26,12 +26,25 @@ pub enum Cell {
     },
 }
 
+/// The lines that a row takes.
+#[derive(Clone, Copy)]
+pub struct Lines {
+    pub first: u64,
+    pub last: u64,
+}
+
+impl Lines {
+    pub fn one(line: u64) -> Self {
+        Self { first: line, last: line }
+    }
+}
+
 /// Rows of one table.
 pub struct Batch {
     /// Of each column.
     defaults: Vec<OwnedValue>,
     pub file: Option<String>,
-    pub lines: Vec<u64>,
+    pub lines: Vec<Lines>,
     /// Rows that have all their values.
     whole: usize,
     cells: Vec<Cell>,
@@ -48,8 +61,8 @@ impl Batch {
     }
 
     /// Adds a row of defaults, and returns the number of its first cell.
-    pub fn add_row(&mut self, line: u64) -> usize {
-        self.lines.push(line);
+    pub fn add_row(&mut self, lines: Lines) -> usize {
+        self.lines.push(lines);
         let start = self.cells.len();
         self.cells.resize(start + self.defaults.len(), Cell::Default);
         start
@@ -67,7 +80,12 @@ impl Batch {
 
     /// Where the row is from.
     pub fn place(&self, row: usize) -> Place {
-        Place { file: self.file.clone(), line: self.lines[row] }
+        Place { file: self.file.clone(), line: self.lines[row].first }
+    }
+
+    /// The last line of the row.
+    pub fn end(&self, row: usize) -> Place {
+        Place { file: self.file.clone(), line: self.lines[row].last }
     }
 
     /// Where the row is from that is being read.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pantile::{ColumnDef, Type};
 
-use crate::batch::{Batch, Cell};
+use crate::batch::{Batch, Cell, Lines};
 use crate::error::{Error, Place};
 use crate::json;
 use crate::target::Target;
@@ -39,8 +39,8 @@ pub struct Records {
     pub bytes: Vec<u8>,
     /// Where each field ends.
     pub ends: Vec<usize>,
-    /// The first line of each row.
-    pub lines: Vec<u64>,
+    /// The lines of each row.
+    pub lines: Vec<Lines>,
 }
 
 /// How a CSV file stands for rows.
@@ -105,8 +105,8 @@ impl Records {
 
     fn read(&self, target: &Target, batch: &mut Batch) -> Result<(), Error> {
         let mut from = 0;
-        for (ends, line) in self.ends.chunks_exact(self.layout.columns.len()).zip(&self.lines) {
-            let start = batch.add_row(*line);
+        for (ends, lines) in self.ends.chunks_exact(self.layout.columns.len()).zip(&self.lines) {
+            let start = batch.add_row(*lines);
             for (end, n) in ends.iter().zip(&self.layout.columns) {
                 let field = &self.bytes[from..*end];
                 from = *end;
@@ -116,13 +116,22 @@ impl Records {
                     at: batch.last(),
                     column: column.name.clone(),
                     expected: text::expected(column.ty, column.nullable),
-                    got: format!("\"{}\"", text::excerpt(field)),
+                    got: got(field),
                 })?;
                 batch.set(start + n, cell);
             }
             batch.end_row();
         }
         Ok(())
+    }
+}
+
+/// What is there instead of a value, for messages, with control characters escaped.
+pub fn got(field: &[u8]) -> String {
+    let excerpt = text::excerpt(field);
+    match str::from_utf8(field) {
+        Ok(_) => format!("{excerpt:?}"),
+        Err(_) => format!("{excerpt:?}, which is not UTF-8"),
     }
 }
 

@@ -199,7 +199,7 @@ pub struct Committed {
     pub table: String,
     /// How many of its rows.
     pub rows: u64,
-    /// The last of them.
+    /// Where the last of them ends.
     pub last: Place,
 }
 

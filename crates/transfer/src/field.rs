@@ -40,8 +40,8 @@ pub fn parse(column: &ColumnDef, field: &str) -> Result<OwnedValue, String> {
     let mut batch = Batch::new(vec![OwnedValue::Null], None);
     let cell = block::cell(column, field.as_bytes(), None, &mut batch).ok_or_else(|| {
         let expected = text::expected(column.ty, column.nullable);
-        let got = text::excerpt(field.as_bytes());
-        format!("column {:?}: {expected} is expected, not \"{got}\"", column.name)
+        let got = block::got(field.as_bytes());
+        format!("column {:?}: {expected} is expected, not {got}", column.name)
     })?;
     Ok(batch.value(0, cell).into())
 }

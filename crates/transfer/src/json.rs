@@ -7,7 +7,7 @@ use serde::Deserializer;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::batch::{Batch, Cell};
+use crate::batch::{Batch, Cell, Lines};
 use crate::error::{Error, Place};
 use crate::target::Target;
 use crate::text;
@@ -45,7 +45,7 @@ fn is_bare(value: &Value<'_>) -> bool {
 
 /// Reads a row that is an array with all values in order.
 pub fn read_array(line: &str, at: u64, target: &Target, batch: &mut Batch) -> Result<(), Error> {
-    let start = batch.add_row(at);
+    let start = batch.add_row(Lines::one(at));
     let mut reader = Reader { target, batch, start, failed: None };
     let mut json = serde_json::Deserializer::from_str(line);
     let read = json.deserialize_seq(Array(&mut reader)).and_then(|()| json.end());
@@ -54,7 +54,7 @@ pub fn read_array(line: &str, at: u64, target: &Target, batch: &mut Batch) -> Re
 
 /// Reads a row that is an object with values by their columns' names.
 pub fn read_object(line: &str, at: u64, target: &Target, batch: &mut Batch) -> Result<(), Error> {
-    let start = batch.add_row(at);
+    let start = batch.add_row(Lines::one(at));
     let mut reader = Reader { target, batch, start, failed: None };
     let mut json = serde_json::Deserializer::from_str(line);
     let read = json.deserialize_map(Object(&mut reader)).and_then(|()| json.end());

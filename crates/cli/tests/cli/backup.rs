@@ -47,6 +47,32 @@ fn there_and_back() {
     assert!(report["seconds"].as_f64() > Some(0.4), "{report}");
 }
 
+/// The limit on the length of files stands for a device without room.
+#[test]
+fn no_room_for_a_copy() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (shop, backup) = (at("shop"), at("backup"));
+    stored(&place.path().join("shop"));
+    assert!(pantile(&["backup", &shop, "--to", &backup]).status.success());
+    for (verb, from, to) in
+        [("backup", &shop, "--to"), ("restore", &backup, "--to"), ("salvage", &shop, "--into")]
+    {
+        for blocks in [64, 4096] {
+            // In blocks of 512 bytes. With the signal ignored, writing fails.
+            let limited = format!("ulimit -f {blocks} && trap '' XFSZ && exec \"$0\" \"$@\"");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &limited, env!("CARGO_BIN_EXE_pantile"), verb, from, to, &at("copy")]);
+            let output = shell.output().expect("the command runs");
+            let told = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{verb}: {told}");
+            assert!(told.contains("no room ("), "{verb}: {told}");
+            assert!(!told.contains("delete rows") && !told.contains("limit"), "{verb}: {told}");
+            assert!(!place.path().join("copy").exists(), "{verb}, {blocks} blocks: {told}");
+        }
+    }
+}
+
 /// Another process has the database open: this one.
 #[test]
 fn beside_the_process_that_writes() {

@@ -126,6 +126,16 @@ fn a_load_that_fails_leaves_nothing() {
         );
         assert!(!Path::new(&new).exists());
     }
+    let empty = at(&dir, "empty");
+    fs::create_dir(&empty).expect("a directory");
+    assert_eq!(told(&feed(&["load", &empty, "--create"], &dump[..dump.len() / 2])).0, Some(1));
+    assert_eq!(fs::read_dir(&empty).expect("the directory").count(), 0);
+    succeeds(feed(&["load", &empty, "--create"], &dump));
+    // A database that was there stays, even without tables.
+    fs::remove_dir_all(&empty).expect("removed");
+    Database::open(&empty).expect("a database").close().expect("closed");
+    assert_eq!(told(&feed(&["load", &empty, "--create"], &dump[..dump.len() / 2])).0, Some(1));
+    succeeds(feed(&["load", &empty], &dump));
     let load = ["load", &shop, "--table", "orders", "--format", "csv"];
     for (rows, message) in [
         ("id,nose\n", "line 1: column \"nose\" of table \"orders\" does not exist"),

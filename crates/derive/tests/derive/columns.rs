@@ -5,7 +5,7 @@ use pantile::{
     Record, TableDef, Type, Value,
 };
 
-#[derive(Record, Clone, PartialEq, Debug)]
+#[derive(Record, Clone, PartialEq, Debug, Default)]
 #[record(table = "all", primary_key(small, name), index(by_both(text, flag)), unique(once(amount)))]
 struct All {
     flag: bool,
@@ -44,7 +44,7 @@ struct All {
 }
 
 /// A type of the caller.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Cents(i64);
 
 impl FromValue<'_> for Cents {
@@ -139,6 +139,17 @@ fn what_is_written_is_read() {
     // What is skipped is not stored.
     let cached = All { cached: Some(std::time::Duration::ZERO), ..row() };
     assert_eq!(cached.values(), row().values());
+}
+
+#[test]
+fn a_struct_of_defaults_is_a_row() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let table = db.open_typed::<All>().expect("the table");
+    db.run(|txn| table.insert(txn, &All::default())).expect("insert");
+    let read = table.get(&db.begin_read().expect("begin"), (0, "")).expect("get").expect("a row");
+    // What is fixed has its length.
+    assert_eq!(read, All { rgb: vec![0; 3], ..All::default() });
+    assert_eq!((read.amount.to_string(), read.at), ("0.00".into(), Micros(0)));
 }
 
 #[derive(Record, PartialEq, Debug)]

@@ -108,10 +108,18 @@ impl Database {
     }
 
     /// Begins a serializable read-only transaction that sees every commit
-    /// acknowledged before this call. It leaves marks that can make older
-    /// writers fail. Where an older writer has locked what it reads, the read
-    /// waits as long as the [`ConflictPolicy`](crate::ConflictPolicy) says and then fails with
-    /// [`Error::Conflict`]. With [`Abort`](crate::ConflictPolicy::Abort) it fails at once.
+    /// acknowledged before this call. It never fails because of others, and waits
+    /// for nothing but commits that are being made durable. It leaves marks, for
+    /// which an older writer commits behind it or starts again.
+    ///
+    /// A serializable writer that was open at this call may commit later and be
+    /// seen all the same, whole, if this transaction has read nothing that it
+    /// writes: transactions are ordered by when they begin. What
+    /// [`Database::begin_safe_snapshot`] shows is settled when it begins.
+    ///
+    /// With [`Options::writers_move(false)`](crate::Options::writers_move), a read waits for an older writer that has
+    /// locked what it reads as long as the [`ConflictPolicy`](crate::ConflictPolicy) says, and then
+    /// fails with [`Error::Conflict`].
     ///
     /// # Errors
     /// As [`Database::begin`].
@@ -121,7 +129,8 @@ impl Database {
     }
 
     /// Begins a read-only transaction at the newest safe snapshot, which is
-    /// older than every running writer. Its reads never wait, never fail because
+    /// older than every running writer, so nothing can be committed before it any
+    /// more. Its reads never wait, never fail because
     /// of other transactions, and leave no marks. [`Transaction::age`] returns
     /// how old its state is.
     ///

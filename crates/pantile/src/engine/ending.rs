@@ -15,6 +15,9 @@ use crate::types::running::{EndedBy, OnPinned, TransactionId};
 /// How often the limits on what transactions hold back are looked at, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// What helps besides where a database with rows is full.
+pub(crate) const OR_DELETE_ROWS: &str = " or delete rows";
+
 /// What one transaction holds back.
 pub(crate) struct HeldBy {
     pub open: Open,
@@ -52,6 +55,7 @@ impl Core {
             Error::StorageFull { detail, .. } => {
                 let holder = self.largest_holder(except);
                 let by_holder = holder.as_ref().map_or(0, |holder| holder.bytes);
+                let detail = detail + OR_DELETE_ROWS;
                 let readers = self.reading_processes().into_iter().filter(|r| r.held_bytes > by_holder);
                 let detail = match readers.max_by_key(|reader| reader.held_bytes) {
                     Some(reader) => format!("{detail}; {reader}"),

@@ -80,7 +80,7 @@ impl Default for Tables {
 fn unusable(table: &TableInner, is_own: bool) -> Error {
     match is_own {
         true => Error::TableDropped(table.name()),
-        false => Error::UnknownTable(format!("{} (the handle is of another database)", table.name())),
+        false => Error::ForeignTable(table.name()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use pantile_reclaim::Collector;
 
 use crate::api::database::Database;
+use crate::engine::ending::OR_DELETE_ROWS;
 use crate::engine::table::Table;
 use crate::tools::check::recognise;
 use crate::tools::findings::{Finding, Findings, Location, Severity};
@@ -151,6 +152,16 @@ impl Salvaged {
     /// then has a part of the copy. A row that cannot be read is no error: the
     /// report lists it.
     pub fn copy_into(self, new: &Database, progress: &dyn Fn(&str, u64)) -> Result<SalvageReport> {
+        self.copy(new, progress).map_err(|error| match error {
+            // What is in the way of the copy are no rows of the caller's.
+            Error::StorageFull { detail, holder } => {
+                Error::StorageFull { detail: detail.replace(OR_DELETE_ROWS, ""), holder }
+            }
+            other => other,
+        })
+    }
+
+    fn copy(self, new: &Database, progress: &dyn Fn(&str, u64)) -> Result<SalvageReport> {
         let began = Instant::now();
         let mut report = SalvageReport::default();
         let txn = self.db.begin_read()?;

@@ -355,7 +355,11 @@ mod tests {
             change = change.add_column_before("key", column);
         }
         let definition = Definition::from(def).changed(&change).expect("a change that can be made");
-        assert_eq!(decode(encode(&definition).as_bytes()), Ok(definition));
+        let text = encode(&definition);
+        let decoded = decode(text.as_bytes());
+        // Decimals with other scales are equal.
+        assert_eq!(decoded.as_ref().map(encode), Ok(text));
+        assert_eq!(decoded, Ok(definition));
     }
 
     /// Databases on media hold this text.

@@ -108,6 +108,8 @@ pub enum Error {
     },
     /// No table of this name.
     UnknownTable(String),
+    /// The handle of this table is of another database.
+    ForeignTable(String),
     /// A table of this name exists.
     TableExists(String),
     /// The table was dropped while a handle or a transaction still used it.
@@ -487,6 +489,10 @@ impl fmt::Display for Error {
                 )
             }
             Error::UnknownTable(name) => write!(f, "there is no table {name:?}"),
+            Error::ForeignTable(name) => write!(
+                f,
+                "the handle of table {name:?} is of another database; nothing was done, get one from this database"
+            ),
             Error::TableExists(name) => write!(f, "there is already a table {name:?}; nothing was changed"),
             Error::TableDropped(name) => {
                 write!(f, "table {name:?} has been dropped; a transaction that has used it can only be rolled back")
@@ -570,14 +576,11 @@ impl fmt::Display for Error {
                 "the savepoint is not of this transaction or has been rolled back; nothing was changed",
             ),
             Error::StorageFull { detail, holder } => {
-                write!(
-                    f,
-                    "no room ({detail}); what was to be written has left no trace, and what was there can be read; free space or raise the limit"
-                )?;
-                match holder {
-                    Some(held) => write!(f, ", or end what keeps {} bytes: {}", held.bytes, held.transaction),
-                    None => Ok(()),
+                write!(f, "no room ({detail}")?;
+                if let Some(held) = holder {
+                    write!(f, ", or end what keeps {} bytes: {}", held.bytes, held.transaction)?;
                 }
+                f.write_str("); what was to be written has left no trace, and what was there can be read")
             }
             Error::TransactionEnded { id, by } => write!(
                 f,

@@ -1,9 +1,13 @@
 //! Values of rows and keys.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 /// A decimal number: `units` divided by ten to the power of `scale`.
+///
+/// Numbers are compared and hashed by their value, whatever their scales. The scale is what they are shown with.
 ///
 /// ```
 /// use pantile::{Decimal, Value};
@@ -11,8 +15,12 @@ use std::str::FromStr;
 /// assert_eq!(price.to_string(), "19.99");
 /// assert_eq!(price.rescale(3), Some(Decimal::new(19990, 3)));
 /// assert_eq!(Value::from(price), Value::Decimal(price));
+/// let (short, long) = (Decimal::new(199, 1), Decimal::new(1990, 2));
+/// assert_eq!(short, long);
+/// assert_eq!((short.to_string(), long.to_string()), ("19.9".into(), "19.90".into()));
+/// assert!(price > short);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Decimal {
     /// The digits, as a whole number of `10^-scale`.
     pub units: i128,
@@ -42,6 +50,59 @@ impl Decimal {
             return None;
         };
         Some(Self { units, scale })
+    }
+
+    /// The same number with the fewest digits after the point, which equal numbers share.
+    fn shortest(self) -> Self {
+        let Self { mut units, mut scale } = self;
+        if units == 0 {
+            return Self::default();
+        }
+        while scale > 0 && units % 10 == 0 {
+            (units, scale) = (units / 10, scale - 1);
+        }
+        Self { units, scale }
+    }
+
+    /// Compares with a number that has as many digits after the point or more.
+    fn cmp_longer(self, longer: Self) -> Ordering {
+        let factor = 10i128.checked_pow(u32::from(longer.scale - self.scale));
+        match factor.and_then(|factor| self.units.checked_mul(factor)) {
+            Some(units) => units.cmp(&longer.units),
+            // No units are as far from zero as the product would be.
+            None if self.units != 0 => self.units.cmp(&0),
+            None => 0.cmp(&longer.units),
+        }
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match self.scale <= other.scale {
+            true => self.cmp_longer(*other),
+            false => other.cmp_longer(*self).reverse(),
+        }
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Decimal {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Decimal {}
+
+impl Hash for Decimal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { units, scale } = self.shortest();
+        (units, scale).hash(state);
     }
 }
 
@@ -235,7 +296,7 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
 /// assert_eq!(row.get::<Micros>("at")?.0, 1_700_000_000_000_000);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Micros(pub i64);
 
 impl From<Micros> for Value<'_> {

@@ -288,14 +288,14 @@ fn handles_of_another_database_are_refused() {
     let (db, own) = filled();
     let (other, foreign) = filled();
     let mut txn = db.begin().expect("begin");
-    let of_other = "handle is of another database";
-    fails!(txn.get(&foreign, &[1u32.into()]), Error::UnknownTable(_), of_other);
-    fails!(txn.insert(&foreign, &good(3, "three")), Error::UnknownTable(_), of_other);
-    fails!(txn.scan(&foreign, Range::all()), Error::UnknownTable(_), of_other);
+    let of_other = "the handle of table \"t\" is of another database";
+    fails!(txn.get(&foreign, &[1u32.into()]), Error::ForeignTable(_), of_other);
+    fails!(txn.insert(&foreign, &good(3, "three")), Error::ForeignTable(_), of_other);
+    fails!(txn.scan(&foreign, Range::all()), Error::ForeignTable(_), of_other);
     let index = foreign.index("by_text").expect("index");
-    fails!(txn.scan_index(&index, Range::all()), Error::UnknownTable(_), of_other);
-    fails!(db.create_index(&foreign, IndexDef::new("i", ["small"])), Error::UnknownTable(_), of_other);
-    fails!(db.drop_index(&foreign, "by_text"), Error::UnknownTable(_), of_other);
+    fails!(txn.scan_index(&index, Range::all()), Error::ForeignTable(_), of_other);
+    fails!(db.create_index(&foreign, IndexDef::new("i", ["small"])), Error::ForeignTable(_), of_other);
+    fails!(db.drop_index(&foreign, "by_text"), Error::ForeignTable(_), of_other);
     txn.commit().expect("commit");
     for (db, table) in [(db, own), (other, foreign)] {
         assert_eq!(table.definition(), definition());

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
+use pantile::tools::{CheckOptions, salvage};
 use pantile::{
     Conflict, ConflictPolicy, Database, Error, Isolation, MediumKind, Options, Range, Table, TableDef,
     TransactionOptions, Type, Value,
@@ -35,7 +36,25 @@ fn a_medium_without_room() {
         db.run(|txn| txn.insert(&table, &[1u8.into()]))
     };
     let full = (0..200).map(put).find(Result::is_err).expect("a table takes a block");
-    fails!(full, Error::StorageFull { .. }, "are allowed", "raise the limit");
+    fails!(full, Error::StorageFull { .. }, "are allowed", "raise the limit or delete rows");
+}
+
+/// Where a copy goes there are no rows to delete.
+#[test]
+fn a_copy_without_room() {
+    let place = ScratchDir::new();
+    let db = Options::new().open(place.path()).expect("open");
+    let from = table(&db);
+    let data = vec![7; 400_000];
+    db.run(|txn| (0..20u64).try_for_each(|id| txn.insert(&from, &[id.into(), Value::Bytes(&data)])))
+        .expect("rows");
+    drop(from);
+    db.close().expect("close");
+    let found = salvage(place.path(), &CheckOptions::new()).expect("a sound database");
+    let new = Options::new().medium(MediumKind::Dram).max_bytes(2 * CHUNK).open("unused").expect("open");
+    let full = found.copy_into(&new, &|_, _| ()).expect_err("8 MB of rows");
+    assert!(!full.to_string().contains("delete"), "{full}");
+    fails!(Err::<(), _>(full), Error::StorageFull { .. }, "are allowed", "raise the limit)");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Which values a column takes, and that it gives back what it took.
 
+use std::collections::HashSet;
+
 use pantile::{Database, Decimal, Error, MediumKind, Micros, Options, Table, TableDef, Type, Value};
 
 const NAN: Value<'static> = Value::Float(f64::NAN);
@@ -167,6 +169,8 @@ fn table_of(db: &Database, ty: Type) -> Table {
 fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+        // Equal numbers may have other scales.
+        (Value::Decimal(a), Value::Decimal(b)) => (a.units, a.scale) == (b.units, b.scale),
         _ => a == b,
     }
 }
@@ -209,6 +213,61 @@ fn a_column_gives_back_what_it_took() {
             txn.commit().expect("commit");
         }
     }
+}
+
+/// Whatever the scale that a column gives it, a decimal equals what was written.
+#[test]
+fn a_decimal_equals_itself_after_a_round_trip() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let table = table_of(&db, Type::Decimal { precision: 12, scale: 2 });
+    let written: Decimal = "19.90".parse().expect("a decimal");
+    db.run(|txn| txn.insert(&table, &[written.into(), written.into(), Value::Null])).expect("insert");
+    let txn = db.begin_read().expect("begin");
+    let row = txn.get(&table, &[written.into()]).expect("get").expect("a row");
+    let read: Decimal = row.get("other").expect("a decimal");
+    assert_eq!((written.to_string(), read.to_string()), ("19.9".into(), "19.90".into()));
+    assert_eq!(read, written);
+    assert_eq!(Value::from(read), Value::from(written));
+    assert_eq!(HashSet::from([read, written]).len(), 1);
+}
+
+/// The whole part and the fraction, as digits that compare as the number does.
+fn comparable(number: Decimal) -> (bool, String) {
+    let text = number.to_string();
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text.as_str()), |digits| (-1, digits));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = format!("{whole:0>40}{part:0<255}");
+    if sign > 0 || digits.bytes().all(|c| c == b'0') {
+        return (true, digits);
+    }
+    (false, digits.bytes().map(|c| char::from(b'0' + b'9' - c)).collect())
+}
+
+#[test]
+fn decimals_are_compared_by_their_values() {
+    let powers = (0..39).map(|n| 10i128.pow(n));
+    let units: Vec<i128> = powers
+        .flat_map(|power| [power, power - 1, power.saturating_mul(5), power / 3])
+        .flat_map(|units| [units, -units])
+        .chain([i128::MIN, i128::MIN + 1, i128::MAX, i128::MAX - 1])
+        .collect();
+    let scales = [0, 1, 2, 19, 37, 38, 39, 77, 216, 254, 255];
+    let numbers = units.iter().flat_map(|units| scales.map(|scale| Decimal::new(*units, scale)));
+    let mut numbers: Vec<_> = numbers.map(|number| (number, comparable(number))).collect();
+    // Each with the others near it, and with some of all.
+    numbers.sort_by(|(_, a), (_, b)| a.cmp(b));
+    for (n, (a, wanted)) in numbers.iter().enumerate() {
+        let near = &numbers[n..numbers.len().min(n + 40)];
+        for (b, other) in near.iter().chain(numbers.iter().step_by(23)) {
+            assert_eq!(a.cmp(b), wanted.cmp(other), "{a:?} and {b:?}");
+            assert_eq!(a.partial_cmp(b), Some(wanted.cmp(other)), "{a:?} and {b:?}");
+            assert_eq!(a == b, wanted == other, "{a:?} and {b:?}");
+        }
+    }
+    let hashed: HashSet<Decimal> = numbers.iter().map(|(number, _)| *number).collect();
+    let distinct: HashSet<_> = numbers.iter().map(|(_, digits)| digits).collect();
+    assert_eq!(hashed.len(), distinct.len());
+    assert_eq!(Decimal::default(), Decimal::new(0, 7));
 }
 
 #[test]

@@ -95,6 +95,28 @@ fn values_of_all_types_are_printed_as_they_are_entered() {
     assert_eq!(lines[2], format!("2,{}", types.map(|_| r"\N").join(",")));
 }
 
+/// A terminal would obey them, and lines would not be lines.
+#[test]
+fn control_characters_are_printed_escaped_and_entered_so() {
+    let db = home::new();
+    let def = TableDef::new("t").column("id", Type::U8).column("\u{1b}c", Type::String(40));
+    let table = db.create_table(def.primary_key(["id"])).expect("a table");
+    let text = "\u{1b}[31mred\0 \"a\\\n\u{9b}b\"";
+    db.run(|txn| txn.insert(&table, &[1u8.into(), text.into()])).expect("a row");
+    let mut shell = Shell::new(&db, &GO_ON);
+    let printed = done(&mut shell, "get t 1");
+    let (head, shown) = (r#"$"\u{1b}c""#, r#"$"\u{1b}[31mred\0 \"a\\\n\u{9b}b\"""#);
+    let rule = "-".repeat(shown.len());
+    assert_eq!(printed, format!("id  {head}\n--  {rule}\n 1  {shown}\n"));
+    done(&mut shell, &format!("insert t 2 {shown}"));
+    let txn = db.begin_read().expect("a transaction");
+    let row = txn.get(&table, &[2u8.into()]).expect("a read").expect("the row");
+    assert_eq!(row.get::<&str>(1).expect("a text"), text);
+    drop(txn);
+    let wrong = refused(&mut shell, &format!("get t {shown}"));
+    assert!(!wrong.chars().any(char::is_control), "{wrong:?}");
+}
+
 #[test]
 fn messages_name_the_column_and_what_it_takes() {
     let db = numbers(1);

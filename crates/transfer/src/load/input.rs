@@ -41,10 +41,6 @@ impl<R: Read> Input<R> {
         Ok(read > 0 && to.last() == Some(&b'\n'))
     }
 
-    pub fn reader(&mut self) -> &mut BufReader<R> {
-        &mut self.reader
-    }
-
     /// The line that was read last.
     pub fn place(&self) -> Place {
         self.place_of(self.lines.max(1))

@@ -159,8 +159,8 @@ impl<'l> Load<'l> {
         self.run(|session| stream::read(session, &mut Input::new(input, None)))
     }
 
-    /// Loads rows into a table that exists, by the names of its columns. Columns
-    /// that are not in the input become NULL.
+    /// Loads rows into a table that exists, by the names of its columns. A column
+    /// that is not in the input gets its default, or NULL.
     ///
     /// # Errors
     /// [`Error::UnknownColumn`] and [`Error::MissingColumn`], before anything is

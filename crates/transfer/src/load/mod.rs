@@ -1,5 +1,6 @@
 //! Loading.
 
+mod csv;
 mod files;
 mod input;
 mod loading;

@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use csv::{ByteRecord, ReaderBuilder};
-
+use crate::batch::Lines;
 use crate::block::{FULL, Layout, Records, Rows};
-use crate::error::Error;
+use crate::error::{Error, Place};
 use crate::format::Format;
+use crate::load::csv::Csv;
 use crate::load::input::Input;
 use crate::load::session::Session;
 use crate::target::Target;
@@ -53,67 +53,65 @@ fn read_csv<R: Read>(
     target: &Arc<Target>,
     input: &mut Input<R>,
 ) -> Result<u64, Error> {
-    let file = input.file.clone();
-    let mut reader = ReaderBuilder::new().from_reader(input.reader());
-    let header = reader.byte_headers().map_err(|error| csv_error(file.clone(), error))?.clone();
-    let layout =
-        Arc::new(Layout { columns: columns(&header, target, &file)?, null: session.settings.null.clone() });
+    let mut csv = Csv::new(input);
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    let Some(Lines { first: line, .. }) = csv.row(&mut bytes, &mut ends)? else {
+        return target.check_columns(csv.input().place(), |_| false).map(|()| 0);
+    };
+    let at = csv.input().place_of(line);
+    let layout = Arc::new(Layout {
+        columns: columns(&bytes, &ends, target, &at)?,
+        null: session.settings.null.clone(),
+    });
     let mut records = Records::new(&layout);
-    let (mut record, mut rows, mut noted) = (ByteRecord::new(), 0, (0, 0));
+    let (mut rows, mut noted) = (0, (0, 0));
     loop {
-        let is_row = reader.read_byte_record(&mut record).map_err(|error| csv_error(file.clone(), error))?;
-        if is_row {
-            rows += 1;
-            records.lines.push(record.position().map_or(0, csv::Position::line));
-            let start = records.bytes.len();
-            records.bytes.extend_from_slice(record.as_slice());
-            let ends = (0..record.len()).filter_map(|n| record.range(n));
-            records.ends.extend(ends.map(|range| start + range.end));
-        }
+        let next = next_row(&mut csv, &mut records);
+        let is_row = matches!(next, Ok(true));
+        rows += u64::from(is_row);
+        // Also before an error: in batches, the rows before it count.
         if records.bytes.len() + records.lines.len() >= FULL || !is_row {
             let full = std::mem::replace(&mut records, Records::new(&layout));
-            session.send(target, file.as_deref(), Rows::Csv(full))?;
-            let bytes = reader.position().byte();
+            session.send(target, csv.input().file.as_deref(), Rows::Csv(full))?;
+            let bytes = csv.input().bytes;
             session.note(&target.def.name, rows - noted.0, bytes - noted.1)?;
             noted = (rows, bytes);
         }
-        if !is_row {
+        if !next? {
             return Ok(rows);
         }
     }
 }
 
+/// Reads a row of CSV. Returns whether there was one.
+fn next_row<R: Read>(csv: &mut Csv<'_, R>, records: &mut Records) -> Result<bool, Error> {
+    let before = records.ends.len();
+    let Some(lines) = csv.row(&mut records.bytes, &mut records.ends)? else { return Ok(false) };
+    let (fields, wanted) = (records.ends.len() - before, records.layout.columns.len());
+    if fields != wanted {
+        let detail = format!("the row has {fields} fields, and the header {wanted}");
+        return Err(Error::Damaged { at: csv.input().place_of(lines.first), detail });
+    }
+    records.lines.push(lines);
+    Ok(true)
+}
+
 /// The columns that the header names.
-fn columns(header: &ByteRecord, target: &Target, file: &Option<String>) -> Result<Vec<usize>, Error> {
-    let at = || crate::error::Place { file: file.clone(), line: 1 };
+fn columns(bytes: &[u8], ends: &[usize], target: &Target, at: &Place) -> Result<Vec<usize>, Error> {
     let mut columns = Vec::new();
-    for name in header {
-        let name = String::from_utf8_lossy(name);
+    let mut from = 0;
+    for end in ends {
+        let name = String::from_utf8_lossy(&bytes[from..*end]);
+        from = *end;
         let column = target.def.columns.iter().position(|column| column.name == name);
         let Some(column) = column else {
-            return Err(target.unknown_column(at(), &name, "does not exist"));
+            return Err(target.unknown_column(at.clone(), &name, "does not exist"));
         };
         if columns.contains(&column) {
-            return Err(target.unknown_column(at(), &name, "is named twice"));
+            return Err(target.unknown_column(at.clone(), &name, "is named twice"));
         }
         columns.push(column);
     }
-    target.check_columns(at(), |n| columns.contains(&n))?;
+    target.check_columns(at.clone(), |n| columns.contains(&n))?;
     Ok(columns)
-}
-
-fn csv_error(file: Option<String>, error: csv::Error) -> Error {
-    use csv::ErrorKind;
-    let line = error.position().map_or(1, csv::Position::line);
-    match error.into_kind() {
-        ErrorKind::Io(source) => Error::Read { from: file.unwrap_or_else(|| "the input".into()), source },
-        ErrorKind::UnequalLengths { expected_len, len, .. } => Error::Damaged {
-            at: crate::error::Place { file, line },
-            detail: format!("the row has {len} fields, and the header {expected_len}"),
-        },
-        kind => Error::Damaged {
-            at: crate::error::Place { file, line },
-            detail: format!("this is not CSV: {kind:?}"),
-        },
-    }
 }

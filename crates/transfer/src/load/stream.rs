@@ -115,7 +115,7 @@ pub fn control<R: Read>(input: &mut Input<R>) -> Result<Line, Error> {
     let Ok(value) = serde_json::from_slice::<Value>(&line) else {
         let excerpt = text::excerpt(line.trim_ascii());
         return Err(match has_end {
-            true => input.damaged(format!("this is not a line of a dump: {excerpt}")),
+            true => input.damaged(format!("this is not a line of a dump: {excerpt:?}")),
             false => truncated(input),
         });
     };

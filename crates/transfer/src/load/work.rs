@@ -173,11 +173,11 @@ fn note(pending: &mut Vec<(usize, Committed)>, target: &Target, batch: &Batch, r
     match pending.last_mut() {
         Some((number, pending)) if *number == target.number => {
             pending.rows += 1;
-            pending.last.line = batch.lines[row];
+            pending.last.line = batch.lines[row].last;
         }
         _ => {
             let table = target.def.name.clone();
-            pending.push((target.number, Committed { table, rows: 1, last: batch.place(row) }));
+            pending.push((target.number, Committed { table, rows: 1, last: batch.end(row) }));
         }
     }
 }

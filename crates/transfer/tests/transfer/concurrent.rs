@@ -38,6 +38,25 @@ fn rows_of_batches_stay_and_are_counted() {
     }
 }
 
+/// Without the lines up to the one that is named, what is left begins with a row.
+#[test]
+fn the_last_line_of_a_batch_is_where_its_last_row_ends() {
+    for end in ["\n", "\r\n"] {
+        for (note, wrong) in [("a", "x,a"), ("\"a\nb\"", "x,a"), ("\"a\r\nb\r\"", "x,\"a"), ("a", "9")] {
+            let db = home::pets();
+            let rows: Vec<String> = (11..16).map(|id| format!("{id},{note}")).collect();
+            let text = ["id,name", &rows.join(end), wrong, ""].join(end);
+            let failed = Load::new(&db).batch(2).rows("pets", Format::Csv, text.as_bytes()).expect_err("x");
+            let [committed] = &failed.committed[..] else { panic!("{failed}") };
+            assert_eq!(committed.rows, 4, "{failed}");
+            let rest: Vec<&str> = text.split_inclusive('\n').skip(committed.last.line as usize).collect();
+            let rest = format!("id,name{end}{}", rest.concat().replace(&format!("{wrong}{end}"), ""));
+            assert_eq!(home::rows(&db, "pets").len(), 6);
+            assert_eq!(Load::new(&db).rows("pets", Format::Csv, rest.as_bytes()).expect("the rest").rows, 1);
+        }
+    }
+}
+
 #[test]
 fn a_duplicate_is_refused_where_all_before_it_is_committed() {
     let db = home::pets();

@@ -106,7 +106,7 @@ fn what_is_wrong_is_named() {
             format!("{HEAD}{{\"end_of_dump\":true,\"tables\":0,\"rows\":0}}\n\nx\n"),
             "line 4: there is more after the end of the dump",
         ),
-        (format!("{HEAD}x\n"), "line 2: this is not a line of a dump: x"),
+        (format!("{HEAD}x\n"), "line 2: this is not a line of a dump: \"x\""),
         (format!("{HEAD}{{}}\n"), "line 2: this is not a line of a dump: missing field `end_of_dump`"),
         (format!("{HEAD}{PETS}[1,2]\n{END}"), "line 3: the row has more values than the table columns, 1"),
         (format!("{HEAD}{PETS}[1]\n[]\n{END}"), "line 4: the row has 0 values, and the table 1 columns"),

@@ -22,7 +22,7 @@ fn files_that_are_not_whole_are_refused() {
     let whole = fs::read_to_string(&rows).expect("text");
     assert_eq!(whole, "id,name,age\n1,Rex,7\n2,\\N,\\N\n");
     fs::write(&rows, "id,name,age\n1,Rex,7\n").expect("written");
-    let message = "pets.csv, line 1: pets.csv has 1 rows, and 2 were written: it is truncated or damaged";
+    let message = "pets.csv, line 2: pets.csv has 1 rows, and 2 were written: it is truncated or damaged";
     refuses(&new, || Load::new(&new).files(&into), message);
     fs::write(&rows, whole.replace("7", "x")).expect("written");
     let message = "pets.csv, line 2, column \"age\": i8 (a whole number from -128 to 127) or NULL is expected, not \"x\"";

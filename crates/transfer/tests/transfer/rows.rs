@@ -40,6 +40,42 @@ fn csv_of_others_is_read() {
     assert_eq!(names, ["Null", "Str(\"\\\\N\")", "Null"]);
 }
 
+/// Fields end where RFC 4180 says, and the line is that of the fault, whatever the lines end with.
+#[test]
+fn csv_that_is_not_csv_is_refused() {
+    let db = home::pets();
+    for (text, message) in [
+        ("id,name\n10,a\n11,\"b\n12,c\n13,d\n", "line 3: a quote is not closed"),
+        ("id,name\r\n10,\"a\r\nb\"\r\n11,\"b", "line 4: a quote is not closed"),
+        ("id,name\n10,\"x\ny\",", "line 2: the row has 3 fields, and the header 2"),
+        ("id,\"name\n10,a\n", "line 1: a quote is not closed"),
+        ("id,name\n10,\"a\"b\n", "line 2: there is text behind a closing quote"),
+        ("id,name\n10,\"a\" \n", "line 2: there is text behind a closing quote"),
+        ("id,name\n10,\"a\"\r", "line 2: a CR is neither in quotes nor before a LF"),
+        (
+            "id,name\n10,\"a\n11,b\n12,\"c\"\n",
+            "line 4: there is text behind a closing quote; the one that it closes is in line 2",
+        ),
+        ("id,name\r10,a\r", "line 1: a CR is neither in quotes nor before a LF"),
+        ("id,name\n10,a\rb\n", "line 2: a CR is neither in quotes nor before a LF"),
+        ("id,name\n10,a\n\r", "line 3: a CR is neither in quotes nor before a LF"),
+        ("id,name\r\n10,a\r\n\r\nx,b\r\n", X_IS_NO_ID),
+        ("id,name\r\n10,\"a\r\n\"\r\nx,b\r\n", X_IS_NO_ID),
+        ("id,name\n10,\"a\n\"\nx,b\n", X_IS_NO_ID),
+        ("\n\nid,name\nx,b\n", X_IS_NO_ID),
+        ("id,name\n10,\"a\r\r\"\n11,\nx,b\n", X_IS_NO_ID),
+    ] {
+        refuses(&db, || load_csv(&db, "pets", text), message);
+    }
+    // Where no field begins, a quote is a character like others.
+    load_csv(&db, "pets", "id,name\n10,5\"\n11,\"a\r\"").expect("rows");
+    let names: Vec<_> = home::rows(&db, "pets")[2..].iter().map(|row| row[1].clone()).collect();
+    assert_eq!(names, ["Str(\"5\\\"\")", "Str(\"a\\r\")"]);
+}
+
+const X_IS_NO_ID: &str =
+    "line 4, column \"id\": u32 (a whole number from 0 to 4294967295) is expected, not \"x\"";
+
 #[test]
 fn nothing_is_loaded_from_an_empty_file() {
     let db = home::pets();
@@ -138,7 +174,8 @@ fn values_that_do_not_fit_are_named() {
         let table = format!("t{n}");
         let def = TableDef::new(&table).column("id", Type::U8).column("v", ty).primary_key(["id"]);
         db.create_table(def).expect("a table");
-        let message = format!("line 2, column \"v\": {expected} is expected, not \"{text}\"");
+        // A message has no control characters.
+        let message = format!("line 2, column \"v\": {expected} is expected, not {text:?}");
         refuses(&db, || load_csv(&db, &table, &format!("id,v\n1,{text}\n")), &message);
         let json = serde_json::to_string(text).expect("JSON");
         let message = format!("line 1, column \"v\": {expected} is expected, not {json}");
@@ -194,7 +231,7 @@ fn text_that_is_not_utf_8_is_refused() {
     refuses(
         &db,
         || load(Format::Csv, b"id,name\n10,\xff\n"),
-        "line 2, column \"name\": string(40) (at most 40 bytes) or NULL is expected, not \"\u{fffd}\"",
+        "line 2, column \"name\": string(40) (at most 40 bytes) or NULL is expected, not \"\u{fffd}\", which is not UTF-8",
     );
     refuses(
         &db,

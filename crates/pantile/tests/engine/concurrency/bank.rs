@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use pantile::{Database, Durability, Isolation, Result, Transaction};
+use pantile::{Database, Durability, Isolation, Result, Transaction, TransactionOptions};
 use pantile_testkit::{Bed, Random, SaysDone, SeedNote, seeds};
 
 use super::table::Things;
@@ -137,6 +137,47 @@ fn safe_snapshots_leave_no_marks() {
     assert_eq!(total(&bank, &fresh).expect("no conflict"), EACH * ACCOUNTS as i64);
     bank.resize(&mut writer, 1, 0).expect("it can move behind the reader");
     assert!(writer.commit().expect("no conflict") > fresh.timestamp(), "the reader has left a read mark");
+}
+
+/// When a reader begins, its place in the order is settled, but not all that stands before it: a serializable writer that
+/// was open may still commit there, whole, unless the reader has read what it writes.
+#[test]
+fn a_reader_may_show_the_later_commit_of_an_older_writer() {
+    let bank = bank(&in_memory());
+    let both = |txn: &Transaction| [0, 1].map(|id| bank.size(txn, id).expect("no conflict").expect("a row"));
+    let mut size = EACH;
+    let mut write = |mut writer: Transaction| {
+        size += 1;
+        (0..2).for_each(|id| assert!(bank.resize(&mut writer, id, size).expect("no conflict")));
+        writer.commit().expect("no conflict");
+        [size; 2]
+    };
+    for level in [Isolation::Serializable, Isolation::Snapshot] {
+        for is_read_only in [true, false] {
+            let options = TransactionOptions::new().isolation(level).read_only(is_read_only);
+            let begin = |options: TransactionOptions| bank.db.begin_with(options).expect("a transaction");
+            let before = write(bank.begin(Isolation::Serializable));
+            // It was open.
+            let writer = bank.begin(Isolation::Serializable);
+            let (reader, safe) = (begin(options), begin(options.safe_snapshot()));
+            let after = write(writer);
+            assert_eq!((both(&reader), both(&safe)), (after, before), "{level:?}");
+            // It was open, and the reader has read a row that it writes.
+            let writer = bank.begin(Isolation::Serializable);
+            let reader = begin(options);
+            assert_eq!(bank.size(&reader, 1).expect("no conflict"), Some(after[1]));
+            write(writer);
+            assert_eq!(both(&reader), after, "{level:?}");
+            // It begins later, or its place is settled when it commits.
+            for late in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+                let before = both(&begin(options));
+                let open = (late != Isolation::Serializable).then(|| bank.begin(late));
+                let reader = begin(options);
+                write(open.unwrap_or_else(|| bank.begin(late)));
+                assert_eq!(both(&reader), before, "{level:?} beside {late:?}");
+            }
+        }
+    }
 }
 
 /// A thread that learns of a commit sees it, on whichever core it runs.
