@@ -290,7 +290,7 @@ pub mod stats {
 
     pub use crate::types::figures::{Figures, History, Sample};
     pub use crate::types::memory::MemoryUse;
-    pub use crate::types::page::{Page, PageTransaction};
+    pub use crate::types::page::{Page, PageReader, PageTransaction};
     pub use crate::types::stats::{
         Chains, HeldOfTable, ReadingProcess, Recovery, RunningTransaction, Stats, TableSpace,
     };

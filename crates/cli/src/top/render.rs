@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use pantile::stats::{Page, PageTransaction, Sample};
+use pantile::stats::{Page, PageReader, PageTransaction, Sample};
 
 use crate::figures::whole;
 use crate::table::Table;
@@ -38,7 +38,8 @@ const LABEL: usize = 24;
 
 /// The whole page.
 pub fn render(dir: &Path, page: &Page, view: &View) -> String {
-    let parts = [head(dir, page), gauges(page), bars(page, view), holders(page, view), tables(page)];
+    let held = holders(page, view) + &readers(page);
+    let parts = [head(dir, page), gauges(page), bars(page, view), held, tables(page)];
     let text = parts.join("\n");
     let lines = text.lines().take(view.height.unwrap_or(usize::MAX));
     let cut: Vec<String> = lines.map(|line| line.chars().take(view.width).collect()).collect();
@@ -164,6 +165,22 @@ fn holders(page: &Page, view: &View) -> String {
         String::new()
     };
     table.render() + &more
+}
+
+/// Other processes that read. None of the transactions is theirs.
+fn readers(page: &Page) -> String {
+    let line = |reader: &PageReader| {
+        let who = match reader.process {
+            0 => "a process from before the opening".into(),
+            process => format!("process {process}"),
+        };
+        let age = match reader.age_micros {
+            0 => String::new(),
+            age => format!(" for {}", time(Duration::from_micros(age) + page.age())),
+        };
+        format!("{who} reads{age} and holds {}\n", bytes(reader.held_bytes))
+    };
+    page.readers.iter().map(line).collect()
 }
 
 fn holder(t: &PageTransaction, since: Duration) -> Vec<String> {

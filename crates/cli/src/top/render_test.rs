@@ -25,6 +25,8 @@ fn a_page_as_text() {
     page.figures.obsolete_bytes = 2_500_000;
     page.figures.pin_ends = 3;
     page.full_in_seconds = Some(7260);
+    page.readers.extend([PageReader::default(); 2]);
+    (page.readers[0].process, page.readers[0].held_bytes) = (4711, 6_000);
     let mut second = page.transactions[0].clone();
     (second.name, second.held_bytes, second.ended) = ("second".into(), 5_000, "a call".into());
     page.transactions.push(second);
@@ -41,6 +43,8 @@ fn a_page_as_text() {
         "2.5 MB obsolete",
         "full in 2h 1m",
         "3 holders were ended",
+        "process 4711 reads and holds 6.0 kB",
+        "a process from before the opening reads",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }

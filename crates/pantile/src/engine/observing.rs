@@ -8,7 +8,8 @@ use crate::engine::latencies::{Counts, percentile};
 use crate::engine::measures::Looked;
 use crate::engine::still_open::{age, describe};
 use crate::types::figures::{Figures, History, Sample};
-use crate::types::page::{Page, PageTransaction};
+use crate::types::page::{Page, PageReader, PageTransaction};
+use crate::types::stats::ReadingProcess;
 
 /// How often a sample is taken while something happens.
 const EVERY: Duration = Duration::from_secs(1);
@@ -93,7 +94,8 @@ impl Core {
         let more_tables = tables.len().saturating_sub(TABLES) as u64;
         tables.sort_by_key(|table| std::cmp::Reverse(table.bytes));
         tables.truncate(TABLES);
-        Page { transactions, more_transactions, tables, more_tables, ..page }
+        let readers = self.reading_processes().iter().map(reader_for_page).take(TRANSACTIONS).collect();
+        Page { transactions, more_transactions, tables, more_tables, readers, ..page }
     }
 
     fn for_page(&self, HeldBy { open, holder, held }: &HeldBy) -> PageTransaction {
@@ -187,5 +189,13 @@ impl Core {
         let growth = self.insight.rings.lock().growth()?;
         let room = self.room_bytes(self.store.space().free_bytes());
         Duration::try_from_secs_f64(room as f64 / growth).ok()
+    }
+}
+
+fn reader_for_page(reader: &ReadingProcess) -> PageReader {
+    PageReader {
+        process: reader.process.unwrap_or(0),
+        age_micros: reader.age.map_or(0, |age| age.as_micros() as u64),
+        held_bytes: reader.held_bytes,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::engine::core::Core;
 use crate::engine::latencies::{Counts, end_of};
 use crate::types::figures::{Described, Figures, Kind, Meaning};
-use crate::types::stats::{RunningTransaction, TableSpace};
+use crate::types::stats::{ReadingProcess, RunningTransaction, TableSpace};
 
 /// A text that is being written.
 #[derive(Default)]
@@ -73,6 +73,14 @@ impl Text {
         self.family("table_obsolete_bytes", help, tables.iter(), |t| of(t, t.obsolete_bytes));
     }
 
+    fn readers(&mut self, readers: &[ReadingProcess]) {
+        let help = "Superseded bytes that are held back for another process that reads the database.";
+        self.family("reader_held_bytes", help, readers.iter(), |reader| {
+            let process = reader.process.map_or("unknown".into(), |process| process.to_string());
+            (label("process", &process), reader.held_bytes as f64)
+        });
+    }
+
     fn holders(&mut self, running: &[RunningTransaction]) {
         let help = "Superseded bytes that a transaction holds back.";
         let holds = |t: &&RunningTransaction| t.held_bytes > 0;
@@ -121,6 +129,7 @@ impl Core {
         text.commits(&self.insight.latencies.counts());
         text.tables(&self.space_by_table());
         text.holders(&self.running_transactions());
+        text.readers(&self.reading_processes());
         text.0
     }
 }

@@ -16,7 +16,7 @@ use crate::types::stats::{HeldOfTable, TableSpace};
 pub(crate) const STATS_FILE: &str = "pantile.stats";
 
 const MAGIC: [u8; 8] = *b"PTILSTAT";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, length of the payload, checksum of the payload.
 const HEADER: usize = 24;
 /// A page is never longer.
@@ -61,6 +61,20 @@ pub struct PageTransaction {
     pub tables: Vec<HeldOfTable>,
 }
 
+/// Another process that reads the database, on a [`Page`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct PageReader {
+    /// Its number; 0 if it was there before the database was opened.
+    pub process: u32,
+    /// For how long it had read when the page was written, in microseconds; 0 if that
+    /// is not known.
+    pub age_micros: u64,
+    /// Superseded bytes on the medium that it holds back. Others may hold them, too.
+    pub held_bytes: u64,
+}
+
 /// What a database publishes once a second for other processes, from
 /// [`watch`](crate::tools::watch).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -96,6 +110,8 @@ pub struct Page {
     pub transactions: Vec<PageTransaction>,
     /// Transactions that are not in `transactions`.
     pub more_transactions: u64,
+    /// Other processes that read the database.
+    pub readers: Vec<PageReader>,
     /// The newest part of the history.
     pub history: History,
 }
@@ -199,6 +215,9 @@ impl Writer {
         self.list(&page.tables, |out, table| out.table(table));
         self.list(&page.transactions, |out, transaction| out.transaction(transaction));
         self.numbers(&[page.more_tables, page.more_transactions]);
+        self.list(&page.readers, |out, reader| {
+            out.numbers(&[reader.process.into(), reader.age_micros, reader.held_bytes]);
+        });
         self.list(&page.history.seconds, |out, sample| out.numbers(&sample.values()));
         self.list(&page.history.minutes, |out, sample| out.numbers(&sample.values()));
     }
@@ -260,6 +279,10 @@ impl Reader<'_> {
         let tables = self.list(Self::table)?;
         let transactions = self.list(Self::transaction)?;
         let [more_tables, more_transactions] = self.array()?;
+        let readers = self.list(|from| {
+            let [process, age_micros, held_bytes] = from.array()?;
+            Some(PageReader { process: u32::try_from(process).ok()?, age_micros, held_bytes })
+        })?;
         let mut samples = || self.list(|from| Sample::from_values(&from.numbers()?));
         let history = History { seconds: samples()?, minutes: samples()? };
         Some(Page {
@@ -276,6 +299,7 @@ impl Reader<'_> {
             more_tables,
             transactions,
             more_transactions,
+            readers,
             history,
         })
     }

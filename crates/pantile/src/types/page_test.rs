@@ -23,6 +23,7 @@ fn page() -> Page {
         tables: vec![TableSpace { table: "t".into(), blocks: 2, ..TableSpace::default() }],
         more_tables: 1,
         transactions: vec![transaction],
+        readers: vec![PageReader { process: 9, age_micros: 8, held_bytes: 7 }],
         history: History { seconds: vec![sample(1), sample(2)], minutes: vec![sample(1)] },
         ..Page::default()
     }
@@ -65,8 +66,8 @@ fn other_files_and_versions_are_told_apart() {
     assert_eq!(Page::decode(b""), Err(Unusable::Foreign));
     assert_eq!(Page::decode(&[1; 4096]), Err(Unusable::Foreign));
     let mut later = page().encode();
-    later[8] = 2;
-    assert_eq!(Page::decode(&later), Err(Unusable::Version(2)));
+    later[8] = VERSION as u8 + 1;
+    assert_eq!(Page::decode(&later), Err(Unusable::Version(VERSION + 1)));
     let mut long = page().encode();
     long[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(Page::decode(&long), Err(Unusable::Torn));

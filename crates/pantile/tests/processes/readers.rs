@@ -8,6 +8,8 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use pantile::stats::PageReader;
+use pantile::tools::watch;
 use pantile::{
     Database, Durability, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type,
 };
@@ -166,6 +168,13 @@ fn what_a_killed_reader_held_is_given_back() {
         assert_eq!(readers.len(), 1 + usize::from(!late));
         assert!(readers.iter().any(|reader| reader.process == Some(child.id())));
         assert!(readers.iter().all(|reader| reader.held_bytes > 0));
+        await_that("others are told who reads", || {
+            shift(&db, &bank, 0);
+            let is_it = |reader: &PageReader| reader.process == child.id() && reader.held_bytes > 0;
+            watch(place.path()).is_ok_and(|page| page.readers.iter().any(is_it))
+        });
+        let metric = format!("pantile_reader_held_bytes{{process=\"{}\"}}", child.id());
+        assert!(db.metrics().contains(&metric));
         db.create_table(TableDef::new("gone").column("id", Type::U8).primary_key(["id"])).expect("create");
         db.drop_table("gone").expect("drop");
         kill(child);
