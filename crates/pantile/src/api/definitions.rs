@@ -21,11 +21,12 @@ use crate::types::table_change::TableChange;
 use crate::types::value::Value;
 
 impl Database {
-    /// Creates a table. It is durable when the call returns. Transactions that began
-    /// before the call returned cannot use it if they are serializable, or snapshots
-    /// that only read: they get
-    /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and [`Database::run`]
-    /// begins them again. To a safe snapshot of an earlier moment it is empty.
+    /// Creates a table. It is durable when the call returns. Serializable
+    /// transactions that began before the call returned and may write cannot use it:
+    /// they get [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
+    /// [`Database::run`] begins them again. To those that only read it is empty; unless
+    /// it has the name of a table that was dropped after they began, which they could
+    /// take for it: they get the same error then, but for safe snapshots.
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition
@@ -44,6 +45,9 @@ impl Database {
         core.tables.id_is_used(new.id());
         let at = core.registry.after_all();
         new.table.inner.set_created(at);
+        if core.tables.was_dropped_of_late(new.table.name()) {
+            new.table.inner.set_replacing();
+        }
         new.pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         core.tables.add(new.table.clone());
         core.registry.await_passed(at);

@@ -270,6 +270,8 @@ pub(crate) struct TableInner {
     dropped: AtomicBool,
     /// Zero for a table that was there when the database was opened.
     created_at: AtomicU64,
+    /// When it was created, a transaction could have known another of its name.
+    replaces: AtomicBool,
     /// The latest deletion whose primary entry has been removed.
     cleaned_until: AtomicU64,
     /// Rows as the newest transaction sees them.
@@ -303,6 +305,7 @@ impl TableInner {
             next_index: AtomicU32::new(PRIMARY + 1),
             dropped: AtomicBool::new(false),
             created_at: AtomicU64::new(0),
+            replaces: AtomicBool::new(false),
             cleaned_until: AtomicU64::new(0),
             rows: RowCount::default(),
         })
@@ -507,6 +510,17 @@ impl TableInner {
     /// Called before the table is found by anyone.
     pub fn set_created(&self, at: Timestamp) {
         self.created_at.store(at.get(), Ordering::Relaxed);
+    }
+
+    /// Called before the table is found by anyone.
+    pub fn set_replacing(&self) {
+        self.replaces.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a transaction that began before the table may have known another of
+    /// its name.
+    pub fn replaces_another(&self) -> bool {
+        self.replaces.load(Ordering::Relaxed)
     }
 
     /// Whether a transaction at `ts` comes before the table (I-16).

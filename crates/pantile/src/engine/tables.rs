@@ -247,10 +247,18 @@ impl Tables {
         let gone = self.retire(table, &now);
         let at = now();
         new.inner.set_created(at);
+        new.inner.set_replacing();
         let known = pieces.iter().chain([new]).map(|table| (table.inner.id, Arc::clone(&table.inner)));
         self.by_id.write().extend(known);
         names.insert(table.name(), new.clone());
         (gone, at)
+    }
+
+    /// Whether a transaction may still run that began when there was another table of
+    /// this name.
+    pub fn was_dropped_of_late(&self, name: &str) -> bool {
+        let is_it = |d: &Dropped| d.in_use.as_ref().is_some_and(|table| table.name() == name);
+        self.dropped.lock().iter().any(is_it)
     }
 
     /// Takes a table and its values out of line away from their ids.

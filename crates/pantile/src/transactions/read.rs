@@ -60,19 +60,21 @@ impl Transaction {
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
         self.core.tables.check_own(table)?;
         self.check_ended()?;
-        if table.is_newer_than(self.ts) && self.minds_new_tables() {
+        if table.is_newer_than(self.ts) && self.minds_newer(table) {
             return is_newer(table);
         }
         Ok(())
     }
 
     /// Whether a table that was created after the moment at which it reads is none to
-    /// this transaction. To one that only reads it would look empty, although it may
-    /// have taken the place of one with rows. A late writer may write into it.
-    fn minds_new_tables(&self) -> bool {
+    /// this transaction. One that only reads finds it empty; but not if it has taken
+    /// the place of another, which had rows at that moment. A late writer may write
+    /// into it.
+    fn minds_newer(&self, table: &TableInner) -> bool {
         match self.isolation {
-            Isolation::Serializable => !self.safe,
-            Isolation::Snapshot => self.read_only,
+            Isolation::Serializable if !self.read_only => true,
+            Isolation::Serializable => !self.safe && table.replaces_another(),
+            Isolation::Snapshot => self.read_only && table.replaces_another(),
             Isolation::ReadCommitted => false,
         }
     }

@@ -66,8 +66,9 @@ pub enum Conflict {
     /// Snapshot isolation: another transaction has committed the tuple since
     /// this one began (first committer wins).
     ChangedSinceSnapshot,
-    /// Serializable, and snapshots that only read: the table was created after this
-    /// transaction began, so it does not exist at the transaction's timestamp.
+    /// Serializable: the table was created after this transaction began, so it
+    /// does not exist at the transaction's timestamp. If the transaction only reads,
+    /// also at snapshot level: the table has taken the place of another since.
     TableIsNewer,
 }
 
@@ -633,7 +634,7 @@ impl fmt::Display for Error {
             ),
             Error::NotABackupOfThis(path) => write!(
                 f,
-                "the backup in {} is not an earlier state of this database: it is of another one, was written to, or is later than the database; make a backup of all of it",
+                "the backup in {} is not an earlier state of this database: it is of another one, is no backup, was written to, or is later than the database; make a backup of all of it",
                 path.display()
             ),
             Error::NotEmpty(path) => write!(

@@ -122,9 +122,10 @@ impl Database {
         loop {
             let (mut held, mut increment) = (Held::default(), None);
             if let Some(since) = &options.since {
-                Chain::of(since)?.read(&mut held, &|earlier| match earlier.origin == lineage.origin {
-                    true => Ok(()),
-                    false => Err(Error::NotABackupOfThis(since.clone())),
+                Chain::of(since)?.read(&mut held, &|earlier| {
+                    // A database that is in use goes on, and is no backup.
+                    let is_of_this = earlier.origin == lineage.origin && earlier.source != 0;
+                    if is_of_this { Ok(()) } else { Err(Error::NotABackupOfThis(since.clone())) }
                 })?;
                 increment = Some(Increment::new(dir, since, &held)?);
                 held.doubt_unnamed();

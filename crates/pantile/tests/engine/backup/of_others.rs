@@ -116,3 +116,17 @@ fn what_was_restored_is_a_database_of_its_own() {
     three.backup_to(at("last"), &BackupOptions::new().since(at("next"))).expect("back up");
     restores(&at("last"), &three);
 }
+
+/// A database that is in use changes, and an increment since it could not be restored.
+#[test]
+fn a_database_is_no_earlier_backup() {
+    let (db, place) = (Home::new(Bed::Dram).open(), ScratchDir::new());
+    let at = |name: &str| place.path().join(name);
+    fill(&db, 10, b"mine");
+    db.backup_to(at("backup"), &BackupOptions::new()).expect("back up");
+    restore(at("backup"), at("used"), &CheckOptions::new()).expect("restore");
+    let refused = db.backup_to(at("next"), &BackupOptions::new().since(at("used")));
+    fails!(refused, Error::NotABackupOfThis(_), "is no backup");
+    assert!(!at("next").exists());
+    db.backup_to(at("next"), &BackupOptions::new().since(at("backup"))).expect("back up");
+}

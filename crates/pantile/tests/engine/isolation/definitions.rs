@@ -243,21 +243,31 @@ fn a_new_table_is_for_late_writers() {
 #[test]
 fn a_new_table_is_not_empty_to_readers_that_began_before() {
     for level in LEVELS {
-        let db = in_memory();
-        let table = db.create_table(definition()).expect("create");
-        db.run(|txn| txn.upsert(&table, &[1u64.into(), 1u64.into()])).expect("upsert");
-        let options = TransactionOptions::new().isolation(level).read_only(true);
-        let before = db.begin_with(options).expect("begin");
-        let table = db.truncate_table(&table).expect("truncate");
-        let counted = before.count(&table, Range::all());
-        match level {
-            Isolation::ReadCommitted => assert_eq!(counted.expect("count"), 0),
-            _ => assert!(
-                matches!(counted, Err(Error::Conflict { conflict: Conflict::TableIsNewer, .. })),
-                "{level:?}: {counted:?}"
-            ),
+        for is_truncated in [true, false] {
+            let db = in_memory();
+            let table = db.create_table(definition()).expect("create");
+            db.run(|txn| txn.upsert(&table, &[1u64.into(), 1u64.into()])).expect("upsert");
+            let options = TransactionOptions::new().isolation(level).read_only(true);
+            let before = db.begin_with(options).expect("begin");
+            let other = db.create_table(TableDef { name: "other".into(), ..definition() }).expect("create");
+            assert_eq!(before.count(&other, Range::all()).expect("it was not there"), 0);
+            let table = match is_truncated {
+                true => db.truncate_table(&table).expect("truncate"),
+                false => {
+                    db.drop_table("t").expect("drop");
+                    db.create_table(definition()).expect("create")
+                }
+            };
+            let counted = before.count(&table, Range::all());
+            match level {
+                Isolation::ReadCommitted => assert_eq!(counted.expect("count"), 0),
+                _ => assert!(
+                    matches!(counted, Err(Error::Conflict { conflict: Conflict::TableIsNewer, .. })),
+                    "{level:?}: {counted:?}"
+                ),
+            }
+            let after = db.begin_with(options).expect("begin");
+            assert_eq!(after.count(&table, Range::all()).expect("count"), 0);
         }
-        let after = db.begin_with(options).expect("begin");
-        assert_eq!(after.count(&table, Range::all()).expect("count"), 0);
     }
 }
