@@ -321,8 +321,11 @@ impl SlotBuffers {
 
     /// Whether there is room for large buffers, which are then counted.
     fn keeps_large(&self, bytes: u64) -> bool {
-        let with = |large: u64| large.checked_add(bytes).filter(|all| *all <= self.large_limit);
-        self.large.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
+        let fits = self.large.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.large_limit;
+        if !fits {
+            self.large.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
     }
 
     /// The buffers of a running transaction have grown.
