@@ -1,5 +1,7 @@
 //! Keys that recovery sorts before it builds indexes from them.
 
+use std::cmp::Ordering;
+
 use pantile_base::TupleId;
 
 use crate::types::key::Key;
@@ -32,6 +34,11 @@ impl Entry {
             len => &words[(self.at >> LEN_BITS) as usize..][..len],
         }
     }
+
+    /// Compares keys; `words` are those of the entry's run.
+    fn cmp(&self, words: &[u64], other: &Self, other_words: &[u64]) -> Ordering {
+        self.first.cmp(&other.first).then_with(|| self.key(words).cmp(other.key(other_words)))
+    }
 }
 
 impl SortedKeys {
@@ -46,8 +53,7 @@ impl SortedKeys {
 
     pub fn sort(&mut self) {
         let words = &self.words;
-        self.entries
-            .sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.key(words).cmp(b.key(words))));
+        self.entries.sort_unstable_by(|a, b| a.cmp(words, b, words));
     }
 
     /// The lowest key.
@@ -89,9 +95,8 @@ impl<'r> Iterator for Merge<'r> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let left = self.runs.iter_mut().filter_map(|(run, at)| Some((run.entries.get(*at)?, run, at)));
-        let (entry, run, at) = left.min_by(|(a, run_a, _), (b, run_b, _)| {
-            a.first.cmp(&b.first).then_with(|| a.key(&run_a.words).cmp(b.key(&run_b.words)))
-        })?;
+        let (entry, run, at) =
+            left.min_by(|(a, of_a, _), (b, of_b, _)| a.cmp(&of_a.words, b, &of_b.words))?;
         *at += 1;
         Some((entry.key(&run.words), entry.tuple))
     }
