@@ -79,6 +79,11 @@ impl<'t, L: Layout> Leaves<'t, L> {
         true
     }
 
+    /// The key of the last entry that has been added.
+    fn last(&self) -> Option<&[u64]> {
+        self.pending.len().checked_sub(1).map(|last| self.pending.key(last))
+    }
+
     /// Writes the last leaf, whose high fence is `high`.
     fn end(&mut self, high: Option<Vec<u64>>) {
         let last = self.pending.len().saturating_sub(1);
@@ -217,9 +222,15 @@ impl<L: Layout> Tree<L> {
         let fence = |part: usize| parts.first(part).to_vec();
         let mut leaves = Leaves::new(self, fill, (part > 0).then(|| fence(part)));
         let high = (part + 1 < parts.count()).then(|| fence(part + 1));
-        let is_inside =
-            |key: &[u64]| key >= parts.first(part) && high.as_ref().is_none_or(|high| key < &high[..]);
-        if !parts.each(part, &mut |key, value| is_inside(key) && leaves.push(key, value)) {
+        // Entries are in order, so those between the first and the last are inside, too.
+        let mut is_inside = false;
+        let push = |key: &[u64], value| {
+            is_inside = is_inside || key >= parts.first(part);
+            is_inside && leaves.push(key, value)
+        };
+        let is_read = parts.each(part, &mut { push });
+        let is_below = |last: &[u64]| high.as_ref().is_none_or(|high| last < &high[..]);
+        if !(is_read && leaves.last().is_none_or(is_below)) {
             leaves.free();
             return None;
         }

@@ -1,6 +1,8 @@
 //! Bringing an image up to date that does not say everything: which of its
 //! anchors still lead to something.
 
+use std::ops::Range;
+
 use pantile_base::Address;
 use pantile_base::limits::CHUNK_BYTES;
 
@@ -18,25 +20,14 @@ impl Store {
         }
     }
 
-    /// Whether the image knows the content at an address, and its block is still
-    /// in the same generation. It counts as alive then. What has been appended
-    /// later is for the scan to find.
-    pub fn claim(&self, address: Address) -> bool {
-        let number = (address.offset() / CHUNK_BYTES) as u32;
-        let Some(chunk) = self.chunk(number) else { return false };
-        let Some((index, within)) = chunk.find(address) else { return false };
-        let block = &chunk.blocks[index as usize];
-        let (slot, rest) = (within / block.stride(), within % block.stride());
-        let is_known = block.state().is_used() && rest == 0 && slot < block.fill();
-        if is_known {
-            block.map.unset(slot);
-        }
-        is_known
+    /// To say which contents of the image are alive; see [`Claims::claim`].
+    pub fn claims(&self) -> Claims<'_> {
+        Claims { nearby: self.nearby(), block: None, word: 0, bits: 0 }
     }
 
-    /// Bytes of the slot at an address.
-    pub fn slot_bytes(&self, address: Address) -> u64 {
-        u64::from(self.locate(address).2.stride())
+    /// To find the blocks of many addresses.
+    pub fn nearby(&self) -> Nearby<'_> {
+        Nearby { store: self, block: None, inside: 0..0 }
     }
 
     /// Finds the tombstones that no anchor of the image has named: while a
@@ -59,5 +50,91 @@ impl Store {
                 }
             }
         }
+    }
+}
+
+/// Finds the blocks of addresses, one after the other. Most lie in the same block
+/// as the one before, so it is not looked up again. Nothing may be released
+/// meanwhile.
+pub struct Nearby<'s> {
+    store: &'s Store,
+    /// The block of the last address.
+    block: Option<&'s Block>,
+    /// Where its slots lie.
+    inside: Range<u64>,
+}
+
+impl<'s> Nearby<'s> {
+    /// Bytes of the slot at an address.
+    ///
+    /// # Panics
+    /// If the address is in no block.
+    #[inline]
+    pub fn slot_bytes(&mut self, address: Address) -> u64 {
+        let (block, _) = self.find(address).expect("addresses lie in blocks");
+        u64::from(block.stride())
+    }
+
+    /// The block of an address, and where behind its block header the address
+    /// lies; `None` if it is in no block now.
+    #[inline]
+    fn find(&mut self, address: Address) -> Option<(&'s Block, u32)> {
+        let offset = address.offset();
+        let block = match self.block {
+            Some(block) if self.inside.contains(&offset) => block,
+            _ => self.look_up(address)?,
+        };
+        Some((block, (offset - self.inside.start) as u32))
+    }
+
+    fn look_up(&mut self, address: Address) -> Option<&'s Block> {
+        let chunk = self.store.chunk((address.offset() / CHUNK_BYTES) as u32)?;
+        let (index, within) = chunk.find(address)?;
+        self.inside = address.offset() - u64::from(within)..chunk.end_of(index);
+        self.block = chunk.blocks.get(index as usize);
+        self.block
+    }
+}
+
+/// Takes contents of an image as alive. Says so to their blocks by the word, the
+/// last one when it is dropped.
+pub struct Claims<'s> {
+    nearby: Nearby<'s>,
+    /// The block that has not been told of `bits` yet, which begin at slot
+    /// `64 * word`.
+    block: Option<&'s Block>,
+    word: u32,
+    bits: u64,
+}
+
+impl Claims<'_> {
+    /// Whether the image knows the content at an address, and its block is still
+    /// in the same generation. It counts as alive then. What has been appended
+    /// later is for the scan to find.
+    #[inline]
+    pub fn claim(&mut self, address: Address) -> bool {
+        let Some((block, within)) = self.nearby.find(address) else { return false };
+        let (slot, rest) = (within / block.stride(), within % block.stride());
+        let is_known = block.state().is_used() && rest == 0 && slot < block.fill();
+        if is_known {
+            if slot / 64 != self.word || self.block.is_none_or(|last| !std::ptr::eq(last, block)) {
+                self.tell();
+                (self.block, self.word) = (Some(block), slot / 64);
+            }
+            self.bits |= 1 << (slot % 64);
+        }
+        is_known
+    }
+
+    fn tell(&mut self) {
+        if let Some(block) = self.block.take() {
+            block.map.unset_some(self.word, std::mem::take(&mut self.bits));
+        }
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        self.tell();
     }
 }

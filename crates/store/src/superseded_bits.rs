@@ -38,6 +38,21 @@ impl SupersededBits {
         was_set
     }
 
+    /// Clears bits of the 64 from slot `64 * n` on.
+    pub fn unset_some(&self, n: u32, bits: u64) {
+        let before = self.words[n as usize].fetch_and(!bits, Ordering::AcqRel);
+        self.set.fetch_sub((before & bits).count_ones(), Ordering::AcqRel);
+    }
+
+    /// Sets the bits of all slots below `end`. No other thread may use them.
+    pub fn set_below(&self, end: u32) {
+        for (n, word) in (0..end.div_ceil(64)).zip(&self.words) {
+            let inside = u64::MAX >> (64 - (end - n * 64).min(64));
+            let before = word.fetch_or(inside, Ordering::Relaxed);
+            self.set.fetch_add((inside & !before).count_ones(), Ordering::AcqRel);
+        }
+    }
+
     pub fn is_set(&self, slot: u32) -> bool {
         self.words[slot as usize / 64].load(Ordering::Acquire) >> (slot % 64) & 1 == 1
     }
@@ -130,6 +145,21 @@ mod tests {
         assert_eq!(map.next_clear(0, 200), Some(64));
         map.clear();
         assert_eq!((map.next_set(0, 200), map.count()), (None, 0));
+    }
+
+    #[test]
+    fn bits_change_by_the_word() {
+        let map = SupersededBits::default();
+        let _ = map.set(3);
+        for (end, set) in [(0, 1), (5, 5), (64, 64), (130, 130), (130, 130)] {
+            map.set_below(end);
+            assert_eq!(map.count(), set);
+            assert_eq!(map.next_clear(0, 200), Some(if end == 0 { 0 } else { end }));
+        }
+        map.unset_some(1, 1 << 63 | 1);
+        map.unset_some(1, 1);
+        map.unset_some(2, 1 << 40);
+        assert_eq!((map.count(), walk(|from| map.next_clear(from, 130))), (128, vec![64, 127]));
     }
 
     fn walk(next: impl Fn(u32) -> Option<u32>) -> Vec<u32> {

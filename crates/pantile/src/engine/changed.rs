@@ -15,8 +15,13 @@ impl Changed {
 
     #[inline]
     pub fn contains(&self, tuple: TupleId) -> bool {
-        let word = self.0.get(tuple.0 / 64).map_or(0, |word| word.load(Ordering::Relaxed));
-        word >> (tuple.0 % 64) & 1 == 1
+        self.word(tuple.0 / 64) >> (tuple.0 % 64) & 1 == 1
+    }
+
+    /// 64 tuples from `64 * n` on, a bit each.
+    #[inline]
+    pub fn word(&self, n: u64) -> u64 {
+        self.0.get(n).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     /// Those in a range, in order.

@@ -290,10 +290,11 @@ impl Parts for PartsOfRun<'_> {
         let end = self.starts.get(part + 1).copied().unwrap_or(self.end);
         let mut words = Vec::new();
         let mut fresh = self.update.as_ref().map(|update| update.fresh_from(&self.firsts[part]));
-        let counts = |tuple: u64| match &self.update {
-            Some(update) => !update.changed.contains(TupleId(tuple)),
-            None => true,
+        let has_changed = |tuple: &u64| match &self.update {
+            Some(update) => update.changed.contains(TupleId(*tuple)),
+            None => false,
         };
+        let mut changed = Vec::new();
         for page in self.starts[part]..end {
             if self.run.image.read(self.run.level(0), page, &mut words).is_err() {
                 return false;
@@ -301,6 +302,9 @@ impl Parts for PartsOfRun<'_> {
             let Some(keys) = KeysOfPage::of(&words) else { return false };
             let fits =
                 |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
+            // Before anything else, so that the cache misses of many overlap.
+            changed.clear();
+            changed.extend(keys.values.iter().map(has_changed));
             let mut one = |n: usize| {
                 let (key, tuple) = (keys.key(n), keys.values[n]);
                 while let Some((next, tuple)) = fresh.as_mut().and_then(|f| f.next_if(|f| f.0 < key)) {
@@ -308,7 +312,7 @@ impl Parts for PartsOfRun<'_> {
                         return false;
                     }
                 }
-                fits(key) && (!counts(tuple) || push(key, tuple))
+                fits(key) && (changed[n] || push(key, tuple))
             };
             if !(0..keys.len()).all(&mut one) {
                 return false;

@@ -117,10 +117,11 @@ impl StoredTables {
             stored.dead.drain(..).for_each(|tuple| changed.insert(tuple));
             let (anchors, changed) = (&found.anchors, &*stored.changed.insert(changed));
             share_range(threads.min(1 + end as usize / TUPLES_PER_THREAD), end, |part| {
+                let mut claims = store.claims();
                 for tuple in part {
                     let cell = anchors.get_or_grow(tuple);
                     let newest = Anchor::load(cell).newest();
-                    let is_there = !newest.is_none() && store.claim(newest);
+                    let is_there = !newest.is_none() && claims.claim(newest);
                     if !is_there {
                         changed.insert(TupleId(tuple));
                     }

@@ -235,25 +235,31 @@ impl Core {
     fn take_stock(&self, table: &TableInner, tuples: Changed) -> Changes {
         let (end, store) = (table.tuples_end(), &self.store);
         let shares = self.options.threads_of_recovery().min(1 + end as usize / TUPLES_PER_THREAD);
+        let live_bytes_of =
+            |tuple| table.live_row(store, tuple).map(|row| (row.bytes.len() + HEADER_BYTES) as u64);
         let counted = share_range(shares, end, |part| {
             let (mut change, mut dead) = (Change::default(), Vec::new());
-            for tuple in part.map(TupleId) {
-                let ahead = TupleId(tuple.0 + AHEAD as u64);
-                if ahead.0 < end && tuples.contains(ahead) {
+            let mut nearby = store.nearby();
+            for word in part.start / 64..part.end.div_ceil(64) {
+                let (changed, own) = (tuples.word(word), word * 64..(word + 1) * 64);
+                for ahead in tuples.within(own.end..(own.end + 64).min(end)) {
                     store.prefetch(Anchor::load(table.anchor(ahead)).newest());
                 }
-                let newest = Anchor::load(table.anchor(tuple)).newest();
-                let bytes = match newest.is_none() {
-                    true => None,
-                    false if !tuples.contains(tuple) => Some(store.slot_bytes(newest)),
-                    false => table.live_row(store, tuple).map(|row| (row.bytes.len() + HEADER_BYTES) as u64),
-                };
-                if bytes.is_none() {
-                    tuples.insert(tuple);
-                    dead.push(tuple);
+                for tuple in (own.start.max(part.start)..own.end.min(part.end)).map(TupleId) {
+                    let newest = Anchor::load(table.anchor(tuple)).newest();
+                    let has_changed = changed >> (tuple.0 % 64) & 1 == 1;
+                    let bytes = match newest.is_none() {
+                        true => None,
+                        false if !has_changed => Some(nearby.slot_bytes(newest)),
+                        false => live_bytes_of(tuple),
+                    };
+                    if bytes.is_none() {
+                        tuples.insert(tuple);
+                        dead.push(tuple);
+                    }
+                    change.tuples += i64::from(bytes.is_some());
+                    change.live_bytes += bytes.unwrap_or(0) as i64;
                 }
-                change.tuples += i64::from(bytes.is_some());
-                change.live_bytes += bytes.unwrap_or(0) as i64;
             }
             (change, dead)
         });

@@ -165,8 +165,6 @@ impl Block {
     /// Takes everything that an image says is there as superseded, until an anchor
     /// names it.
     pub(crate) fn forget_bits(&self) {
-        for slot in 0..self.fill() {
-            self.map.set(slot);
-        }
+        self.map.set_below(self.fill());
     }
 }
