@@ -149,11 +149,13 @@ pub enum Control {
     /// A sweep drops the tombstone that it has noted, and no later one in its
     /// place (I-14).
     SameTombstone,
+    /// A transaction drops earlier states of rows that no savepoint needs.
+    Squeezing,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 63] = [
+    pub const ALL: [(Control, &'static str); 64] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -217,6 +219,7 @@ impl Control {
         (Control::PageChecksum, "page-checksum"),
         (Control::Copies, "copies"),
         (Control::SameTombstone, "same-tombstone"),
+        (Control::Squeezing, "squeezing"),
     ];
 
     /// The name on the command line.

@@ -103,6 +103,10 @@ pub(crate) struct Buffers {
     pub scratch: Vec<u8>,
     /// Writes since the memory of the database was last checked.
     pub unchecked: u32,
+    /// At how many bytes they are squeezed next (`engine/squeeze.rs`), and those of them
+    /// that only savepoints need.
+    pub squeeze_at: usize,
+    pub(super) kept_states: usize,
     /// The capacities and the bytes of all others when they were last added up.
     counted: usize,
     bytes: u64,
@@ -191,6 +195,7 @@ impl Buffers {
         self.appends.clear();
         self.addresses.clear();
         self.superseded.clear();
+        self.begin_unsqueezed();
         if self.tables.len() > TABLES_KEPT || self.tables.iter().any(|t| t.table.is_dropped()) {
             self.tables.clear();
         }

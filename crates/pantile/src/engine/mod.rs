@@ -44,6 +44,7 @@ pub(crate) mod recovery;
 pub(crate) mod rounds;
 pub(crate) mod salvage;
 pub(crate) mod sorted_keys;
+pub(crate) mod squeeze;
 pub(crate) mod stage;
 pub(crate) mod stale;
 pub(crate) mod state_records;

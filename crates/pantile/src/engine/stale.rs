@@ -18,7 +18,7 @@ pub(crate) const SHARDS: usize = 8;
 const ROOM_KEPT: usize = 1024;
 
 /// An index entry of a version that is no longer the newest.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct StaleEntry {
     pub table: TableId,
     /// [`PRIMARY`](crate::engine::table::PRIMARY) or an index's number.

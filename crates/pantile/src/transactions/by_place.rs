@@ -61,6 +61,7 @@ impl Transaction {
         id: RowId,
         changes: &[(C, Value<'_>)],
     ) -> Result<bool> {
+        self.begin_write();
         self.check_write(&table.inner)?;
         self.check_memory(Adds::Version)?;
         self.or_undo(|txn| {
@@ -75,12 +76,14 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::delete`].
     pub fn delete_row(&mut self, table: &Table, id: RowId) -> Result<bool> {
+        self.begin_write();
         self.check_write(&table.inner)?;
         self.or_undo(|txn| txn.delete_held(&table.inner, Which::Row(id)))
     }
 
     /// Lets go of a row that this transaction has locked last and not written:
-    /// it has looked, and others may have it. Returns whether it did.
+    /// it has looked, and others may have it. Returns whether it did; a lock that a
+    /// savepoint knows stays.
     pub fn unlock_row(&mut self, table: &Table, id: RowId) -> bool {
         let is_last = self.buffers.writes.last().is_some_and(|write| {
             let of = &self.buffers.tables[write.table as usize].table;
@@ -89,7 +92,9 @@ impl Transaction {
                 && write.pending == Pending::Nothing
                 && !write.is_new
         });
-        let may = is_last && matches!(self.buffers.undo.last(), Some(Undo::Unlock));
+        let undo = &self.buffers.undo;
+        let is_known = self.savepoints.last().is_some_and(|mark| mark.undo == undo.len());
+        let may = is_last && !is_known && matches!(undo.last(), Some(Undo::Unlock));
         if may {
             self.undo_to(self.buffers.undo.len() - 1);
         }

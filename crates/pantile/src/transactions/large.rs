@@ -33,7 +33,7 @@ impl Transaction {
         let table = Table::of(self.core.tables.pieces_of(of.id));
         for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
             let [id, piece] = key(id, piece);
-            self.insert(&table, &[id, piece, Value::Bytes(bytes)])?;
+            self.put(&table, &[id, piece, Value::Bytes(bytes)], false)?;
         }
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Transaction {
     fn delete_large(&mut self, of: &TableInner, id: u64, len: u64) -> Result<()> {
         let table = Table::of(self.core.tables.pieces_of(of.id));
         for piece in 0..(len as usize).div_ceil(PIECE) {
-            self.delete(&table, &key(id, piece))?;
+            self.delete_key(&table, &key(id, piece))?;
         }
         Ok(())
     }

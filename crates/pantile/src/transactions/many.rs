@@ -71,10 +71,11 @@ impl Transaction {
         table: &Table,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<u64> {
+        self.begin_write();
         let undo = self.buffers.undo.len();
         let mut added = 0;
         for row in rows {
-            if let Err(error) = self.insert(table, row.as_ref()) {
+            if let Err(error) = self.put(table, row.as_ref(), false) {
                 self.undo_to(undo);
                 return Err(error);
             }
@@ -127,6 +128,7 @@ impl Transaction {
         values: &[Value<'_>],
         read: impl FnOnce(&Row<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
+        self.begin_write();
         let undo = self.buffers.undo.len();
         let outcome = self.replace_row_of(table, values, read);
         if outcome.is_err() {
@@ -150,7 +152,7 @@ impl Transaction {
             // What is wrong is said below.
             None => None,
         };
-        self.upsert(table, values)?;
+        self.put(table, values, true)?;
         Ok(before)
     }
 }

@@ -4,6 +4,7 @@ use pantile_base::Timestamp;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Undo};
+use crate::engine::squeeze::Mark;
 use crate::engine::stale::StaleEntry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -26,23 +27,25 @@ use crate::types::error::{Error, Result};
 pub struct Savepoint {
     transaction: Timestamp,
     number: u64,
-    undo: usize,
 }
 
 impl Transaction {
     /// Sets a savepoint for [`Transaction::rollback_to`].
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints_taken += 1;
-        self.savepoints.push(self.savepoints_taken);
-        Savepoint { transaction: self.began, number: self.savepoints_taken, undo: self.buffers.undo.len() }
+        let number = self.savepoints_taken;
+        self.savepoints.push(Mark { number, undo: self.buffers.undo.len(), rows: self.buffers.rows.len() });
+        Savepoint { transaction: self.began, number }
     }
 
     /// Forgets a savepoint and those that were set after it. What was written
     /// since stays. Does nothing if the transaction does not have it.
     pub fn release(&mut self, savepoint: Savepoint) {
-        let found = self.savepoints.binary_search(&savepoint.number);
-        if let Some(at) = found.ok().filter(|_| savepoint.transaction == self.began) {
+        if let Some(at) = self.place_of(savepoint) {
             self.savepoints.truncate(at);
+            if at == 0 {
+                self.buffers.release_states();
+            }
         }
     }
 
@@ -53,13 +56,19 @@ impl Transaction {
     /// [`Error::UnknownSavepoint`] if it is of another transaction, or was set
     /// after a savepoint to which the transaction has been rolled back.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        let found = self.savepoints.binary_search(&savepoint.number);
-        let Some(at) = found.ok().filter(|_| savepoint.transaction == self.began) else {
-            return Err(Error::UnknownSavepoint);
-        };
+        let at = self.place_of(savepoint).ok_or(Error::UnknownSavepoint)?;
         self.savepoints.truncate(at + 1);
-        self.undo_to(savepoint.undo);
+        let mark = self.savepoints[at];
+        self.undo_to(mark.undo);
+        self.buffers.cut(mark);
+        self.note_memory();
         Ok(())
+    }
+
+    /// Its place in the list of those that are valid.
+    fn place_of(&self, savepoint: Savepoint) -> Option<usize> {
+        let found = self.savepoints.binary_search_by_key(&savepoint.number, |mark| mark.number);
+        found.ok().filter(|_| savepoint.transaction == self.began)
     }
 
     /// Undoes changes until `len` are left.
@@ -120,3 +129,7 @@ impl Transaction {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "savepoint_test.rs"]
+mod tests;

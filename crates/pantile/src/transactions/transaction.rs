@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 use pantile_cc::{Begin, Clock, Slot};
 
 use crate::engine::buffers::Buffers;
@@ -14,6 +15,7 @@ use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
+use crate::engine::squeeze::Mark;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
@@ -97,8 +99,8 @@ pub struct Transaction {
     /// Given back when the transaction ends.
     pub(super) permit: Option<Permit>,
     id: TransactionId,
-    /// Numbers of the savepoints that are still valid, in order.
-    pub(super) savepoints: Vec<u64>,
+    /// The savepoints that are still valid, in order.
+    pub(super) savepoints: Vec<Mark>,
     pub(super) savepoints_taken: u64,
     /// A `Cell`, which also keeps two threads from using, and pinning, one slot.
     pub(super) versions_read: Cell<u64>,
@@ -248,6 +250,15 @@ impl Transaction {
     pub(super) fn claim_stage(&mut self) {
         if self.accessed() >= self.core.options.exclusive.accessed && !self.on_stage {
             self.on_stage = self.core.stage.take(Play::Whole, TURN);
+        }
+    }
+
+    /// At the beginning of a statement that writes, and not of one that another one
+    /// makes: that knows by lengths of the buffers what to undo.
+    #[inline]
+    pub(super) fn begin_write(&mut self) {
+        if self.buffers.is_swollen() && !is_removed(Control::Squeezing) {
+            self.buffers.squeeze(&mut self.savepoints);
         }
     }
 

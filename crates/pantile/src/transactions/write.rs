@@ -32,6 +32,7 @@ impl Transaction {
     /// similar if a value does not fit its column. The call has changed nothing
     /// then.
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.begin_write();
         self.put(table, values, false).map(|_| ())
     }
 
@@ -53,10 +54,11 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<bool> {
+        self.begin_write();
         self.put(table, values, true)
     }
 
-    fn put(&mut self, table: &Table, values: &[Value<'_>], replace: bool) -> Result<bool> {
+    pub(super) fn put(&mut self, table: &Table, values: &[Value<'_>], replace: bool) -> Result<bool> {
         let (table, columns) = (&*table.inner, &*table.columns);
         self.check_write(table)?;
         self.check_columns(table, columns)?;
@@ -139,6 +141,7 @@ impl Transaction {
         key: &[Value<'_>],
         edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<bool> {
+        self.begin_write();
         self.check_write(&table.inner)?;
         self.check_memory(Adds::Version)?;
         let key = self.point_key(&table.inner, key)?;
@@ -247,6 +250,11 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], [`Error::ReadOnly`], and errors of the key.
     pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        self.begin_write();
+        self.delete_key(table, key)
+    }
+
+    pub(super) fn delete_key(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
         self.check_write(&table.inner)?;
         let key = self.point_key(&table.inner, key)?;
         self.or_undo(|txn| txn.delete_held(&table.inner, Which::Key(&key)))

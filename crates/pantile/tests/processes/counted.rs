@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pantile::{Database, Durability, IndexDef, Options, Table, TableDef, Type};
+use pantile::{Database, Durability, IndexDef, Options, Table, TableDef, Transaction, Type};
 use pantile_testkit::{ScratchDir, run_case};
 
 const CHILD: &str = "PANTILE_TEST_COUNTED";
@@ -65,29 +65,79 @@ struct Measured<'d> {
 
 impl Measured<'_> {
     /// Asserts that the statistics are right. Indexes and anchors lie in
-    /// mappings of their own; everything else is allocated.
-    fn check(&self, what: &str) {
+    /// mappings of their own; everything else is allocated. Returns what is held.
+    fn check(&self, what: &str) -> i64 {
         let allocated = LIVE.load(Ordering::Relaxed) - self.before;
         let stats = self.db.stats();
         let held = (allocated as u64 + stats.index_bytes + stats.anchor_bytes) as f64;
         let said = stats.dram_bytes as f64;
         println!("{what}: {held} bytes, dram_bytes {said}; {stats:?}");
         assert!((said - held).abs() <= held * 0.1 + SLACK, "{what}: {held} bytes held, {said} reported");
+        held as i64
     }
 }
 
-fn tables(db: &Database) -> [Table; 2] {
+fn tables(db: &Database) -> [Table; 3] {
     let plain = TableDef::new("plain").column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
     let wide = TableDef::new("wide")
         .column("id", Type::U64)
         .column("name", Type::String(200))
         .primary_key(["id"])
         .index(IndexDef::new("by_name", ["name"]));
-    [plain, wide].map(|def| db.create_table(def).expect("create"))
+    let one =
+        TableDef::new("one").column("id", Type::U64).column("text", Type::String(2000)).primary_key(["id"]);
+    [plain, wide, one].map(|def| db.create_table(def).expect("create"))
 }
 
 /// A transaction that writes each of them takes more than glibc may keep.
 const ROWS: u64 = 300_000;
+/// Times that one row is written: 30 MB, if each is kept.
+const AGAIN: u64 = 30_000;
+
+/// One row, written again and again by one transaction: in the end with savepoints that
+/// come and go, and one that stays.
+fn write_again(measured: &Measured<'_>, table: &Table) {
+    let name = |id: u64| format!("{id:01000}");
+    let before = measured.check("before a row is written again");
+    let check = |what: &str| {
+        let held = measured.check(what) - before;
+        assert!(held < 2 << 20, "{what}: {held} bytes are held for one row");
+    };
+    let mut txn = measured.db.begin().expect("begin");
+    txn.insert(table, &[0u64.into(), name(0).as_str().into()]).expect("insert");
+    let write = |txn: &mut Transaction, id: u64| {
+        assert!(txn.update(table, &[0u64.into()], &[(1, name(id).as_str().into())]).expect("update"));
+    };
+    (0..AGAIN).for_each(|id| write(&mut txn, id));
+    check("in a transaction that writes a row again and again");
+    for id in 0..AGAIN {
+        let savepoint = txn.savepoint();
+        write(&mut txn, id);
+        if id % 2 == 0 {
+            txn.rollback_to(savepoint).expect("known");
+        }
+        txn.release(savepoint);
+    }
+    check("with a savepoint for each write");
+    let savepoint = txn.savepoint();
+    (0..AGAIN).for_each(|id| write(&mut txn, id));
+    check("after one savepoint");
+    for id in 0..AGAIN {
+        assert!(txn.delete(table, &[0u64.into()]).expect("delete"));
+        txn.insert(table, &[0u64.into(), name(id % 5).as_str().into()]).expect("insert");
+    }
+    check("with deletions in between");
+    txn.rollback_to(savepoint).expect("known");
+    let row = txn.get(table, &[0u64.into()]).expect("get").expect("a row");
+    assert_eq!(row.get::<&str>(1).expect("text"), name(AGAIN - 1));
+    for id in 1..AGAIN {
+        txn.insert(table, &[id.into(), name(id).as_str().into()]).expect("insert");
+    }
+    txn.rollback_to(savepoint).expect("known");
+    let held = measured.check("after going back to it");
+    assert!(held - before < 20 << 20, "{} bytes are held for rows that were taken back", held - before);
+    txn.rollback();
+}
 
 /// Does nothing unless it is started for it.
 #[test]
@@ -99,7 +149,8 @@ fn child_that_counts() {
     let db = options.open(&place).expect("open");
     let measured = Measured { db: &db, before };
     measured.check("empty");
-    let [plain, wide] = tables(&db);
+    let [plain, wide, one] = tables(&db);
+    write_again(&measured, &one);
     let row = |id: u64| [id.into(), (id % 7).into()];
     for from in (0..ROWS).step_by(100) {
         db.run(|txn| (from..from + 100).try_for_each(|id| txn.insert(&plain, &row(id)))).expect("fill");
