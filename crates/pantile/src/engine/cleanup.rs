@@ -5,9 +5,14 @@
 //! threads do it in bounded steps.
 
 use std::cell::Cell;
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
+use pantile_base::sync::atomic::AtomicU64;
+use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, RunningSet, Slot};
 use smallvec::SmallVec;
@@ -15,8 +20,15 @@ use smallvec::SmallVec;
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::stale::{DueBefore, SHARDS, StaleEntry, Task};
-use crate::engine::table::{PRIMARY, TableInner};
+use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::types::key::Key;
+
+#[cfg(test)]
+#[path = "cleanup_test.rs"]
+mod tests;
+
+#[cfg(test)]
+thread_local!(static LOOKED_AT: Cell<usize> = const { Cell::new(0) });
 
 /// How often the watermark is computed, at most.
 const WATERMARK_AGE: Duration = Duration::from_millis(1);
@@ -36,6 +48,15 @@ const MOST_TASKS: usize = 128;
 /// Tasks of a shard in one round.
 const ROUND_TASKS: usize = 1 << 16;
 
+/// Versions of a tuple that are looked at for one entry.
+const MOST_VERSIONS: usize = if cfg!(test) { 2 } else { 64 };
+/// Entries of tuples with more are looked at together, at the latest after this time.
+const TOGETHER_AFTER: Duration = Duration::from_secs(1);
+/// A committing thread does so if as many times of what is worth it wait.
+const TIMES_OF_A_COMMIT: usize = 4;
+/// Attempts to lock a tuple for entries that have been looked at together.
+const ATTEMPTS: usize = 1000;
+
 /// What became of an entry.
 enum Outcome {
     Done,
@@ -46,6 +67,17 @@ enum Outcome {
     Busy,
     /// A running transaction may see an older version with this entry.
     Needed,
+    /// The tuple has more versions than are looked at for one entry.
+    ManyVersions,
+}
+
+/// Older versions of a tuple.
+#[derive(Default)]
+struct Older {
+    /// Those that a transaction may see, from the newest on.
+    needed: Vec<Address>,
+    /// How many were looked at.
+    passed: usize,
 }
 
 /// True after one in many calls of [`Core::clean`] by this thread; for work
@@ -66,6 +98,11 @@ impl Core {
             for shard in 0..SHARDS {
                 self.clean_shard(shard, slot, due);
             }
+            // It takes time, so it is the worker's if there is one that keeps up.
+            match self.rounds.has_worker() {
+                true => self.clean_together(slot, Timestamp::ZERO, TIMES_OF_A_COMMIT),
+                false => self.clean_together(slot, self.late_together(), 1),
+            }
         }
     }
 
@@ -79,7 +116,14 @@ impl Core {
                 self.perform(slot, task);
             }
         }
+        self.clean_together(slot, self.late_together(), 1);
         self.stale.is_any_due(due)
+    }
+
+    /// What waits together for longer than that is cleaned however little it is.
+    fn late_together(&self) -> Timestamp {
+        let delay = Clock::ticks(TOGETHER_AFTER);
+        Timestamp::new(self.registry.now().tick().saturating_sub(delay), 0)
     }
 
     /// What is due, by watermarks of this age at most.
@@ -104,6 +148,7 @@ impl Core {
     /// Cleans all entries that wait. No transaction runs that needs one.
     pub fn clean_to_the_end(&self, slot: Slot) {
         let due = DueBefore { fresh: Timestamp::MAX, late: Timestamp::MAX, ids: Timestamp::ZERO };
+        self.clean_together(slot, Timestamp::MAX, 1);
         // Each entry once: one that stays is put back.
         for _ in 0..self.stale.len() {
             let next = (0..SHARDS).find_map(|shard| self.stale.try_pop(shard, due));
@@ -122,6 +167,7 @@ impl Core {
                     Outcome::Buried => self.stale.bury(slot, now(), entry.table, entry.tuple),
                     Outcome::Needed => self.stale.push_late(slot, now(), entry),
                     Outcome::Busy => self.stale.push(slot, now(), entry),
+                    Outcome::ManyVersions => self.stale.push_together(entry),
                 }
             }
             Task::Tuple(table, tuple) => {
@@ -146,17 +192,113 @@ impl Core {
         if !anchor.try_lock_for_cleaning(cell) {
             return Outcome::Busy;
         }
-        let needed = self.version_needing(table, entry, anchor, &running);
-        if needed.is_none() && self.remove_entry(table, entry) {
-            if !anchor.newest().is_none() {
-                self.store.forget_chain(anchor.newest(), running.min());
+        let newest = anchor.newest();
+        let indexes = table.indexes();
+        let has = |address: &Address| self.has_entry(table, &indexes, entry, *address);
+        let older = |most| self.needed_older(newest, &running, Timestamp::ZERO, most);
+        let outcome = if !newest.is_none() && has(&newest) {
+            Outcome::Done
+        } else {
+            match older(MOST_VERSIONS) {
+                None => Outcome::ManyVersions,
+                Some(older) if older.needed.iter().any(has) => Outcome::Needed,
+                Some(_) if self.remove_entry(table, entry) => {
+                    self.bury_locked(slot, cell, newest, running.min());
+                    return Outcome::Buried;
+                }
+                Some(_) => Outcome::Done,
             }
-            Anchor::bury(cell, anchor.newest());
-            self.counters.buried(slot, anchor.newest());
-            return Outcome::Buried;
+        };
+        anchor.unlock_as_it_was(cell);
+        outcome
+    }
+
+    /// No index leads to the tuple any more, which the caller has locked.
+    fn bury_locked(&self, slot: Slot, cell: &AtomicU64, newest: Address, oldest: Timestamp) {
+        if !newest.is_none() {
+            self.store.forget_chain(newest, oldest);
+        }
+        Anchor::bury(cell, newest);
+        self.counters.buried(slot, newest);
+    }
+
+    /// Cleans entries of tuples with many versions, if enough of them wait, or some
+    /// since before `late`. So an entry costs a few versions, however many its tuple
+    /// has.
+    fn clean_together(&self, slot: Slot, late: Timestamp, times: usize) {
+        let entries = self.stale.take_together(self.registry.now(), late, times);
+        if entries.is_empty() {
+            return;
+        }
+        let mut versions = 0;
+        for entries in entries.chunk_by(|a, b| (a.table, a.tuple) == (b.table, b.tuple)) {
+            if let Some(table) = self.tables.by_id(entries[0].table) {
+                versions += self.clean_tuple(slot, &table, entries);
+            }
+        }
+        self.stale.looked_at(versions);
+    }
+
+    /// Does for entries of one tuple what [`Core::try_clean`] does for one. They are in
+    /// order, so the primary ones come first. Returns the number of versions that had to
+    /// be looked at.
+    fn clean_tuple(&self, slot: Slot, table: &TableInner, entries: &[StaleEntry]) -> usize {
+        let again = |entries: &[StaleEntry]| {
+            entries.iter().for_each(|entry| self.stale.push(slot, self.registry.now(), entry.clone()));
+        };
+        let tuple = entries[0].tuple;
+        let _pin = self.registry.pin(slot);
+        let Some(running) = self.registry.running_set() else {
+            again(entries);
+            return 0;
+        };
+        let cell = table.anchor(tuple);
+        // Most versions are looked at before the tuple is locked. Which of them are
+        // needed does not change, and what is added meanwhile is looked at afterwards.
+        let before = Anchor::load(cell).newest();
+        let long = self.needed_older(before, &running, Timestamp::ZERO, usize::MAX);
+        let until = match before.is_none() {
+            true => Timestamp::ZERO,
+            false => self.store.content_header(before).timestamp(),
+        };
+        let lock = |_| {
+            let anchor = Anchor::load(cell);
+            hint::spin_loop();
+            anchor.try_lock_for_cleaning(cell).then_some(anchor)
+        };
+        let Some(anchor) = (0..ATTEMPTS).find_map(lock) else {
+            again(entries);
+            return long.map_or(0, |long| long.passed);
+        };
+        let newest = anchor.newest();
+        let added = self.needed_older(newest, &running, until, usize::MAX);
+        let (needed, passed) = long.iter().chain(&added).fold((Vec::new(), 0), |(mut all, passed), older| {
+            all.extend_from_slice(&older.needed);
+            (all, passed + older.passed)
+        });
+        let indexes = table.indexes();
+        // A row has its primary key as long as it is there.
+        let is_alike = |a: &StaleEntry, b: &StaleEntry| a.index == b.index && a.index != PRIMARY;
+        for of_index in entries.chunk_by(is_alike).rev() {
+            let key = |address: &Address| self.entry_of(table, &indexes, &of_index[0], *address);
+            let keys: HashSet<_, FixedState> = needed.iter().filter_map(key).collect();
+            let newest = (!newest.is_none()).then(|| key(&newest)).flatten();
+            for (n, entry) in of_index.iter().enumerate() {
+                if newest.as_ref().is_some_and(|key| *key == entry.key) {
+                    continue;
+                }
+                if keys.contains(&entry.key) {
+                    self.stale.push_late(slot, self.registry.now(), entry.clone());
+                } else if self.remove_entry(table, entry) {
+                    self.bury_locked(slot, cell, anchor.newest(), running.min());
+                    self.stale.bury(slot, self.registry.now(), table.id, tuple);
+                    again(&of_index[n + 1..]);
+                    return passed;
+                }
+            }
         }
         anchor.unlock_as_it_was(cell);
-        if needed.is_none_or(|version| version == anchor.newest()) { Outcome::Done } else { Outcome::Needed }
+        passed
     }
 
     /// Removes an entry of a tuple that the caller has locked (I-15). Returns
@@ -188,47 +330,77 @@ impl Core {
         was_primary
     }
 
-    /// The newest version with the entry's key that a transaction may see.
-    fn version_needing(
+    /// Whether a version has an entry.
+    fn has_entry(
         &self,
         table: &TableInner,
+        indexes: &[Arc<IndexInner>],
         entry: &StaleEntry,
-        anchor: Anchor,
-        running: &RunningSet,
-    ) -> Option<Address> {
-        let is_primary = entry.index == PRIMARY;
-        let indexes = (!is_primary).then(|| table.indexes());
-        let index = indexes.as_ref().and_then(|list| list.iter().find(|i| i.number == entry.index));
-        self.needed_versions(anchor.newest(), running).into_iter().find(|&address| {
-            let content = self.store.content(address);
-            if content.flags().is_tombstone() {
-                return false;
-            }
-            let Some(index) = index else { return is_primary };
-            let mut key = Key::default();
-            key.set_row(&table.row_of(content), &index.columns);
-            key.push_tuple(entry.tuple.0);
-            key.words() == &entry.key[..]
-        })
+        version: Address,
+    ) -> bool {
+        self.entry_of(table, indexes, entry, version).is_some_and(|key| key == entry.key)
+    }
+
+    /// The key of a version in the index of a stale entry; that of the primary index
+    /// never changes. `None` if the version has no entry.
+    fn entry_of(
+        &self,
+        table: &TableInner,
+        indexes: &[Arc<IndexInner>],
+        entry: &StaleEntry,
+        version: Address,
+    ) -> Option<SmallVec<[u64; 4]>> {
+        let content = self.store.content(version);
+        if content.flags().is_tombstone() {
+            return None;
+        }
+        if entry.index == PRIMARY {
+            return Some(entry.key.clone());
+        }
+        let index = indexes.iter().find(|index| index.number == entry.index)?;
+        let mut key = Key::default();
+        key.set_row(&table.row_of(content), &index.columns);
+        key.push_tuple(entry.tuple.0);
+        Some(SmallVec::from_slice(key.words()))
     }
 
     /// The versions that a transaction may see, from the newest on. The caller
     /// has pinned a slot before it asked which transactions run.
-    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> SmallVec<[Address; 8]> {
-        let mut versions = SmallVec::new();
-        if newest.is_none() {
-            return versions;
+    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> Vec<Address> {
+        let older = self.needed_older(newest, running, Timestamp::ZERO, usize::MAX);
+        let newest = (!newest.is_none()).then_some(newest);
+        newest.into_iter().chain(older.into_iter().flat_map(|older| older.needed)).collect()
+    }
+
+    /// Of the versions before `version` those that a transaction may see; not those that
+    /// another one had replaced at `until`. `None` if there are more than `most` to look
+    /// at.
+    fn needed_older(
+        &self,
+        version: Address,
+        running: &RunningSet,
+        until: Timestamp,
+        most: usize,
+    ) -> Option<Older> {
+        let mut older = Older::default();
+        if version.is_none() {
+            return Some(older);
         }
-        versions.push(newest);
-        let mut end = self.store.content(newest).timestamp();
-        let mut next = self.store.link(newest);
-        while let Some(link) = next.filter(|_| running.min() < end) {
+        let mut end = self.store.content_header(version).timestamp();
+        let mut next = self.store.link(version);
+        while let Some(link) = next.filter(|_| running.min().max(until) < end) {
+            if older.passed == most {
+                return None;
+            }
+            #[cfg(test)]
+            LOOKED_AT.set(LOOKED_AT.get() + 1);
+            older.passed += 1;
             if running.may_see(link.begin_ts, end) {
-                versions.push(link.address);
+                older.needed.push(link.address);
             }
             end = link.begin_ts;
             next = self.store.older(link);
         }
-        versions
+        Some(older)
     }
 }

@@ -14,6 +14,11 @@ use crate::types::key::Key;
 
 pub(crate) const SHARDS: usize = 8;
 
+/// Entries of tuples with many versions that are worth a look at those versions.
+const LEAST_TOGETHER: usize = if cfg!(test) { 4 } else { 1024 };
+/// Versions that are looked at for each of them.
+pub(crate) const VERSIONS_EACH: usize = 16;
+
 /// Tasks for which a queue keeps room.
 const ROOM_KEPT: usize = 1024;
 
@@ -63,7 +68,24 @@ pub(crate) struct DueBefore {
 #[derive(Default)]
 pub(crate) struct StaleQueue {
     shards: [Mutex<Tasks>; SHARDS],
+    together: Mutex<Together>,
     notes: Notes,
+}
+
+/// Entries of tuples with many versions. Each of them needs a look at all versions of
+/// its tuple, so they wait until there are many of them (I-17).
+struct Together {
+    entries: Vec<StaleEntry>,
+    /// As many are worth it.
+    worth: usize,
+    /// When they were last taken.
+    taken: Timestamp,
+}
+
+impl Default for Together {
+    fn default() -> Self {
+        Self { entries: Vec::new(), worth: LEAST_TOGETHER, taken: Timestamp::ZERO }
+    }
 }
 
 /// The tuples with stale entries, as long as an index image is being made: what
@@ -140,7 +162,12 @@ impl StaleQueue {
     /// DRAM used, in bytes.
     pub fn bytes(&self) -> u64 {
         let notes = self.notes.tuples.lock().capacity() * size_of::<(TableId, TupleId)>();
-        self.shards.iter().map(|shard| shard.lock().bytes()).sum::<u64>() + notes as u64
+        let together = {
+            let together = self.together.lock();
+            let keys = together.entries.iter().map(StaleEntry::key_bytes).sum::<u64>();
+            keys + (together.entries.capacity() * size_of::<StaleEntry>()) as u64
+        };
+        self.shards.iter().map(|shard| shard.lock().bytes()).sum::<u64>() + together + notes as u64
     }
 
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
@@ -166,6 +193,8 @@ impl StaleQueue {
             let tasks = shard.lock();
             tasks.fresh.iter().chain(&tasks.late).for_each(|(_, entry)| self.note(entry.table, entry.tuple));
         }
+        let together = self.together.lock();
+        together.entries.iter().for_each(|entry| self.note(entry.table, entry.tuple));
     }
 
     /// Ends that. Calls `take` with the notes in order, or with none if there were
@@ -204,6 +233,34 @@ impl StaleQueue {
         self.shard(slot.index()).lock().late.push_back((at, entry));
     }
 
+    /// Puts an entry of a tuple with many versions to others of its kind.
+    pub fn push_together(&self, entry: StaleEntry) {
+        self.note(entry.table, entry.tuple);
+        self.together.lock().entries.push(entry);
+    }
+
+    /// Takes all entries of tuples with many versions, in order of the tuples, if there
+    /// are `times` as many as they are worth, or if they were last taken before `late`.
+    pub fn take_together(&self, now: Timestamp, late: Timestamp, times: usize) -> Vec<StaleEntry> {
+        let Some(mut together) = self.together.try_lock() else { return Vec::new() };
+        let is_due = together.entries.len() >= times * together.worth || together.taken < late;
+        if !is_due || together.entries.is_empty() {
+            return Vec::new();
+        }
+        together.taken = now;
+        let mut entries = std::mem::take(&mut together.entries);
+        drop(together);
+        entries.sort_unstable();
+        entries.dedup();
+        entries.sort_by_key(|entry| (entry.table, entry.tuple));
+        entries
+    }
+
+    /// Says how many versions had to be looked at for what was last taken.
+    pub fn looked_at(&self, versions: usize) {
+        self.together.lock().worth = (versions / VERSIONS_EACH).max(LEAST_TOGETHER);
+    }
+
     /// The next task of a shard that is due, and how many waited with it.
     /// `None` also while another thread has the shard.
     #[inline]
@@ -216,10 +273,11 @@ impl StaleQueue {
     /// Whether tasks wait that do not wait for a transaction to end.
     pub fn is_any_due(&self, due: DueBefore) -> bool {
         self.shards.iter().any(|shard| shard.lock().is_any_due(due))
+            || !self.together.lock().entries.is_empty()
     }
 
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.lock().len()).sum::<usize>() + self.together.lock().entries.len()
     }
 
     fn shard(&self, of: usize) -> &Mutex<Tasks> {
