@@ -43,6 +43,13 @@ impl Losses {
         for finding in found {
             output::note(&format!("lost: {}", finding.to_string().trim_start_matches("damage: ")));
         }
+        let mut places = BTreeMap::<&str, u64>::new();
+        for table in found.iter().filter_map(|finding| finding.place.table.as_deref()) {
+            *places.entry(table).or_default() += 1;
+        }
+        for (table, count) in places {
+            output::note(&format!("lost in table {table:?}: what lies in {count} damaged places"));
+        }
         let rows = self.rows.borrow();
         for (table, Rows { count, first, last }) in rows.iter() {
             output::note(&format!("lost in table {table:?}: {count} rows with keys from {first} to {last}"));
