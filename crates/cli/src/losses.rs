@@ -48,7 +48,8 @@ impl Losses {
             *places.entry(table).or_default() += 1;
         }
         for (table, count) in places {
-            output::note(&format!("lost in table {table:?}: what lies in {count} damaged places"));
+            let places = if count == 1 { "place" } else { "places" };
+            output::note(&format!("lost in table {table:?}: what lies in {count} damaged {places}"));
         }
         let rows = self.rows.borrow();
         for (table, Rows { count, first, last }) in rows.iter() {
@@ -58,9 +59,9 @@ impl Losses {
         if lost == 0 {
             return Ok(());
         }
-        let dir = dir.display();
+        let (dir, places) = (dir.display(), if lost == 1 { "place is" } else { "places are" });
         Err(Failure::failed(format!(
-            "{lost} places are damaged or lost in {dir}, which is unchanged; everything else is in the dump"
+            "{lost} {places} damaged or lost in {dir}, which is unchanged; everything else is in the dump"
         )))
     }
 }

@@ -122,19 +122,25 @@ fn every_loss_is_a_line() {
     drop(numbers);
     db.close().expect("closed");
     let file = path.join("pantile.data");
-    let mut bytes = fs::read(&file).expect("the file");
-    let places: Vec<_> = (0..bytes.len() - 16).filter(|&at| bytes[at..at + 16] == mark).collect();
+    let whole = fs::read(&file).expect("the file");
+    let places: Vec<_> = (0..whole.len() - 16).filter(|&at| whole[at..at + 16] == mark).collect();
     assert_eq!(places.len(), 1500);
-    // All but the last hundred.
-    places[..1400].iter().for_each(|at| bytes[*at] ^= 1);
-    fs::write(&file, bytes).expect("written");
-    let output = pantile(&["dump", path.to_str().unwrap(), "--salvage"]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert_eq!(told.lines().filter(|line| line.starts_with("lost: ")).count(), 1400, "{told}");
-    assert!(told.contains("lost in table \"numbers\": what lies in 1400 damaged places\n"), "{told}");
-    assert!(told.contains("pantile: 1400 places are damaged or lost in "), "{told}");
-    assert!(text(&output.stdout).ends_with("{\"end_of_dump\":true,\"tables\":1,\"rows\":100}\n"));
+    for (lost, of_table, in_all) in [
+        (1, "1 damaged place", "1 place is damaged or lost"),
+        (1400, "1400 damaged places", "1400 places are damaged or lost"),
+    ] {
+        let mut bytes = whole.clone();
+        places[..lost].iter().for_each(|at| bytes[*at] ^= 1);
+        fs::write(&file, bytes).expect("written");
+        let output = pantile(&["dump", path.to_str().unwrap(), "--salvage"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert_eq!(told.lines().filter(|line| line.starts_with("lost: ")).count(), lost, "{told}");
+        assert!(told.contains(&format!("lost in table \"numbers\": what lies in {of_table}\n")), "{told}");
+        assert!(told.contains(&format!("pantile: {in_all} in ")), "{told}");
+        let end = format!("{{\"end_of_dump\":true,\"tables\":1,\"rows\":{}}}\n", 1500 - lost);
+        assert!(text(&output.stdout).ends_with(&end));
+    }
 }
 
 /// The last line that a check prints.
