@@ -12,6 +12,7 @@
 
 import os
 import random
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,6 +53,18 @@ __all__ = [
 _Path = Union[str, "os.PathLike[str]"]
 _T = TypeVar("_T")
 _RETRY_SECONDS = 30.0
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def _place() -> str:
+    """The line of the program that has called this package, like "shop.py:134"."""
+    frame = sys._getframe(1)
+    # Blocks of `with` are entered by contextlib.
+    while frame.f_back and (
+        frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_globals.get("__name__") == "contextlib"
+    ):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,7 @@ class RunningTransaction:
     id: Optional[int]
     """By which `Database.end_transaction` ends it; None for work of the database itself."""
     name: Optional[str]
+    """The name that it was given, or else the line that began it, like "shop.py:134"."""
     age: float
     """Seconds since it began."""
     read_only: bool
@@ -108,6 +122,14 @@ class Database(_native.Database):
     def transactions(self) -> List[RunningTransaction]:
         """The transactions that have not ended, those that hold back most first."""
         return [RunningTransaction(**running) for running in self._transactions()]
+
+    def begin(
+        self, *, isolation: str = "serializable", read_only: bool = False, safe_snapshot: bool = False,
+        name: Optional[str] = None,
+    ) -> Transaction:
+        """Begins a transaction; `transaction` does it for a `with` statement. `transactions` shows its name, or else
+        the line that began it."""
+        return self._begin(isolation, read_only, safe_snapshot, name, "" if name is not None else _place())
 
     @contextmanager
     def transaction(

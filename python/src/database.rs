@@ -126,23 +126,23 @@ impl Database {
         self.with(py, |db| db.drop_index(&table.table, name))
     }
 
-    /// Begins a transaction; `transaction` does it for a `with` statement. `transactions`
-    /// shows its name.
-    #[pyo3(signature = (*, isolation = "serializable", read_only = false, safe_snapshot = false, name = None))]
-    fn begin(
+    /// Begins a transaction, which `transactions` shows with its name, or else with the line that has begun it.
+    fn _begin(
         &self,
         py: Python<'_>,
         isolation: &str,
         read_only: bool,
         safe_snapshot: bool,
         name: Option<&str>,
+        place: &str,
     ) -> PyResult<Transaction> {
         let options = TransactionOptions::new().isolation(isolation_of(isolation)?).read_only(read_only);
         let options = if safe_snapshot { options.safe_snapshot() } else { options };
-        let options = match name {
-            Some(name) => options.name(insight::kept(name)?),
-            None => options,
+        let name = match name {
+            Some(name) => Some(insight::name(name)?),
+            None => insight::place(place),
         };
+        let options = name.into_iter().fold(options, TransactionOptions::name);
         Ok(Transaction::new(self.with(py, |db| db.begin_with(options))?))
     }
 

@@ -10,27 +10,42 @@ use pyo3::types::PyDict;
 
 use crate::error::InvalidValue;
 
-/// Names of transactions, which are kept as long as the process runs.
-static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+/// Texts that are kept as long as the process runs.
+type Kept = Mutex<Option<HashSet<&'static str>>>;
+
+/// Names of transactions.
+static NAMES: Kept = Mutex::new(None);
+/// Lines of programs that have begun transactions without a name.
+static PLACES: Kept = Mutex::new(None);
 
 /// More names than that are no names of kinds of transactions.
 const MOST_NAMES: usize = 1000;
 
-/// The name, kept for good. A name is for all transactions of a kind, so there are few.
-pub fn kept(name: &str) -> PyResult<&'static str> {
-    let mut names = NAMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let names = names.get_or_insert_default();
-    match names.get(name) {
-        Some(kept) => Ok(kept),
-        None if names.len() == MOST_NAMES => Err(InvalidValue::new_err(format!(
-            "there are {MOST_NAMES} names of transactions already, and {name:?} would be another; nothing has begun; give transactions of one kind one name"
-        ))),
-        None => {
-            let name = Box::leak(name.into());
-            names.insert(name);
-            Ok(name)
-        }
+/// The text, kept for good; none if there are too many already.
+fn keep(text: &str, all: &Kept) -> Option<&'static str> {
+    let mut all = all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let all = all.get_or_insert_default();
+    if let Some(kept) = all.get(text) {
+        return Some(kept);
     }
+    (all.len() < MOST_NAMES).then(|| {
+        let text = Box::leak(text.into());
+        all.insert(text);
+        &*text
+    })
+}
+
+/// The name of a transaction. A name is for all transactions of a kind, so there are few.
+pub fn name(name: &str) -> PyResult<&'static str> {
+    keep(name, &NAMES).ok_or_else(|| InvalidValue::new_err(format!(
+        "there are {MOST_NAMES} names of transactions already, and {name:?} would be another; nothing has begun; give transactions of one kind one name"
+    )))
+}
+
+/// The line that has begun a transaction, in the place of a name. A program that is made while it runs may have any
+/// number of lines, and the later ones go without.
+pub fn place(line: &str) -> Option<&'static str> {
+    keep(line, &PLACES)
 }
 
 fn dict<'py>(py: Python<'py>, counts: &[(&str, u64)]) -> PyResult<Bound<'py, PyDict>> {

@@ -148,6 +148,35 @@ def test_what_a_database_says_about_itself(db, numbers):
     assert db.space_by_table()["numbers"]["contents"] >= 1000 and "# TYPE" in db.metrics()
 
 
+def test_a_transaction_without_a_name_is_called_by_its_line(db, numbers):
+    def names():
+        return [running.name for running in db.transactions() if running.id is not None]
+
+    line = sys._getframe().f_lineno
+    with db.read() as txn:
+        assert txn.count(numbers) == 1000 and names() == [f"test_pantile.py:{line + 1}"]
+    with db.transaction():
+        assert names() == [f"test_pantile.py:{line + 3}"]
+    assert db.run(lambda txn: names()) == [f"test_pantile.py:{line + 5}"]
+    txn = db.begin()
+    assert names() == [f"test_pantile.py:{line + 6}"]
+    txn.rollback()
+
+
+def test_a_program_of_any_number_of_lines_can_begin_transactions(tmp_path):
+    program = """
+import pantile
+db = pantile.open("unused", memory=True)
+for n in range(1100):
+    exec(compile("txn = db.begin()", f"cell {n}", "exec"))
+    [running] = db.transactions()
+    assert running.name == (f"cell {n}:1" if n < 1000 else None)
+    txn.rollback()
+db.begin(name="a name").rollback()
+"""
+    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=60)
+
+
 def test_a_reader_that_holds_too_much_is_ended(tmp_path):
     with pantile.open(tmp_path, durability="none", max_pinned_bytes=1000, on_pinned="end") as db:
         table = db.open_or_create(NUMBERS)

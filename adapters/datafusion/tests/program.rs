@@ -59,6 +59,26 @@ fn statements_from_the_command_line_and_from_a_script() {
 }
 
 #[test]
+fn a_semicolon_ends_a_statement_wherever_it_is() {
+    let place = ScratchDir::new();
+    shop(place.path()).close().expect("close");
+    let statements =
+        "SELECT 1 AS a; SELECT 'x;\ny''' AS b -- here; nothing ends\n; SELECT 2 /* nor; here */ AS \"c;\";";
+    for (arguments, input) in [
+        (&["--mode", "csv"][..], statements),
+        (&["--mode", "csv", "-c", statements], ""),
+        (&["--mode", "csv", "-c", statements.trim_end_matches(';')], ""),
+    ] {
+        let done = sql(place.path(), arguments, input);
+        assert!(done.status.success(), "{done:?}");
+        assert_eq!(text(&done.stdout), "a\n1\nb\n\"x;\ny'\"\nc;\n2\n");
+    }
+    // What comes before one that is not whole is run.
+    let done = sql(place.path(), &["--mode", "csv"], "SELECT 1 AS a; SELECT 2");
+    assert_eq!((done.status.code(), text(&done.stdout)), (Some(1), "a\n1\n"), "{done:?}");
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let place = ScratchDir::new();
     shop(place.path()).close().expect("close");

@@ -94,7 +94,9 @@ pub fn run(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
 fn salvage(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let began = Instant::now();
     let losses = Losses::default();
-    let found = pantile::salvage(&args.dir, &progress::of_check(CheckOptions::new(), args.quiet))?;
+    // Every loss is a line.
+    let options = CheckOptions::new().limit_findings(usize::MAX);
+    let found = pantile::salvage(&args.dir, &progress::of_check(options, args.quiet))?;
     let note = |row| losses.note(row);
     let dump = dump(args, found.database()).map(|dump| dump.leave_out_damaged(&note));
     let dumped = written(args, dump, stop)?;

@@ -43,6 +43,14 @@ impl Losses {
         for finding in found {
             output::note(&format!("lost: {}", finding.to_string().trim_start_matches("damage: ")));
         }
+        let mut places = BTreeMap::<&str, u64>::new();
+        for table in found.iter().filter_map(|finding| finding.place.table.as_deref()) {
+            *places.entry(table).or_default() += 1;
+        }
+        for (table, count) in places {
+            let places = if count == 1 { "place" } else { "places" };
+            output::note(&format!("lost in table {table:?}: what lies in {count} damaged {places}"));
+        }
         let rows = self.rows.borrow();
         for (table, Rows { count, first, last }) in rows.iter() {
             output::note(&format!("lost in table {table:?}: {count} rows with keys from {first} to {last}"));
@@ -51,9 +59,9 @@ impl Losses {
         if lost == 0 {
             return Ok(());
         }
-        let dir = dir.display();
+        let (dir, places) = (dir.display(), if lost == 1 { "place is" } else { "places are" });
         Err(Failure::failed(format!(
-            "{lost} places are damaged or lost in {dir}, which is unchanged; everything else is in the dump"
+            "{lost} {places} damaged or lost in {dir}, which is unchanged; everything else is in the dump"
         )))
     }
 }

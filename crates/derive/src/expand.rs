@@ -23,6 +23,9 @@ pub fn expand(record: &Record) -> TokenStream {
     let read = columns.iter().enumerate().map(|(n, Column { ident, ty, .. })| {
         quote_spanned!(ty.span()=> #ident: ::pantile::derived::get::<#ty>(row, column(#n))?)
     });
+    let made = skipped
+        .iter()
+        .map(|(ident, ty)| quote_spanned!(ty.span()=> #ident: <#ty as ::core::default::Default>::default()));
     quote! {
         const _: () = {
         #(#types)*
@@ -59,7 +62,7 @@ pub fn expand(record: &Record) -> TokenStream {
             ) -> ::pantile::Result<Self> {
                 ::core::result::Result::Ok(Self {
                     #(#read,)*
-                    #(#skipped: ::core::default::Default::default(),)*
+                    #(#made,)*
                 })
             }
         }
@@ -111,9 +114,17 @@ fn type_name(n: usize) -> Ident {
     format_ident!("TYPE_{n}")
 }
 
-/// What is checked of keys when the struct is compiled.
+/// What is checked when the struct is compiled: `Option`s, and keys.
 fn checks(record: &Record) -> Vec<TokenStream> {
     let Record { ident, columns, primary_key, indexes, .. } = record;
+    let one_option = columns.iter().filter_map(Column::of_option).map(|ty| {
+        quote_spanned! {ty.span()=>
+            const _: () = ::core::assert!(
+                !<#ty as ::pantile::Field>::NULLABLE,
+                "a column has one NULL, so one `Option` of two would be lost",
+            );
+        }
+    });
     let not_null = primary_key.iter().map(|&n| {
         let ty = &columns[n].ty;
         quote_spanned! {ty.span()=>
@@ -128,7 +139,7 @@ fn checks(record: &Record) -> Vec<TokenStream> {
         quote_spanned!(span=> const _: () = ::pantile::derived::key_fits(&[#(#parts),*]);)
     };
     let of_indexes = indexes.iter().map(|index| fits(index.name.span(), &index.columns));
-    not_null.chain([fits(ident.span(), primary_key)]).chain(of_indexes).collect()
+    one_option.chain(not_null).chain([fits(ident.span(), primary_key)]).chain(of_indexes).collect()
 }
 
 fn lent_type(column: &Column) -> TokenStream {

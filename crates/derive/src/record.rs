@@ -1,6 +1,9 @@
 //! A struct, and what is wrong with it.
 
-use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Result, Type};
+use syn::{
+    Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Ident, LitStr, PathArguments, Result,
+    Type,
+};
 
 use crate::attributes::{IndexOf, OfField, OfStruct, Size};
 
@@ -9,8 +12,8 @@ pub struct Record {
     pub ident: Ident,
     pub table: LitStr,
     pub columns: Vec<Column>,
-    /// Fields that are no columns.
-    pub skipped: Vec<Ident>,
+    /// Fields that are no columns, and their types.
+    pub skipped: Vec<(Ident, Type)>,
     /// Places among the columns.
     pub primary_key: Vec<usize>,
     pub indexes: Vec<Index>,
@@ -23,6 +26,19 @@ pub struct Column {
     pub name: LitStr,
     pub size: Option<Size>,
     pub default: Option<Expr>,
+}
+
+impl Column {
+    /// What an `Option` may have, if the field is written as one.
+    pub fn of_option(&self) -> Option<&Type> {
+        let Type::Path(path) = &self.ty else { return None };
+        let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+        let PathArguments::AngleBracketed(of) = &last.arguments else { return None };
+        match of.args.first() {
+            Some(GenericArgument::Type(ty)) => Some(ty),
+            _ => None,
+        }
+    }
 }
 
 /// An index.
@@ -67,7 +83,7 @@ impl Record {
             if of.is_column() {
                 return Err(Error::new(span, "a field that is skipped is no column"));
             }
-            self.skipped.push(ident);
+            self.skipped.push((ident, field.ty.clone()));
             return Ok(());
         }
         let plain = ident.to_string();
@@ -150,7 +166,7 @@ impl Record {
     }
 
     fn no_column(&self, field: &Ident) -> String {
-        if self.skipped.contains(field) {
+        if self.skipped.iter().any(|(skipped, _)| skipped == field) {
             return format!("the field `{field}` is skipped, so it is no column");
         }
         match self.columns.iter().find(|column| *field == column.name.value()) {

@@ -167,6 +167,11 @@ pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
     let cannot_write = |source| pantile_transfer::Error::Write { to: file.to_owned(), source };
     let to = File::create_new(file).map_err(cannot_write)?;
     let dumped = Dump::of_tables(session.db, &[table]).and_then(|dump| dump.write_rows(table, format, &to));
+    // It was given no name, only an output.
+    let dumped = dumped.map_err(|error| match error {
+        pantile_transfer::Error::Write { source, .. } => cannot_write(source),
+        other => other,
+    });
     if dumped.is_err() {
         // Best effort: what is there is not the whole table.
         let _ = fs::remove_file(file);

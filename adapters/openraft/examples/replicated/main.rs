@@ -14,7 +14,15 @@
 
 mod service;
 
-fn main() -> Result<(), service::Failure> {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    service::run(&arguments)
+    match service::run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("replicated: {failure}");
+            ExitCode::FAILURE
+        }
+    }
 }

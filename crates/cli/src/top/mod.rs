@@ -48,7 +48,7 @@ pub struct TopArgs {
     sort: Sort,
 }
 
-/// A width for text that is not for a terminal.
+/// A width for bars that are not for a terminal.
 const WIDTH: usize = 120;
 
 /// Runs `pantile top`.

@@ -25,9 +25,9 @@ pub enum Sort {
 /// How a page is shown.
 pub struct View {
     pub sort: Sort,
-    /// Columns of the terminal.
+    /// Columns of the terminal, or of the bars where there is none.
     pub width: usize,
-    /// Its lines, if it has an end.
+    /// Lines of the terminal. Without one, lines are as long as they are.
     pub height: Option<usize>,
 }
 
@@ -35,15 +35,17 @@ pub struct View {
 const STALE: Duration = Duration::from_secs(10);
 /// Columns before a line of bars.
 const LABEL: usize = 24;
+/// Columns of a place in a source file, whose end says most.
+const PLACE: usize = 36;
 
 /// The whole page.
 pub fn render(dir: &Path, page: &Page, view: &View) -> String {
     let held = holders(page, view) + &readers(page);
     let parts = [head(dir, page), gauges(page), bars(page, view), held, tables(page)];
     let text = parts.join("\n");
-    let lines = text.lines().take(view.height.unwrap_or(usize::MAX));
-    let cut: Vec<String> = lines.map(|line| line.chars().take(view.width).collect()).collect();
-    cut.join("\n") + "\n"
+    let Some(height) = view.height else { return text };
+    let cut = |line: &str| line.chars().take(view.width).collect::<String>();
+    text.lines().take(height).map(cut).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 fn head(dir: &Path, page: &Page) -> String {
@@ -81,15 +83,15 @@ fn gauges(page: &Page) -> String {
     let full_in = page
         .full_in_seconds
         .map_or("not growing".into(), |s| format!("full in {}", time(Duration::from_secs(s))));
-    let oldest = time(Duration::from_micros(f.oldest_micros));
+    let oldest = match f.running {
+        0 => String::new(),
+        _ => format!(", oldest {}", time(since_it_began(page, f.oldest_micros))),
+    };
     let [medium, live, obsolete, pinned, free, room] =
         [f.medium_bytes, f.live_bytes, f.obsolete_bytes, f.pinned_bytes, f.free_bytes, f.room_bytes]
             .map(bytes);
     let lines = [
-        format!(
-            "transactions  {commits} commits/s, {aborts} aborts/s, {} running, oldest {oldest}",
-            f.running
-        ),
+        format!("transactions  {commits} commits/s, {aborts} aborts/s, {} running{oldest}", f.running),
         format!("commits       p50 {p50}, p99 {p99}, longest {most}, {syncs} syncs/s, {written}/s written"),
         format!(
             "space         {medium} taken: {live} live, {obsolete} obsolete ({pinned} pinned), {free} free"
@@ -152,12 +154,10 @@ fn holders(page: &Page, view: &View) -> String {
         Sort::Age => sorted.sort_by_key(|t| Reverse(t.age_micros)),
         Sort::Name => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
     }
-    // At rest the page stays and they grow older.
-    let since = page.age();
     let mut table =
         Table::new(3, &["holder", "kind", "place", "age", "holds", "blocks", "frees", "memory", "tables"]);
     for t in sorted {
-        table.push(holder(t, since));
+        table.push(holder(page, t));
     }
     let more = if page.more_transactions > 0 {
         format!("and {} more\n", page.more_transactions)
@@ -165,6 +165,27 @@ fn holders(page: &Page, view: &View) -> String {
         String::new()
     };
     table.render() + &more
+}
+
+/// How old what the page lists is by now. A page of a process that works is of its moment, and what it lists may have
+/// ended since. At rest, and while no pages are written, everything stays and grows older.
+fn since_it_began(page: &Page, micros: u64) -> Duration {
+    let since = page.age();
+    let stays = page.is_quiet || since > STALE;
+    Duration::from_micros(micros) + if stays { since } else { Duration::ZERO }
+}
+
+/// The last parts of a path that fit.
+fn end_of(path: &str) -> String {
+    if path.chars().count() <= PLACE {
+        return path.to_owned();
+    }
+    let starts = path.char_indices().filter(|(_, c)| matches!(c, '/' | '\\')).map(|(at, _)| at);
+    let mut ends = starts.map(|at| &path[at..]);
+    let end = ends.find(|end| end.chars().count() < PLACE).map(str::to_owned);
+    // One name that is longer: its end.
+    let cut = || path.chars().skip(path.chars().count() + 1 - PLACE).collect();
+    format!("…{}", end.unwrap_or_else(cut))
 }
 
 /// Other processes that read. None of the transactions is theirs.
@@ -176,14 +197,14 @@ fn readers(page: &Page) -> String {
         };
         let age = match reader.age_micros {
             0 => String::new(),
-            age => format!(" for {}", time(Duration::from_micros(age) + page.age())),
+            age => format!(" for {}", time(since_it_began(page, age))),
         };
         format!("{who} reads{age} and holds {}\n", bytes(reader.held_bytes))
     };
     page.readers.iter().map(line).collect()
 }
 
-fn holder(t: &PageTransaction, since: Duration) -> Vec<String> {
+fn holder(page: &Page, t: &PageTransaction) -> Vec<String> {
     let who = match (t.id, t.name.as_str()) {
         (0, work) => work.to_owned(),
         (id, "") => id.to_string(),
@@ -200,8 +221,8 @@ fn holder(t: &PageTransaction, since: Duration) -> Vec<String> {
     vec![
         printable(&who),
         kind,
-        printable(&t.place),
-        time(Duration::from_micros(t.age_micros) + since),
+        printable(&end_of(&t.place)),
+        time(since_it_began(page, t.age_micros)),
         bytes(t.held_bytes),
         whole(Some(t.held_blocks as f64)),
         bytes(t.freed_bytes),

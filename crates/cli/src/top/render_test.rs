@@ -69,6 +69,58 @@ fn a_page_that_is_not_renewed_is_said_to_be_stale() {
 }
 
 #[test]
+fn what_is_open_is_as_old_as_its_page_says_until_pages_stay_away() {
+    let (_db, mut page, _place) = page();
+    (page.figures.running, page.figures.oldest_micros) = (1, 123_456_000);
+    page.transactions[0].age_micros = 123_456_000;
+    let shown = |page: &Page| render(Path::new("d"), page, &VIEW).matches(" 2m 3s").count();
+    (page.is_quiet, page.written_millis) = (false, page.written_millis - 900);
+    assert_eq!(shown(&page), 2, "in the summary and in the list");
+    page.is_quiet = true;
+    assert_eq!(shown(&page), 0, "at rest both are 900 ms older by now");
+    page.figures.running = 0;
+    assert!(render(Path::new("d"), &page, &VIEW).contains(" 0 running\n"));
+}
+
+#[test]
+fn a_long_place_leaves_room_for_what_a_holder_holds() {
+    let (_db, mut page, _place) = page();
+    page.transactions[0].place =
+        "/home/ann/.cargo/git/checkouts/shop-1f2e/src/report/nightly.rs:166:28".into();
+    page.transactions[0].name = "a name of a report that is long, too".repeat(3);
+    page.transactions[0].held_bytes = 5_000;
+    let text = render(Path::new("d"), &page, &View { width: 60, ..VIEW });
+    let line = text.lines().find(|line| line.contains("nightly")).expect("the holder");
+    assert!(line.contains("…/src/report/nightly.rs:166:28 ") && line.contains("5.0 kB"), "{line}");
+    assert_eq!(end_of("src/main.rs:1:2"), "src/main.rs:1:2");
+    assert_eq!(end_of(&format!("a/{}.rs:7:1", "é".repeat(50))).chars().count(), PLACE);
+}
+
+/// The picture in the guide is drawn from what was printed once. What does not change from page to page is the same today.
+#[test]
+fn the_picture_in_the_guide_has_the_lines_of_today() {
+    let (_db, mut page, _place) = page();
+    page.is_quiet = false;
+    let text = render(Path::new("shop"), &page, &VIEW);
+    let picture = include_str!("../../../../docs/guide/top.svg");
+    let drawn = picture.lines().filter_map(|line| line.strip_suffix("</text>")?.split_once("preserve\">"));
+    let drawn: Vec<_> = drawn.map(|(_, line)| line).collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let heads = |lines: &[&str]| {
+        let whole = |line: &&&str| line.starts_with("holder ") || line.starts_with("table ");
+        lines.iter().filter(whole).map(|line| words(line)).collect::<Vec<_>>()
+    };
+    let today: Vec<_> = text.lines().collect();
+    assert_eq!(heads(&drawn), heads(&today));
+    let labels = |lines: &[&str]| {
+        let before = lines.iter().take_while(|line| !line.starts_with("holder "));
+        let labels = before.filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+        labels.collect::<Vec<_>>()
+    };
+    assert_eq!(labels(&drawn), labels(&today));
+}
+
+#[test]
 fn figures_have_few_digits() {
     assert_eq!([0, 999, 1_000, 123_456, 5 << 30].map(bytes), ["0 B", "999 B", "1.0 kB", "123 kB", "5.4 GB"]);
     assert_eq!([0, 1_500, 12_000_000].map(nanos), ["-", "1.5µs", "12.0ms"]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use pantile::{Database, TableDef, Type};
+use pantile::{Database, TableDef, Type, Value};
 use tempfile::TempDir;
 
 fn pantile(args: &[&str]) -> Output {
@@ -107,6 +107,40 @@ fn nothing_is_lost_of_a_database_that_is_whole() {
     assert_eq!(table.status.code(), Some(1));
     // The header and nine rows.
     assert_eq!(text(&table.stdout).lines().count(), 10);
+}
+
+#[test]
+fn every_loss_is_a_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("numbers");
+    let db = Database::open(&path).expect("a database");
+    let def = TableDef::new("numbers").column("id", Type::U32).column("mark", Type::FixedBytes(16));
+    let numbers = db.create_table(def.primary_key(["id"])).expect("a table");
+    let mark = [0xA7; 16];
+    db.run(|txn| (0..1500u32).try_for_each(|id| txn.insert(&numbers, &[id.into(), Value::Bytes(&mark)])))
+        .expect("rows");
+    drop(numbers);
+    db.close().expect("closed");
+    let file = path.join("pantile.data");
+    let whole = fs::read(&file).expect("the file");
+    let places: Vec<_> = (0..whole.len() - 16).filter(|&at| whole[at..at + 16] == mark).collect();
+    assert_eq!(places.len(), 1500);
+    for (lost, of_table, in_all) in [
+        (1, "1 damaged place", "1 place is damaged or lost"),
+        (1400, "1400 damaged places", "1400 places are damaged or lost"),
+    ] {
+        let mut bytes = whole.clone();
+        places[..lost].iter().for_each(|at| bytes[*at] ^= 1);
+        fs::write(&file, bytes).expect("written");
+        let output = pantile(&["dump", path.to_str().unwrap(), "--salvage"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert_eq!(told.lines().filter(|line| line.starts_with("lost: ")).count(), lost, "{told}");
+        assert!(told.contains(&format!("lost in table \"numbers\": what lies in {of_table}\n")), "{told}");
+        assert!(told.contains(&format!("pantile: {in_all} in ")), "{told}");
+        let end = format!("{{\"end_of_dump\":true,\"tables\":1,\"rows\":{}}}\n", 1500 - lost);
+        assert!(text(&output.stdout).ends_with(&end));
+    }
 }
 
 /// The last line that a check prints.

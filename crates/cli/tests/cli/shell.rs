@@ -71,6 +71,26 @@ fn commands_and_scripts_print_results_and_end_with_a_status() {
     assert_eq!(run(&[new, "--create", "--read-only"]).status.code(), Some(2));
 }
 
+/// The limit on the length of files stands for a device without room.
+#[test]
+fn a_dump_that_finds_no_room_names_its_file_and_leaves_none() {
+    let (dir, path) = shop(5_000);
+    let file = dir.path().join("orders.csv");
+    let file = file.to_str().expect("UTF-8");
+    // In blocks of 512 bytes. With the signal ignored, writing fails.
+    let limited = "ulimit -f 16 && trap '' XFSZ && exec \"$0\" \"$@\"";
+    let shell = [env!("CARGO_BIN_EXE_pantile"), "shell", &path, "--read-only", "-c"];
+    let command = format!("dump orders {file}");
+    let output = Command::new("sh").args(["-c", limited]).args(shell).arg(&command).output();
+    let output = output.expect("the command runs");
+    let (status, _, says) = told(&output);
+    assert_eq!(status, Some(1));
+    assert!(says.starts_with(&format!("pantile: cannot write {file}: ")), "{says}");
+    assert!(!std::path::Path::new(file).exists(), "a part of a table is no dump of it");
+    let output = run(&[&path, "-c", &command]);
+    assert_eq!(told(&output), (Some(0), &*format!("5000 rows written to {file}\n"), ""));
+}
+
 #[test]
 fn a_process_that_has_the_database_open_is_named_and_can_be_read_beside() {
     let (_dir, path) = shop(3);

@@ -14,7 +14,7 @@ use pantile_datafusion::Sql;
 use tokio::runtime::Runtime;
 
 use crate::output::Mode;
-use crate::statements::{Ended, from_lines, from_terminal};
+use crate::statements::{Ended, Statement, from_lines, from_terminal};
 
 const EXAMPLES: &str = "A statement ends with a line that ends with a semicolon. It reads and changes nothing.
 All statements read the state of the database when the program began; `.refresh` on a terminal takes the newest.
@@ -78,7 +78,12 @@ fn open(dir: &Path, memory: u32) -> Result<Sql> {
 
 fn all(session: &mut Session) -> Result<Ended> {
     if !session.arguments.commands.is_empty() {
-        session.arguments.commands.iter().try_for_each(|command| session.run(command))?;
+        for command in &session.arguments.commands {
+            let mut statement = Statement::default();
+            let whole = statement.add(command);
+            // The last one needs no semicolon.
+            whole.into_iter().chain(statement.rest()).try_for_each(|one| session.run(&one))?;
+        }
         return Ok(Ended::Whole);
     }
     if stdin().is_terminal() { from_terminal(session) } else { from_lines(session, stdin().lock()) }

@@ -18,36 +18,67 @@ pub enum Ended {
     InStatement,
 }
 
-/// Lines up to one that ends with a semicolon.
+/// What has been read, up to the semicolon of a statement.
 #[derive(Default)]
-struct Statement(String);
+pub struct Statement(String);
 
 impl Statement {
-    /// Adds a line. Returns the statement that it ends.
-    fn add(&mut self, line: &str) -> Option<String> {
+    /// Adds a line. Returns the statements that it ends.
+    pub fn add(&mut self, line: &str) -> Vec<String> {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
         self.0.push_str(line.trim_end());
-        self.0.ends_with(';').then(|| std::mem::take(&mut self.0))
+        let mut whole = Vec::new();
+        while let Some(end) = end_of_first(&self.0) {
+            let rest = self.0.split_off(end);
+            let statement = std::mem::replace(&mut self.0, rest.trim_start().to_owned());
+            if !is_blank(statement.trim_end_matches(';')) {
+                whole.push(statement);
+            }
+        }
+        whole
     }
 
-    fn ended(&self) -> Ended {
-        // Comments and blank lines say nothing.
-        let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with("--");
-        if self.0.lines().all(is_blank) { Ended::Whole } else { Ended::InStatement }
+    /// What is left, if that is more than comments.
+    pub fn rest(self) -> Option<String> {
+        (!is_blank(&self.0)).then_some(self.0)
     }
+}
+
+/// Whether there are only comments and blank lines.
+fn is_blank(text: &str) -> bool {
+    text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with("--"))
+}
+
+/// Where the first statement ends, behind its semicolon. Those in quotes and comments end nothing.
+fn end_of_first(text: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let (opening, close) = match next {
+            ';' => return Some(at + 1),
+            '\'' => (1, "'"),
+            '"' => (1, "\""),
+            '-' if rest.starts_with("--") => (2, "\n"),
+            '/' if rest.starts_with("/*") => (2, "*/"),
+            _ => {
+                at += next.len_utf8();
+                continue;
+            }
+        };
+        at += opening + rest[opening..].find(close)? + close.len();
+    }
+    None
 }
 
 /// Runs the statements of a script, up to the first that fails.
 pub fn from_lines(session: &Session, lines: impl BufRead) -> Result<Ended> {
     let mut statement = Statement::default();
     for line in lines.lines() {
-        if let Some(whole) = statement.add(&line?) {
-            session.run(&whole)?;
-        }
+        statement.add(&line?).iter().try_for_each(|whole| session.run(whole))?;
     }
-    Ok(statement.ended())
+    Ok(if statement.rest().is_some() { Ended::InStatement } else { Ended::Whole })
 }
 
 /// Asks for statements on a terminal. One that fails says why, and the next is asked for.
@@ -70,7 +101,7 @@ pub fn from_terminal(session: &mut Session) -> Result<Ended> {
             ".quit" => return Ok(Ended::Whole),
             ".refresh" => session.refresh(),
             "" => Ok(()),
-            _ => statement.add(&line).map_or(Ok(()), |whole| session.run(&whole)),
+            _ => statement.add(&line).iter().try_for_each(|whole| session.run(whole)),
         };
         match outcome {
             Err(error) if is_broken_pipe(&error) => return Err(error),

@@ -14,6 +14,8 @@ use super::wire::{Answer, Connection, Message, Status};
 /// For one answer; then it asks again, perhaps another node.
 const ANSWER: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
+/// A new leader is elected meanwhile. What takes longer, somebody should know of.
+const SOON: Duration = Duration::from_secs(3);
 
 /// Knows some of the nodes.
 pub struct Client {
@@ -53,13 +55,15 @@ impl Client {
 
     /// Asks the leader. A node that does not lead names the one that does; if it does not know, or does not answer, the next is asked.
     async fn led<T: DeserializeOwned>(&self, message: &Message) -> io::Result<T> {
-        let end = Instant::now() + self.patience;
+        let began = Instant::now();
+        let mut is_told = false;
         let mut next = self.addresses.iter().cycle();
         let mut leader = None;
         let mut pause = Duration::ZERO;
         loop {
             let address = leader.take().or_else(|| next.next().cloned());
-            let failed = match ask(&address.expect("a client knows a node"), message).await {
+            let address = address.expect("a client knows a node");
+            let failed = match ask(&address, message).await {
                 Ok(Answer::Done(value)) => return Ok(value),
                 Ok(Answer::Elsewhere(address)) => {
                     leader = address;
@@ -69,8 +73,13 @@ impl Client {
                 Ok(Answer::Failed(why)) => io::Error::other(why),
                 Err(error) => error,
             };
-            if Instant::now() > end {
-                return Err(failed);
+            let waited = began.elapsed();
+            if waited > self.patience {
+                return Err(io::Error::new(failed.kind(), format!("{address}: {failed}")));
+            }
+            if waited > SOON && !is_told {
+                eprintln!("{address}: {failed}; asking again, for {} s in all", self.patience.as_secs());
+                is_told = true;
             }
             // The first that is asked names the leader nearly always.
             sleep(pause).await;
