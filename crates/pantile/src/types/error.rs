@@ -67,7 +67,8 @@ pub enum Conflict {
     /// this one began (first committer wins).
     ChangedSinceSnapshot,
     /// Serializable: the table was created after this transaction began, so it
-    /// does not exist at the transaction's timestamp. If the transaction only reads,
+    /// does not exist at the transaction's timestamp, or the handle is from a change of
+    /// its columns that came later. If the transaction only reads,
     /// also at snapshot level: the table has taken the place of another since.
     TableIsNewer,
 }
@@ -471,7 +472,9 @@ impl fmt::Display for Conflict {
             Conflict::ChangedSinceSnapshot => {
                 "another transaction has committed the tuple since this one took its snapshot"
             }
-            Conflict::TableIsNewer => "the table was created after this transaction began",
+            Conflict::TableIsNewer => {
+                "the table was created, or its columns were changed, after this transaction began"
+            }
         })
     }
 }

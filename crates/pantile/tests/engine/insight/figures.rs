@@ -138,6 +138,9 @@ fn metrics_are_in_the_format_of_prometheus() {
     rewrite(&db, &table, 100, 1);
     let text = db.metrics();
     let values = parse(&text);
+    // Times are in seconds, and their explanations say so.
+    assert!(text.contains("# HELP pantile_oldest_seconds Age of the oldest transaction, in seconds."));
+    assert!(!text.contains("microseconds") && !text.contains("nanoseconds"));
     let stats = db.stats();
     assert_eq!(values["pantile_commits_total"], stats.commits as f64);
     assert_eq!(values["pantile_live_bytes"], stats.live_bytes as f64);
