@@ -132,3 +132,45 @@ fn every_transaction_finds_its_entries() {
         assert_eq!(by_size.inner.tree().len(), rows.len());
     }
 }
+
+/// The same beside threads that write while the cleaner looks.
+#[test]
+fn snapshots_find_their_entries_beside_writers() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("size", Type::U64).column("name", Type::U64);
+    let def = def.primary_key(["id"]).index(IndexDef::new("by_size", ["size"]));
+    let table = db.create_table(def.index(IndexDef::unique("by_name", ["name"]))).expect("create");
+    let old = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
+    std::thread::scope(|scope| {
+        let (db, table) = (&db, &table);
+        for writer in 0..2 {
+            scope.spawn(move || {
+                let mut random = Random::new(1, writer);
+                for _ in 0..8000 {
+                    let id = random.below(3);
+                    let (size, name) = (random.below(4), 10 * id + random.below(4));
+                    db.run(|txn| match random.one_in(20) {
+                        true => txn.delete(table, &[id.into()]).map(drop),
+                        false => txn.upsert(table, &[id.into(), size.into(), name.into()]).map(drop),
+                    })
+                    .expect("a commit");
+                }
+            });
+        }
+        scope.spawn(move || {
+            for _ in 0..2000 {
+                let txn = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot));
+                let txn = txn.expect("begin");
+                let number = |row: &crate::Row<'_>, n: usize| row.get::<u64>(n).expect("a number");
+                let rows = txn.scan(table, Range::all()).expect("scan").map(|row| {
+                    let row = row.expect("a row");
+                    (number(&row, 0), (number(&row, 1), number(&row, 2)))
+                });
+                let rows = rows.collect();
+                std::thread::yield_now();
+                check(&txn, table, &rows);
+            }
+        });
+    });
+    check(&old, &table, &Rows::new());
+}
