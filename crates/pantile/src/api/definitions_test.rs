@@ -1,13 +1,18 @@
 //! What changes of definitions do inside the engine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::{Timestamp, TupleId};
 use pantile_cc::SimulatedTime;
 
 use crate::engine::catalog;
+use crate::engine::table::IndexInner;
 use crate::types::value::Value;
-use crate::{Database, IndexDef, Isolation, MediumKind, Options, Table, TableDef, TransactionOptions, Type};
+use crate::{
+    Database, IndexDef, Isolation, MediumKind, Options, Range, Table, TableChange, TableDef,
+    TransactionOptions, Type,
+};
 
 fn open(time: &SimulatedTime) -> Database {
     let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
@@ -101,6 +106,40 @@ fn a_dropped_index_goes_with_the_last_that_knew_it() {
     assert_eq!(table.inner.indexes().len(), 0);
 }
 
+/// A transaction that has met an index whose creation then failed goes on maintaining
+/// it. The column of the index may change meanwhile.
+#[test]
+fn an_index_that_was_not_made_does_not_keep_its_column() {
+    let change = TableChange::new;
+    for change in [change().drop_column("value"), change().make_nullable("value")] {
+        for isolation in [Isolation::Snapshot, Isolation::ReadCommitted] {
+            let db = open(&SimulatedTime::default());
+            let table = db.create_table(definition("t")).expect("create");
+            (0..20).for_each(|id| put(&db, &table, id, id));
+            let inner = &table.inner;
+            // What `create_index` does up to a failure, with a writer beside it.
+            let def = IndexDef::unique("by_value", ["value"]);
+            let number = inner.next_index_number();
+            let index = Arc::new(IndexInner::new(def, number, inner.schema()).expect("an index"));
+            index.set_empty(inner.schema(), &db.core.tables.arena);
+            inner.change_indexes(|list| list.push(Arc::clone(&index)));
+            let mut writer = db.begin_with(TransactionOptions::new().isolation(isolation)).expect("begin");
+            writer.update(&table, &[1u64.into()], &[(1, 100u64.into())]).expect("update");
+            assert_eq!(index.tree().len(), 1, "it knows the index");
+            inner.change_indexes(|list| list.retain(|index| index.number != number));
+            let newest = db.alter_table(&table, &change).expect("no index has the column");
+            for id in 1..4u64 {
+                assert!(writer.delete(&newest, &[(id + 10).into()]).expect("delete"));
+                let row = [(30 + id).into(), Value::Null];
+                writer.insert(&newest, &row[..newest.columns().len()]).expect("insert");
+            }
+            writer.commit().expect("commit");
+            let reader = db.begin_read().expect("begin");
+            assert_eq!(reader.count(&newest, Range::all()).expect("count"), 20);
+        }
+    }
+}
+
 /// However many tables have been dropped, one commit gives back a few of them.
 #[test]
 fn dropped_tables_go_a_few_at_a_time() {
@@ -152,7 +191,7 @@ fn compacting_and_closing_give_all_dropped_tables_back() {
     assert!(!db.core.has_dropped_tables());
     drop_tables(&db, 1000);
     assert!(db.core.has_dropped_tables());
-    let core = std::sync::Arc::clone(&db.core);
+    let core = Arc::clone(&db.core);
     db.close().expect("close");
     assert!(!core.has_dropped_tables());
 }

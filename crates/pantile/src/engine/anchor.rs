@@ -103,14 +103,11 @@ impl Anchor {
 
     /// Locks the tuple for a moment, even one that is gone for good, if nobody
     /// has locked it and nothing has changed since `self` was loaded.
-    pub fn try_lock_for_cleaning(self, cell: &AtomicU64) -> bool {
-        self.is_at_rest()
-            && (self.is_dead() && is_removed(Control::CleanerLocks) || self.try_own(cell, CLEANER))
-    }
-
-    /// Ends the cleaner's lock. The tuple is as it was when `self` was loaded.
-    pub fn unlock_as_it_was(self, cell: &AtomicU64) {
-        cell.store(self.0, Ordering::Release);
+    pub fn try_lock_for_cleaning(self, cell: &AtomicU64) -> Option<CleanerLock<'_>> {
+        let is_locked = self.is_at_rest()
+            && (self.is_dead() && is_removed(Control::CleanerLocks) || self.try_own(cell, CLEANER));
+        // Made only if it is: the end of a lock unlocks.
+        is_locked.then(|| CleanerLock { cell, before: self })
     }
 
     #[inline]
@@ -142,4 +139,53 @@ impl Anchor {
     }
 }
 
+/// The cleaner's lock of a tuple. However it ends, the tuple is then as it was
+/// before: a panic must not leave it locked for ever.
+#[must_use]
+pub(crate) struct CleanerLock<'c> {
+    cell: &'c AtomicU64,
+    before: Anchor,
+}
+
+impl CleanerLock<'_> {
+    /// Ends it: the tuple is gone for good.
+    pub fn bury(self) {
+        Anchor::bury(self.cell, self.before.newest());
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for CleanerLock<'_> {
+    fn drop(&mut self) {
+        self.cell.store(self.before.0, Ordering::Release);
+    }
+}
+
 const _: () = assert!(TRANSACTION_SLOTS < DEAD as usize, "a slot's owner number is none of the two names");
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// A cleaner that panics with its lock leaves the tuple as it was, and one that did
+    /// not get the lock leaves it to the owner.
+    #[test]
+    fn the_cleaners_lock_ends_with_its_holder() {
+        let cell = AtomicU64::new(1 << 12);
+        let before = Anchor::load(&cell);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _lock = before.try_lock_for_cleaning(&cell).expect("nobody has locked it");
+            assert_eq!(Anchor::load(&cell).owner(), Owner::Cleaner);
+            assert!(Anchor::load(&cell).try_lock_for_cleaning(&cell).is_none());
+            assert!(before.try_lock_for_cleaning(&cell).is_none());
+            assert_eq!(Anchor::load(&cell).owner(), Owner::Cleaner);
+            panic!("a damaged row");
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(Anchor::load(&cell), before);
+        before.try_lock_for_cleaning(&cell).expect("nobody has locked it").bury();
+        assert!(Anchor::load(&cell).is_dead());
+    }
+}

@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, RunningSet, Slot};
 use smallvec::SmallVec;
 
-use crate::engine::anchor::Anchor;
+use crate::engine::anchor::{Anchor, CleanerLock};
 use crate::engine::core::Core;
 use crate::engine::stale::{DueBefore, SHARDS, StaleEntry, Task};
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
@@ -189,9 +188,7 @@ impl Core {
         let Some(running) = self.registry.running_set() else { return Outcome::Busy };
         let cell = table.anchor(entry.tuple);
         let anchor = Anchor::load(cell);
-        if !anchor.try_lock_for_cleaning(cell) {
-            return Outcome::Busy;
-        }
+        let Some(lock) = anchor.try_lock_for_cleaning(cell) else { return Outcome::Busy };
         let newest = anchor.newest();
         let indexes = table.indexes();
         let has = |address: &Address| self.has_entry(table, &indexes, entry, *address);
@@ -203,22 +200,22 @@ impl Core {
                 None => Outcome::ManyVersions,
                 Some(older) if older.needed.iter().any(has) => Outcome::Needed,
                 Some(_) if self.remove_entry(table, entry) => {
-                    self.bury_locked(slot, cell, newest, running.min());
+                    self.bury_locked(slot, lock, newest, running.min());
                     return Outcome::Buried;
                 }
                 Some(_) => Outcome::Done,
             }
         };
-        anchor.unlock_as_it_was(cell);
+        drop(lock);
         outcome
     }
 
     /// No index leads to the tuple any more, which the caller has locked.
-    fn bury_locked(&self, slot: Slot, cell: &AtomicU64, newest: Address, oldest: Timestamp) {
+    fn bury_locked(&self, slot: Slot, lock: CleanerLock<'_>, newest: Address, oldest: Timestamp) {
         if !newest.is_none() {
             self.store.forget_chain(newest, oldest);
         }
-        Anchor::bury(cell, newest);
+        lock.bury();
         self.counters.buried(slot, newest);
     }
 
@@ -264,9 +261,9 @@ impl Core {
         let lock = |_| {
             let anchor = Anchor::load(cell);
             hint::spin_loop();
-            anchor.try_lock_for_cleaning(cell).then_some(anchor)
+            anchor.try_lock_for_cleaning(cell).map(|lock| (anchor, lock))
         };
-        let Some(anchor) = (0..ATTEMPTS).find_map(lock) else {
+        let Some((anchor, lock)) = (0..ATTEMPTS).find_map(lock) else {
             again(entries);
             return long.map_or(0, |long| long.passed);
         };
@@ -290,14 +287,14 @@ impl Core {
                 if keys.contains(&entry.key) {
                     self.stale.push_late(slot, self.registry.now(), entry.clone());
                 } else if self.remove_entry(table, entry) {
-                    self.bury_locked(slot, cell, anchor.newest(), running.min());
+                    self.bury_locked(slot, lock, anchor.newest(), running.min());
                     self.stale.bury(slot, self.registry.now(), table.id, tuple);
                     again(&of_index[n + 1..]);
                     return passed;
                 }
             }
         }
-        anchor.unlock_as_it_was(cell);
+        drop(lock);
         passed
     }
 
@@ -359,7 +356,9 @@ impl Core {
         }
         let index = indexes.iter().find(|index| index.number == entry.index)?;
         let mut key = Key::default();
-        key.set_row(&table.row_of(content), &index.columns);
+        if !index.set_key(&table.row_of(content), &mut key) {
+            return None;
+        }
         key.push_tuple(entry.tuple.0);
         Some(SmallVec::from_slice(key.words()))
     }

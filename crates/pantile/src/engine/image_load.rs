@@ -50,7 +50,7 @@ impl Core {
             let row = table.live_row(&self.store, TupleId(*tuple));
             row.is_some_and(|row| {
                 let mut own = Key::default();
-                own.set_row(&row, &row.schema.primary_key);
+                own.set_primary(&row);
                 own.words() == key
             })
         };

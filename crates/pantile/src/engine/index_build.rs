@@ -59,7 +59,9 @@ impl Core {
                 continue;
             }
             let mut key = Key::default();
-            key.set_row(&table.row_of(content), &index.columns);
+            if !index.set_key(&table.row_of(content), &mut key) {
+                continue;
+            }
             key.push_tuple(tuple.0);
             let inserted = index.tree().insert(key.words(), tuple.0, Timestamp::MAX.get());
             debug_assert!(!matches!(inserted, Insert::Forbidden(_)));
@@ -111,7 +113,9 @@ impl Core {
             return None;
         }
         let mut key = Key::default();
-        key.set_row(&table.row_of(content), &index.columns);
+        if !index.set_key(&table.row_of(content), &mut key) {
+            return None;
+        }
         let mut whole = key.clone();
         whole.push_tuple(tuple.0);
         (whole.words() == entry && !key.has_null).then_some(key)

@@ -472,12 +472,13 @@ impl Gathered {
             let error = Error::Damaged { place, detail: problem };
             return core.leave_out(Some(table.id), Some(tuple), error);
         }
-        key.set_row(&row, &row.schema.primary_key);
+        key.set_primary(&row);
         self.keys[0].push(key, tuple);
         for (keys, index) in self.keys[1..].iter_mut().zip(indexes) {
-            key.set_row(&row, &index.columns);
-            key.push_tuple(tuple.0);
-            keys.push(key, tuple);
+            if index.set_key(&row, key) {
+                key.push_tuple(tuple.0);
+                keys.push(key, tuple);
+            }
         }
         Ok(())
     }

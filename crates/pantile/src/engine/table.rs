@@ -17,6 +17,7 @@ use crate::types::columns::Columns;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::history::Definition;
+use crate::types::key::{Key, KeyColumn};
 use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef};
@@ -147,6 +148,8 @@ pub(crate) struct IndexInner {
     pub number: u32,
     /// The ids of the columns of its key.
     pub columns: Vec<usize>,
+    /// The same as they were when it was made.
+    key_columns: Vec<KeyColumn>,
     /// Whether entering a key must look for other rows that have it. A key
     /// that contains the primary key is unique anyway.
     pub checks_unique: bool,
@@ -168,10 +171,25 @@ impl IndexInner {
     /// An index whose tree is still to be made.
     pub fn new(def: IndexDef, number: u32, schema: &Schema) -> Result<Self> {
         let columns = schema.key_columns(&def.name, &def.columns)?;
+        let key_columns = columns.iter().map(|id| KeyColumn::new(schema, *id)).collect();
         let tree = OnceLock::new();
         let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
         let (ready, dropped_at) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-        Ok(Self { def, number, columns, checks_unique, tree, ready, dropped_at })
+        Ok(Self { def, number, columns, key_columns, checks_unique, tree, ready, dropped_at })
+    }
+
+    /// Builds the key of a row. Returns false if the row has none in this index:
+    /// some have not that are written after a change of its columns, which comes
+    /// after its drop. Nobody who can still read it sees them, but for their own
+    /// transaction.
+    #[must_use]
+    pub fn set_key(&self, row: &Encoded<'_>, key: &mut Key) -> bool {
+        key.set_indexed(row, &self.key_columns)
+    }
+
+    /// The columns of its key, by which its entries are in order.
+    pub fn key_columns(&self) -> &[KeyColumn] {
+        &self.key_columns
     }
 
     /// Gives it its tree.

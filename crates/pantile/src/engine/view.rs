@@ -75,13 +75,10 @@ impl Tuples for View<'_> {
         let Some(table) = self.table(table) else { return Visit::Dropped };
         let cell = table.anchor(tuple);
         let anchor = Anchor::load(cell);
-        if !anchor.try_lock_for_cleaning(cell) {
-            return Visit::Busy;
-        }
+        let Some(_lock) = anchor.try_lock_for_cleaning(cell) else { return Visit::Busy };
         if !anchor.newest().is_none() {
             visit(anchor.newest());
         }
-        anchor.unlock_as_it_was(cell);
         Visit::Done
     }
 

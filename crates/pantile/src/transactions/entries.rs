@@ -32,22 +32,19 @@ impl Transaction {
         let ts = self.ts;
         for index in indexes.iter().filter(|i| i.is_of(ts)) {
             let had = match self.current(table, held) {
-                Seen::Row(row) => {
-                    old.set_row(&row, &index.columns);
-                    old.push_tuple(write.tuple.0);
-                    true
-                }
+                Seen::Row(row) => index.set_key(&row, &mut old),
                 Seen::Absent | Seen::Gone => false,
             };
-            let has = if let Pending::Row { start, len, layout } = pending {
-                new.set_row(
-                    &table.row_in(layout, &self.buffers.rows[start..start + len as usize]),
-                    &index.columns,
-                );
-                true
-            } else {
-                false
+            let has = match pending {
+                Pending::Row { start, len, layout } => {
+                    let row = table.row_in(layout, &self.buffers.rows[start..start + len as usize]);
+                    index.set_key(&row, &mut new)
+                }
+                Pending::Tombstone | Pending::Nothing => false,
             };
+            if had {
+                old.push_tuple(write.tuple.0);
+            }
             let mut entry = new.clone();
             entry.push_tuple(write.tuple.0);
             if had && has && old.words() == entry.words() {
@@ -61,7 +58,7 @@ impl Transaction {
             }
         }
         if let (Pending::Tombstone, Seen::Row(row)) = (pending, self.current(table, held)) {
-            old.set_row(&row, &row.schema.primary_key);
+            old.set_primary(&row);
             let entry = StaleEntry::new(table, PRIMARY, write.tuple, &old);
             self.buffers.stale.push(entry);
         }
@@ -122,7 +119,9 @@ impl Transaction {
             {
                 let (mut key, mut entry) = (Key::default(), Key::default());
                 let row = table.row_in(layout, &self.buffers.rows[start..start + len as usize]);
-                key.set_row(&row, &index.columns);
+                if !index.set_key(&row, &mut key) {
+                    continue;
+                }
                 entry.clone_from(&key);
                 entry.push_tuple(write.tuple.0);
                 self.enter(&table, index, write.tuple, &key, &entry)?;
@@ -138,9 +137,8 @@ impl Transaction {
             return;
         }
         let old = self.core.store.content(write.base);
-        if !old.flags().is_tombstone() {
-            let mut entry = Key::default();
-            entry.set_row(&table.row_of(old), &index.columns);
+        let mut entry = Key::default();
+        if !old.flags().is_tombstone() && index.set_key(&table.row_of(old), &mut entry) {
             entry.push_tuple(write.tuple.0);
             self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &entry));
         }
@@ -158,7 +156,9 @@ impl Transaction {
             let Pending::Row { start, len, layout } = write.pending else { continue };
             let mut entry = Key::default();
             let row = table.row_in(layout, &rows[start..start + len as usize]);
-            entry.set_row(&row, &index.columns);
+            if !index.set_key(&row, &mut entry) {
+                continue;
+            }
             entry.push_tuple(write.tuple.0);
             match self.insert_entry(index.tree(), entry.words(), write.tuple) {
                 // Kept if the row commits with this key.
@@ -272,6 +272,5 @@ impl Transaction {
 
 fn has_key(index: &IndexInner, row: &Encoded<'_>, key: &Key) -> bool {
     let mut has = Key::default();
-    has.set_row(row, &index.columns);
-    has.words() == key.words()
+    index.set_key(row, &mut has) && has.words() == key.words()
 }

@@ -187,7 +187,7 @@ impl<'e> RowEdit<'e> {
     #[cold]
     fn check_same_key(&self, column: usize, value: Value<'_>) -> Result<()> {
         let (mut old, mut new) = (Key::default(), Key::default());
-        old.set_row(&Encoded { schema: self.schema, bytes: &self.bytes }, &[column]);
+        old.set_primary_column(&Encoded { schema: self.schema, bytes: &self.bytes }, column);
         new.set_values(self.schema, &[column], &[value])?;
         if old.words() == new.words() {
             return Ok(());

@@ -15,7 +15,7 @@ use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
-use crate::types::key::Key;
+use crate::types::key::{Key, KeyColumn};
 use crate::types::range::Range;
 use crate::types::value::Value;
 
@@ -101,7 +101,14 @@ fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
 /// The entries of a range. The caller has seen to it that the table's indexes
 /// are loaded.
 pub(super) fn walk(table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<Walk> {
+    let walk = walk_over(table, index, range);
+    // After the bounds were made by what its columns are now: that is what they were
+    // as long as it is open.
     check_index(table, index)?;
+    walk
+}
+
+fn walk_over(table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<Walk> {
     let columns = index.map_or(&table.schema().primary_key, |i| &i.columns);
     let direction = if range.reverse { Direction::Backward } else { Direction::Forward };
     let (mut lower, mut upper) = (Key::default(), Key::default());
@@ -131,14 +138,19 @@ fn tighten(bound: &mut Bound<Words>, key: &[u64], further: Ordering) {
 }
 
 /// Identifies the order of the entries of an index, in this process and later ones:
-/// by the table and the columns of the key, with their names and types. Numbers
-/// alone would not do. Those of indexes are given anew at each opening, and the
-/// number of a dropped table can be given to another.
+/// by the table and the columns of the key, with their names, their types and whether
+/// they take NULL. Numbers alone would not do. Those of indexes are given anew at each
+/// opening, and the number of a dropped table can be given to another.
 pub(super) fn order_of(table: &TableInner, index: Option<&IndexInner>) -> u64 {
     let schema = table.schema();
-    let columns = index.map_or(&schema.primary_key, |index| &index.columns);
-    let column = |id: &usize| format!("{:?} {:?} {};", schema.names[*id], schema.columns[*id].ty, id);
-    let columns: String = columns.iter().map(column).collect();
+    let column = |column: &KeyColumn| {
+        let KeyColumn { id, ty, nullable } = *column;
+        format!("{:?} {ty:?} {id}{};", schema.names[id], if nullable { " or NULL" } else { "" })
+    };
+    let columns: String = match index {
+        Some(index) => index.key_columns().iter().map(column).collect(),
+        None => schema.primary_key.iter().map(|id| column(&KeyColumn::new(schema, *id))).collect(),
+    };
     let text = format!("{} {:?} {} {columns}", table.id.0, schema.name, index.is_some());
     XxHash3_64::oneshot(text.as_bytes())
 }
@@ -303,9 +315,9 @@ impl Steps {
     pub fn leads_to(&self, index: Option<&IndexInner>, tuple: TupleId, row: &Encoded<'_>) -> bool {
         index.is_none_or(|index| {
             let mut key = Key::default();
-            key.set_row(row, &index.columns);
+            let has_key = index.set_key(row, &mut key);
             key.push_tuple(tuple.0);
-            key.words() == self.batch.key(self.next - 1)
+            has_key && key.words() == self.batch.key(self.next - 1)
         })
     }
 }

@@ -81,7 +81,7 @@ impl Transaction {
             return Err(error);
         }
         let len = self.buffers.rows.len() - start;
-        key.set_row(&Encoded { schema, bytes: &self.buffers.rows[start..] }, &schema.primary_key);
+        key.set_primary(&Encoded { schema, bytes: &self.buffers.rows[start..] });
         let undo = self.buffers.undo.len();
         let pending = Pending::Row { start, len: len as u32, layout: schema.layout };
         let outcome = self.put_row(table, &key, at, replace, pending).and_then(|existed| {

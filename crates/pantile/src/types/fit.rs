@@ -75,6 +75,26 @@ fn check_any(schema: &Schema, id: usize, value: &Value<'_>) -> Result<()> {
     if fits { Ok(()) } else { Err(out_of_range(schema, id, value)) }
 }
 
+/// Whether a value of a column is one of what the column was before it got a wider
+/// type or began to take NULL.
+#[cold]
+pub(crate) fn is_value_of(ty: Type, nullable: bool, value: &Value<'_>) -> bool {
+    match (ty, value) {
+        (_, Value::Null) => nullable,
+        (ty, Value::Int(v)) => int_range(ty).is_some_and(|range| range.contains(&i128::from(*v))),
+        (ty, Value::UInt(v)) => int_range(ty).is_some_and(|range| range.contains(&i128::from(*v))),
+        (Type::F32, Value::Float(v)) => f64::from(*v as f32).to_bits() == v.to_bits(),
+        (Type::Decimal { precision, .. }, Value::Decimal(v)) => {
+            v.units.unsigned_abs() < 10u128.pow(u32::from(precision))
+        }
+        (Type::FixedString(max), Value::Str(s)) => s.len() <= usize::from(max) && !s.ends_with('\0'),
+        (Type::String(max), Value::Str(s)) => s.len() as u64 <= u64::from(max),
+        (Type::Bytes(max), Value::Bytes(b)) => b.len() as u64 <= u64::from(max),
+        // The others do not get wider.
+        _ => true,
+    }
+}
+
 #[cold]
 fn out_of_range(schema: &Schema, id: usize, value: &Value<'_>) -> Error {
     Error::OutOfRange {
@@ -125,4 +145,31 @@ fn int_range(ty: Type) -> Option<std::ops::RangeInclusive<i128>> {
         _ => return None,
     };
     Some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the values of a wider column those are in, and these are not.
+    #[test]
+    fn values_of_a_column_before_it_was_wider() {
+        let decimal = |units| Value::Decimal(Decimal::new(units, 2));
+        let cases = [
+            (Type::I8, Value::Int(-128), Value::Int(128)),
+            (Type::U16, Value::UInt(65_535), Value::UInt(65_536)),
+            (Type::F32, Value::Float(0.5), Value::Float(0.1)),
+            (Type::F32, Value::Float(f64::NEG_INFINITY), Value::Float(1e300)),
+            (Type::Decimal { precision: 4, scale: 2 }, decimal(-9_999), decimal(10_000)),
+            (Type::String(2), Value::Str("é"), Value::Str("éa")),
+            (Type::Bytes(2), Value::Bytes(&[0, 0]), Value::Bytes(&[0, 0, 0])),
+            (Type::FixedString(2), Value::Str("ab"), Value::Str("abc")),
+            (Type::FixedString(2), Value::Str("a"), Value::Str("a\0")),
+        ];
+        for (ty, is_one, is_none) in cases {
+            assert!(is_value_of(ty, false, &is_one), "{is_one:?} of {ty}");
+            assert!(!is_value_of(ty, true, &is_none), "{is_none:?} of {ty}");
+            assert!(is_value_of(ty, true, &Value::Null) && !is_value_of(ty, false, &Value::Null));
+        }
+    }
 }

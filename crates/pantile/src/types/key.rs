@@ -11,11 +11,29 @@ use smallvec::SmallVec;
 
 use crate::types::encoding::{Encoded, Stored};
 use crate::types::error::{Error, Result};
-use crate::types::fit::check;
-use crate::types::layout::Schema;
+use crate::types::fit::{check, is_value_of};
+use crate::types::layout::{ColumnLocation, Schema};
 use crate::types::schema::Type;
 use crate::types::stored_value::{decimal, float, int_bits};
 use crate::types::value::Value;
+
+/// A column of an index as it is when the index is made. The keys of the index are
+/// made by that as long as it is maintained (I-30): once it has been dropped, the
+/// column can change, and transactions that began before still enter their rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyColumn {
+    pub id: usize,
+    pub ty: Type,
+    pub nullable: bool,
+}
+
+impl KeyColumn {
+    /// The column with this id as it is now.
+    pub fn new(schema: &Schema, id: usize) -> Self {
+        let column = &schema.columns[id];
+        Self { id, ty: column.ty, nullable: column.nullable }
+    }
+}
 
 /// A key being built; reusable.
 #[derive(Default, Clone, Debug)]
@@ -155,18 +173,54 @@ impl Key {
         Ok(())
     }
 
-    /// Builds the key of a stored row.
-    pub fn set_row(&mut self, row: &Encoded<'_>, columns: &[usize]) {
+    /// Builds the primary key of a stored row.
+    pub fn set_primary(&mut self, row: &Encoded<'_>) {
         self.clear();
-        for &n in columns {
-            let column = &row.schema.columns[n];
-            let value = match row.stored(n) {
-                Stored::Value(value) => value,
-                // Columns of an index are too short to be stored out of line.
-                Stored::Null | Stored::OutOfLine { .. } => Value::Null,
-            };
-            self.push_column(column.ty, column.nullable, &value);
+        row.schema.primary_key.iter().for_each(|id| self.push_stored(row, *id));
+    }
+
+    /// Builds the part of it that is a column's, by its id.
+    pub fn set_primary_column(&mut self, row: &Encoded<'_>, id: usize) {
+        self.clear();
+        self.push_stored(row, id);
+    }
+
+    fn push_stored(&mut self, row: &Encoded<'_>, id: usize) {
+        let column = &row.schema.columns[id];
+        let value = match row.stored(id) {
+            Stored::Value(value) => value,
+            // Columns of the primary key are too short to be stored out of line.
+            Stored::Null | Stored::OutOfLine { .. } => Value::Null,
+        };
+        self.push_column(column.ty, column.nullable, &value);
+    }
+
+    /// Builds the key of a stored row in an index of these columns. Returns false if
+    /// it has none, because it was written when a column was gone, or with a value
+    /// that the column did not take before.
+    #[must_use]
+    pub fn set_indexed(&mut self, row: &Encoded<'_>, columns: &[KeyColumn]) -> bool {
+        self.clear();
+        columns.iter().all(|column| self.push_indexed(row, column))
+    }
+
+    fn push_indexed(&mut self, row: &Encoded<'_>, of: &KeyColumn) -> bool {
+        let column = &row.schema.columns[of.id];
+        if matches!(column.place, ColumnLocation::Dropped) {
+            return false;
         }
+        let value = match row.stored(of.id) {
+            Stored::Value(value) => value,
+            Stored::Null => Value::Null,
+            // Columns of an index are too short for that, before they get wider.
+            Stored::OutOfLine { .. } => return false,
+        };
+        let has_changed = (column.ty, column.nullable) != (of.ty, of.nullable);
+        if has_changed && !is_value_of(of.ty, of.nullable, &value) {
+            return false;
+        }
+        self.push_column(of.ty, of.nullable, &value);
+        true
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 /// the position may have been changed or deleted.
 ///
 /// A position is good for any index of the table with the same columns, as long as
-/// the table and they keep their names and types.
+/// the table and they keep their names and types and go on taking NULL or not.
 ///
 /// ```
 /// # use pantile::*;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use pantile::{
-    ColumnDef, Database, Decimal, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Row, Table,
-    TableChange, TableDef, TransactionOptions, Type, Value,
+    ColumnDef, Cursor, Database, Decimal, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Row,
+    Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
-use crate::support::in_memory;
+use crate::support::{LEVELS, in_memory};
 
 const LONG: Type = Type::Bytes(1 << 20);
 
@@ -290,12 +290,35 @@ fn wider(ty: Type) -> Type {
     }
 }
 
+/// Ids of rows that only the transaction beside the others writes.
+const BESIDE: std::ops::Range<u64> = 60..75;
+
 struct Altered {
     random: Random,
     model: Model,
     /// Handles from before, with the names of their columns.
     older: Vec<(Table, TableDef)>,
     names: u64,
+    beside: Option<Writer>,
+    reader: Option<Reader>,
+}
+
+/// A transaction that stays open while definitions change.
+struct Writer {
+    txn: Transaction,
+    level: Isolation,
+    /// From when it began.
+    table: Table,
+    /// Its rows as it sees them.
+    rows: Model,
+}
+
+/// A reader that has begun with a table and an index as they were.
+struct Reader {
+    txn: Transaction,
+    table: Table,
+    cursor: Option<Cursor>,
+    model: Model,
 }
 
 impl Altered {
@@ -306,18 +329,123 @@ impl Altered {
         (!may.is_empty()).then(|| (*self.random.pick(&may)).clone())
     }
 
+    /// All rows, with those that are not committed.
+    fn rows(&mut self) -> impl Iterator<Item = &mut BTreeMap<String, OwnedValue>> {
+        let beside = self.beside.iter_mut().flat_map(|writer| writer.rows.values_mut());
+        self.model.values_mut().chain(beside)
+    }
+
+    fn begin_beside(&mut self, db: &Database, table: &Table) {
+        if self.beside.is_none() {
+            let level = *self.random.pick(&LEVELS);
+            let txn = db.begin_with(TransactionOptions::new().isolation(level)).expect("a transaction");
+            let rows = self.model.range(BESIDE).map(|(id, row)| (*id, row.clone())).collect();
+            self.beside = Some(Writer { txn, level, table: table.clone(), rows });
+        }
+        if self.reader.is_none() {
+            let txn =
+                db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("a reader");
+            let index =
+                table.definition().indexes.first().map(|def| table.index(&def.name).expect("it is there"));
+            // An older writer that commits from here on comes after it.
+            assert_eq!(rows_of(&txn, table).count(), self.model.len());
+            let cursor = index.map(|index| txn.index_cursor(&index, Range::all()).expect("a cursor"));
+            self.reader = Some(Reader { txn, table: table.clone(), cursor, model: self.model.clone() });
+        }
+    }
+
+    /// Writes a row of its own, through a handle of when it began or of now. Conflicts
+    /// are with the cleaner, and with the change that a handle is from.
+    fn write_beside(&mut self, newest: &Table) {
+        let now = newest.definition();
+        let Some(Writer { txn, level, table, rows }) = &mut self.beside else { return };
+        let is_serializable = *level == Isolation::Serializable;
+        let handle = if self.random.below(3) > 0 { &*table } else { newest };
+        let def = handle.definition();
+        let id = BESIDE.start + self.random.below(BESIDE.end - BESIDE.start);
+        let key = [Value::from(id)];
+        match self.random.below(4) {
+            0 | 1 => {
+                let value = |c: &ColumnDef| (c.name.clone(), random_value(&mut self.random, c.ty));
+                let mut values: BTreeMap<_, _> = def.columns.iter().map(value).collect();
+                values.insert("id".into(), id.into());
+                let given: Vec<_> = def.columns.iter().map(|c| values[&c.name].as_value()).collect();
+                match txn.upsert(handle, &given) {
+                    Ok(_) => {}
+                    Err(Error::ColumnDropped { .. }) if !is_serializable => return,
+                    Err(Error::Conflict { .. }) => return,
+                    Err(error) => panic!("{error}"),
+                }
+                values.retain(|name, _| now.columns.iter().any(|column| column.name == *name));
+                for column in now.columns {
+                    values.entry(column.name).or_insert(column.default);
+                }
+                rows.insert(id, values);
+            }
+            2 => {
+                let column = self.random.pick(&def.columns).clone();
+                let value = random_value(&mut self.random, column.ty);
+                let n = handle.column(&column.name).expect("the handle knows it");
+                if column.name == "id" {
+                    return;
+                }
+                match txn.update(handle, &key, &[(n, value.as_value())]) {
+                    Ok(is_there) => assert_eq!(is_there, rows.contains_key(&id)),
+                    Err(Error::ColumnDropped { .. }) if !is_serializable => return,
+                    Err(Error::Conflict { .. }) => return,
+                    Err(error) => panic!("{error}"),
+                }
+                if let Some(old) = rows.get_mut(&id).and_then(|row| row.get_mut(&column.name)) {
+                    *old = value;
+                }
+            }
+            _ => match txn.delete(handle, &key) {
+                Ok(is_there) => assert_eq!(is_there, rows.remove(&id).is_some()),
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+        }
+    }
+
+    fn end_beside(&mut self) {
+        if let Some(Writer { txn, level, rows, .. }) = self.beside.take() {
+            let outcome = (self.random.below(4) > 0).then(|| txn.commit());
+            match outcome {
+                Some(Ok(_)) => {
+                    self.model.retain(|id, _| !BESIDE.contains(id));
+                    self.model.extend(rows);
+                }
+                Some(Err(Error::Conflict { .. })) if level == Isolation::Serializable => {}
+                Some(Err(error)) => panic!("{error}"),
+                None => {}
+            }
+        }
+        if let Some(Reader { txn, table, cursor, model }) = self.reader.take() {
+            let seen: Vec<_> = rows_of(&txn, &table).collect();
+            assert_eq!(seen.len(), model.len());
+            for (row, expected) in seen.iter().zip(model.values()) {
+                assert_eq!(row, expected, "{:?}", table.definition());
+            }
+            if let Some(mut cursor) = cursor {
+                let mut ids = Vec::new();
+                while let Some(row) = cursor.next(&txn).expect("a read") {
+                    ids.push(row.get::<u64>("id").expect("its id"));
+                }
+                ids.sort_unstable();
+                assert!(ids.iter().eq(model.keys()), "an index that was dropped has its entries");
+            }
+        }
+    }
+
     fn change(&mut self, db: &Database, table: &Table) -> Table {
         let def = table.definition();
         self.names += 1;
         let name = format!("c{}", self.names);
-        let old = self.older.len();
         self.older.push((table.clone(), def.clone()));
-        match self.random.below(8) {
+        match self.random.below(10) {
             0..=2 => {
                 let column = random_column(&mut self.random, name);
-                for row in self.model.values_mut() {
-                    row.insert(column.name.clone(), column.default.clone());
-                }
+                self.rows().for_each(|row| drop(row.insert(column.name.clone(), column.default.clone())));
                 let change = match self.random.below(2) {
                     0 => TableChange::new().add_column(column),
                     _ => TableChange::new().add_column_before(&self.random.pick(&def.columns).name, column),
@@ -326,25 +454,48 @@ impl Altered {
             }
             3 => {
                 let Some(column) = self.column(&def, false) else { return table.clone() };
-                self.model.values_mut().for_each(|row| drop(row.remove(&column.name)));
-                // Handles that know the column can no longer write whole rows.
-                return alter(db, table, TableChange::new().drop_column(column.name));
+                return self.drop_column(db, table, column);
             }
             4 => {
                 let Some(column) = self.column(&def, false) else { return table.clone() };
                 return alter(db, table, TableChange::new().widen_column(column.name, wider(column.ty)));
             }
+            8 => {
+                let Some(column) = self.column(&def, false) else { return table.clone() };
+                return alter(db, table, TableChange::new().make_nullable(column.name));
+            }
+            9 => {
+                // Older transactions still maintain the index.
+                let Some(index) = def.indexes.first() else { return table.clone() };
+                db.drop_index(table, &index.name).expect("the index goes");
+                let is_it = |column: &&ColumnDef| column.name == index.columns[0];
+                let column = def.columns.iter().find(is_it).expect("its column").clone();
+                let is_free = def.indexes.iter().filter(|other| other.columns == index.columns).count() == 1;
+                let change = TableChange::new();
+                return match self.random.below(4) {
+                    _ if !is_free => table.clone(),
+                    0 => self.drop_column(db, table, column),
+                    1 => alter(db, table, change.widen_column(column.name, wider(column.ty))),
+                    2 => alter(db, table, change.make_nullable(column.name)),
+                    _ => {
+                        let wider = wider(column.ty);
+                        alter(db, table, change.make_nullable(&column.name).widen_column(column.name, wider))
+                    }
+                };
+            }
             5 => {
                 let indexed = self.random.below(2) == 0;
                 let Some(column) = self.column(&def, indexed) else { return table.clone() };
-                for row in self.model.values_mut() {
+                for row in self.rows() {
                     let value = row.remove(&column.name).expect("every row has every column");
                     row.insert(name.clone(), value);
                 }
                 // The model goes by names; old handles know another.
-                self.older.truncate(old);
                 self.older.clear();
-                return alter(db, table, TableChange::new().rename_column(column.name, name));
+                let newest = alter(db, table, TableChange::new().rename_column(column.name, name));
+                // So does the one of the transaction beside, which may need it.
+                self.end_beside();
+                return newest;
             }
             6 => {
                 let short = |column: &ColumnDef| column.ty != LONG && column.ty != Type::String(5_000);
@@ -358,6 +509,12 @@ impl Altered {
             }
         }
         table.clone()
+    }
+
+    fn drop_column(&mut self, db: &Database, table: &Table, column: ColumnDef) -> Table {
+        self.rows().for_each(|row| drop(row.remove(&column.name)));
+        // Handles that know the column can no longer write whole rows.
+        alter(db, table, TableChange::new().drop_column(column.name))
     }
 
     fn write(&mut self, db: &Database, newest: &Table) {
@@ -424,11 +581,7 @@ impl Altered {
     fn compare(&self, db: &Database, table: &Table) {
         let txn = db.begin_read().expect("a transaction");
         let def = table.definition();
-        let read = |row: &Row<'_>| -> BTreeMap<String, OwnedValue> {
-            def.columns.iter().map(|c| (c.name.clone(), row.get(&c.name).expect("a value"))).collect()
-        };
-        let rows = txn.scan(table, Range::all()).expect("a scan").map(|row| read(&row.expect("a row")));
-        assert!(rows.eq(self.model.values().cloned()));
+        assert!(rows_of(&txn, table).eq(self.model.values().cloned()));
         for index in &def.indexes {
             let index = table.index(&index.name).expect("the index");
             let rows = txn.scan_index(&index, Range::all()).expect("a scan");
@@ -439,8 +592,21 @@ impl Altered {
     }
 }
 
+/// The rows, with the names that the handle has for their columns.
+fn rows_of<'t>(
+    txn: &'t Transaction,
+    table: &'t Table,
+) -> impl Iterator<Item = BTreeMap<String, OwnedValue>> + 't {
+    let value = |row: &Row<'_>, column: &ColumnDef| row.get(&column.name).expect("a value");
+    txn.scan(table, Range::all()).expect("a scan").map(move |row| {
+        let row = row.expect("a row");
+        table.columns().iter().map(|column| (column.name.clone(), value(&row, column))).collect()
+    })
+}
+
 /// Random changes of the definition and of rows, through the newest handle and
-/// older ones, beside a model, with closings and kills.
+/// older ones, beside a model, with closings and kills, and with transactions of all
+/// levels open beside.
 #[test]
 fn any_changes() {
     for seed in seeds(1, 12) {
@@ -449,12 +615,19 @@ fn any_changes() {
         let mut db = home.open();
         let def = TableDef::new("t").column("id", Type::U64).nullable("c0", Type::U8).primary_key(["id"]);
         let mut table = db.create_table(def).expect("a table");
-        let mut test =
-            Altered { random: Random::new(seed, 0), model: Model::new(), older: Vec::new(), names: 0 };
-        for step in 0..400 {
-            match test.random.below(20) {
+        let mut test = Altered {
+            random: Random::new(seed, 0),
+            model: Model::new(),
+            older: Vec::new(),
+            names: 0,
+            beside: None,
+            reader: None,
+        };
+        for step in 0..600 {
+            match test.random.below(30) {
                 0 | 1 => table = test.change(&db, &table),
                 2 if step % 3 == 0 => {
+                    test.end_beside();
                     test.older.clear();
                     match test.random.below(2) {
                         0 => home.close(db),
@@ -465,9 +638,13 @@ fn any_changes() {
                     test.compare(&db, &table);
                 }
                 3 => test.compare(&db, &table),
+                4 | 5 => test.begin_beside(&db, &table),
+                6 if step % 3 == 0 => test.end_beside(),
+                7..=12 => test.write_beside(&table),
                 _ => test.write(&db, &table),
             }
         }
+        test.end_beside();
         test.compare(&db, &table);
         home.close(db);
         let report = pantile::check(home.path(), &Default::default()).expect("a database");

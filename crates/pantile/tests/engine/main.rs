@@ -17,6 +17,7 @@ mod concurrency;
 mod conversions;
 mod cursors;
 mod damage;
+mod dropped_indexes;
 mod durability;
 mod durability_relaxed;
 mod errors;

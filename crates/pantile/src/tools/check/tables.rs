@@ -76,12 +76,13 @@ impl Checker<'_> {
             self.report(tuple, problem);
         }
         let mut key = Key::default();
-        key.set_row(&row, &row.schema.primary_key);
+        key.set_primary(&row);
         self.find(table.tree(), "primary", &key, tuple);
         for index in &*table.indexes() {
-            key.set_row(&row, &index.columns);
-            key.push_tuple(tuple.0);
-            self.find(index.tree(), &index.def.name, &key, tuple);
+            if index.set_key(&row, &mut key) {
+                key.push_tuple(tuple.0);
+                self.find(index.tree(), &index.def.name, &key, tuple);
+            }
         }
         if table.layouts().can_move_out {
             for (id, len) in row.values_out_of_line() {
@@ -135,10 +136,14 @@ impl Checker<'_> {
 
     fn key_of(&self, tuple: TupleId, index: Option<&IndexInner>) -> Option<Key> {
         let row = self.table.live_row(&self.core.store, tuple)?;
-        let columns = index.map_or(&row.schema.primary_key, |index| &index.columns);
         let mut key = Key::default();
-        key.set_row(&row, columns);
-        Some(key)
+        match index {
+            Some(index) => index.set_key(&row, &mut key).then_some(key),
+            None => {
+                key.set_primary(&row);
+                Some(key)
+            }
+        }
     }
 
     fn report(&self, tuple: TupleId, what: String) {
