@@ -459,7 +459,9 @@ impl Options {
     /// At the limit, statements that would take more fail with
     /// [`Error::MemoryFull`]: new rows first, when a sixteenth is left, then
     /// changes of rows. Reads, deletes and commits go on, and so does the
-    /// program. A database that is already larger can be opened.
+    /// program. Only where a serializable transaction that may write reads so much
+    /// that its notes of that would take more than a megabyte, such reads fail, too.
+    /// A database that is already larger can be opened.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
