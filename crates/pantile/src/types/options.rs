@@ -385,7 +385,9 @@ impl Options {
 
     /// Sets how long the beginning of a transaction waits while as many are open
     /// as can be, 1,024: 10 seconds by default. After that it fails with
-    /// [`Error::TooManyTransactions`].
+    /// [`Error::TooManyTransactions`], and so does the definition of a table or an
+    /// index. [`Database::run`](crate::Database::run) begins again for as long as
+    /// [`Options::retry_for`] says.
     #[must_use]
     pub fn begin_wait(mut self, limit: Duration) -> Self {
         self.begin_wait = Some(limit);
