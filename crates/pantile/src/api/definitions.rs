@@ -18,6 +18,7 @@ use crate::types::layouts::Layouts;
 use crate::types::options::TransactionOptions;
 use crate::types::schema::{IndexDef, TableDef};
 use crate::types::table_change::TableChange;
+use crate::types::transaction_error::TransactionError;
 use crate::types::value::Value;
 
 impl Database {
@@ -280,7 +281,8 @@ impl Database {
     /// Commits one change of the catalog. Changes come one at a time and no
     /// transaction reads the catalog, so nothing can conflict with a change. It
     /// commits late, which keeps it from heeding the read marks of tuples that
-    /// share a cell with the catalog's.
+    /// share a cell with the catalog's. Where all slots are taken it has waited for as long
+    /// as the options say, and does not begin again.
     fn change_catalog<T>(&self, mut change: impl FnMut(&mut Transaction, &Table) -> Result<T>) -> Result<()> {
         // A definition may rest on what is in flight: that no two rows have a key.
         self.core.store.medium().fence().map_err(from_medium)?;
@@ -291,7 +293,24 @@ impl Database {
             change(&mut txn, &catalog)?;
             return txn.commit().map(drop);
         }
-        self.run_with(late, |txn| change(txn, &catalog).map(|_| ()))
+        let changed = self.run_with(late, |txn| Ok(change(txn, &catalog).map(|_| ())?));
+        changed.map_err(|BegunOnce(error)| error)
+    }
+}
+
+/// What a change of the catalog fails with.
+struct BegunOnce(Error);
+
+impl From<Error> for BegunOnce {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl TransactionError for BegunOnce {
+    fn of_database(&self) -> Option<&Error> {
+        let is_final = matches!(self.0, Error::TooManyTransactions { .. });
+        (!is_final).then_some(&self.0)
     }
 }
 

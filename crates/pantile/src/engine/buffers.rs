@@ -152,7 +152,7 @@ impl Buffers {
     /// The bytes that they take, if a buffer has grown since the last call.
     #[inline]
     pub fn grown(&mut self) -> Option<u64> {
-        (self.capacities() != self.counted).then(|| self.count())
+        (self.capacities() != self.counted || self.reads.is_counted_apart()).then(|| self.count())
     }
 
     #[cold]
@@ -168,7 +168,7 @@ impl Buffers {
             bytes_of(&self.tables) + bytes_of(&self.writes) + bytes_of(&self.undo) + bytes_of(&self.stale);
         let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
         let rows = bytes_of(&self.rows);
-        self.bytes = keys + (size_of::<Self>() + map + lists + self.reads.bytes() + commit + rows) as u64;
+        self.bytes = keys + (size_of::<Self>() + map + lists + self.reads.count() + commit + rows) as u64;
         self.total()
     }
 
@@ -336,6 +336,11 @@ impl SlotBuffers {
     /// The buffers of a running transaction have grown.
     pub fn note(&self, slot: Slot, bytes: u64) {
         self.by_slot[slot.index()].bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The read set of a running transaction has grown by this.
+    pub fn add(&self, slot: Slot, bytes: isize) {
+        self.by_slot[slot.index()].bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// What the buffers of a slot take, in bytes.

@@ -22,13 +22,6 @@ use crate::engine::stale::{DueBefore, SHARDS, StaleEntry, Task};
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::types::key::Key;
 
-#[cfg(test)]
-#[path = "cleanup_test.rs"]
-mod tests;
-
-#[cfg(test)]
-thread_local!(static LOOKED_AT: Cell<usize> = const { Cell::new(0) });
-
 /// How often the watermark is computed, at most.
 const WATERMARK_AGE: Duration = Duration::from_millis(1);
 
@@ -36,6 +29,10 @@ const WATERMARK_AGE: Duration = Duration::from_millis(1);
 const OFTEN: u32 = 64;
 
 pantile_base::sync::thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+
+// Versions at which tests have had a thread look.
+#[cfg(test)]
+pantile_base::sync::thread_local!(static LOOKED_AT: Cell<usize> = const { Cell::new(0) });
 
 /// An entry is tried after this many epochs. Transactions that ran when it
 /// became stale have then ended, unless they are long.
@@ -403,3 +400,7 @@ impl Core {
         Some(older)
     }
 }
+
+#[cfg(test)]
+#[path = "cleanup_test.rs"]
+mod tests;

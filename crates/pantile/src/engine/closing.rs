@@ -78,13 +78,13 @@ impl Core {
     fn bring_space_down(&self) -> Result<()> {
         let clock = self.registry.clock();
         let deadline = clock.elapsed() + SPACE_TIME;
-        let enter = |how| self.enter_closing(how);
+        let enter = || self.enter_closing(Begin::LateWriter);
         // Nothing is given back on a medium that has failed.
         let may_go_on = || clock.elapsed() < deadline && !self.store.medium().is_failed();
         let is_owed = |debt: Debt| debt.is_of_space() || self.has_dropped_tables();
         // What other processes read stays.
-        while is_owed(self.collect_round(enter)?.0) && may_go_on() && self.store.holds().is_empty() {
-            let (permit, _) = enter(Begin::LateWriter)?;
+        while is_owed(self.collect_round(&enter)?.0) && may_go_on() && self.store.holds().is_empty() {
+            let (permit, _) = enter()?;
             self.sample_and_record(&permit);
             while self.release_dropped(&permit, Batch::LARGE) && may_go_on() {}
             self.leave(permit);
@@ -99,7 +99,7 @@ impl Core {
         let since = self.registry.now();
         self.store.give_up_idle(0);
         for _ in 0..ROUNDS {
-            let left = self.compact_some(since, |how| self.enter_closing(how))?;
+            let left = self.compact_some(since, &|| self.enter_closing(Begin::LateWriter))?;
             if left.is_some_and(|left| left.is_done() || left.is_held) || !self.is_small_and_loose() {
                 break;
             }

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use pantile_base::Timestamp;
-use pantile_cc::Begin;
 use pantile_reclaim::Compaction;
 
 use crate::engine::core::Core;
-use crate::engine::upkeep::{Batch, Entered};
+use crate::engine::entering::Entered;
+use crate::engine::upkeep::Batch;
 use crate::types::error::{Error, Result};
 
 /// Epochs without progress after which compacting gives up. What is left waits
@@ -46,7 +46,7 @@ impl Core {
         let (mut last, mut waited) = (None, 0);
         loop {
             // A round that takes long would look like a reader of what is to go down.
-            let known = self.rounds.apart(|| self.compact_some(since, |how| self.enter(how)))?;
+            let known = self.apart_with_slots(|enter| self.compact_some(since, enter))?;
             left = known.unwrap_or(left);
             let state = (known, self.store.taken_bytes());
             waited = if Some(state) == last { waited + 1 } else { 0 };
@@ -67,12 +67,12 @@ impl Core {
     pub fn compact_some(
         &self,
         since: Timestamp,
-        enter: impl Fn(Begin) -> Result<Entered>,
+        enter: &dyn Fn() -> Result<Entered>,
     ) -> Result<Option<Compaction>> {
-        let (permit, _) = enter(Begin::LateWriter)?;
+        let (permit, _) = enter()?;
         self.clean_all(permit.slot());
         self.leave(permit);
-        let (permit, _) = enter(Begin::LateWriter)?;
+        let (permit, _) = enter()?;
         self.registry.set_copying(permit.slot());
         let mut left = Ok(None);
         self.with_collector(&permit, |collector, context| {
@@ -81,7 +81,7 @@ impl Core {
         });
         self.leave(permit);
         let left = left.map_err(|error| self.store_error(error))?;
-        let (permit, _) = enter(Begin::LateWriter)?;
+        let (permit, _) = enter()?;
         self.sample_and_record(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);

@@ -1,8 +1,7 @@
 //! What compacting says when it cannot look.
 
-use pantile_cc::SimulatedTime;
+use pantile_cc::{Begin, SimulatedTime};
 
-use super::*;
 use crate::{MediumKind, Options};
 
 /// A late writer is about to draw its timestamp, and nobody knows what it may

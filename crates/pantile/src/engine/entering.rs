@@ -1,5 +1,6 @@
 //! Taking slots and giving them back.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use pantile_base::Timestamp;
@@ -11,6 +12,9 @@ use crate::engine::core::Core;
 use crate::engine::gate::{Permit, Visit};
 use crate::types::error::{Error, Result};
 
+/// What one who enters gets.
+pub(crate) type Entered = (Permit, Timestamp);
+
 impl Core {
     /// Fails once the database is closed. While it is being closed, what runs goes
     /// on.
@@ -20,27 +24,62 @@ impl Core {
     }
 
     /// Takes a slot and a timestamp, and waits for a slot if need be.
-    pub fn enter(&self, how: Begin) -> Result<(Permit, Timestamp)> {
-        self.enter_for(Visit::Usual, how)
+    pub fn enter(&self, how: Begin) -> Result<Entered> {
+        self.enter_for(Visit::Usual, how, self.time_to_enter())
     }
 
     /// The same for a user's transaction, for which the worker makes room if it
-    /// has the last slot.
-    pub fn enter_apart(&self, how: Begin) -> Result<(Permit, Timestamp)> {
-        match self.enter(how) {
-            Err(Error::TooManyTransactions { .. }) => self.rounds.apart(|| self.enter(how)),
+    /// has the last slot. It has waited for its time by then, and the worker is not
+    /// to wait for it.
+    pub fn enter_apart(&self, how: Begin) -> Result<Entered> {
+        let full = match self.enter(how) {
+            Err(full @ Error::TooManyTransactions { .. }) => full,
+            entered => return entered,
+        };
+        match self.rounds.apart(|| self.enter_at_once(how)) {
+            Err(Error::TooManyTransactions { .. }) => Err(full),
             entered => entered,
         }
     }
 
-    /// The same for the thread that closes the database.
-    pub fn enter_closing(&self, how: Begin) -> Result<(Permit, Timestamp)> {
-        self.enter_for(Visit::Closing, how)
+    /// Takes a slot if one is free.
+    fn enter_at_once(&self, how: Begin) -> Result<Entered> {
+        self.enter_for(Visit::Usual, how, Duration::ZERO)
     }
 
-    fn enter_for(&self, visit: Visit, how: Begin) -> Result<(Permit, Timestamp)> {
-        let waited = self.options.wait_to_begin();
-        let waited = if is_removed(Control::SlotsAwaited) { Duration::ZERO } else { waited };
+    /// The same for the thread that closes the database.
+    pub fn enter_closing(&self, how: Begin) -> Result<Entered> {
+        self.enter_for(Visit::Closing, how, self.time_to_enter())
+    }
+
+    /// Does `work` as a round of the worker, with a function that takes slots for late
+    /// writers. If all are taken it waits for one, and not within the round: users'
+    /// transactions that have waited for their time look for a slot between rounds.
+    /// Begins anew then, so `work` must be such that some of it may be done twice.
+    pub fn apart_with_slots<T>(
+        &self,
+        mut work: impl FnMut(&dyn Fn() -> Result<Entered>) -> Result<T>,
+    ) -> Result<T> {
+        let at_once = || self.enter_at_once(Begin::LateWriter);
+        match self.rounds.apart(|| work(&at_once)) {
+            Err(Error::TooManyTransactions { .. }) => {}
+            done => return done,
+        }
+        let waited_for = Cell::new(Some(self.enter(Begin::LateWriter)?));
+        let done = self.rounds.apart(|| work(&|| waited_for.take().map_or_else(at_once, Ok)));
+        if let Some((permit, _)) = waited_for.take() {
+            self.leave(permit);
+        }
+        done
+    }
+
+    fn time_to_enter(&self) -> Duration {
+        if is_removed(Control::SlotsAwaited) { Duration::ZERO } else { self.options.wait_to_begin() }
+    }
+
+    fn enter_for(&self, visit: Visit, how: Begin, waited: Duration) -> Result<Entered> {
+        #[cfg(test)]
+        tests::note(self, waited);
         let begun = self.registry.begin_within(how, waited);
         let (slot, ts) =
             begun.map_err(|_| Error::TooManyTransactions { limit: TRANSACTION_SLOTS, waited })?;
@@ -58,3 +97,7 @@ impl Core {
         self.registry.release(permit.slot());
     }
 }
+
+#[cfg(test)]
+#[path = "entering_test.rs"]
+mod tests;

@@ -45,4 +45,9 @@ impl Rounds {
         let _turn = self.turn.lock();
         work()
     }
+
+    #[cfg(test)]
+    pub fn is_under_way(&self) -> bool {
+        self.turn.try_lock().is_none()
+    }
 }

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use pantile_cc::{Begin, Clock};
+use pantile_cc::Clock;
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
 
 use crate::engine::alarm::Due;
 use crate::engine::cleanup;
 use crate::engine::core::Core;
+use crate::engine::entering::Entered;
 use crate::engine::gate::Permit;
 use crate::engine::reader_processes::LOOK;
 use crate::engine::state_records::StateRecords;
@@ -55,13 +56,12 @@ impl Core {
 
     /// Does a round of upkeep, and says when the next is due.
     pub fn round(&self) -> Due {
-        self.rounds.apart(|| {
+        let done = self.apart_with_slots(|enter| {
             if self.store.medium().is_failed() {
-                return Due::AfterAWrite;
+                return Ok(Due::AfterAWrite);
             }
-            let cleaned = self.collect_round(|how| self.enter(how));
-            let Ok((debt, stale)) = cleaned else { return Due::AfterAWrite };
-            let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return Due::AfterAWrite };
+            let (debt, stale) = self.collect_round(enter)?;
+            let (permit, _) = enter()?;
             self.load_wanted(&permit);
             self.clear_stage();
             let due = self.settle(&permit, debt, stale);
@@ -70,8 +70,9 @@ impl Core {
             self.leave(permit);
             let due = if is_left { due.at_the_latest(epoch) } else { due };
             let due = if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due };
-            self.watch_holders().map_or(due, |time| due.at_the_latest(time))
-        })
+            Ok(self.watch_holders().map_or(due, |time| due.at_the_latest(time)))
+        });
+        done.unwrap_or(Due::AfterAWrite)
     }
 
     /// Where little space is left, a long transaction is to end before others
@@ -133,9 +134,9 @@ impl Core {
 
     /// Cleans indexes and lets the collector do a round. Returns what is still
     /// owed, and whether more index entries can be cleaned soon.
-    pub fn collect_round(&self, enter: impl Fn(Begin) -> Result<Entered>) -> Result<(Debt, bool)> {
+    pub fn collect_round(&self, enter: &dyn Fn() -> Result<Entered>) -> Result<(Debt, bool)> {
         // It publishes nothing, so it does not hold back safe snapshots.
-        let (permit, _) = enter(Begin::LateWriter)?;
+        let (permit, _) = enter()?;
         // What the collector copies must be durable before a state record
         // speaks of it. A state record waits for slots that are copying.
         self.registry.set_copying(permit.slot());
@@ -198,5 +199,3 @@ impl Core {
         })
     }
 }
-
-pub(crate) type Entered = (Permit, pantile_base::Timestamp);

@@ -29,7 +29,7 @@ impl Transaction {
         let at = self.statement();
         Ok(match self.read_tuple(inner, TupleId(id.0), at)? {
             Seen::Row(row) => {
-                self.note_read(inner.id, TupleId(id.0));
+                self.note_read(inner.id, TupleId(id.0))?;
                 Some(self.row(table, row, at))
             }
             Seen::Absent | Seen::Gone => None,

@@ -192,7 +192,7 @@ impl Transaction {
         while cursor.next_batch(index.tree(), Some(at.get()), &mut batch) {
             for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
                 if self.holds_key(table, index, TupleId(tuple), key, at)? {
-                    self.note_read(table.id, TupleId(tuple));
+                    self.note_read(table.id, TupleId(tuple))?;
                     return Err(table.duplicate(&index.def.name));
                 }
             }

@@ -49,7 +49,7 @@ impl Transaction {
                 let tuple = TupleId(tuple);
                 // To refuse a duplicate is to say that the row is there: a read.
                 if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
-                    self.note_read(table.id, tuple);
+                    self.note_read(table.id, tuple)?;
                     return Ok(None);
                 }
                 match self.hold(table, tuple)? {
@@ -162,7 +162,7 @@ impl Transaction {
         loop {
             let at = self.statement();
             let Some(tuple) = table.tree().get(key.words(), self.mark(at)) else {
-                self.note_absent(table, key.words());
+                self.note_absent(table, key.words())?;
                 return Ok(None);
             };
             if let Some(held) = self.hold(table, TupleId(tuple))? {

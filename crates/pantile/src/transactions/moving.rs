@@ -76,9 +76,10 @@ impl Transaction {
     }
 
     fn range_again(&self, table: &TableInner, range: &RangeRead, to: Timestamp) -> Result<()> {
-        let Some(mut cursor) = range.cursor().filter(|_| !is_removed(Control::RangesReadAgain)) else {
+        if is_removed(Control::RangesReadAgain) {
             return Ok(());
-        };
+        }
+        let mut cursor = range.cursor();
         let indexes = table.indexes();
         let index = indexes.iter().find(|i| i.number == range.index);
         let tree = match index {

@@ -10,6 +10,7 @@ use pantile_store::{Content, Link};
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::Pending;
+use crate::engine::read_set::Full;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
@@ -127,7 +128,7 @@ impl Transaction {
                 None => self.find_stored(table, key, at)?,
             };
             let Some(tuple) = found.map(TupleId) else {
-                self.note_absent(table, key);
+                self.note_absent(table, key)?;
                 return Ok(None);
             };
             let seen = self.read_tuple(table, tuple, at)?;
@@ -137,11 +138,11 @@ impl Transaction {
             }
             return Ok(match seen {
                 Seen::Row(row) => {
-                    self.note_read(table.id, tuple);
+                    self.note_read(table.id, tuple)?;
                     Some((tuple, row))
                 }
                 Seen::Absent | Seen::Gone => {
-                    self.note_absent(table, key);
+                    self.note_absent(table, key)?;
                     None
                 }
             });
@@ -149,18 +150,40 @@ impl Transaction {
     }
 
     /// Notes that it has read a tuple.
+    ///
+    /// # Errors
+    /// [`Error::MemoryFull`]. The tuple does not count as read then.
     #[inline]
-    pub(super) fn note_read(&self, table: TableId, tuple: TupleId) {
-        if self.moves {
+    pub(super) fn note_read(&self, table: TableId, tuple: TupleId) -> Result<()> {
+        if self.moves && !self.buffers.reads.try_note(table, tuple) {
+            self.make_room_for_reads(Full::Points)?;
             self.buffers.reads.note(table, tuple);
         }
+        Ok(())
     }
 
     /// Notes that it has found no row with this primary key. To note the tuple
     /// would not do: another one may get the key.
-    pub(super) fn note_absent(&self, table: &TableInner, key: &[u64]) {
+    ///
+    /// # Errors
+    /// As [`Transaction::note_read`].
+    pub(super) fn note_absent(&self, table: &TableInner, key: &[u64]) -> Result<()> {
+        self.make_room_for_range()?;
         if self.moves {
             self.buffers.reads.note_absent(table.id, key);
+        }
+        Ok(())
+    }
+
+    /// Makes room to note that it has read a range.
+    ///
+    /// # Errors
+    /// [`Error::MemoryFull`].
+    #[inline]
+    pub(super) fn make_room_for_range(&self) -> Result<()> {
+        match self.moves && !self.buffers.reads.has_room_for_range() {
+            true => self.make_room_for_reads(Full::Ranges),
+            false => Ok(()),
         }
     }
 

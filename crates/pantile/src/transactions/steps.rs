@@ -44,7 +44,7 @@ pub(super) struct Steps {
     skip: usize,
     left: usize,
     at: Timestamp,
-    /// If the transaction may have to read the range again.
+    /// Where it is noted what has been read, if the transaction may have to read it again.
     note: Option<RangeNote>,
     /// The entry of the row from which it may be continued.
     row_key: Words,
@@ -82,9 +82,19 @@ impl Transaction {
         if let Some(index) = index.filter(|_| !self.buffers.writes.is_empty()) {
             self.enter_own_rows(table, index)?;
         }
-        let note = self.moves.then(|| self.buffers.reads.note_scan(table.id, number_of(index), &walk));
+        self.make_room_for_range()?;
         let batch = Batch::with_limit(batch.max(LEAST_BATCH));
-        Ok(Steps { walk, batch, next: 0, soon: 0, skip: 0, left: limit, at, note, row_key: Words::new() })
+        Ok(Steps {
+            walk,
+            batch,
+            next: 0,
+            soon: 0,
+            skip: 0,
+            left: limit,
+            at,
+            note: None,
+            row_key: Words::new(),
+        })
     }
 }
 
@@ -183,12 +193,9 @@ impl Steps {
         }
         while self.next == self.batch.len() {
             self.next = 0;
-            let more = self.walk.next_batch(tree_of(table, index), txn.mark(self.at), &mut self.batch);
+            let more = self.read_batch(txn, table, index);
             if more {
                 self.look_ahead(txn, table);
-            }
-            if let Some(note) = self.note {
-                txn.buffers.reads.note_progress(note, &self.walk);
             }
             if !more {
                 self.left = 0;
@@ -201,6 +208,21 @@ impl Steps {
         }
         self.next += 1;
         Some(TupleId(self.batch.value(self.next - 1)))
+    }
+
+    /// Reads the next entries, and notes that it has.
+    #[inline]
+    fn read_batch(&mut self, txn: &Transaction, table: &TableInner, index: Option<&IndexInner>) -> bool {
+        let tree = tree_of(table, index);
+        if !txn.moves || self.walk.is_finished() {
+            return self.walk.next_batch(tree, txn.mark(self.at), &mut self.batch);
+        }
+        let reads = &txn.buffers.reads;
+        let note = reads.note_scan(self.note, table.id, number_of(index), &self.walk);
+        let more = self.walk.next_batch(tree, txn.mark(self.at), &mut self.batch);
+        reads.note_progress(note, &self.walk);
+        self.note = Some(note);
+        more
     }
 
     /// Brings in what the entries of the batch lead to, as far as the scan will go:

@@ -15,6 +15,7 @@ use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
+use crate::engine::read_set::Full;
 use crate::engine::squeeze::Mark;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
@@ -271,6 +272,24 @@ impl Transaction {
                 self.buffers.unchecked = u32::MAX;
             }
         }
+    }
+
+    /// Makes room in the read set. Notes may be shared while rows are, so the buffers
+    /// cannot be added up here.
+    ///
+    /// # Errors
+    /// [`Error::MemoryFull`].
+    #[cold]
+    pub(super) fn make_room_for_reads(&self, full: Full) -> Result<()> {
+        let reads = &self.buffers.reads;
+        if reads.compact(full) {
+            if self.core.buffers.bytes_of(self.slot) >= LARGE_BUFFERS {
+                self.core.check_memory(self.slot, Adds::Version)?;
+            }
+            reads.grow(full);
+        }
+        self.core.buffers.add(self.slot, reads.count_growth());
+        Ok(())
     }
 
     /// Fails if the database has no memory for a statement that adds this.

@@ -169,7 +169,7 @@ impl Transaction {
             return Ok(Some(held));
         }
         if let Which::Key(key) = which {
-            self.note_absent(table, key.words());
+            self.note_absent(table, key.words())?;
         }
         Ok(None)
     }

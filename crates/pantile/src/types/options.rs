@@ -385,7 +385,9 @@ impl Options {
 
     /// Sets how long the beginning of a transaction waits while as many are open
     /// as can be, 1,024: 10 seconds by default. After that it fails with
-    /// [`Error::TooManyTransactions`].
+    /// [`Error::TooManyTransactions`], and so does the definition of a table or an
+    /// index. [`Database::run`](crate::Database::run) begins again for as long as
+    /// [`Options::retry_for`] says.
     #[must_use]
     pub fn begin_wait(mut self, limit: Duration) -> Self {
         self.begin_wait = Some(limit);
@@ -459,7 +461,9 @@ impl Options {
     /// At the limit, statements that would take more fail with
     /// [`Error::MemoryFull`]: new rows first, when a sixteenth is left, then
     /// changes of rows. Reads, deletes and commits go on, and so does the
-    /// program. A database that is already larger can be opened.
+    /// program. Only where a serializable transaction that may write reads so much
+    /// that its notes of that would take more than a megabyte, such reads fail, too.
+    /// A database that is already larger can be opened.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pantile::{Database, Error, Medium, Options, Table, TableDef, Type, Value};
+use pantile::{Database, Error, IndexDef, Medium, Options, Range, Table, TableDef, Transaction, Type, Value};
 use pantile_testkit::{exact_memory, fails};
 
 const LIMIT: u64 = 12 << 20;
@@ -110,7 +110,7 @@ fn an_index_that_does_not_fit_is_not_made() {
     let db = options(&medium, LIMIT).open("unused").expect("open");
     let table = table(&db);
     let (rows, _) = fill(&db, &table);
-    let made = db.create_index(&table, pantile::IndexDef::new("second", ["id"]));
+    let made = db.create_index(&table, IndexDef::new("second", ["id"]));
     fails!(made, Error::MemoryFull(_), "by indexes");
     assert!(db.stats().dram_bytes <= LIMIT + LIMIT / 8, "{}", db.stats().dram_bytes);
     assert!(db.run(|txn| txn.delete(&table, &[(rows - 1).into()])).expect("delete"));
@@ -120,4 +120,71 @@ fn an_index_that_does_not_fit_is_not_made() {
 fn limits_below_the_least_are_refused() {
     let opened = options(&exact_memory(), 1 << 20).open("unused");
     fails!(opened, Error::InvalidOption(_), "memory_limit is 1048576", "from 8388608");
+}
+
+/// A writer that may move notes what it reads.
+#[test]
+fn reads_of_a_writer_are_counted_once_however_often_it_reads() {
+    let medium = exact_memory();
+    let db = options(&medium, LIMIT).open("unused").expect("open");
+    let table = table(&db);
+    let second = db.create_index(&table, IndexDef::unique("second", ["id"])).expect("create");
+    insert(&db, &table, 0..1).expect("insert");
+    let mut txn = db.begin().expect("begin");
+    let row = [7u64.into(), Value::Bytes(b"y")];
+    txn.insert(&table, &[8u64.into(), Value::Bytes(b"z")]).expect("insert");
+    let before = db.stats().dram_bytes;
+    for n in 0..60_000 {
+        match n % 6 {
+            0 => assert!(txn.get(&table, &row[..1]).expect("get").is_none()),
+            1 => assert!(txn.get(&table, &[0u64.into()]).expect("get").is_some()),
+            2 => assert!(!txn.delete(&table, &row[..1]).expect("delete")),
+            3 => assert_eq!(txn.count(&table, Range::all()).expect("count"), 2),
+            4 => assert_eq!(txn.count_index(&second, Range::prefix(&row[..1])).expect("count"), 0),
+            _ => {
+                let savepoint = txn.savepoint();
+                txn.insert(&table, &row).expect("insert");
+                txn.rollback_to(savepoint).expect("known");
+                txn.release(savepoint);
+            }
+        }
+    }
+    let taken = db.stats().dram_bytes - before;
+    assert!((1000..1 << 20).contains(&taken), "{taken} bytes");
+    txn.commit().expect("commit");
+}
+
+#[test]
+fn a_writer_that_reads_much_ends_before_its_notes_outgrow_the_limit() {
+    let medium = exact_memory();
+    let db = options(&medium, LIMIT).open("unused").expect("open");
+    let table = table(&db);
+    insert(&db, &table, 0..1).expect("insert");
+    type Read = fn(&mut Transaction, &Table, u64) -> pantile::Result<()>;
+    let reads: [Read; 4] = [
+        |txn, table, id| txn.get(table, &[id.into()]).map(|row| assert!(row.is_none())),
+        |txn, table, id| txn.delete(table, &[id.into()]).map(|had| assert!(!had)),
+        |txn, table, id| txn.count(table, Range::prefix(&[id.into()])).map(|count| assert_eq!(count, 0)),
+        |txn, table, id| {
+            let savepoint = txn.savepoint();
+            txn.insert(table, &[id.into(), Value::Bytes(b"x")])?;
+            txn.rollback_to(savepoint)
+        },
+    ];
+    for (n, read) in reads.into_iter().enumerate() {
+        let mut txn = db.begin().expect("begin");
+        txn.update(&table, &[0u64.into()], &[(1, Value::Bytes(b"y"))]).expect("update");
+        let mut read = |id: u64| read(&mut txn, &table, 2 * id + 1);
+        let (rows, error) =
+            (0..1 << 20).find_map(|id| read(id).err().map(|error| (id, error))).expect("an error");
+        let taken = db.stats().dram_bytes;
+        assert!(rows > 10_000 && taken > 3 << 20 && taken <= LIMIT, "{n}: {rows} reads, {taken} bytes");
+        fails!(Err::<(), _>(error), Error::MemoryFull(_), "by buffers", "smaller steps");
+        fails!(read(1 << 20), Error::MemoryFull(_), "by buffers");
+        txn.commit().expect("what it has written can be committed");
+        let txn = db.begin_read().expect("begin");
+        for id in 0..2 * rows {
+            assert!(txn.get(&table, &[(2 * id + 1).into()]).expect("it takes no notes").is_none());
+        }
+    }
 }

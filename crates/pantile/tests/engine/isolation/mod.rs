@@ -11,6 +11,7 @@ mod bench;
 mod cleaned;
 mod cycles;
 mod definitions;
+mod many_reads;
 mod phantoms;
 mod reads;
 
