@@ -12,7 +12,7 @@ use crate::scan::{Found, Scan, Seen};
 use crate::store::Store;
 
 impl Store {
-    /// Takes everything that the image knows as superseded. [`Store::claim`]
+    /// Takes everything that the image knows as superseded. [`Claims::claim`]
     /// says what is not.
     pub fn forget_superseded(&self) {
         for chunk in (0..self.chunks_on_medium()).filter_map(|number| self.chunk(number)) {
