@@ -224,11 +224,11 @@ impl<L: Layout> Tree<L> {
         let high = (part + 1 < parts.count()).then(|| fence(part + 1));
         // Entries are in order, so those between the first and the last are inside, too.
         let mut is_inside = false;
-        let push = |key: &[u64], value| {
+        let mut push = |key: &[u64], value| {
             is_inside = is_inside || key >= parts.first(part);
             is_inside && leaves.push(key, value)
         };
-        let is_read = parts.each(part, &mut { push });
+        let is_read = parts.each(part, &mut push);
         let is_below = |last: &[u64]| high.as_ref().is_none_or(|high| last < &high[..]);
         if !(is_read && leaves.last().is_none_or(is_below)) {
             leaves.free();

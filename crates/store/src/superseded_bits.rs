@@ -32,16 +32,15 @@ impl SupersededBits {
 
     /// Clears the bit of a slot; returns whether it was set.
     pub fn unset(&self, slot: u32) -> bool {
-        let bit = 1u64 << (slot % 64);
-        let was_set = self.words[slot as usize / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0;
-        self.set.fetch_sub(u32::from(was_set), Ordering::AcqRel);
-        was_set
+        self.unset_some(slot / 64, 1 << (slot % 64)) == 1
     }
 
-    /// Clears bits of the 64 from slot `64 * n` on.
-    pub fn unset_some(&self, n: u32, bits: u64) {
+    /// Clears bits of the 64 from slot `64 * n` on; returns how many were set.
+    pub fn unset_some(&self, n: u32, bits: u64) -> u32 {
         let before = self.words[n as usize].fetch_and(!bits, Ordering::AcqRel);
-        self.set.fetch_sub((before & bits).count_ones(), Ordering::AcqRel);
+        let were_set = (before & bits).count_ones();
+        self.set.fetch_sub(were_set, Ordering::AcqRel);
+        were_set
     }
 
     /// Sets the bits of all slots below `end`. No other thread may use them.

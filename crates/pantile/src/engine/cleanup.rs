@@ -71,7 +71,7 @@ enum Outcome {
 #[derive(Default)]
 struct Older {
     /// Those that a transaction may see, from the newest on.
-    needed: Vec<Address>,
+    needed: SmallVec<[Address; 8]>,
     /// How many were looked at.
     passed: usize,
 }
@@ -188,23 +188,25 @@ impl Core {
         let Some(lock) = anchor.try_lock_for_cleaning(cell) else { return Outcome::Busy };
         let newest = anchor.newest();
         let indexes = table.indexes();
-        let has = |address: &Address| self.has_entry(table, &indexes, entry, *address);
-        let older = |most| self.needed_older(newest, &running, Timestamp::ZERO, most);
-        let outcome = if !newest.is_none() && has(&newest) {
-            Outcome::Done
-        } else {
-            match older(MOST_VERSIONS) {
-                None => Outcome::ManyVersions,
-                Some(older) if older.needed.iter().any(has) => Outcome::Needed,
-                Some(_) if self.remove_entry(table, entry) => {
-                    self.bury_locked(slot, lock, newest, running.min());
-                    return Outcome::Buried;
-                }
-                Some(_) => Outcome::Done,
-            }
+        let has = |address: &Address| {
+            let key = self.entry_of(table, &indexes, entry, *address);
+            key.is_some_and(|key| key == entry.key)
         };
-        drop(lock);
-        outcome
+        if !newest.is_none() && has(&newest) {
+            return Outcome::Done;
+        }
+        let mut older = Older::default();
+        if !self.add_needed(&mut older, newest, &running, Timestamp::ZERO, MOST_VERSIONS) {
+            return Outcome::ManyVersions;
+        }
+        if older.needed.iter().any(has) {
+            return Outcome::Needed;
+        }
+        if self.remove_entry(table, entry) {
+            self.bury_locked(slot, lock, newest, running.min());
+            return Outcome::Buried;
+        }
+        Outcome::Done
     }
 
     /// No index leads to the tuple any more, which the caller has locked.
@@ -250,7 +252,8 @@ impl Core {
         // Most versions are looked at before the tuple is locked. Which of them are
         // needed does not change, and what is added meanwhile is looked at afterwards.
         let before = Anchor::load(cell).newest();
-        let long = self.needed_older(before, &running, Timestamp::ZERO, usize::MAX);
+        let mut older = Older::default();
+        self.add_needed(&mut older, before, &running, Timestamp::ZERO, usize::MAX);
         let until = match before.is_none() {
             true => Timestamp::ZERO,
             false => self.store.content_header(before).timestamp(),
@@ -262,37 +265,32 @@ impl Core {
         };
         let Some((anchor, lock)) = (0..ATTEMPTS).find_map(lock) else {
             again(entries);
-            return long.map_or(0, |long| long.passed);
+            return older.passed;
         };
         let newest = anchor.newest();
-        let added = self.needed_older(newest, &running, until, usize::MAX);
-        let (needed, passed) = long.iter().chain(&added).fold((Vec::new(), 0), |(mut all, passed), older| {
-            all.extend_from_slice(&older.needed);
-            (all, passed + older.passed)
-        });
+        self.add_needed(&mut older, newest, &running, until, usize::MAX);
         let indexes = table.indexes();
         // A row has its primary key as long as it is there.
         let is_alike = |a: &StaleEntry, b: &StaleEntry| a.index == b.index && a.index != PRIMARY;
         for of_index in entries.chunk_by(is_alike).rev() {
             let key = |address: &Address| self.entry_of(table, &indexes, &of_index[0], *address);
-            let keys: HashSet<_, FixedState> = needed.iter().filter_map(key).collect();
+            let keys: HashSet<_, FixedState> = older.needed.iter().filter_map(key).collect();
             let newest = (!newest.is_none()).then(|| key(&newest)).flatten();
-            for (n, entry) in of_index.iter().enumerate() {
+            for entry in of_index {
                 if newest.as_ref().is_some_and(|key| *key == entry.key) {
                     continue;
                 }
                 if keys.contains(&entry.key) {
                     self.stale.push_late(slot, self.registry.now(), entry.clone());
                 } else if self.remove_entry(table, entry) {
+                    // Entries that are left are primary ones of earlier lives, and gone.
                     self.bury_locked(slot, lock, anchor.newest(), running.min());
                     self.stale.bury(slot, self.registry.now(), table.id, tuple);
-                    again(&of_index[n + 1..]);
-                    return passed;
+                    return older.passed;
                 }
             }
         }
-        drop(lock);
-        passed
+        older.passed
     }
 
     /// Removes an entry of a tuple that the caller has locked (I-15). Returns
@@ -324,17 +322,6 @@ impl Core {
         was_primary
     }
 
-    /// Whether a version has an entry.
-    fn has_entry(
-        &self,
-        table: &TableInner,
-        indexes: &[Arc<IndexInner>],
-        entry: &StaleEntry,
-        version: Address,
-    ) -> bool {
-        self.entry_of(table, indexes, entry, version).is_some_and(|key| key == entry.key)
-    }
-
     /// The key of a version in the index of a stale entry; that of the primary index
     /// never changes. `None` if the version has no entry.
     fn entry_of(
@@ -362,31 +349,34 @@ impl Core {
 
     /// The versions that a transaction may see, from the newest on. The caller
     /// has pinned a slot before it asked which transactions run.
-    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> Vec<Address> {
-        let older = self.needed_older(newest, running, Timestamp::ZERO, usize::MAX);
-        let newest = (!newest.is_none()).then_some(newest);
-        newest.into_iter().chain(older.into_iter().flat_map(|older| older.needed)).collect()
+    pub fn needed_versions(&self, newest: Address, running: &RunningSet) -> SmallVec<[Address; 8]> {
+        let mut versions = Older::default();
+        if !newest.is_none() {
+            versions.needed.push(newest);
+        }
+        self.add_needed(&mut versions, newest, running, Timestamp::ZERO, usize::MAX);
+        versions.needed
     }
 
-    /// Of the versions before `version` those that a transaction may see; not those that
-    /// another one had replaced at `until`. `None` if there are more than `most` to look
-    /// at.
-    fn needed_older(
+    /// Adds the versions before `version` that a transaction may see; not those that
+    /// another one had replaced at `until`. Returns false, and has not added all, if more
+    /// than `most` would have to be looked at.
+    fn add_needed(
         &self,
+        older: &mut Older,
         version: Address,
         running: &RunningSet,
         until: Timestamp,
         most: usize,
-    ) -> Option<Older> {
-        let mut older = Older::default();
+    ) -> bool {
         if version.is_none() {
-            return Some(older);
+            return true;
         }
         let mut end = self.store.content_header(version).timestamp();
         let mut next = self.store.link(version);
         while let Some(link) = next.filter(|_| running.min().max(until) < end) {
             if older.passed == most {
-                return None;
+                return false;
             }
             #[cfg(test)]
             LOOKED_AT.set(LOOKED_AT.get() + 1);
@@ -397,7 +387,7 @@ impl Core {
             end = link.begin_ts;
             next = self.store.older(link);
         }
-        Some(older)
+        true
     }
 }
 

@@ -28,13 +28,13 @@ impl Text {
             Kind::Gauge => ("gauge", ""),
         };
         let (name, value) = in_base_units(meaning.name, value);
-        let is_time = name.ends_with("_seconds");
-        let name = format!("{name}{suffix}");
         // In the figures themselves times have other units.
-        let help = ["microseconds", "nanoseconds"].iter().fold(meaning.help.to_owned(), |help, unit| {
-            if is_time { help.replace(unit, "seconds") } else { help }
-        });
-        self.head(&name, kind, &help);
+        let help = match name.ends_with("_seconds") {
+            true => &meaning.help.replace("microseconds", "seconds").replace("nanoseconds", "seconds"),
+            false => meaning.help,
+        };
+        let name = format!("{name}{suffix}");
+        self.head(&name, kind, help);
         put!(self, "pantile_{name} {value}");
     }
 

@@ -22,13 +22,14 @@ pub(crate) const VERSIONS_EACH: usize = 16;
 /// Tasks for which a queue keeps room.
 const ROOM_KEPT: usize = 1024;
 
-/// An index entry of a version that is no longer the newest.
+/// An index entry of a version that is no longer the newest. Those of a tuple are
+/// neighbours in their order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct StaleEntry {
     pub table: TableId,
+    pub tuple: TupleId,
     /// [`PRIMARY`](crate::engine::table::PRIMARY) or an index's number.
     pub index: u32,
-    pub tuple: TupleId,
     pub key: SmallVec<[u64; 4]>,
 }
 
@@ -252,7 +253,6 @@ impl StaleQueue {
         drop(together);
         entries.sort_unstable();
         entries.dedup();
-        entries.sort_by_key(|entry| (entry.table, entry.tuple));
         entries
     }
 
