@@ -253,6 +253,10 @@ pub trait Reclaimer: Send + Sync {
     /// [`StoreError::Medium`]: the medium has failed.
     fn make_room(&self, context: &Context<'_>) -> Result<(), StoreError>;
 
+    /// Notes that nothing more will be superseded, since the database is being
+    /// closed.
+    fn note_end(&self) {}
+
     /// Continues where the last run was interrupted (TB-Collect 4.5, Algorithm
     /// 3). Called when the database has been opened and nothing runs yet.
     fn resume(&self, store: &Store);

@@ -76,6 +76,7 @@ impl Core {
     /// Brings the space down to what is promised, and that of a small database
     /// to little more than the target.
     fn bring_space_down(&self) -> Result<()> {
+        self.reclaimer.note_end();
         let clock = self.registry.clock();
         let deadline = clock.elapsed() + SPACE_TIME;
         let enter = || self.enter_closing(Begin::LateWriter);

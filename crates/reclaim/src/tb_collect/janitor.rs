@@ -18,6 +18,9 @@ const TILES: usize = 64;
 /// which are this many epochs apart: half a second.
 const IDLE_ROUNDS: u32 = 2;
 const IDLE_EPOCHS: u64 = 5;
+/// The same while the database is being closed: nothing waits for appends that
+/// do not come.
+const IDLE_AT_END: (u32, u64) = (1, 1);
 
 /// Parts of a sweep that are done in one turn.
 const SWEEP_PARTS: u32 = 1024;
@@ -63,9 +66,11 @@ impl TbCollect {
         }
         janitor.done = epoch;
         self.timed(cx, now, || {
-            if epoch.0 >= janitor.idle_looked_for.0 + IDLE_EPOCHS {
+            let (rounds, epochs) =
+                if self.pacer.is_ending() { IDLE_AT_END } else { (IDLE_ROUNDS, IDLE_EPOCHS) };
+            if epoch.0 >= janitor.idle_looked_for.0 + epochs {
                 janitor.idle_looked_for = epoch;
-                if cx.store.give_up_idle(IDLE_ROUNDS) {
+                if cx.store.give_up_idle(rounds) {
                     janitor.survey.fruitless = None;
                 }
                 self.close_spent(cx, |_, info| self.is_spent(info));

@@ -227,6 +227,10 @@ impl Reclaimer for TbCollect {
         self.tidy(cx, true)
     }
 
+    fn note_end(&self) {
+        self.pacer.note_end();
+    }
+
     fn resume(&self, store: &Store) {
         let now = store.durable_watermark();
         for (of, block) in all_blocks(store).enumerate() {

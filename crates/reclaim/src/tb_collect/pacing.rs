@@ -80,6 +80,8 @@ pub(super) struct Pacer {
     is_beyond: AtomicBool,
     /// Whether something will have to go once less is updated.
     is_calming: AtomicBool,
+    /// Whether nothing more is updated: the database is being closed.
+    is_ending: AtomicBool,
     /// Bytes superseded so far.
     superseded: AtomicU64,
     /// How long emptied blocks have lately waited until they were free, in
@@ -162,6 +164,16 @@ impl Pacer {
     /// Whether there will be something to do if no more is updated.
     pub fn is_calming(&self) -> bool {
         self.is_calming.load(Ordering::Relaxed)
+    }
+
+    /// Notes that nothing more is updated. What is won from here on stays won.
+    pub fn note_end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing more is updated.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
     }
 
     /// Notes superseded bytes.
@@ -320,6 +332,9 @@ impl Pacer {
 
     /// Bytes superseded per second, lately.
     fn update_rate(&self, now: Timestamp) -> f64 {
+        if self.is_ending() {
+            return 0.0;
+        }
         let mut last = self.last.lock();
         let time = Clock::duration(now.tick().saturating_sub(last.superseded_at.tick()));
         if time >= RATE_TIME {
