@@ -202,11 +202,10 @@ pub use transactions::scan::Scan;
 pub use transactions::transaction::Transaction;
 pub use types::columns::ColumnRef;
 pub use types::error::{Conflict, Error, Holding, Result};
+pub use types::exclusive_stage::ExclusiveStage;
 pub use types::from_value::{FromValue, Misfit};
 pub use types::isolation::Isolation;
-pub use types::options::{
-    ConflictPolicy, ExclusiveStage, MediumKind, Options, Progress, RecoveryStep, TransactionOptions,
-};
+pub use types::options::{MediumKind, Options, Progress, RecoveryStep};
 pub use types::owned_value::OwnedValue;
 pub use types::position::Position;
 pub use types::range::Range;
@@ -217,6 +216,7 @@ pub use types::running::{EndedBy, OnPinned, OpenTransaction, TransactionId};
 pub use types::schema::{ColumnDef, IndexDef, TableDef, Type};
 pub use types::table_change::TableChange;
 pub use types::transaction_error::TransactionError;
+pub use types::transaction_options::{ConflictPolicy, TransactionOptions};
 pub use types::value::{Decimal, Micros, ParseDecimalError, Value};
 
 /// Orders transactions: a later one has a greater timestamp.

@@ -9,8 +9,8 @@ use crate::api::database::Database;
 use crate::engine::table::Table;
 use crate::transactions::in_flight::InFlight;
 use crate::types::error::{Error, Result};
-use crate::types::options::TransactionOptions;
 use crate::types::owned_value::OwnedValue;
+use crate::types::transaction_options::TransactionOptions;
 use crate::types::value::Value;
 
 /// A transaction has as many rows and bytes at most, or one row.

@@ -20,9 +20,10 @@ use crate::transactions::in_flight::InFlight;
 use crate::transactions::retry::Retry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::options::{Options, TransactionOptions};
+use crate::types::options::Options;
 use crate::types::stats::Recovery;
 use crate::types::transaction_error::TransactionError;
+use crate::types::transaction_options::TransactionOptions;
 
 /// Tries after a transaction found no space.
 const FULL_TRIES: u32 = 8;

@@ -15,10 +15,10 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::layouts::Layouts;
-use crate::types::options::TransactionOptions;
 use crate::types::schema::{IndexDef, TableDef};
 use crate::types::table_change::TableChange;
 use crate::types::transaction_error::TransactionError;
+use crate::types::transaction_options::TransactionOptions;
 use crate::types::value::Value;
 
 impl Database {

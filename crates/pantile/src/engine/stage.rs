@@ -131,7 +131,8 @@ mod tests {
 
     use super::{Play, Stage, TURN};
     use crate::api::database::Database;
-    use crate::types::options::{ExclusiveStage, MediumKind, Options};
+    use crate::types::exclusive_stage::ExclusiveStage;
+    use crate::types::options::{MediumKind, Options};
     use crate::types::schema::{TableDef, Type};
     use pantile_cc::SimulatedTime;
 

@@ -11,11 +11,11 @@ use crate::transactions::steps::{FIRST_BATCH, Steps, order_of};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
-use crate::types::options::ConflictPolicy;
 use crate::types::position::Position;
 use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::row_id::RowId;
+use crate::types::transaction_options::ConflictPolicy;
 
 /// A place in a range of rows. Other than a [`Scan`](crate::Scan) it lets its
 /// transaction write between two rows, and can lock the rows that it comes to.

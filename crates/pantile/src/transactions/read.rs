@@ -17,8 +17,8 @@ use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
-use crate::types::options::ConflictPolicy;
 use crate::types::row::Row;
+use crate::types::transaction_options::ConflictPolicy;
 use crate::types::value::Value;
 
 /// A version that a transaction sees.

@@ -9,7 +9,7 @@ use pantile_base::sync::thread;
 use crate::engine::core::Core;
 use crate::engine::stage::{OnStage, Play, TURN};
 use crate::types::error::Error;
-use crate::types::options::ExclusiveStage;
+use crate::types::exclusive_stage::ExclusiveStage;
 
 pantile_base::sync::thread_local! {
     /// Rows that the last transaction of this thread had read and written when it

@@ -9,7 +9,7 @@ use pantile_cc::Slot;
 
 use crate::transactions::transaction::{Stop, Transaction};
 use crate::types::isolation::Isolation;
-use crate::types::options::ConflictPolicy;
+use crate::types::transaction_options::ConflictPolicy;
 
 /// How often a transaction that waits asks whether it is to stop.
 const ASK_EVERY: Duration = Duration::from_millis(20);

@@ -21,8 +21,8 @@ use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
-use crate::types::options::{ConflictPolicy, TransactionOptions};
 use crate::types::running::TransactionId;
+use crate::types::transaction_options::{ConflictPolicy, TransactionOptions};
 
 /// Buffers of this size double rarely. When they do, the memory of the database
 /// is checked at once.

@@ -13,10 +13,11 @@ use pantile_reclaim::{Collector, GcOptions};
 use pantile_store::Beside;
 
 use crate::types::error::{Error, Result};
-use crate::types::isolation::Isolation;
+use crate::types::exclusive_stage::ExclusiveStage;
 use crate::types::lost::LostParts;
 use crate::types::reading::Reading;
 use crate::types::running::OnPinned;
+use crate::types::transaction_options::ConflictPolicy;
 
 /// Where a database is stored.
 ///
@@ -38,32 +39,6 @@ pub enum MediumKind {
     /// that is mounted with `dax=always`. Every acknowledged commit is
     /// durable, whatever [`Options::durability`] says.
     Dax,
-}
-
-/// What a call does when another running transaction has locked what it needs.
-///
-/// ```
-/// use std::time::Duration;
-/// use pantile::{ConflictPolicy, Options, TransactionOptions};
-/// // Calls wait up to 50 ms, and those of some transactions not at all.
-/// let options = Options::new().conflict(ConflictPolicy::Wait(Duration::from_millis(50)));
-/// let impatient = TransactionOptions::new().conflict(ConflictPolicy::Abort);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum ConflictPolicy {
-    /// The call fails at once with [`Error::Conflict`].
-    Abort,
-    /// The call waits at most this long, if waiting can help, and then fails. To
-    /// a serializable transaction it helps only if the other one is older.
-    Wait(Duration),
-}
-
-impl Default for ConflictPolicy {
-    /// Waits up to one second.
-    fn default() -> Self {
-        ConflictPolicy::Wait(Duration::from_secs(1))
-    }
 }
 
 /// The progress of a long step of opening.
@@ -113,7 +88,11 @@ const VERIFY_RATE_BESIDE_READS: u64 = 1 << 20;
 const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// Checks a number, if it is given.
-fn check_bounds(option: &str, value: Option<u64>, bounds: std::ops::RangeInclusive<u64>) -> Result<()> {
+pub(crate) fn check_bounds(
+    option: &str,
+    value: Option<u64>,
+    bounds: std::ops::RangeInclusive<u64>,
+) -> Result<()> {
     match value {
         Some(value) if !bounds.contains(&value) && !is_removed(Control::OptionBounds) => {
             Err(Error::InvalidOption(format!(
@@ -605,125 +584,4 @@ pub(crate) enum TimesCommits {
     All,
     Some,
     None,
-}
-
-/// When a transaction has the database to itself: no other that may write begins
-/// until it has ended (Zen+ 4.1, with its thresholds α, β and γ). Transactions that
-/// only read go on, unless [`Options::writers_move`] is off.
-///
-/// ```
-/// # use pantile::*;
-/// // A transaction that has tried four times, or read and written a million rows in
-/// // vain, gets its turn.
-/// let when = ExclusiveStage { tries: 4, wasted: 1_000_000, ..ExclusiveStage::default() };
-/// let db = Options::new().medium(MediumKind::Dram).exclusive_stage(when).open("unused")?;
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ExclusiveStage {
-    /// α: a transaction that writes has the stage from this many rows on, read and
-    /// written, until it ends. For databases in which one large transaction is worth
-    /// more than the short ones that would make it fail. By default never.
-    pub accessed: u64,
-    /// β: while less than this share of the medium's limit is left and a
-    /// transaction has been open for a second, others wait up to a tenth of a second
-    /// before they begin. For media that are nearly full: what the long transaction
-    /// keeps can be freed when it ends. 0, never, by default.
-    pub space_left: f64,
-    /// γ: [`Database::run`](crate::Database::run) and [`Retry`](crate::Retry) take the
-    /// stage until the transaction has ended, once its failed attempts have read and
-    /// written this many rows. This bounds the time of a long writer that conflicts
-    /// with short ones. 16 million by default, as in the paper.
-    pub wasted: u64,
-    /// The same after this many failures, but others wait for a tenth of a second at
-    /// most: 8 by default.
-    pub tries: u32,
-}
-
-impl Default for ExclusiveStage {
-    fn default() -> Self {
-        Self { accessed: u64::MAX, space_left: 0.0, wasted: 16_000_000, tries: 8 }
-    }
-}
-
-impl ExclusiveStage {
-    fn check(&self) -> Result<()> {
-        let is_share = (0.0..=1.0).contains(&self.space_left);
-        check_bounds("exclusive_stage.tries", Some(u64::from(self.tries)), 1..=u64::from(u32::MAX))?;
-        match is_share {
-            true => Ok(()),
-            false => Err(Error::InvalidOption(format!(
-                "exclusive_stage.space_left is {}, and a share is between 0 and 1",
-                self.space_left
-            ))),
-        }
-    }
-}
-
-/// How one transaction runs.
-///
-/// ```
-/// use pantile::{Isolation, TransactionOptions};
-/// let options = TransactionOptions::new().isolation(Isolation::Snapshot).read_only(true);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TransactionOptions {
-    pub(crate) isolation: Isolation,
-    pub(crate) read_only: bool,
-    pub(crate) safe_snapshot: bool,
-    pub(crate) conflict: Option<ConflictPolicy>,
-    pub(crate) name: Option<&'static str>,
-}
-
-impl TransactionOptions {
-    /// Serializable, read-write, with the database's conflict policy.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How it is isolated from others.
-    #[must_use]
-    pub fn isolation(mut self, isolation: Isolation) -> Self {
-        self.isolation = isolation;
-        self
-    }
-
-    /// Whether writes are rejected.
-    #[must_use]
-    pub fn read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
-        self
-    }
-
-    /// Makes it read-only, at the newest safe snapshot; see
-    /// [`Database::begin_safe_snapshot`](crate::Database::begin_safe_snapshot).
-    #[must_use]
-    pub fn safe_snapshot(mut self) -> Self {
-        self.safe_snapshot = true;
-        self.read_only = true;
-        self
-    }
-
-    /// Sets what it does on conflicts.
-    #[must_use]
-    pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
-        self.conflict = Some(conflict);
-        self
-    }
-
-    /// Names it for people: in [`Database::transactions`](crate::Database::transactions),
-    /// in warnings and in messages.
-    ///
-    /// ```
-    /// # use pantile::*;
-    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
-    /// let report = db.begin_with(TransactionOptions::new().safe_snapshot().name("report"))?;
-    /// assert_eq!(db.transactions()[0].transaction.name, Some("report"));
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[must_use]
-    pub fn name(mut self, name: &'static str) -> Self {
-        self.name = Some(name);
-        self
-    }
 }

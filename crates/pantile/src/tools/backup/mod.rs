@@ -17,7 +17,7 @@ use pantile_base::sync::Instant;
 use crate::api::database::Database;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::options::TransactionOptions;
+use crate::types::transaction_options::TransactionOptions;
 
 use chain::{Chain, Increment};
 use copy::{Copied, Earlier};

@@ -1,0 +1,57 @@
+//! When a transaction has the database to itself.
+
+use crate::types::error::{Error, Result};
+use crate::types::options::check_bounds;
+
+/// When a transaction has the database to itself: no other that may write begins
+/// until it has ended (Zen+ 4.1, with its thresholds α, β and γ). Transactions that
+/// only read go on, unless [`Options::writers_move`] is off.
+///
+/// ```
+/// # use pantile::*;
+/// // A transaction that has tried four times, or read and written a million rows in
+/// // vain, gets its turn.
+/// let when = ExclusiveStage { tries: 4, wasted: 1_000_000, ..ExclusiveStage::default() };
+/// let db = Options::new().medium(MediumKind::Dram).exclusive_stage(when).open("unused")?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExclusiveStage {
+    /// α: a transaction that writes has the stage from this many rows on, read and
+    /// written, until it ends. For databases in which one large transaction is worth
+    /// more than the short ones that would make it fail. By default never.
+    pub accessed: u64,
+    /// β: while less than this share of the medium's limit is left and a
+    /// transaction has been open for a second, others wait up to a tenth of a second
+    /// before they begin. For media that are nearly full: what the long transaction
+    /// keeps can be freed when it ends. 0, never, by default.
+    pub space_left: f64,
+    /// γ: [`Database::run`](crate::Database::run) and [`Retry`](crate::Retry) take the
+    /// stage until the transaction has ended, once its failed attempts have read and
+    /// written this many rows. This bounds the time of a long writer that conflicts
+    /// with short ones. 16 million by default, as in the paper.
+    pub wasted: u64,
+    /// The same after this many failures, but others wait for a tenth of a second at
+    /// most: 8 by default.
+    pub tries: u32,
+}
+
+impl Default for ExclusiveStage {
+    fn default() -> Self {
+        Self { accessed: u64::MAX, space_left: 0.0, wasted: 16_000_000, tries: 8 }
+    }
+}
+
+impl ExclusiveStage {
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_share = (0.0..=1.0).contains(&self.space_left);
+        check_bounds("exclusive_stage.tries", Some(u64::from(self.tries)), 1..=u64::from(u32::MAX))?;
+        match is_share {
+            true => Ok(()),
+            false => Err(Error::InvalidOption(format!(
+                "exclusive_stage.space_left is {}, and a share is between 0 and 1",
+                self.space_left
+            ))),
+        }
+    }
+}

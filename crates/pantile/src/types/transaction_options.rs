@@ -1,0 +1,99 @@
+//! Options of a transaction.
+
+use std::time::Duration;
+
+use crate::types::isolation::Isolation;
+
+/// What a call does when another running transaction has locked what it needs.
+///
+/// ```
+/// use std::time::Duration;
+/// use pantile::{ConflictPolicy, Options, TransactionOptions};
+/// // Calls wait up to 50 ms, and those of some transactions not at all.
+/// let options = Options::new().conflict(ConflictPolicy::Wait(Duration::from_millis(50)));
+/// let impatient = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConflictPolicy {
+    /// The call fails at once with [`Error::Conflict`].
+    Abort,
+    /// The call waits at most this long, if waiting can help, and then fails. To
+    /// a serializable transaction it helps only if the other one is older.
+    Wait(Duration),
+}
+
+impl Default for ConflictPolicy {
+    /// Waits up to one second.
+    fn default() -> Self {
+        ConflictPolicy::Wait(Duration::from_secs(1))
+    }
+}
+
+/// How one transaction runs.
+///
+/// ```
+/// use pantile::{Isolation, TransactionOptions};
+/// let options = TransactionOptions::new().isolation(Isolation::Snapshot).read_only(true);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransactionOptions {
+    pub(crate) isolation: Isolation,
+    pub(crate) read_only: bool,
+    pub(crate) safe_snapshot: bool,
+    pub(crate) conflict: Option<ConflictPolicy>,
+    pub(crate) name: Option<&'static str>,
+}
+
+impl TransactionOptions {
+    /// Serializable, read-write, with the database's conflict policy.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How it is isolated from others.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Whether writes are rejected.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Makes it read-only, at the newest safe snapshot; see
+    /// [`Database::begin_safe_snapshot`](crate::Database::begin_safe_snapshot).
+    #[must_use]
+    pub fn safe_snapshot(mut self) -> Self {
+        self.safe_snapshot = true;
+        self.read_only = true;
+        self
+    }
+
+    /// Sets what it does on conflicts.
+    #[must_use]
+    pub fn conflict(mut self, conflict: ConflictPolicy) -> Self {
+        self.conflict = Some(conflict);
+        self
+    }
+
+    /// Names it for people: in [`Database::transactions`](crate::Database::transactions),
+    /// in warnings and in messages.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let report = db.begin_with(TransactionOptions::new().safe_snapshot().name("report"))?;
+    /// assert_eq!(db.transactions()[0].transaction.name, Some("report"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn name(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+}
