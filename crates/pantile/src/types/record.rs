@@ -150,7 +150,10 @@ impl<const N: usize> Field for [u8; N] {
 
 impl<T: Field> Field for Option<T> {
     const TYPE: Type = T::TYPE;
-    const NULLABLE: bool = true;
+    const NULLABLE: bool = {
+        assert!(!T::NULLABLE, "a column has one NULL, so one `Option` of two would be lost");
+        true
+    };
     type Lent<'v>
         = Option<T::Lent<'v>>
     where
