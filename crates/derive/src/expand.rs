@@ -126,9 +126,9 @@ fn checks(record: &Record) -> Vec<TokenStream> {
         }
     });
     // Another name may stand for such a type.
-    let named = columns.iter().filter(|column| column.of_option().is_none()).map(|Column { ty, .. }| {
-        quote_spanned!(ty.span()=> const _: bool = <#ty as ::pantile::Field>::NULLABLE;)
-    });
+    let named = columns.iter().filter(|column| column.of_option().is_none()).map(
+        |Column { ty, .. }| quote_spanned!(ty.span()=> const _: bool = <#ty as ::pantile::Field>::NULLABLE;),
+    );
     let not_null = primary_key.iter().map(|&n| {
         let ty = &columns[n].ty;
         quote_spanned! {ty.span()=>
@@ -143,7 +143,12 @@ fn checks(record: &Record) -> Vec<TokenStream> {
         quote_spanned!(span=> const _: () = ::pantile::derived::key_fits(&[#(#parts),*]);)
     };
     let of_indexes = indexes.iter().map(|index| fits(index.name.span(), &index.columns));
-    one_option.chain(named).chain(not_null).chain([fits(ident.span(), primary_key)]).chain(of_indexes).collect()
+    one_option
+        .chain(named)
+        .chain(not_null)
+        .chain([fits(ident.span(), primary_key)])
+        .chain(of_indexes)
+        .collect()
 }
 
 fn lent_type(column: &Column) -> TokenStream {

@@ -167,14 +167,19 @@ impl TileCell {
 
     /// Sets the link of a version that is not published yet. Returns whether
     /// the tile was allocated for it, with this number of slots.
+    #[inline]
     pub fn set(&self, slot: u32, link: Link, slots: impl FnOnce() -> u32) -> bool {
-        if let Some(headers) = self.get() {
-            headers[slot as usize].set(link);
-            return false;
+        match self.get() {
+            Some(headers) => headers[slot as usize].set(link),
+            None => return self.set_first(slot, link, slots()),
         }
-        let fresh: Box<[Header]> = (0..slots()).map(|_| Header::default()).collect();
-        let slots = fresh.len();
-        let fresh = packed(Box::into_raw(fresh).cast::<Header>(), slots);
+        false
+    }
+
+    #[cold]
+    fn set_first(&self, slot: u32, link: Link, slots: u32) -> bool {
+        let fresh: Box<[Header]> = (0..slots).map(|_| Header::default()).collect();
+        let fresh = packed(Box::into_raw(fresh).cast::<Header>(), slots as usize);
         let made = self.headers.compare_exchange(0, fresh, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !made {
             drop(own(fresh));
@@ -226,7 +231,7 @@ impl TileCell {
 }
 
 fn own(word: u64) -> Option<Tile> {
-    // SAFETY: made by `set` with this length and no longer in the cell.
+    // SAFETY: made by `set_first` with this length and no longer in the cell.
     (word != 0).then(|| Tile(unsafe { Box::from_raw(unpacked(word)) }))
 }
 
