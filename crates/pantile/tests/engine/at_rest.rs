@@ -6,7 +6,7 @@ use std::time::Duration;
 use pantile::lab::{SimulatedTime, medium_of};
 use pantile::{Database, Options, Range, Table, TableDef, Transaction, Type, Value};
 use pantile_media::{DramMedium, MapOptions, MediumExt};
-use pantile_testkit::copy_of;
+use pantile_testkit::{Random, copy_of};
 
 const MB: u64 = 1 << 20;
 /// What a database at rest takes beside twice its live bytes.
@@ -194,6 +194,35 @@ fn closing_many_small_tables_moves_nothing() {
     small.db.close().expect("close");
     let written = (medium.stats() - before).bytes_written;
     assert!(written < MB / 4, "{written} bytes");
+}
+
+/// Closing does not wait for updates that do not come, nor for blocks to be idle.
+#[test]
+fn closing_after_updates_is_soon_done() {
+    let small = Small::new();
+    let def = TableDef::new("rows").column("id", Type::U64).column("data", Type::Bytes(2000));
+    let table = small.db.create_table(def.primary_key(["id"])).expect("create");
+    let mut random = Random::new(1, 0);
+    for n in 0..100u64 {
+        small.run(|txn| {
+            for _ in 0..20 {
+                let (id, len) = (random.below(500), random.below(2000));
+                if random.below(5) == 0 {
+                    txn.delete(&table, &[id.into()])?;
+                } else {
+                    txn.upsert(&table, &[id.into(), Value::Bytes(&vec![n as u8; len as usize])])?;
+                }
+            }
+            Ok(())
+        });
+    }
+    let (medium, began) = (medium_of(&small.db), small.time.now());
+    let most = 2 * small.db.stats().live_bytes + LITTLE;
+    drop(table);
+    small.db.close().expect("close");
+    let took = small.time.now() - began;
+    assert!(took < Duration::from_millis(400), "{took:?}");
+    assert!(medium.len() <= most, "{} bytes, {most} allowed", medium.len());
 }
 
 /// The blocks that were partly filled when the last row went are given back
