@@ -13,6 +13,8 @@ use crate::types::error::{Error, Result};
 /// Epochs without progress after which compacting gives up. What is left waits
 /// for running transactions then.
 const PATIENCE: u32 = 50;
+/// Times in a row that going over all blocks wins nothing before that is all.
+const IN_VAIN: u32 = 2;
 
 impl Core {
     /// Empties every block that has anything obsolete in it, and moves down what
@@ -21,15 +23,17 @@ impl Core {
     /// what is left.
     pub fn compact(&self, mut progress: impl FnMut(&Compaction) -> ControlFlow<()>) -> Result<Compaction> {
         let mut left = Compaction::default();
-        let mut last = None;
+        let (mut least, mut in_vain) = (u64::MAX, 0);
         loop {
             left = self.compact_once(left, &mut progress)?;
             let (taken, _) = self.store.taken_bytes();
-            // One goes to work on what the one before has only made obsolete.
-            if !left.is_done() || last.is_some_and(|last| taken >= last) {
+            in_vain = if taken < least { 0 } else { in_vain + 1 };
+            least = least.min(taken);
+            // One goes to work on what the one before has only made obsolete, or has
+            // moved together at the end, where a last block was in the way.
+            if !left.is_done() || in_vain == IN_VAIN {
                 return Ok(left);
             }
-            last = Some(taken);
         }
     }
 

@@ -25,8 +25,9 @@ fn joined(threads: Vec<JoinHandle<Result<()>>>) -> Vec<Result<()>> {
 #[test]
 fn a_slow_and_then_failing_medium_holds_up_only_those_who_wait_for_it() {
     let medium = GatedMedium::new();
-    let open = || Options::new().streams(8).on_medium(Arc::clone(&medium) as Arc<dyn Medium>).open("unused");
-    let db = open().expect("open");
+    // A worker would wait at the gate as well when it has a state record to write.
+    let options = Options::new().streams(8).worker(false).on_medium(Arc::clone(&medium) as Arc<dyn Medium>);
+    let db = options.open("unused").expect("open");
     let def = TableDef::new("t").column("id", Type::U32).column("value", Type::U32);
     let table = db.create_table(def.primary_key(["id"])).expect("create");
     joined((0..8).map(|id| write(&db, &table, id, 0)).collect()).into_iter().for_each(|r| r.expect("insert"));

@@ -1,10 +1,13 @@
-//! The workers of databases end with their database. No other test
-//! of this program has such threads.
+//! The workers of databases end with their database. They are counted in a
+//! process of their own: other tests of this program have such threads.
 
 use std::path::Path;
+use std::process::Command;
 
 use pantile::{Collector, Durability, MediumKind, Options, Range, TableDef, Type};
-use pantile_testkit::{ScratchDir, await_that};
+use pantile_testkit::{ScratchDir, await_that, run_case};
+
+const CHILD: &str = "PANTILE_TEST_COLLECTOR_THREADS";
 
 /// Threads of this process that are workers.
 fn threads() -> usize {
@@ -19,8 +22,12 @@ fn await_threads(expected: usize) {
     await_that(&format!("{expected} threads"), || threads() == expected);
 }
 
+/// Does nothing unless it is started for it.
 #[test]
-fn no_thread_outlives_its_database() {
+fn child_that_counts_threads() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
     for collector in [pantile_rivals::ZEN, pantile_rivals::HANA, pantile_rivals::HEKATON] {
         let dir = ScratchDir::new();
         let path = dir.path().join("db");
@@ -32,6 +39,17 @@ fn no_thread_outlives_its_database() {
             await_threads(0);
         }
     }
+    println!("all of them have ended");
+}
+
+#[test]
+fn no_thread_outlives_its_database() {
+    let mut child = Command::new(std::env::current_exe().expect("this binary"));
+    child.args(["--exact", "collector_threads::child_that_counts_threads", "--nocapture"]).env(CHILD, "1");
+    let output = run_case("collector_threads", move || child.output().expect("run"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let has_counted = output.status.success() && said.contains("all of them have ended");
+    assert!(has_counted, "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Opens the database, adds a row, and closes the database, drops it, or keeps
