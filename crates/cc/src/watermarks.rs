@@ -64,6 +64,12 @@ impl Registry {
         self.watermark()
     }
 
+    /// Every transaction but that of `except`, running or future, reads at this
+    /// timestamp or above. Zero while another one is just beginning.
+    pub fn watermark_of_others(&self, except: Slot) -> Timestamp {
+        Timestamp::from_raw(self.lowest(Some(except), |_, active| active).unwrap_or(0))
+    }
+
     /// A timestamp at or below which no transaction but that of `except` will
     /// publish any more.
     pub(crate) fn safe_watermark(&self, except: Slot) -> Timestamp {

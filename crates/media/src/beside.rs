@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::limits::NewFile;
 use crate::os::read_exact_at;
 use crate::place::Place;
 
@@ -74,7 +75,7 @@ impl InDirectory {
         path: &Path,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut out = BufWriter::with_capacity(BUFFER, File::create(path)?);
+        let mut out = BufWriter::with_capacity(BUFFER, NewFile::over(File::create(path)?));
         write(&mut out)?;
         out.flush()
     }

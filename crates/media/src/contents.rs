@@ -5,6 +5,7 @@ use crate::MediumError;
 use crate::data_file::DataFile;
 use crate::directory::{Directory, DirectoryOptions, map_opened};
 use crate::failure::Failure;
+use crate::limits::Explained;
 use crate::map::{Map, MapOptions, Protection};
 use crate::medium::{Facts, MediumStatus};
 use crate::stats::{Count, Counters};
@@ -127,7 +128,7 @@ impl Contents {
     pub fn sync_file(&self, file: &DataFile, also_records: bool) -> Result<(), MediumError> {
         self.counters.add(Count::Syncs, 1);
         let synced = if also_records { file.file().sync_all() } else { file.file().sync_data() };
-        synced.map_err(|error| self.failure.latch(format!("sync: {error}")))
+        synced.map_err(|error| self.failure.latch(format!("sync: {}", Explained(&error))))
     }
 
     /// [`Medium::shrink`](crate::Medium::shrink); `forget` is told how much is left.

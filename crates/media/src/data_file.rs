@@ -5,13 +5,15 @@
 //! one cannot, files keep what they have, and still work.
 
 use crate::MediumError;
-use crate::os::{self, Identity};
+use crate::limits::check_file_size;
+use crate::os::{self, Identity, Limit};
 use crate::reader_mark;
 use crate::zeros::write_zeros;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes tried at once to find the place of a failed read.
 const PAGE_BYTES: u64 = 4096;
@@ -21,17 +23,23 @@ const PAGE_BYTES: u64 = 4096;
 pub struct DataFile {
     path: PathBuf,
     file: File,
+    /// Bytes up to which the process may write files, when that was last looked at.
+    permitted: AtomicU64,
 }
 
 impl DataFile {
     /// Opens the file, or makes it if it is to be new.
     pub(crate) fn open(path: &Path, is_new: bool) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { path: path.into(), file: os::open_data(path, is_new)? }))
+        Ok(Self::over(path.into(), os::open_data(path, is_new)?))
     }
 
     /// A file that is only read.
     pub(crate) fn read_only(path: PathBuf, file: File) -> Arc<Self> {
-        Arc::new(Self { path, file })
+        Self::over(path, file)
+    }
+
+    fn over(path: PathBuf, file: File) -> Arc<Self> {
+        Arc::new(Self { path, file, permitted: AtomicU64::new(0) })
     }
 
     /// The path it was opened at.
@@ -105,9 +113,28 @@ impl DataFile {
                 "another program has cut it from at least {from} bytes to {len}; close the database and \
                  restore it from a copy"
             ))),
-            len if len < to => self.file.set_len(to),
+            len if len < to => self.permit(to).and_then(|()| self.file.set_len(to)),
             _ => Ok(()),
         }
+    }
+
+    /// Writes bytes at `offset`. A mapping of the file shows them.
+    ///
+    /// # Errors
+    /// What the system says; any part may be written.
+    pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let end = offset + bytes.len() as u64;
+        if end > self.permitted.load(Ordering::Relaxed) {
+            self.permit(end)?;
+        }
+        os::write_all_at(&self.file, bytes, offset)
+    }
+
+    /// Fails if the process may not write the file up to `end`, see [`check_file_size`].
+    fn permit(&self, end: u64) -> io::Result<()> {
+        let limit = os::limit(Limit::FileSize).unwrap_or(u64::MAX);
+        self.permitted.store(limit, Ordering::Relaxed);
+        check_file_size(end)
     }
 
     /// Makes the file no longer than `len` bytes. Best effort.
@@ -161,6 +188,7 @@ impl DataFile {
 
     /// Makes the file system promise space, if it makes promises. Bytes that are there stay.
     pub(crate) fn promise(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.permit(offset + len)?;
         match os::promise(&self.file, offset, len) {
             Err(error) if os::is_without_promises(&error) => Ok(()),
             result => result,

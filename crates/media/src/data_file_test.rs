@@ -41,7 +41,7 @@ fn a_refusal_is_reported_unless_it_means_that_there_are_no_holes() {
         assert_eq!(os::is_without_holes(&io::Error::from_raw_os_error(code)), unsupported);
     }
     let (_place, file) = made(b"kept");
-    let read_only = DataFile { path: file.path.clone(), file: File::open(file.path()).expect("read only") };
+    let read_only = DataFile::read_only(file.path.clone(), File::open(file.path()).expect("read only"));
     let error = read_only.discard(0, 4).expect_err("not open for writing");
     assert!(matches!(error, MediumError::Io { .. }), "{error}");
     assert_eq!(fs::read(file.path()).expect("read"), b"kept");

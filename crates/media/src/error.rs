@@ -1,19 +1,11 @@
 //! What can go wrong with a medium, and what is still true when it does.
 
+pub use crate::limits::FullReason;
+use crate::limits::{Cause, Explained};
 pub use crate::no_dax::NoDax;
-use crate::os;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-
-/// Why a medium can grow no further.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FullReason {
-    /// The configured limit, in bytes.
-    Limit(u64),
-    /// The device (disk, memory) has no room left.
-    Device,
-}
 
 /// An operation of a medium failed.
 #[derive(Debug)]
@@ -31,6 +23,8 @@ pub enum MediumError {
     Full {
         /// Bytes the medium would have had.
         needed: u64,
+        /// The data file, or `None` where only memory is involved.
+        path: Option<PathBuf>,
         /// What stands in the way.
         reason: FullReason,
     },
@@ -103,30 +97,25 @@ pub enum MediumError {
 }
 
 impl MediumError {
-    /// An operating system's refusal; "no space" and "over quota" become [`MediumError::Full`].
+    /// An operating system's refusal; one for want of room becomes [`MediumError::Full`].
     pub(crate) fn growing(
         operation: &'static str,
         path: Option<PathBuf>,
         needed: u64,
         source: io::Error,
     ) -> Self {
-        if os::is_device_full(&source) || path.is_none() && os::is_out_of_memory(&source) {
-            return Self::device_full(needed);
+        match FullReason::of(&source, needed) {
+            Some(reason) => Self::Full { needed, path, reason },
+            None => Self::Io { operation, path, source },
         }
-        Self::Io { operation, path, source }
     }
 
     /// The same, for the whole of a growth of which a part failed.
     pub(crate) fn needing(self, needed: u64) -> Self {
         match self {
-            Self::Full { reason, .. } => Self::Full { needed, reason },
+            Self::Full { path, reason, .. } => Self::Full { needed, path, reason },
             other => other,
         }
-    }
-
-    /// The device has no room for `needed` bytes.
-    pub(crate) fn device_full(needed: u64) -> Self {
-        Self::Full { needed, reason: FullReason::Device }
     }
 
     /// An operating system's refusal that concerns `path`.
@@ -167,19 +156,19 @@ impl fmt::Display for MediumError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { operation, path: Some(path), source } => {
-                write!(f, "cannot {operation} {}: {source}", path.display())
+                write!(f, "cannot {operation} {}: {}", path.display(), Explained(source))
             }
-            Self::Io { operation, path: None, source } => write!(f, "cannot {operation} memory: {source}"),
-            Self::Full { needed, reason: FullReason::Limit(limit) } => write!(
-                f,
-                "the medium is full: {needed} bytes are needed, {limit} are allowed; \
-                 nothing was changed; raise the limit"
-            ),
-            Self::Full { needed, reason: FullReason::Device } => write!(
-                f,
-                "the device is full: no room to grow to {needed} bytes; \
-                 nothing was changed; free space on it"
-            ),
+            Self::Io { operation, path: None, source } => {
+                write!(f, "cannot {operation} memory: {}", Explained(source))
+            }
+            Self::Full { needed, path, reason } => {
+                match path {
+                    Some(path) => write!(f, "{} is full", path.display())?,
+                    None => f.write_str("the medium is full")?,
+                }
+                let (cause, advice) = (Cause(*reason), reason.advice());
+                write!(f, ": {needed} bytes are needed, {cause}; nothing was changed; {advice}")
+            }
             Self::Locked { path, process } => {
                 let user = User(*process);
                 write!(f, "the database in {} is open already {user}; close it there first", path.display())

@@ -9,6 +9,7 @@ use crate::contents::Contents;
 use crate::data_file::DataFile;
 use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::group_sync::{GroupSync, SyncCall};
+use crate::limits::Explained;
 use crate::map::{DEFAULT_RESERVE_BYTES, MapOptions, Protection, is_memory};
 use crate::memory::available_memory;
 use crate::os;
@@ -216,8 +217,9 @@ unsafe impl Medium for FileMedium {
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
-        os::write_all_at(self.file.file(), bytes, offset).map_err(|error| {
-            self.contents.failure.latch(format!("write of {len} bytes at {offset}: {error}"))
+        self.file.write(bytes, offset).map_err(|error| {
+            let why = Explained(&error);
+            self.contents.failure.latch(format!("write of {len} bytes at {offset}: {why}"))
         })?;
         self.contents.counters.add(Count::BytesWritten, len);
         self.contents.counters.add(Count::UnitsWritten, pages(offset, len));

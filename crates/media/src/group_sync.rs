@@ -10,6 +10,7 @@
 
 use crate::MediumError;
 use crate::failure::Failure;
+use crate::limits::Explained;
 use pantile_base::sync::{Condvar, Instant, Mutex, MutexGuard};
 use std::fmt;
 use std::io;
@@ -134,7 +135,7 @@ impl GroupSync {
         let result = MutexGuard::unlocked(&mut state, || (self.call)());
         state.led = false;
         state.expected = served + state.waiting;
-        let result = result.map_err(|error| self.failure.latch(format!("sync: {error}")));
+        let result = result.map_err(|error| self.failure.latch(format!("sync: {}", Explained(&error))));
         if result.is_ok() {
             state.done = number;
         }

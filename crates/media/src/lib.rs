@@ -29,6 +29,7 @@ mod failure;
 mod file;
 pub mod files;
 mod group_sync;
+mod limits;
 mod line_flush;
 mod lock;
 mod map;
@@ -53,6 +54,7 @@ pub use directory::{Create, DATA_FILE, DirectoryOptions, user_of};
 pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};
+pub use limits::{Explained, check_file_size};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
 pub use medium::{
     Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, Reads, SyncPoint,

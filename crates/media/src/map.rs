@@ -4,7 +4,7 @@
 //! pieces are attached to it from the front as the medium grows.
 
 use crate::MediumError;
-use crate::error::FullReason;
+use crate::limits::FullReason;
 pub use crate::os::Protection;
 use crate::os::{self, Watch, watch};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
@@ -51,6 +51,8 @@ pub struct Map {
     /// The first address in `region` on a chunk boundary.
     base: *mut u8,
     limit: u64,
+    /// What is in the way of more than that.
+    reason: FullReason,
     len: AtomicU64,
     growth: Mutex<()>,
     /// The system's advice for what is attached, and for what will be.
@@ -85,12 +87,15 @@ impl Map {
 
     fn over(region: *mut c_void, bytes: u64, options: MapOptions) -> Self {
         let start = region.cast::<u8>();
-        let limit = options.max_bytes.unwrap_or(bytes).min(bytes);
+        let wanted = options.max_bytes.unwrap_or(options.reserve_bytes).min(options.reserve_bytes);
+        let limit = wanted.min(bytes);
+        let limit = limit - limit % GROWTH_BYTES;
         Self {
             region,
             region_len: (bytes + CHUNK_BYTES) as usize,
             base: start.wrapping_add(start.align_offset(CHUNK_BYTES as usize)),
-            limit: limit - limit % GROWTH_BYTES,
+            limit,
+            reason: if bytes < wanted { FullReason::Addresses(limit) } else { FullReason::Limit(limit) },
             len: AtomicU64::new(0),
             growth: Mutex::new(()),
             advice: AtomicI32::new(os::NORMAL),
@@ -137,17 +142,25 @@ impl Map {
     /// be touched. A file may end anywhere: zeros are written ahead of its use.
     ///
     /// # Errors
-    /// What `attach(0, len)` returns.
+    /// [`MediumError::Full`] without addresses for them, or what `attach(0, len)` returns.
     pub(crate) fn begin(
         &self,
         len: u64,
         attach: impl FnOnce(u64, u64) -> Result<(), MediumError>,
     ) -> Result<(), MediumError> {
+        self.permit(len)?;
         if len > 0 {
             attach(0, len)?;
             self.len.store(len, Ordering::Release);
         }
         Ok(())
+    }
+
+    fn permit(&self, len: u64) -> Result<(), MediumError> {
+        match len <= self.limit {
+            true => Ok(()),
+            false => Err(MediumError::Full { needed: len, path: None, reason: self.reason }),
+        }
     }
 
     /// Grows to at least `len` bytes: `attach(from, to)` must make the bytes
@@ -164,9 +177,7 @@ impl Map {
         if len <= self.len() {
             return Ok(());
         }
-        if len > self.limit {
-            return Err(MediumError::Full { needed: len, reason: FullReason::Limit(self.limit) });
-        }
+        self.permit(len)?;
         let _one_at_a_time = self.growth.lock();
         let (from, to) = (self.len(), round_up(len).min(self.limit));
         if from < to {
@@ -348,8 +359,22 @@ mod tests {
         map.shrink(0, |_| Ok(())).expect("shrink");
         let full = map.grow(2 * CHUNK_BYTES + 1, |_, _| Ok(()));
         assert!(full.expect_err("too large").is_full());
-        map.grow(1, |_, _| Err(MediumError::device_full(1))).expect_err("attach failed");
+        let full = || MediumError::Full { needed: 1, path: None, reason: FullReason::Device };
+        map.grow(1, |_, _| Err(full())).expect_err("attach failed");
         assert_eq!(map.len(), 0);
+    }
+
+    #[test]
+    fn a_file_larger_than_the_addresses_is_refused() {
+        let options = MapOptions { reserve_bytes: 1 << 50, max_bytes: None };
+        let map = Map::reserve(options).expect("fallback");
+        let attach = |_, _| panic!("it would go over other mappings");
+        let full = map.begin(map.limit() + GROWTH_BYTES, attach).expect_err("too large");
+        let reserved = map.limit();
+        assert!(
+            matches!(full, MediumError::Full { reason: FullReason::Addresses(n), .. } if n == reserved),
+            "{full}"
+        );
     }
 
     #[test]

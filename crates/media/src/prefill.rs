@@ -13,6 +13,7 @@
 use crate::MediumError;
 use crate::data_file::DataFile;
 use crate::failure::Failure;
+use crate::limits::Explained;
 use crate::os;
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -199,7 +200,7 @@ impl Shared {
 
     fn settle(&self) {
         if let Err(error) = self.zeros.buffered.file().sync_data() {
-            self.failure.latch(format!("sync of new space: {error}"));
+            self.failure.latch(format!("sync of new space: {}", Explained(&error)));
         }
     }
 

@@ -153,8 +153,13 @@ impl ViewMedium {
         let reserve_bytes = round_up(file_len) + ROOM_CHUNKS * pantile_base::limits::CHUNK_BYTES;
         let mut contents = Contents::in_memory("view", MapOptions { reserve_bytes, max_bytes: None })?;
         contents.facts.survives_exit = true;
-        contents.grow(file_len)?;
-        contents.map.attach_private(&data, file_len)?;
+        let short = |error| match error {
+            // Nothing is to be written, so nothing is full.
+            MediumError::Full { .. } => MediumError::at("map", &data_path, ErrorKind::OutOfMemory.into()),
+            other => other,
+        };
+        contents.grow(file_len).map_err(short)?;
+        contents.map.attach_private(&data, file_len).map_err(short)?;
         let data = DataFile::read_only(data_path, data);
         contents.facts.mapped = Some(Arc::clone(&data));
         let (unreadable, images) = (Vec::new(), Vec::new());

@@ -49,7 +49,7 @@ impl Store {
         while capacity(blocks[place].len()) < listed {
             if blocks[place].len() == MOST_PARTS {
                 let reason = FullReason::Limit(self.medium.facts().limit);
-                return Err(MediumError::Full { needed: self.medium.len(), reason });
+                return Err(MediumError::Full { needed: self.medium.len(), path: None, reason });
             }
             let id = self.take_of_class(allocator, Class::OF_RECORDS, reservation)?;
             let (chunk, block) = self.block(id);

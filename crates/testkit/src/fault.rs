@@ -107,7 +107,8 @@ impl FaultMedium {
         if let Some(cause) = &progress.failure {
             return Err(MediumError::Failed { cause: cause.clone() });
         }
-        let full = || MediumError::Full { needed: self.len() + 1, reason: FullReason::Device };
+        let needed = self.len() + 1;
+        let full = || MediumError::Full { needed, path: None, reason: FullReason::Device };
         if progress.is_full && matches!(operation, Operation::Grow | Operation::Restore) {
             return Err(full());
         }

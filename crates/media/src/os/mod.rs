@@ -44,6 +44,19 @@ pub(crate) struct Found {
     pub(crate) links: u64,
 }
 
+/// A limit that the system sets for a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Bytes of addresses, whatever is behind them.
+    Addresses,
+    /// Bytes of memory that is private to it and can be written.
+    Memory,
+    /// Bytes of a file up to which it may write.
+    FileSize,
+    /// Files that it may have open.
+    Files,
+}
+
 /// Whether a mapped file may be stored to through the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {

@@ -1,6 +1,6 @@
 //! Linux and macOS.
 
-use super::{Found, Identity, Protection, free_of, sharing};
+use super::{Found, Identity, Limit, Protection, free_of, sharing};
 use std::ffi::{OsStr, c_void};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -209,12 +209,26 @@ pub(crate) fn free_bytes(file: &File) -> Option<u64> {
     (done == 0).then(|| free_of(unsafe { stats.assume_init_ref() }))
 }
 
-/// Whether an error says that there is no space for a file.
-pub(crate) fn is_device_full(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
+/// The limit that the process has now, if it has one.
+pub(crate) fn limit(of: Limit) -> Option<u64> {
+    let resource = match of {
+        Limit::Addresses => libc::RLIMIT_AS,
+        Limit::Memory => libc::RLIMIT_DATA,
+        Limit::FileSize => libc::RLIMIT_FSIZE,
+        Limit::Files => libc::RLIMIT_NOFILE,
+    };
+    let mut found = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the resource is one of the system's, and the call writes to `found` alone.
+    let done = unsafe { libc::getrlimit(resource, &raw mut found) };
+    (done == 0 && found.rlim_cur != libc::RLIM_INFINITY).then_some(found.rlim_cur)
 }
 
 /// Whether an error says that there is no memory.
 pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENOMEM)
+    error.kind() == io::ErrorKind::OutOfMemory
+}
+
+/// Whether an error says that the process has too many files open.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMFILE)
 }

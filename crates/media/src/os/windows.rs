@@ -4,7 +4,7 @@
 //! file is written by `WriteFile`, never through its views, so that no view has
 //! to be flushed before.
 
-use super::{Found, Identity, punch};
+use super::{Found, Identity, Limit, punch};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -13,8 +13,7 @@ use std::os::windows::io::AsRawHandle;
 use std::path::Path;
 use std::ptr;
 use windows_sys::Win32::Foundation::{
-    ERROR_COMMITMENT_LIMIT, ERROR_DISK_FULL, ERROR_DISK_QUOTA_EXCEEDED, ERROR_FILE_TOO_LARGE,
-    ERROR_HANDLE_DISK_FULL, ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_ENOUGH_MEMORY, ERROR_SHARING_VIOLATION,
+    ERROR_COMMITMENT_LIMIT, ERROR_NO_SYSTEM_RESOURCES, ERROR_SHARING_VIOLATION, ERROR_TOO_MANY_OPEN_FILES,
     ERROR_USER_MAPPED_FILE, HANDLE,
 };
 use windows_sys::Win32::Storage::FileSystem::{
@@ -207,13 +206,18 @@ pub(crate) fn machine_memory() -> Option<u64> {
     }
 }
 
-/// Whether an error says that there is no space for a file.
-pub(crate) fn is_device_full(error: &io::Error) -> bool {
-    let codes = [ERROR_DISK_FULL, ERROR_HANDLE_DISK_FULL, ERROR_DISK_QUOTA_EXCEEDED, ERROR_FILE_TOO_LARGE];
-    has_code(error, &codes)
-}
-
 /// Whether an error says that there is no memory.
 pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
-    has_code(error, &[ERROR_NOT_ENOUGH_MEMORY, ERROR_COMMITMENT_LIMIT, ERROR_NO_SYSTEM_RESOURCES])
+    error.kind() == ErrorKind::OutOfMemory
+        || has_code(error, &[ERROR_COMMITMENT_LIMIT, ERROR_NO_SYSTEM_RESOURCES])
+}
+
+/// Whether an error says that the process has too many files open.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    has_code(error, &[ERROR_TOO_MANY_OPEN_FILES])
+}
+
+/// The limit that the process has: the system sets none of these.
+pub(crate) fn limit(_of: Limit) -> Option<u64> {
+    None
 }

@@ -15,7 +15,6 @@ type Open = dyn Fn(&Path) -> Result<Arc<dyn Medium>, MediumError>;
 #[test]
 fn a_full_device_changes_nothing_and_is_no_failure() {
     let limit = FileLimit::take();
-    limit.set(5 * CHUNK);
     let file = |durability| {
         let options = FileOptions { durability, ..FileOptions::default() };
         move |path: &Path| Ok(FileMedium::open(path, options)? as Arc<dyn Medium>)
@@ -25,17 +24,20 @@ fn a_full_device_changes_nothing_and_is_no_failure() {
     };
     let files = [Durability::Sync, Durability::Group, Durability::None].map(file);
     for open in files.iter().map(|open| open as &Open).chain([&dax as &Open]) {
+        limit.set(5 * CHUNK);
         let place = tempfile::tempdir().expect("directory");
         let medium = open(place.path()).expect("open");
         medium.grow(2 * CHUNK).expect("grow");
         medium.put(0, b"kept").expect("write");
         let error = medium.grow(9 * CHUNK).expect_err("full");
-        let reason = FullReason::Device;
+        let reason = FullReason::FileSize(Some(5 * CHUNK));
         let needed = 9 * CHUNK;
         assert!(
-            matches!(error, MediumError::Full { needed: n, reason: r } if (n, r) == (needed, reason)),
+            matches!(error, MediumError::Full { needed: n, reason: r, .. } if (n, r) == (needed, reason)),
             "{error}"
         );
+        let text = error.to_string();
+        assert!(text.contains("pantile.data is full") && text.contains("`ulimit -f`"), "{text}");
         assert_eq!(medium.len(), 2 * CHUNK);
         medium.put(4, b"more").expect("writes go on");
         medium.fence().expect("fences go on");
@@ -46,5 +48,8 @@ fn a_full_device_changes_nothing_and_is_no_failure() {
         let mut out = [0; 8];
         medium.get(0, &mut out).expect("read");
         assert_eq!(&out, b"keptmore");
+        medium.grow(6 * CHUNK).expect_err("full");
+        limit.lift();
+        medium.grow(6 * CHUNK).expect("it goes on");
     }
 }

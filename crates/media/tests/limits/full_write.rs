@@ -50,6 +50,7 @@ fn assert_failed(medium: &dyn Medium, cause: &str) {
 #[test]
 fn a_write_that_fails_stops_writers_for_good_and_no_reader() {
     let limit = FileLimit::take();
+    limit.ignore_signal();
     for durability in [Durability::Sync, Durability::Group, Durability::None] {
         let place = tempfile::tempdir().expect("directory");
         let medium = file(place.path(), durability);
@@ -72,6 +73,26 @@ fn a_write_that_fails_stops_writers_for_good_and_no_reader() {
         assert_eq!(medium.len(), 3 * CHUNK);
         medium.put(CHUNK, &[3; 200]).expect("opened again it writes");
         medium.fence().expect("and syncs");
+    }
+}
+
+/// A process that opens more than it may write is told so, and is not ended.
+#[test]
+fn what_may_not_be_written_is_not_tried() {
+    let limit = FileLimit::take();
+    for durability in [Durability::Sync, Durability::Group, Durability::None] {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = file(place.path(), durability);
+        medium.grow(3 * CHUNK).expect("grow");
+        drop(medium);
+        limit.set(2 * CHUNK);
+        let medium = file(place.path(), durability);
+        medium.put(CHUNK, &[2; 200]).expect("this may be written");
+        let error = medium.put(2 * CHUNK - 100, &[2; 200]).expect_err("beyond the limit").to_string();
+        assert!(error.contains("write of 200 bytes") && error.contains("beyond 4194304 bytes"), "{error}");
+        assert!(content(&*medium, CHUNK + CHUNK - 100, 200).iter().all(|&byte| byte == 0));
+        assert_failed(&*medium, "`ulimit -f`");
+        limit.lift();
     }
 }
 

@@ -20,15 +20,17 @@ impl FileLimit {
         Self { _turn: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
+    /// Lets the system return an error where it would end the process with a signal.
+    pub fn ignore_signal(&self) {
+        // SAFETY: nobody handles the signal.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    }
+
     /// Prevents files of this process from growing beyond `bytes`.
     pub fn set(&self, bytes: u64) {
         let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: both calls get valid arguments; ignoring the signal makes the
-        // system return an error instead.
-        unsafe {
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
-        }
+        // SAFETY: the limit is a valid one.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
     }
 
     pub fn lift(&self) {
@@ -39,5 +41,7 @@ impl FileLimit {
 impl Drop for FileLimit {
     fn drop(&mut self) {
         self.lift();
+        // SAFETY: nobody handles the signal.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
     }
 }

@@ -66,6 +66,18 @@ pub(crate) enum Undo {
     Entry(StaleEntry),
 }
 
+/// A state to which the buffers can be brought back, by the savepoints that were set
+/// in it one after the other and are still valid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    /// The numbers of the first and the last savepoint of this state, and of all between.
+    pub first: u64,
+    pub last: u64,
+    /// The lengths of [`Buffers::undo`] and [`Buffers::rows`].
+    pub undo: usize,
+    pub rows: usize,
+}
+
 /// A table that a transaction writes to.
 pub(crate) struct TableUse {
     pub table: Arc<TableInner>,
@@ -92,6 +104,13 @@ pub(crate) struct Buffers {
     /// Rows to be written, one after the other.
     pub rows: Vec<u8>,
     pub undo: Vec<Undo>,
+    /// The savepoints that are still valid, in order.
+    pub savepoints: Vec<Mark>,
+    /// The ids of rows that it has inserted and taken back, and since when no index
+    /// leads to them.
+    pub freed: Vec<(Timestamp, TableId, TupleId)>,
+    /// As many are worth a look at what the other transactions may know of.
+    pub worth_freeing: usize,
     /// Entries that the commit will make stale.
     pub stale: Vec<StaleEntry>,
     /// Which writes append a content, and the addresses they get.
@@ -142,6 +161,8 @@ impl Buffers {
             + self.by_tuple.capacity()
             + self.rows.capacity()
             + self.undo.capacity()
+            + self.savepoints.capacity()
+            + self.freed.capacity()
             + self.stale.capacity()
             + self.appends.capacity()
             + self.addresses.capacity()
@@ -166,9 +187,11 @@ impl Buffers {
         let map = map_bytes(self.by_tuple.capacity(), size_of::<((TableId, TupleId), u32)>());
         let lists =
             bytes_of(&self.tables) + bytes_of(&self.writes) + bytes_of(&self.undo) + bytes_of(&self.stale);
+        let kept = bytes_of(&self.savepoints) + bytes_of(&self.freed);
         let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
         let rows = bytes_of(&self.rows);
-        self.bytes = keys + (size_of::<Self>() + map + lists + self.reads.count() + commit + rows) as u64;
+        self.bytes =
+            keys + (size_of::<Self>() + map + lists + kept + self.reads.count() + commit + rows) as u64;
         self.total()
     }
 
@@ -191,6 +214,9 @@ impl Buffers {
         self.dependencies.clear();
         self.rows.clear();
         self.undo.clear();
+        self.savepoints.clear();
+        debug_assert!(self.freed.is_empty(), "the cleaner has them");
+        self.worth_freeing = 0;
         self.stale.clear();
         self.appends.clear();
         self.addresses.clear();

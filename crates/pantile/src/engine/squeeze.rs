@@ -1,8 +1,12 @@
 //! What rows that are written again leave behind in the buffers of a transaction,
 //! and taking it out. So the buffers grow with the rows that a transaction holds,
 //! not with its writes.
+//!
+//! Pieces of values out of line are rows of which others know nothing until they are
+//! committed. So those that were deleted again go altogether, see
+//! `transactions/forgetting.rs`.
 
-use crate::engine::buffers::{Buffers, Pending, Undo, Write};
+use crate::engine::buffers::{Buffers, Mark, Pending, Undo, Write};
 use crate::engine::stale::StaleEntry;
 
 /// Buffers of this size are squeezed for the first time. Smaller ones are kept for the
@@ -11,16 +15,6 @@ const SQUEEZED_FROM: usize = if cfg!(test) { 1 } else { 256 << 10 };
 
 /// Stale entries of a tuple beyond which it pays to look for equal ones.
 const STALE_OF_WRITE: usize = 4;
-
-/// A state to which the buffers can be brought back: a savepoint that is still valid.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    /// The number of the savepoint.
-    pub number: u64,
-    /// The lengths of [`Buffers::undo`] and [`Buffers::rows`].
-    pub undo: usize,
-    pub rows: usize,
-}
 
 /// The rows to which these refer: their places, which can be changed, and lengths.
 fn rows_of<'b>(
@@ -53,6 +47,16 @@ impl Buffers {
         self.rows.len() + self.undo.len() * size_of::<Undo>() + self.stale.len() * size_of::<StaleEntry>()
     }
 
+    /// Notes the savepoint of this number.
+    pub fn set_savepoint(&mut self, number: u64) {
+        let (undo, rows) = (self.undo.len(), self.rows.len());
+        match self.savepoints.last_mut() {
+            // A loop that sets one and goes back to it holds one state.
+            Some(last) if (last.undo, last.rows, last.last + 1) == (undo, rows, number) => last.last = number,
+            _ => self.savepoints.push(Mark { first: number, last: number, undo, rows }),
+        }
+    }
+
     /// Whether they have doubled since they were squeezed.
     #[inline]
     pub fn is_swollen(&self) -> bool {
@@ -64,10 +68,11 @@ impl Buffers {
     ///
     /// This takes time by what has been written since the last time, because the
     /// buffers must double in between.
+    ///
+    /// The caller has called [`Buffers::drop_states`].
     #[cold]
-    pub fn squeeze(&mut self, savepoints: &mut [Mark]) {
-        self.drop_states(savepoints);
-        self.drop_rows(savepoints);
+    pub fn squeeze(&mut self) {
+        self.drop_rows();
         self.drop_entries();
         self.settle();
         let states = self.undo.iter().filter_map(|undo| match undo {
@@ -80,30 +85,36 @@ impl Buffers {
 
     /// Drops the states that no savepoint restores: all from before the first one, and
     /// of those in which a tuple has been since a savepoint, all but the first.
-    fn drop_states(&mut self, savepoints: &mut [Mark]) {
+    pub fn drop_states(&mut self) {
         if !self.undo.iter().any(|undo| matches!(undo, Undo::Restore { .. })) {
             return;
         }
         // By tuple: the savepoints that come before the last of its states that stays,
         // or before its lock.
         let mut known = vec![0; self.writes.len()];
-        let (mut at, mut kept, mut locked, mut passed) = (0, 0, 0, 0);
-        self.undo.retain(|undo| {
+        let mut locked = 0;
+        self.retain_undo(|undo, passed| match undo {
+            Undo::Unlock => {
+                known[locked] = passed;
+                locked += 1;
+                true
+            }
+            Undo::Restore { write, .. } => std::mem::replace(&mut known[*write as usize], passed) < passed,
+            Undo::Entry(_) => true,
+        });
+    }
+
+    /// Drops the changes that do not stay. `stays` is told how many savepoints' states
+    /// come before each.
+    pub fn retain_undo(&mut self, mut stays: impl FnMut(&mut Undo, usize) -> bool) {
+        let savepoints = &mut self.savepoints;
+        let (mut at, mut kept, mut passed) = (0, 0, 0);
+        self.undo.retain_mut(|undo| {
             while savepoints.get(passed).is_some_and(|mark| mark.undo <= at) {
                 savepoints[passed].undo = kept;
                 passed += 1;
             }
-            let stays = match undo {
-                Undo::Unlock => {
-                    known[locked] = passed;
-                    locked += 1;
-                    true
-                }
-                Undo::Restore { write, .. } => {
-                    std::mem::replace(&mut known[*write as usize], passed) < passed
-                }
-                Undo::Entry(_) => true,
-            };
+            let stays = stays(undo, passed);
             at += 1;
             kept += usize::from(stays);
             stays
@@ -113,8 +124,8 @@ impl Buffers {
 
     /// Moves the rows together, if a quarter of their bytes or more are not needed. They
     /// stay in order, so that what was written after a savepoint lies behind it.
-    fn drop_rows(&mut self, savepoints: &mut [Mark]) {
-        let Self { writes, undo, rows, .. } = self;
+    fn drop_rows(&mut self) {
+        let Self { writes, undo, rows, savepoints, .. } = self;
         let needed: usize = rows_of(writes, undo).map(|(_, len)| len).sum();
         if needed > rows.len() / 4 * 3 {
             return;
@@ -136,9 +147,12 @@ impl Buffers {
         rows.truncate(end);
     }
 
-    /// A key that comes and goes leaves the same entry behind each time.
+    /// A key that comes and goes leaves the same entry behind each time, and a row whose
+    /// writes were undone needs none.
     fn drop_entries(&mut self) {
         if self.stale.len() > STALE_OF_WRITE * self.writes.len() {
+            let by_tuple = &self.by_tuple;
+            self.stale.retain(|entry| by_tuple.contains_key(&(entry.table, entry.tuple)));
             self.stale.sort_unstable();
             self.stale.dedup();
         }

@@ -93,7 +93,7 @@ impl Transaction {
                 && !write.is_new
         });
         let undo = &self.buffers.undo;
-        let is_known = self.savepoints.last().is_some_and(|mark| mark.undo == undo.len());
+        let is_known = self.buffers.savepoints.last().is_some_and(|mark| mark.undo == undo.len());
         let may = is_last && !is_known && matches!(undo.last(), Some(Undo::Unlock));
         if may {
             self.undo_to(self.buffers.undo.len() - 1);

@@ -67,6 +67,7 @@ impl Transaction {
 
     fn cursor_of(&self, table: &Table, index: Option<&Arc<IndexInner>>, range: Range<'_>) -> Result<Cursor> {
         let steps = self.steps(&table.inner, index.map(|i| &**i), range, FIRST_BATCH)?;
+        self.has_cursors.set(true);
         Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.began, row: None })
     }
 }
@@ -172,6 +173,7 @@ impl Cursor {
     /// As [`Transaction::cursor`].
     pub fn turn(&mut self, txn: &Transaction, reverse: bool) -> Result<()> {
         self.of = txn.began;
+        txn.has_cursors.set(true);
         self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)
     }
 

@@ -65,6 +65,7 @@ impl Transaction {
 
     /// Makes a tuple for a key that has none. `None` if the key has one by now.
     fn hold_new(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+        self.return_freed();
         let tuple = table.take_tuple(self.slot.index());
         let buried = self.create_locked(table, tuple);
         let insert_ts = self.new_key_ts(table);

@@ -7,6 +7,7 @@ pub(crate) mod cursor;
 mod depends;
 mod entries;
 mod fetch;
+mod forgetting;
 mod hold;
 pub(crate) mod in_flight;
 mod large;

@@ -3,8 +3,8 @@
 use pantile_base::Timestamp;
 
 use crate::engine::anchor::Anchor;
-use crate::engine::buffers::{Buffers, Undo};
-use crate::engine::squeeze::Mark;
+use crate::engine::buffers::{Buffers, Undo, Write};
+use crate::engine::pieces::is_hidden;
 use crate::engine::stale::StaleEntry;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -34,7 +34,8 @@ impl Transaction {
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints_taken += 1;
         let number = self.savepoints_taken;
-        self.savepoints.push(Mark { number, undo: self.buffers.undo.len(), rows: self.buffers.rows.len() });
+        self.buffers.set_savepoint(number);
+        self.note_memory();
         Savepoint { transaction: self.began, number }
     }
 
@@ -42,8 +43,11 @@ impl Transaction {
     /// since stays. Does nothing if the transaction does not have it.
     pub fn release(&mut self, savepoint: Savepoint) {
         if let Some(at) = self.place_of(savepoint) {
-            self.savepoints.truncate(at);
-            if at == 0 {
+            let savepoints = &mut self.buffers.savepoints;
+            let is_first = savepoints[at].first == savepoint.number;
+            savepoints[at].last = savepoint.number - 1;
+            savepoints.truncate(at + usize::from(!is_first));
+            if savepoints.is_empty() {
                 self.buffers.release_states();
             }
         }
@@ -57,8 +61,9 @@ impl Transaction {
     /// after a savepoint to which the transaction has been rolled back.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let at = self.place_of(savepoint).ok_or(Error::UnknownSavepoint)?;
-        self.savepoints.truncate(at + 1);
-        let mark = self.savepoints[at];
+        self.buffers.savepoints.truncate(at + 1);
+        self.buffers.savepoints[at].last = savepoint.number;
+        let mark = self.buffers.savepoints[at];
         self.undo_to(mark.undo);
         self.buffers.cut(mark);
         self.note_memory();
@@ -67,8 +72,10 @@ impl Transaction {
 
     /// Its place in the list of those that are valid.
     fn place_of(&self, savepoint: Savepoint) -> Option<usize> {
-        let found = self.savepoints.binary_search_by_key(&savepoint.number, |mark| mark.number);
-        found.ok().filter(|_| savepoint.transaction == self.began)
+        let savepoints = &self.buffers.savepoints;
+        let at = savepoints.partition_point(|mark| mark.last < savepoint.number);
+        let is_valid = savepoints.get(at).is_some_and(|mark| mark.first <= savepoint.number);
+        (is_valid && savepoint.transaction == self.began).then_some(at)
     }
 
     /// Undoes changes until `len` are left.
@@ -78,7 +85,9 @@ impl Transaction {
             match self.buffers.undo.pop() {
                 Some(Undo::Unlock) => {
                     unlocked = true;
-                    self.unlock_last();
+                    if let Some(write) = self.buffers.writes.pop() {
+                        self.let_go(write);
+                    }
                 }
                 Some(Undo::Restore { write, pending }) => {
                     self.buffers.writes[write as usize].pending = pending
@@ -95,8 +104,9 @@ impl Transaction {
     /// Undoes an index entry. No transaction needs the entry of a tuple that
     /// never had a version, so it is removed at once, under the lock. The
     /// cleaner looks at all others.
-    fn undo_entry(&mut self, entry: StaleEntry) {
-        if self.moves {
+    pub(super) fn undo_entry(&mut self, entry: StaleEntry) {
+        // That nobody else has the number of a value tells nothing.
+        if self.moves && !is_hidden(entry.table) {
             self.buffers.reads.note_free(&entry);
         }
         let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
@@ -110,20 +120,21 @@ impl Transaction {
         }
     }
 
-    fn unlock_last(&mut self) {
-        let Some(write) = self.buffers.writes.pop() else { return };
+    /// Unlocks a tuple and forgets that it was locked.
+    pub(super) fn let_go(&mut self, write: Write) {
         let Buffers { tables, by_tuple, reads, .. } = &mut *self.buffers;
         let table = &tables[write.table as usize].table;
         by_tuple.remove(&(table.id, write.tuple));
         // What was read under the lock counts as read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
-        if self.moves {
+        if self.moves && !write.gone {
             reads.note(table.id, write.tuple);
         }
         if write.gone {
             Anchor::bury(table.anchor(write.tuple), write.base);
             self.core.counters.buried(self.slot, write.base);
-            self.core.stale.bury(self.slot, self.core.registry.now(), table.id, write.tuple);
+            let id = table.id;
+            self.free(id, write.tuple);
         } else {
             Anchor::publish(table.anchor(write.tuple), write.base);
         }

@@ -161,8 +161,8 @@ impl Twin<'_> {
 
     /// Nothing is held that neither the commit nor a savepoint needs.
     fn check_bounds(&mut self) {
-        let buffers = &mut *self.txn.buffers;
-        buffers.squeeze(&mut self.txn.savepoints);
+        self.txn.squeeze();
+        let buffers = &*self.txn.buffers;
         let states = buffers.undo.iter().filter(|undo| matches!(undo, Undo::Restore { .. })).count();
         assert!(states <= buffers.writes.len() * self.savepoints.len());
         if self.savepoints.is_empty() {

@@ -16,7 +16,6 @@ use crate::engine::gate::Permit;
 use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
 use crate::engine::read_set::Full;
-use crate::engine::squeeze::Mark;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
@@ -100,13 +99,13 @@ pub struct Transaction {
     /// Given back when the transaction ends.
     pub(super) permit: Option<Permit>,
     id: TransactionId,
-    /// The savepoints that are still valid, in order.
-    pub(super) savepoints: Vec<Mark>,
     pub(super) savepoints_taken: u64,
     /// A `Cell`, which also keeps two threads from using, and pinning, one slot.
     pub(super) versions_read: Cell<u64>,
     /// Its commit found no space.
     pub(super) starved: bool,
+    /// Its cursors may know rows by their places.
+    pub(super) has_cursors: Cell<bool>,
     /// It has the exclusive stage.
     on_stage: bool,
     /// Others see what it has written, so that it cannot be undone.
@@ -165,10 +164,10 @@ impl Transaction {
             buffers: InUse(Some(buffers)),
             permit: Some(permit),
             id: holder.id(slot),
-            savepoints: Vec::new(),
             savepoints_taken: 0,
             versions_read: Cell::new(0),
             starved: false,
+            has_cursors: Cell::new(false),
             on_stage: false,
             is_visible: false,
             core,
@@ -259,7 +258,7 @@ impl Transaction {
     #[inline]
     pub(super) fn begin_write(&mut self) {
         if self.buffers.is_swollen() && !is_removed(Control::Squeezing) {
-            self.buffers.squeeze(&mut self.savepoints);
+            self.squeeze();
         }
     }
 
@@ -310,6 +309,9 @@ impl Transaction {
 
     /// Leaves the registry; every lock has been released.
     pub(super) fn finish(&mut self) {
+        if self.buffers.0.is_some() {
+            self.bury_freed();
+        }
         if let Some(buffers) = self.buffers.0.take() {
             self.core.buffers.keep(self.slot, buffers, || self.core.registry.has_ended(self.slot));
         }

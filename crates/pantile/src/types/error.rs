@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pantile_media::User;
+use pantile_media::{Explained, User};
 
 use crate::types::memory::MemoryUse;
 use crate::types::running::{EndedBy, OpenTransaction, TransactionId};
@@ -298,7 +298,7 @@ pub enum Error {
     /// that only delete find room longest, but not for any number of rows:
     /// delete in small steps.
     StorageFull {
-        /// What the medium says.
+        /// Which limit was met and where, and what to do.
         detail: String,
         /// The transaction that keeps most from being freed, if one keeps anything.
         holder: Option<Box<Holding>>,
@@ -604,7 +604,7 @@ impl fmt::Display for Error {
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
                 f,
-                "the medium failed ({cause}); every commit acknowledged before is kept in the data file, no further commit is accepted, and reads go on; close the database, check the device, and open it again"
+                "the medium failed ({cause}); every commit acknowledged before is kept in the data file, no further commit is accepted, and reads go on; close the database, see to the cause, and open it again"
             ),
             Error::AlreadyOpen { path, process } => {
                 let user = User(*process);
@@ -659,7 +659,7 @@ impl fmt::Display for Error {
                     "damaged data at {place}: {detail}; nothing was changed; restore a copy, or copy what is whole into a new database (`pantile salvage DIR --into DIR2`, or pantile::salvage)"
                 )
             }
-            Error::Io { operation, source } => write!(f, "cannot {operation}: {source}"),
+            Error::Io { operation, source } => write!(f, "cannot {operation}: {}", Explained(source)),
             Error::Closed => f.write_str("the database is closed, or is just being closed; open it again"),
             Error::Timeout(limit) => write!(
                 f,

@@ -7,6 +7,7 @@ mod counted;
 mod creation;
 mod disk;
 mod full_device;
+mod limits;
 mod media;
 mod memory;
 mod moved;

@@ -79,7 +79,7 @@ fn child_in_memory() {
     }
     let full = all.len();
     // The system may have some for the next try.
-    fails!(last, Error::StorageFull { .. }, "no room", "left no trace", "can be read");
+    fails!(last, Error::StorageFull { .. }, "no room", "`ulimit -d`", "left no trace", "can be read");
     assert_eq!(ids(&db, &table), all);
     for id in all.drain(..all.len() / 2) {
         assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("deletes go on"));
@@ -166,7 +166,7 @@ fn child_without_addresses() {
     let Some(place) = std::env::var_os(LIMITED) else { return };
     for medium in [MediumKind::Dram, MediumKind::File] {
         let outcome = Options::new().medium(medium).open(&place);
-        fails!(outcome, Error::Io { .. }, "cannot reserve addresses");
+        fails!(outcome, Error::Io { .. }, "cannot reserve addresses", "`ulimit -v`", "give it more");
     }
 }
 

@@ -172,7 +172,7 @@ unsafe impl Medium for CutMedium {
     fn grow(&self, len: u64) -> Result<(), MediumError> {
         if len > self.facts.limit {
             let reason = pantile_media::FullReason::Limit(self.facts.limit);
-            return Err(MediumError::Full { needed: len, reason });
+            return Err(MediumError::Full { needed: len, path: None, reason });
         }
         self.memory.grow(len)?;
         self.log().events.push(Event::Grow(self.memory.len()));

@@ -7,7 +7,7 @@ use pantile_base::limits::HEAD_BYTES;
 use pantile_base::sync::Instant;
 use pantile_base::{TableId, Timestamp};
 use pantile_media::files::{read_exact_at, write_all_at};
-use pantile_media::{DATA_FILE, ViewMedium};
+use pantile_media::{DATA_FILE, ViewMedium, check_file_size};
 use pantile_store::{ContentFlags, Found, NewContent, Store, StoreError, Urgency, begin_history};
 
 use crate::engine::failure::from_medium;
@@ -98,7 +98,7 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
     let source = File::open(&from).map_err(&reading)?;
     let copy = File::create_new(&to).map_err(&writing)?;
     let len = source.metadata().map_err(&reading)?.len();
-    copy.set_len(len).map_err(&writing)?;
+    check_file_size(len).and_then(|()| copy.set_len(len)).map_err(&writing)?;
     let mut piece = vec![0; PIECE];
     for at in (0..len).step_by(PIECE) {
         let bytes = &mut piece[..(len - at).min(PIECE as u64) as usize];

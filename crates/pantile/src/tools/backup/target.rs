@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pantile_media::DATA_FILE;
 use pantile_media::files::{is_lock_of_directory, lock_directory, sync_path};
+use pantile_media::{DATA_FILE, Explained};
 
 use crate::api::incomplete::{INCOMPLETE, INCREMENT};
 use crate::types::error::{Error, Result};
@@ -173,7 +173,8 @@ fn sync(path: &Path) -> Result<()> {
 pub(super) fn io_error(operation: &str, path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            Error::StorageFull { detail: format!("{operation} {}: {source}", path.display()), holder: None }
+            let detail = format!("{operation} {}: {}", path.display(), Explained(&source));
+            Error::StorageFull { detail, holder: None }
         }
         _ => Error::Io { operation: format!("{operation} {}", path.display()), source },
     }
