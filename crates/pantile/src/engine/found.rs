@@ -117,9 +117,9 @@ impl FoundTable {
         let (tuple, begin) = (one.content.tuple(), one.content.timestamp());
         let cell = self.anchors.get_or_grow(tuple.0);
         let mut known = cell.load(Ordering::Acquire);
-        // Whoever replaces what the image knows has inserted the tuple before. So if it
-        // was not there, `known` is the image's, and need not be read, which would be a
-        // cache miss for each row.
+        // A thread that replaces what the image knows inserts the tuple before. So if the
+        // tuple was not there, `known` is the image's. It need not be read, which would
+        // be a cache miss for each row.
         let is_first = self.changed().is_some_and(|changed| changed.insert(tuple));
         let mut is_newer = is_first && self.is_above_image(one);
         loop {
