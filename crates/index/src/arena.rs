@@ -1,11 +1,12 @@
 //! The memory that all indexes of a database share.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::region::Region;
+use crate::region::{HUGE_PAGE, Region};
 
 /// The size of the first region, in bytes. An empty database pays this much.
 const FIRST_REGION: usize = 64 << 10;
@@ -106,10 +107,41 @@ impl NodeArena {
         self.free[class.0 as usize].lock().push(node);
     }
 
+    /// As [`NodeArena::allocate`], several nodes, at most `most`: for a thread that
+    /// fills one after the other. New ones lie together, up to the end of a huge
+    /// page: threads that touch a fresh page at the same time would each wait for a
+    /// page of zeros, and all but one are thrown away.
+    pub(crate) fn allocate_strip(&self, class: Class, most: usize) -> VecDeque<usize> {
+        let mut free = self.free[class.0 as usize].lock();
+        let kept = free.len().saturating_sub(most);
+        let mut strip = VecDeque::from(free.split_off(kept));
+        drop(free);
+        if strip.is_empty() {
+            strip = self.carve_strip(class, most);
+        }
+        self.used.fetch_add((strip.len() * class.bytes()) as u64, Ordering::Relaxed);
+        // As in `allocate`.
+        fence(Ordering::Release);
+        strip
+    }
+
     fn carve(&self, class: Class) -> usize {
+        self.carve_from(&mut self.carver.lock(), class)
+    }
+
+    fn carve_strip(&self, class: Class, most: usize) -> VecDeque<usize> {
         let mut carver = self.carver.lock();
+        let mut strip = VecDeque::from([self.carve_from(&mut carver, class)]);
+        let end = (strip[0] + 1).next_multiple_of(HUGE_PAGE);
+        while strip.len() < most && carver.next < end && carver.left() >= class.bytes() {
+            strip.push_back(carver.take(class.bytes()));
+        }
+        strip
+    }
+
+    fn carve_from(&self, carver: &mut Carver, class: Class) -> usize {
         if carver.left() < class.bytes() {
-            self.retire_rest(&mut carver);
+            self.retire_rest(carver);
             self.mapped.fetch_add(carver.grow() as u64, Ordering::Relaxed);
         }
         carver.take(class.bytes())
@@ -168,5 +200,43 @@ impl Carver {
         (self.next, self.end) = (region.start(), region.start() + len);
         self.regions.push(region);
         len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALLEST: Class = Class(0);
+
+    /// Two strips begin in the same huge page only if it is larger than a strip may be.
+    #[test]
+    fn a_strip_ends_with_its_huge_page() {
+        let arena = NodeArena::new();
+        let (mut ends, mut nodes) = (Vec::new(), Vec::new());
+        while arena.mapped_bytes() < 8 * HUGE_PAGE as u64 {
+            let strip = arena.allocate_strip(SMALLEST, usize::MAX);
+            let page = strip[0] / HUGE_PAGE;
+            assert!(strip.iter().all(|node| node / HUGE_PAGE == page));
+            ends.push(page);
+            nodes.extend(strip);
+        }
+        let strips = ends.len();
+        ends.dedup();
+        // Regions below the size of a huge page lie anywhere.
+        assert!(strips - ends.len() <= 6, "{strips} strips in {} huge pages", ends.len());
+        let count = nodes.len();
+        nodes.sort_unstable();
+        assert!(nodes.windows(2).all(|two| two[0] + SMALLEST.bytes() <= two[1]));
+        assert_eq!(arena.used_bytes(), (count * SMALLEST.bytes()) as u64);
+        nodes.into_iter().for_each(|node| arena.free(node, SMALLEST));
+        // What is free is used first.
+        let mapped = arena.mapped_bytes();
+        let mut again = 0;
+        while again < count {
+            let strip = arena.allocate_strip(SMALLEST, 1000.min(count - again));
+            again += strip.len();
+        }
+        assert_eq!((again, arena.mapped_bytes()), (count, mapped));
     }
 }

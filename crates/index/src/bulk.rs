@@ -1,5 +1,6 @@
 //! Builds a tree from sorted entries, left to right.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use pantile_base::sync::atomic::{AtomicUsize, Ordering};
 use crate::arena::NodeArena;
 use crate::batch::Batch;
 use crate::layout::{Content, Layout};
+use crate::node::Node;
 use crate::search::separator;
 use crate::tree::Tree;
 
@@ -40,6 +42,9 @@ pub trait Parts: Sync {
     fn each(&self, part: usize, push: &mut impl FnMut(&[u64], u64) -> bool) -> bool;
 }
 
+/// A strip of nodes is at most this share of the leaves there are already.
+const STRIP_SHARE: usize = 4;
+
 /// Leaves that are being written from left to right.
 struct Leaves<'t, L: Layout> {
     tree: &'t Tree<L>,
@@ -50,6 +55,8 @@ struct Leaves<'t, L: Layout> {
     low: Option<Vec<u64>>,
     /// The finished leaves, each with its low key.
     finished: Nodes,
+    /// Nodes for the next leaves.
+    strip: VecDeque<usize>,
 }
 
 /// Nodes of one level, each with its low key.
@@ -57,7 +64,8 @@ type Nodes = Vec<(Vec<u64>, usize)>;
 
 impl<'t, L: Layout> Leaves<'t, L> {
     fn new(tree: &'t Tree<L>, fill: f64, low: Option<Vec<u64>>) -> Self {
-        Self { tree, budget: budget(tree, fill), pending: tree.batch(), low, finished: Vec::new() }
+        let (pending, finished, strip) = (tree.batch(), Vec::new(), VecDeque::new());
+        Self { tree, budget: budget(tree, fill), pending, low, finished, strip }
     }
 
     /// Adds an entry. Returns false if it is not above the last one.
@@ -105,9 +113,17 @@ impl<'t, L: Layout> Leaves<'t, L> {
         self.finished.drain(..).for_each(|(_, leaf)| self.tree.free_node(leaf));
     }
 
+    fn new_leaf(&mut self) -> Node<'t> {
+        let (tree, class) = (self.tree, self.tree.layout.class());
+        if self.strip.is_empty() {
+            self.strip = tree.arena.allocate_strip(class, 1 + self.finished.len() / STRIP_SHARE);
+        }
+        tree.new_node_at(self.strip.pop_front().expect("a strip has a node"), 0, 0)
+    }
+
     /// Writes the pending entries to a leaf whose high fence is `high`.
     fn finish_leaf(&mut self, high: Option<Vec<u64>>) {
-        let leaf = self.tree.new_node(0, 0);
+        let leaf = self.new_leaf();
         let range = 0..self.pending.len();
         let (low, end) = (self.low.as_deref(), high.as_deref());
         let content = Content { entries: &self.pending, range, low, high: end };
@@ -115,6 +131,13 @@ impl<'t, L: Layout> Leaves<'t, L> {
         self.finished.push((self.low.take().unwrap_or_default(), leaf.addr()));
         self.low = high;
         self.pending.clear(L::ONE_WORD);
+    }
+}
+
+impl<L: Layout> Drop for Leaves<'_, L> {
+    fn drop(&mut self) {
+        let (arena, class) = (&self.tree.arena, self.tree.layout.class());
+        self.strip.drain(..).for_each(|node| arena.free(node, class));
     }
 }
 
@@ -181,8 +204,9 @@ impl<L: Layout> Tree<L> {
             }
         }
         leaves.end(None);
-        let (leaves, budget) = (leaves.finished, leaves.budget);
-        Ok(tree.finish(leaves, budget))
+        let (nodes, budget) = (std::mem::take(&mut leaves.finished), leaves.budget);
+        drop(leaves);
+        Ok(tree.finish(nodes, budget))
     }
 
     /// The same from entries in parts, on this many threads. `None` if the
@@ -235,6 +259,6 @@ impl<L: Layout> Tree<L> {
             return None;
         }
         leaves.end(high);
-        Some(leaves.finished)
+        Some(std::mem::take(&mut leaves.finished))
     }
 }

@@ -25,7 +25,7 @@ pub enum Insert {
 /// The root never moves. When it splits, its content moves to two new children.
 pub(crate) struct Tree<L: Layout> {
     pub(crate) layout: L,
-    arena: Arc<NodeArena>,
+    pub(crate) arena: Arc<NodeArena>,
     root: usize,
     nodes: AtomicU64,
 }
@@ -83,9 +83,14 @@ impl<L: Layout> Tree<L> {
 
     /// A fresh node that no other thread knows. No content is stored yet.
     pub(crate) fn new_node(&self, level: usize, mark: u64) -> Node<'_> {
+        self.new_node_at(self.arena.allocate(self.layout.class()), level, mark)
+    }
+
+    /// The same at an address that the arena has returned for the layout's class.
+    pub(crate) fn new_node_at(&self, addr: usize, level: usize, mark: u64) -> Node<'_> {
         self.nodes.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the arena returned it for this class.
-        let node = unsafe { self.node(self.arena.allocate(self.layout.class())) };
+        let node = unsafe { self.node(addr) };
         node.init(level, mark);
         node
     }

@@ -65,14 +65,14 @@ pub struct Nearby<'s> {
 }
 
 impl<'s> Nearby<'s> {
-    /// Bytes of the slot at an address.
+    /// Bytes of the slot of a row; `None` if there is a tombstone at the address.
     ///
     /// # Panics
     /// If the address is in no block.
     #[inline]
-    pub fn slot_bytes(&mut self, address: Address) -> u64 {
+    pub fn row_slot_bytes(&mut self, address: Address) -> Option<u64> {
         let (block, _) = self.find(address).expect("addresses lie in blocks");
-        u64::from(block.stride())
+        (!block.shape().is_of_tombstones()).then(|| u64::from(block.stride()))
     }
 
     /// The block of an address, and where behind its block header the address

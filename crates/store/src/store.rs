@@ -313,6 +313,15 @@ impl Store {
         }
     }
 
+    /// Asks the CPU to fetch the superseded bit of a content.
+    #[inline]
+    pub fn prefetch_superseded(&self, address: Address) {
+        if !address.is_none() {
+            let (_, _, block, slot) = self.locate(address);
+            block.map.prefetch(slot);
+        }
+    }
+
     /// The link from the version at `address`, which an anchor has just named,
     /// to the version before it.
     #[inline]

@@ -123,3 +123,21 @@ fn dropped_indexes_leave_their_nodes_to_others() {
         assert_eq!((arena.mapped_bytes(), arena.used_bytes()), (mapped, 0));
     }
 }
+
+/// Also one that is given up: it took nodes ahead.
+#[test]
+fn a_bulk_load_keeps_the_nodes_of_its_tree_only() {
+    let arena = Arc::new(NodeArena::new());
+    for words in [1, 3] {
+        let n = steps(50_000) as u64;
+        let load = |keys: &mut dyn Iterator<Item = u64>| {
+            Index::bulk_load(words, &arena, keys.map(|key| (vec![key; words], key)), 0.9)
+        };
+        let index = load(&mut (0..n)).expect("keys in order");
+        assert_eq!(arena.used_bytes(), index.bytes());
+        assert!(load(&mut (0..n).chain([0])).is_err());
+        assert_eq!(arena.used_bytes(), index.bytes());
+        drop(index);
+        assert_eq!(arena.used_bytes(), 0);
+    }
+}

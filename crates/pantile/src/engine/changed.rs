@@ -1,7 +1,7 @@
 //! The tuples of a table about which an index image is not up to date.
 
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{Segments, TupleId};
+use pantile_base::{Segments, TupleId, prefetch};
 
 /// A set of tuples: those that have changed since the image was made, that are
 /// gone, or of which the image may have entries that it should not have.
@@ -9,8 +9,18 @@ use pantile_base::{Segments, TupleId};
 pub(crate) struct Changed(Segments<AtomicU64>);
 
 impl Changed {
-    pub fn insert(&self, tuple: TupleId) {
-        self.0.get_or_grow(tuple.0 / 64).fetch_or(1 << (tuple.0 % 64), Ordering::Relaxed);
+    /// Returns whether it was not there yet.
+    pub fn insert(&self, tuple: TupleId) -> bool {
+        let bit = 1 << (tuple.0 % 64);
+        self.0.get_or_grow(tuple.0 / 64).fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// Asks the CPU to fetch what [`Changed::contains`] and [`Changed::insert`] look at.
+    #[inline]
+    pub fn prefetch(&self, tuple: TupleId) {
+        if let Some(word) = self.0.get(tuple.0 / 64) {
+            prefetch(word);
+        }
     }
 
     #[inline]
@@ -43,7 +53,8 @@ mod tests {
     fn what_is_put_in_is_found_in_order() {
         let changed = Changed::default();
         let tuples = [0, 5, 63, 64, 1000, 100_000].map(TupleId);
-        tuples.iter().rev().for_each(|tuple| changed.insert(*tuple));
+        tuples.iter().rev().for_each(|tuple| assert!(changed.insert(*tuple)));
+        assert!(!changed.insert(TupleId(63)));
         assert!(changed.within(0..200_000).eq(tuples));
         assert!(changed.within(5..1000).eq([5, 63, 64].map(TupleId)));
         assert!(tuples.iter().all(|tuple| changed.contains(*tuple)));

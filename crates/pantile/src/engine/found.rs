@@ -76,8 +76,8 @@ impl FoundTables {
     }
 }
 
-/// How many contents ahead the anchors of their tuples are prefetched, and where
-/// they lead half as many ahead.
+/// How many contents ahead the anchors of their tuples are prefetched, and what
+/// is known of the contents to which they lead half as many ahead.
 const AHEAD: usize = 16;
 
 impl FoundTable {
@@ -85,38 +85,61 @@ impl FoundTable {
     fn add(&self, store: &Store, found: &[Found<'_>]) {
         let Some(end) = found.iter().map(|f| f.content.tuple().0 + 1).max() else { return };
         self.tuples.fetch_max(end, Ordering::AcqRel);
-        let changed = self.stored.as_ref().and_then(|stored| stored.changed.as_ref());
+        let changed = self.changed();
         let anchor = |n: usize| found.get(n).map(|one| self.anchors.get_or_grow(one.content.tuple().0));
         for (n, one) in found.iter().enumerate() {
             if let Some(cell) = anchor(n + AHEAD) {
                 prefetch(cell);
+                changed.inspect(|changed| changed.prefetch(found[n + AHEAD].content.tuple()));
             }
             if let Some(cell) = anchor(n + AHEAD / 2) {
-                store.prefetch(Address::from_word(cell.load(Ordering::Relaxed)));
+                let known = Address::from_word(cell.load(Ordering::Relaxed));
+                store.prefetch_superseded(known);
+                if !self.is_above_image(&found[n + AHEAD / 2]) {
+                    store.prefetch(known);
+                }
             }
-            changed.inspect(|changed| changed.insert(one.content.tuple()));
-            let cell = self.anchors.get_or_grow(one.content.tuple().0);
-            let mut known = cell.load(Ordering::Acquire);
-            let begin = one.content.timestamp();
-            loop {
-                let other = Address::from_word(known);
-                let other_begin = (known != 0).then(|| store.content(other).timestamp());
-                // Of two copies of one version, either will do (T12).
-                if let Some(newer) = other_begin.filter(|&other| other >= begin) {
-                    store.supersede(one.address, newer);
-                    break;
-                }
-                let word = one.address.word();
-                match cell.compare_exchange_weak(known, word, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) if known != 0 => drop(store.supersede(other, begin)),
-                    Ok(_) => {}
-                    Err(now) => {
-                        known = now;
-                        continue;
-                    }
-                }
+            self.add_one(store, one);
+        }
+    }
+
+    fn changed(&self) -> Option<&Changed> {
+        self.stored.as_ref().and_then(|stored| stored.changed.as_ref())
+    }
+
+    /// Whether a content is newer than all that the image knows.
+    fn is_above_image(&self, one: &Found<'_>) -> bool {
+        let is_above = |stored: &StoredTable| one.content.timestamp().get() > stored.image.highest();
+        self.stored.as_ref().is_some_and(is_above)
+    }
+
+    fn add_one(&self, store: &Store, one: &Found<'_>) {
+        let (tuple, begin) = (one.content.tuple(), one.content.timestamp());
+        let cell = self.anchors.get_or_grow(tuple.0);
+        let mut known = cell.load(Ordering::Acquire);
+        // A thread that replaces what the image knows inserts the tuple before. So if the
+        // tuple was not there, `known` is the image's. It need not be read, which would
+        // be a cache miss for each row.
+        let is_first = self.changed().is_some_and(|changed| changed.insert(tuple));
+        let mut is_newer = is_first && self.is_above_image(one);
+        loop {
+            let other = Address::from_word(known);
+            let other_begin = (known != 0 && !is_newer).then(|| store.content(other).timestamp());
+            // Of two copies of one version, either will do (T12).
+            if let Some(newer) = other_begin.filter(|&other| other >= begin) {
+                store.supersede(one.address, newer);
                 break;
             }
+            let word = one.address.word();
+            match cell.compare_exchange_weak(known, word, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) if known != 0 => drop(store.supersede(other, begin)),
+                Ok(_) => {}
+                Err(now) => {
+                    (known, is_newer) = (now, false);
+                    continue;
+                }
+            }
+            break;
         }
     }
 }

@@ -25,6 +25,9 @@ const HEAD_WORDS: usize = 2;
 /// How full nodes are made.
 const FILL: f64 = 0.9;
 
+/// How many tuples ahead is fetched whether they have changed.
+const AHEAD: usize = 32;
+
 /// Parts of a run per thread that loads it.
 const PARTS_PER_THREAD: usize = 4;
 
@@ -259,6 +262,16 @@ pub(crate) struct Update<'u> {
 }
 
 impl Update<'_> {
+    /// Whether each of some tuples has changed.
+    fn are_changed<'t>(&'t self, tuples: &'t [u64]) -> impl Iterator<Item = bool> + 't {
+        tuples.iter().enumerate().map(|(n, &tuple)| {
+            if let Some(&ahead) = tuples.get(n + AHEAD) {
+                self.changed.prefetch(TupleId(ahead));
+            }
+            self.changed.contains(TupleId(tuple))
+        })
+    }
+
     /// The entries whose keys are at or above `from`, in order.
     fn fresh_from(&self, from: &[u64]) -> Peekable<Merge<'_>> {
         Merge::from(self.fresh.iter().copied(), from).peekable()
@@ -290,10 +303,6 @@ impl Parts for PartsOfRun<'_> {
         let end = self.starts.get(part + 1).copied().unwrap_or(self.end);
         let mut words = Vec::new();
         let mut fresh = self.update.as_ref().map(|update| update.fresh_from(&self.firsts[part]));
-        let has_changed = |tuple: &u64| match &self.update {
-            Some(update) => update.changed.contains(TupleId(*tuple)),
-            None => false,
-        };
         let mut changed = Vec::new();
         for page in self.starts[part]..end {
             if self.run.image.read(self.run.level(0), page, &mut words).is_err() {
@@ -304,7 +313,10 @@ impl Parts for PartsOfRun<'_> {
                 |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
             // Before anything else, so that the cache misses of many overlap.
             changed.clear();
-            changed.extend(keys.values.iter().map(has_changed));
+            match &self.update {
+                Some(update) => changed.extend(update.are_changed(keys.values)),
+                None => changed.resize(keys.len(), false),
+            }
             let mut one = |n: usize| {
                 let (key, tuple) = (keys.key(n), keys.values[n]);
                 while let Some((next, tuple)) = fresh.as_mut().and_then(|f| f.next_if(|f| f.0 < key)) {

@@ -114,18 +114,22 @@ impl StoredTables {
             let changed = Changed::default();
             read_notes(&stored.image, *id, &changed)?;
             // Whether their tombstones are still there is for the contents to say.
-            stored.dead.drain(..).for_each(|tuple| changed.insert(tuple));
+            stored.dead.drain(..).for_each(|tuple| _ = changed.insert(tuple));
             let (anchors, changed) = (&found.anchors, &*stored.changed.insert(changed));
             share_range(threads.min(1 + end as usize / TUPLES_PER_THREAD), end, |part| {
                 let mut claims = store.claims();
                 for tuple in part {
                     let cell = anchors.get_or_grow(tuple);
-                    let newest = Anchor::load(cell).newest();
-                    let is_there = !newest.is_none() && claims.claim(newest);
+                    let anchor = Anchor::load(cell);
+                    let is_there = !anchor.newest().is_none() && claims.claim(anchor.newest());
                     if !is_there {
                         changed.insert(TupleId(tuple));
                     }
-                    cell.store(if is_there { newest.word() } else { 0 }, Ordering::Relaxed);
+                    // Most anchors stay as they are, and need not be written again.
+                    if !is_there || anchor.is_dead() {
+                        let word = if is_there { anchor.newest().word() } else { 0 };
+                        cell.store(word, Ordering::Relaxed);
+                    }
                 }
             });
         }
@@ -137,7 +141,7 @@ fn read_notes(image: &Image, table: TableId, changed: &Changed) -> Option<()> {
     let mut words = Vec::new();
     for page in 0..image.pages(notes_of(table)) {
         image.read(notes_of(table), page, &mut words).ok()?;
-        words.iter().for_each(|tuple| changed.insert(TupleId(*tuple)));
+        words.iter().for_each(|tuple| _ = changed.insert(TupleId(*tuple)));
     }
     Some(())
 }

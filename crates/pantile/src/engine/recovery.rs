@@ -229,36 +229,27 @@ impl Core {
         Ok(table.with_stored(trees))
     }
 
-    /// Counts what a table holds after it has been brought up to date. A row that
-    /// has not been read counts with its slot, which is up to a sixteenth more
-    /// than its bytes.
+    /// Counts what a table holds after it has been brought up to date. No row is
+    /// read: each counts with its slot, which is up to an eighth more than its
+    /// bytes.
     fn take_stock(&self, table: &TableInner, tuples: Changed) -> Changes {
         let (end, store) = (table.tuples_end(), &self.store);
         let shares = self.options.threads_of_recovery().min(1 + end as usize / TUPLES_PER_THREAD);
-        let live_bytes_of =
-            |tuple| table.live_row(store, tuple).map(|row| (row.bytes.len() + HEADER_BYTES) as u64);
         let counted = share_range(shares, end, |part| {
             let (mut change, mut dead) = (Change::default(), Vec::new());
             let mut nearby = store.nearby();
-            for word in part.start / 64..part.end.div_ceil(64) {
-                let (changed, own) = (tuples.word(word), word * 64..(word + 1) * 64);
-                for ahead in tuples.within(own.end..(own.end + 64).min(end)) {
-                    store.prefetch(Anchor::load(table.anchor(ahead)).newest());
-                }
-                for tuple in (own.start.max(part.start)..own.end.min(part.end)).map(TupleId) {
-                    let newest = Anchor::load(table.anchor(tuple)).newest();
-                    let has_changed = changed >> (tuple.0 % 64) & 1 == 1;
-                    let bytes = match newest.is_none() {
-                        true => None,
-                        false if !has_changed => Some(nearby.slot_bytes(newest)),
-                        false => live_bytes_of(tuple),
-                    };
-                    if bytes.is_none() {
+            for tuple in part.map(TupleId) {
+                let newest = Anchor::load(table.anchor(tuple)).newest();
+                let bytes = if newest.is_none() { None } else { nearby.row_slot_bytes(newest) };
+                match bytes {
+                    Some(bytes) => {
+                        change.tuples += 1;
+                        change.live_bytes += bytes as i64;
+                    }
+                    None => {
                         tuples.insert(tuple);
                         dead.push(tuple);
                     }
-                    change.tuples += i64::from(bytes.is_some());
-                    change.live_bytes += bytes.unwrap_or(0) as i64;
                 }
             }
             (change, dead)
