@@ -1,7 +1,7 @@
 //! When a transaction has the database to itself.
 
+use crate::types::bounds::check_bounds;
 use crate::types::error::{Error, Result};
-use crate::types::options::check_bounds;
 
 /// When a transaction has the database to itself: no other that may write begins
 /// until it has ended (Zen+ 4.1, with its thresholds α, β and γ). Transactions that

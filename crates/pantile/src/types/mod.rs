@@ -1,5 +1,6 @@
 //! What callers and the engine both speak: values, rows, keys, definitions, options, errors, statistics.
 
+pub(crate) mod bounds;
 pub(crate) mod channel;
 pub(crate) mod columns;
 pub(crate) mod definition;

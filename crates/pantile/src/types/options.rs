@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{BLOCK_SLOTS, HEAD_BYTES};
 use pantile_base::sync::thread;
 use pantile_cc::SimulatedTime;
@@ -12,6 +11,7 @@ use pantile_media::{Durability, MapOptions, Medium, MediumFactory};
 use pantile_reclaim::{Collector, GcOptions};
 use pantile_store::Beside;
 
+use crate::types::bounds::check_bounds;
 use crate::types::error::{Error, Result};
 use crate::types::exclusive_stage::ExclusiveStage;
 use crate::types::lost::LostParts;
@@ -86,24 +86,6 @@ const VERIFY_RATE: u64 = 64 << 20;
 const VERIFY_RATE_BESIDE_READS: u64 = 1 << 20;
 
 const RETRY_FOR: Duration = Duration::from_secs(30);
-
-/// Checks a number, if it is given.
-pub(crate) fn check_bounds(
-    option: &str,
-    value: Option<u64>,
-    bounds: std::ops::RangeInclusive<u64>,
-) -> Result<()> {
-    match value {
-        Some(value) if !bounds.contains(&value) && !is_removed(Control::OptionBounds) => {
-            Err(Error::InvalidOption(format!(
-                "{option} is {value}; it can be from {} to {}",
-                bounds.start(),
-                bounds.end()
-            )))
-        }
-        _ => Ok(()),
-    }
-}
 
 type ProgressCall = Arc<dyn Fn(Progress) + Send + Sync>;
 
