@@ -5,7 +5,7 @@ use crate::types::error::{Error, Result};
 
 /// When a transaction has the database to itself: no other that may write begins
 /// until it has ended (Zen+ 4.1, with its thresholds α, β and γ). Transactions that
-/// only read go on, unless [`Options::writers_move`] is off.
+/// only read go on, unless [`Options::writers_move`](crate::Options::writers_move) is off.
 ///
 /// ```
 /// # use pantile::*;

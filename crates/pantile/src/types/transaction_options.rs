@@ -16,7 +16,7 @@ use crate::types::isolation::Isolation;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConflictPolicy {
-    /// The call fails at once with [`Error::Conflict`].
+    /// The call fails at once with [`Error::Conflict`](crate::Error::Conflict).
     Abort,
     /// The call waits at most this long, if waiting can help, and then fails. To
     /// a serializable transaction it helps only if the other one is older.
