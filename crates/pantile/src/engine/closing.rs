@@ -14,6 +14,8 @@ use crate::types::error::{Error, Result};
 /// How long closing brings the space down at most, if more is taken than
 /// promised.
 const SPACE_TIME: Duration = Duration::from_secs(1);
+/// The longest pause between two rounds, however long an epoch is.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A database that takes at most this, and so much more than the space target,
 /// is compacted when it is closed. A process that opens it for a few commits
@@ -89,7 +91,7 @@ impl Core {
             self.sample_and_record(&permit);
             while self.release_dropped(&permit, Batch::LARGE) && may_go_on() {}
             self.leave(permit);
-            clock.sleep(self.options.gc.epoch / 4);
+            clock.sleep(self.pause());
         }
         // The published policy has no target.
         let has_target = self.options.gc.pacing == Pacing::Adaptive;
@@ -104,9 +106,13 @@ impl Core {
             if left.is_some_and(|left| left.is_done() || left.is_held) || !self.is_small_and_loose() {
                 break;
             }
-            self.registry.clock().sleep(self.options.gc.epoch / 4);
+            self.registry.clock().sleep(self.pause());
         }
         Ok(())
+    }
+
+    fn pause(&self) -> Duration {
+        (self.options.gc.epoch / 4).min(PAUSE)
     }
 
     /// Whether the database is small, and takes more than it should and more than
