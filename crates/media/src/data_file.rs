@@ -5,8 +5,8 @@
 //! one cannot, files keep what they have, and still work.
 
 use crate::MediumError;
-use crate::limits::check_file_size;
-use crate::os::{self, Identity, Limit};
+use crate::limits::{check_within, most_of_file};
+use crate::os::{self, Identity};
 use crate::reader_mark;
 use crate::zeros::write_zeros;
 use std::fs::File;
@@ -130,11 +130,11 @@ impl DataFile {
         os::write_all_at(&self.file, bytes, offset)
     }
 
-    /// Fails if the process may not write the file up to `end`, see [`check_file_size`].
+    /// Fails if the process may not write the file up to `end`, see [`check_file_size`](crate::check_file_size).
     fn permit(&self, end: u64) -> io::Result<()> {
-        let limit = os::limit(Limit::FileSize).unwrap_or(u64::MAX);
-        self.permitted.store(limit, Ordering::Relaxed);
-        check_file_size(end)
+        let most = most_of_file();
+        self.permitted.store(most, Ordering::Relaxed);
+        check_within(end, most)
     }
 
     /// Makes the file no longer than `len` bytes. Best effort.

@@ -130,10 +130,17 @@ impl fmt::Display for Limited {
 /// # Errors
 /// [`ErrorKind::FileTooLarge`].
 pub fn check_file_size(bytes: u64) -> io::Result<()> {
-    match os::limit(Limit::FileSize) {
-        Some(limit) if limit < bytes => Err(ErrorKind::FileTooLarge.into()),
-        _ => Ok(()),
-    }
+    check_within(bytes, most_of_file())
+}
+
+/// Bytes up to which the process may write a file now.
+pub(crate) fn most_of_file() -> u64 {
+    os::limit(Limit::FileSize).unwrap_or(u64::MAX)
+}
+
+/// As [`check_file_size`], if the process may write as many bytes as `most`.
+pub(crate) fn check_within(bytes: u64, most: u64) -> io::Result<()> {
+    if bytes <= most { Ok(()) } else { Err(ErrorKind::FileTooLarge.into()) }
 }
 
 /// A new file that is written from its beginning, within the limit of the process.

@@ -267,8 +267,7 @@ impl Subject {
             return Ok(0);
         }
         let plain = self.explain(read, &BTreeSet::new());
-        let back = self.brought_back(read);
-        if plain.is_ok() || back.is_empty() { plain } else { self.explain(read, &back).or(plain) }
+        plain.or_else(|error| self.explain(read, &self.brought_back(read)).map_err(|_| error))
     }
 
     /// Finds the missing transactions that explain what was read. Rows of `back`
