@@ -54,7 +54,8 @@ pub mod thread {
     use std::time::Duration;
 
     pub use shuttle::thread::{
-        Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, current, panicking, scope, spawn,
+        Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, current, panicking, park, scope,
+        spawn,
     };
 
     /// Lets other threads run.

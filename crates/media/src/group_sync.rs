@@ -3,14 +3,16 @@
 //! A fence is served by any sync that *started* after the fence was called.
 //! Syncs are numbered; a caller needs the number after the last one started.
 //! A caller that finds no leader becomes the leader and syncs outside the
-//! lock; the others park until their number is done. Callers wait for the
-//! running sync or for the next, never for a later one. So two condition
-//! variables, taken in turn, wake all callers that are done and one that is
-//! not.
+//! lock; the others park until their number is done. A leader wakes all callers
+//! that are done and one that is not, each by itself and without the lock: with
+//! a condition variable they would queue for the lock, and each would run only
+//! after the one before it.
 
 use crate::MediumError;
 use crate::failure::Failure;
 use crate::limits::Explained;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::thread::{self, Thread};
 use pantile_base::sync::{Condvar, Instant, Mutex, MutexGuard};
 use std::fmt;
 use std::io;
@@ -25,17 +27,22 @@ pub(crate) type SyncCall = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of the last sync that started.
-    started: u64,
-    /// Number of the last sync that ended well.
-    done: u64,
     /// A leader gathers a group or syncs.
     led: bool,
-    /// Callers that will be served by sync `started + 1`.
+    /// Callers that will be served by the sync after the last one started.
     waiting: u64,
+    /// The callers that are parked until a sync has ended.
+    parked: Vec<Parked>,
     /// Callers to expect in the next group: as many as were active when the
     /// last sync ended.
     expected: u64,
+}
+
+#[derive(Debug)]
+struct Parked {
+    /// The sync for which it waits.
+    number: u64,
+    thread: Thread,
 }
 
 /// Shares syncs among the threads that call it.
@@ -44,7 +51,10 @@ pub(crate) struct GroupSync {
     failure: Arc<Failure>,
     window: Duration,
     state: Mutex<State>,
-    done: [Condvar; 2],
+    /// Number of the last sync that started. Changes under the lock.
+    started: AtomicU64,
+    /// Number of the last sync that ended well. Changes under the lock.
+    done: AtomicU64,
     joined: Condvar,
 }
 
@@ -53,6 +63,8 @@ impl fmt::Debug for GroupSync {
         f.debug_struct("GroupSync")
             .field("window", &self.window)
             .field("state", &self.state)
+            .field("started", &self.started)
+            .field("done", &self.done)
             .finish_non_exhaustive()
     }
 }
@@ -66,7 +78,8 @@ impl GroupSync {
             failure,
             window,
             state: Mutex::default(),
-            done: [Condvar::new(), Condvar::new()],
+            started: AtomicU64::new(0),
+            done: AtomicU64::new(0),
             joined: Condvar::new(),
         }
     }
@@ -77,9 +90,7 @@ impl GroupSync {
     /// # Errors
     /// [`MediumError::Failed`] once a sync has failed, this one or any before.
     pub(crate) fn sync(&self) -> Result<bool, MediumError> {
-        let state = self.state.lock();
-        let next = state.started + 1;
-        self.reach_from(state, next)
+        self.reach(self.next())
     }
 
     /// Returns once sync `number`, which [`GroupSync::next`] has returned, or one
@@ -88,58 +99,68 @@ impl GroupSync {
     /// # Errors
     /// As for [`GroupSync::sync`].
     pub(crate) fn reach(&self, number: u64) -> Result<bool, MediumError> {
-        self.reach_from(self.state.lock(), number)
-    }
-
-    fn reach_from(&self, mut state: MutexGuard<'_, State>, ticket: u64) -> Result<bool, MediumError> {
-        if ticket > state.started {
-            state.waiting += 1;
-            self.joined.notify_one();
-        }
-        loop {
-            // A sync that ended well serves its group even if a later one failed.
-            if state.done >= ticket {
-                return Ok(false);
+        let mut is_counted = false;
+        // A sync that ended well serves its group even if a later one failed.
+        while !self.is_done(number) {
+            let mut state = self.state.lock();
+            let me = thread::current();
+            state.parked.retain(|parked| parked.thread.id() != me.id());
+            if number > self.started.load(Ordering::SeqCst) && !is_counted {
+                is_counted = true;
+                state.waiting += 1;
+                self.joined.notify_one();
+            }
+            if self.is_done(number) {
+                break;
             }
             if let Err(failed) = self.failure.check() {
                 // The failure may not be a leader's, and a leader that ends well
                 // wakes only one of the callers that it has not served.
-                for done in &self.done {
-                    done.notify_all();
-                }
+                let parked = std::mem::take(&mut state.parked);
+                drop(state);
+                parked.iter().for_each(|parked| parked.thread.unpark());
                 return Err(failed);
             }
             if !state.led {
                 return self.lead(state).map(|()| true);
             }
-            self.done[(ticket % 2) as usize].wait(&mut state);
+            state.parked.push(Parked { number, thread: me });
+            drop(state);
+            thread::park();
         }
+        Ok(false)
     }
 
     /// Number of the first sync that will cover all that was written before this call.
     pub(crate) fn next(&self) -> u64 {
-        self.state.lock().started + 1
+        // The leader counts its sync before it makes it: a sync that is not counted here
+        // sees what was written.
+        self.started.load(Ordering::SeqCst) + 1
     }
 
     /// Whether sync `number`, or one after it, has ended well.
     pub(crate) fn is_done(&self, number: u64) -> bool {
-        self.state.lock().done >= number
+        self.done.load(Ordering::SeqCst) >= number
     }
 
     fn lead(&self, mut state: MutexGuard<'_, State>) -> Result<(), MediumError> {
         state.led = true;
         self.gather(&mut state);
-        state.started += 1;
-        let number = state.started;
+        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
         let served = std::mem::take(&mut state.waiting);
         let result = MutexGuard::unlocked(&mut state, || (self.call)());
         state.led = false;
         state.expected = served + state.waiting;
         let result = result.map_err(|error| self.failure.latch(format!("sync: {}", Explained(&error))));
         if result.is_ok() {
-            state.done = number;
+            self.done.store(number, Ordering::SeqCst);
         }
-        self.wake(number, result.is_err());
+        let woken = match result {
+            Ok(()) => take_woken(&mut state.parked, number),
+            Err(_) => std::mem::take(&mut state.parked),
+        };
+        drop(state);
+        woken.iter().for_each(|parked| parked.thread.unpark());
         result
     }
 
@@ -155,18 +176,12 @@ impl GroupSync {
             }
         }
     }
+}
 
-    /// Wakes all callers that were served, and one other to lead. On failure
-    /// wakes all.
-    fn wake(&self, number: u64, failed: bool) {
-        let (served, next) = ((number % 2) as usize, ((number + 1) % 2) as usize);
-        self.done[served].notify_all();
-        if failed {
-            self.done[next].notify_all();
-        } else {
-            self.done[next].notify_one();
-        }
-    }
+/// Those that are served by sync `done`, and one other to lead the next.
+fn take_woken(parked: &mut Vec<Parked>, done: u64) -> Vec<Parked> {
+    let mut leads = false;
+    parked.extract_if(.., |parked| parked.number <= done || !std::mem::replace(&mut leads, true)).collect()
 }
 
 #[cfg(test)]

@@ -228,5 +228,6 @@ fn many_threads_in_groups_all_return() {
         }
     });
     let state = sync.state.lock();
-    assert_eq!((state.waiting, state.started, state.led), (0, state.done, false));
+    assert_eq!((state.waiting, state.parked.len(), state.led), (0, 0, false));
+    assert!(sync.is_done(sync.next() - 1));
 }
