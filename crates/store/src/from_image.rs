@@ -3,13 +3,19 @@
 
 use std::ops::Range;
 
-use pantile_base::Address;
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::{AtomicUsize, Ordering};
+use pantile_base::{Address, share_out};
+use pantile_media::Reads;
 
-use crate::block::Block;
+use crate::block::{Block, BlockId, Chunk};
+use crate::expectation::Expectation;
 use crate::image::blocks::KnownBlocks;
 use crate::scan::{Found, Scan, Seen};
 use crate::store::Store;
+
+/// Bytes that are soon read, with an image or without.
+const SOON_READ: u64 = 16 << 20;
 
 impl Store {
     /// Takes everything that the image knows as superseded. [`Claims::claim`]
@@ -28,6 +34,52 @@ impl Store {
     /// To find the blocks of many addresses.
     pub fn nearby(&self) -> Nearby<'_> {
         Nearby { store: self, block: None, inside: 0..0 }
+    }
+
+    /// Scans what an image does not know.
+    pub(crate) fn scan_left(&self, scan: &Scan<'_>, expect: &Expectation, all: &mut Seen) {
+        let left = std::mem::take(&mut all.left);
+        let next = AtomicUsize::new(0);
+        let work = |_| {
+            let mut seen = Seen::default();
+            while let Some(&(id, from)) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let chunk = self.block(id).0;
+                let (offset, end) = (chunk.address(id.index, from).offset(), chunk.end_of(id.index));
+                self.medium.advise(Reads::Soon { offset, len: end - offset });
+                self.scan_block(chunk, id, from, scan, expect, &mut seen);
+            }
+            seen
+        };
+        share_out(scan.threads.min(left.len()), work).into_iter().for_each(|part| all.merge(part));
+    }
+
+    /// Makes a block what an image says, and notes what it does not say.
+    pub(crate) fn restore_block(
+        &self,
+        chunk: &Chunk,
+        id: BlockId,
+        known: &KnownBlocks,
+        expect: &Expectation,
+        seen: &mut Seen,
+    ) {
+        let block = &chunk.blocks[id.index as usize];
+        let Some(known) = known.get(id).filter(|known| known.opened_at == block.opened_at()) else {
+            return seen.leave(chunk, id, 0);
+        };
+        let expected = expect.of(id, block.opened_at(), block.slots());
+        // What has been cut off is missed by the scan.
+        let end = chunk.address(id.index, known.fill).offset();
+        if end > self.medium.len() || !block.restore(known, expected) {
+            seen.strange += 1;
+            return;
+        }
+        seen.known += 1;
+        seen.known_bytes += end - chunk.address(id.index, 0).offset();
+        // After the last record of a closed database nothing was appended.
+        let end = if expect.closed { expected } else { block.slots() };
+        if known.fill < end {
+            seen.leave(chunk, id, known.fill);
+        }
     }
 
     /// Finds the tombstones that no anchor of the image has named: while a
@@ -50,6 +102,21 @@ impl Store {
                 }
             }
         }
+    }
+}
+
+impl Seen {
+    /// Leaves a block to be scanned from a slot on.
+    fn leave(&mut self, chunk: &Chunk, id: BlockId, from: u32) {
+        self.left.push((id, from));
+        self.left_bytes += chunk.end_of(id.index) - chunk.address(id.index, from).offset();
+    }
+
+    /// Whether to read what an image does not know takes less than to read
+    /// everything. Where it does not know most, its anchors and the merge with its
+    /// indexes cost more than it saves.
+    pub fn is_image_worth_it(&self) -> bool {
+        self.left_bytes <= self.known_bytes.max(SOON_READ)
     }
 }
 

@@ -10,7 +10,7 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::share_out;
-use pantile_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::{MediumError, MediumExt, Reads};
 
@@ -119,12 +119,15 @@ pub(crate) struct Seen {
     pub torn: Vec<u64>,
     /// Entries of chunk pages that are whole at one of their two places.
     pub lost: Vec<Lost>,
-    /// Blocks that an image knows, and those that cannot be what it knows.
-    known: usize,
-    strange: usize,
+    /// Blocks that an image knows, what it knows of them in bytes, and those that
+    /// cannot be what it knows.
+    pub known: usize,
+    pub known_bytes: u64,
+    pub strange: usize,
     /// Blocks of which an image does not say everything, each with the first slot
     /// that is to be scanned.
-    left: Vec<(BlockId, u32)>,
+    pub left: Vec<(BlockId, u32)>,
+    pub left_bytes: u64,
 }
 
 impl Store {
@@ -161,7 +164,8 @@ impl Store {
         if let (Some(known), Some(image)) = (&known, image) {
             let fits = all.strange == 0 && all.damage.is_empty() && all.unreadable.is_none();
             let is_whole = all.left.is_empty() && all.known == known.len();
-            let is_taken = fits && take(if is_whole { IsWhole::Yes } else { IsWhole::No });
+            let is_taken =
+                fits && all.is_image_worth_it() && take(if is_whole { IsWhole::Yes } else { IsWhole::No });
             if !is_taken {
                 self.forget_chunks(chunks);
                 return self.recover(scan);
@@ -389,7 +393,7 @@ impl Store {
     }
 
     /// Scans a block from a slot on, if it can be read.
-    fn scan_block(
+    pub(crate) fn scan_block(
         &self,
         chunk: &Chunk,
         id: BlockId,
@@ -450,51 +454,6 @@ impl Store {
             .into_iter()
             .filter(|&slot| may_be_cut_off && self.has_header(chunk.address(id.index, slot)));
         seen.behind.extend(behind.map(uncertain));
-    }
-
-    /// Scans what an image does not know.
-    fn scan_left(&self, scan: &Scan<'_>, expect: &Expectation, all: &mut Seen) {
-        let left = std::mem::take(&mut all.left);
-        let next = AtomicUsize::new(0);
-        let work = |_| {
-            let mut seen = Seen::default();
-            while let Some(&(id, from)) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let chunk = self.block(id).0;
-                let (offset, end) = (chunk.address(id.index, from).offset(), chunk.end_of(id.index));
-                self.medium.advise(Reads::Soon { offset, len: end - offset });
-                self.scan_block(chunk, id, from, scan, expect, &mut seen);
-            }
-            seen
-        };
-        share_out(scan.threads.min(left.len()), work).into_iter().for_each(|part| all.merge(part));
-    }
-
-    /// Makes a block what an image says, and notes what it does not say.
-    fn restore_block(
-        &self,
-        chunk: &Chunk,
-        id: BlockId,
-        known: &KnownBlocks,
-        expect: &Expectation,
-        seen: &mut Seen,
-    ) {
-        let block = &chunk.blocks[id.index as usize];
-        let Some(known) = known.get(id).filter(|known| known.opened_at == block.opened_at()) else {
-            return seen.left.push((id, 0));
-        };
-        let expected = expect.of(id, block.opened_at(), block.slots());
-        // What has been cut off is missed by the scan.
-        let end = chunk.address(id.index, known.fill).offset();
-        if end > self.medium.len() || !block.restore(known, expected) {
-            seen.strange += 1;
-            return;
-        }
-        seen.known += 1;
-        // After the last record of a closed database nothing was appended.
-        let end = if expect.closed { expected } else { block.slots() };
-        if known.fill < end {
-            seen.left.push((id, known.fill));
-        }
     }
 
     /// What the block header on the medium says. Recovery must not rely on it
@@ -646,8 +605,10 @@ impl Seen {
         self.torn.append(&mut other.torn);
         self.lost.append(&mut other.lost);
         self.known += other.known;
+        self.known_bytes += other.known_bytes;
         self.strange += other.strange;
         self.left.append(&mut other.left);
+        self.left_bytes += other.left_bytes;
     }
 }
 

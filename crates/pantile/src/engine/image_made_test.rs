@@ -40,6 +40,34 @@ fn an_image_of_the_last_closing_serves_after_a_kill() {
     }
 }
 
+/// What an image does not know is read, and the image is left out where that is most
+/// of a database that is not small.
+#[test]
+fn an_image_of_which_little_is_left_is_left_out() {
+    let mut place = Place::new();
+    let db = options().index_image_every(u64::MAX).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let long = vec![7; 3_000];
+    let row = |id: u64, n: i64| [id.into(), Value::Int(n), Value::Null, Value::Bytes(&long)];
+    let put = |db: &Database, ids: std::ops::Range<u64>, n: i64| {
+        let table = db.table("a").expect("the table");
+        db.run(|txn| ids.clone().try_for_each(|id| txn.upsert(&table, &row(id, n)).map(drop)))
+            .expect("upserted");
+    };
+    put(&db, 0..12_000, 1);
+    drop(table);
+    db.close().expect("it closes");
+
+    let db = options().index_image_every(u64::MAX).open(place.path()).expect("it opens");
+    assert!(db.recovery().from_image);
+    for (changed, is_taken) in [(4_000, true), (11_000, false)] {
+        put(&db, 0..changed, 2);
+        let (with, without) = place.open_killed();
+        assert_eq!(with.recovery().from_image, is_taken, "{changed} of 12,000 rows changed");
+        assert_same(&with, &without);
+    }
+}
+
 /// A full disk costs one attempt, not one after the other.
 #[test]
 fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
