@@ -32,6 +32,8 @@ fn goal_for(len: u64, limit: u64) -> u64 {
 #[derive(Debug, Default)]
 struct Wish {
     goal: u64,
+    /// What was in use at the last growth, or was left.
+    used: u64,
     stop: bool,
 }
 
@@ -70,16 +72,22 @@ impl Ahead {
         let goal = goal_for(len, shared.map.limit());
         // Half of what is ahead may be used up before more is asked for.
         if shared.map.len().saturating_sub(len) < (goal - len) / 2 {
-            shared.wish.lock().goal = goal;
-            shared.changed.notify_all();
-            self.start_thread();
+            let mut wish = shared.wish.lock();
+            // What is as long as it was need not grow soon.
+            if len > std::mem::replace(&mut wish.used, len) {
+                wish.goal = goal;
+                shared.changed.notify_all();
+                drop(wish);
+                self.start_thread();
+            }
         }
         Ok(())
     }
 
-    /// What is not in use yet need not be found ahead.
-    pub(crate) fn rest(&self) {
-        self.shared.wish.lock().goal = 0;
+    /// What is not in use yet need not be found ahead: only these bytes are.
+    pub(crate) fn rest(&self, used: u64) {
+        let mut wish = self.shared.wish.lock();
+        (wish.goal, wish.used) = (0, used);
     }
 
     /// A system that refuses a thread costs speed only.
@@ -156,5 +164,23 @@ mod tests {
         ahead.grow(limit).expect("grow to the limit");
         drop(ahead);
         assert_eq!(map.len(), limit);
+    }
+
+    #[test]
+    fn nothing_is_found_ahead_of_what_does_not_grow() {
+        let options = MapOptions { reserve_bytes: 32 * CHUNK_BYTES, max_bytes: None };
+        let contents = Contents::in_memory("test", options).expect("reserve");
+        let (ahead, map) = (Ahead::of(&contents), &contents.map);
+        let goal = || ahead.shared.wish.lock().goal;
+        ahead.grow(SMALL_BYTES).expect("grow");
+        while map.len() < SMALL_BYTES + AHEAD_BYTES.0 {
+            thread::yield_now();
+        }
+        // SAFETY: nobody else has the contents.
+        unsafe { contents.shrink(SMALL_BYTES, |left| ahead.rest(left)) }.expect("shrink");
+        ahead.grow(SMALL_BYTES).expect("it is as long");
+        assert_eq!(goal(), 0);
+        ahead.grow(SMALL_BYTES + CHUNK_BYTES).expect("grow");
+        assert!(goal() > SMALL_BYTES + CHUNK_BYTES);
     }
 }

@@ -81,7 +81,7 @@ unsafe impl Medium for DramMedium {
 
     unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
         // SAFETY: as the caller promises.
-        unsafe { self.contents.shrink(len, |_| self.ahead.iter().for_each(Ahead::rest)) }
+        unsafe { self.contents.shrink(len, |left| self.ahead.iter().for_each(|ahead| ahead.rest(left))) }
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {

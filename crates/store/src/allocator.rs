@@ -29,6 +29,8 @@ pub(crate) struct Allocator {
     pub empty: VecDeque<(u32, Timestamp)>,
     /// The first chunk behind all that are carved.
     pub next_chunk: u32,
+    /// What it was at the last looks, and how often since it changed.
+    looks: (u32, u32),
     /// Number of carved chunks.
     pub carved: usize,
     /// Number of blocks in carved chunks, and their bytes.
@@ -46,6 +48,10 @@ pub(crate) struct Allocator {
     live: Option<u64>,
     opened_since: u64,
 }
+
+/// Looks, one in each of the collector's epochs, after which an end that has not
+/// moved will stay for a while: 0.4 s.
+const LOOKS_AT_END: u32 = 10;
 
 impl Allocator {
     /// Takes the first free block of a class. The chunks at the end of the
@@ -201,8 +207,32 @@ impl Allocator {
         if all { 0 } else { 1 + self.carved / 128 }
     }
 
+    /// Counts a look. Returns whether the end has stayed where it is for a while.
+    pub fn end_stays(&mut self) -> bool {
+        let (at, looks) = self.looks;
+        self.looks = (self.next_chunk, if at == self.next_chunk { looks + 1 } else { 0 });
+        self.looks.1 >= LOOKS_AT_END
+    }
+
     /// Number of free chunks that are worth keeping ready.
     pub fn spare(&self) -> usize {
         self.carved / 128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_moves_does_not_stay() {
+        let mut allocator = Allocator::default();
+        let looks = |allocator: &mut Allocator| (1..).find(|_| allocator.end_stays()).expect("it stays");
+        assert_eq!(looks(&mut allocator), LOOKS_AT_END);
+        assert!(allocator.end_stays());
+        allocator.next_chunk += 1;
+        assert_eq!(looks(&mut allocator), LOOKS_AT_END + 1);
+        allocator.next_chunk -= 1;
+        assert!(!allocator.end_stays());
     }
 }

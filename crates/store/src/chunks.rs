@@ -371,6 +371,10 @@ impl Store {
             return Ok(());
         }
         self.discard_chunk(&mut allocator, number)?;
+        if number + 1 < allocator.next_chunk {
+            // The end stays, and what the medium has made ready behind it.
+            return Ok(());
+        }
         Ok(self.shorten(&mut allocator, false)?)
     }
 
@@ -443,13 +447,18 @@ impl Store {
     }
 
     /// Hands free chunks back to the system, at most this many, and if there is
-    /// any to hand back what is free at the end of the last chunk in use.
+    /// any to hand back what is free at the end of the last chunk in use. What the
+    /// medium has made ready behind the end goes too, but while the end moves only
+    /// `at_once`: it would be made ready again.
     ///
     /// # Errors
     /// [`StoreError::Medium`].
-    pub fn discard_free(&self, most: usize) -> Result<(), StoreError> {
+    pub fn discard_free(&self, most: usize, at_once: bool) -> Result<(), StoreError> {
         self.begin_write()?;
         let mut allocator = self.allocator.lock();
+        if most == 0 && !allocator.end_stays() && !at_once {
+            return Ok(());
+        }
         for _ in 0..most {
             let Some(number) = allocator.free_chunks.pop_last() else { break };
             self.discard_chunk(&mut allocator, number)?;

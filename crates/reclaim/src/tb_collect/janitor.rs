@@ -92,7 +92,8 @@ impl TbCollect {
             let before = self.epochs.start(now);
             janitor.chunks.advance(cx, urgent || self.pacer.is_short() || excess > 0, before)?;
             if !urgent && !self.pacer.is_short() {
-                cx.store.discard_free(excess.div_ceil(CHUNK_BYTES) as usize)?;
+                let most = excess.div_ceil(CHUNK_BYTES) as usize;
+                cx.store.discard_free(most, self.pacer.is_resting())?;
             }
             self.sweep_tombstones(cx, &mut janitor.sweep);
             Ok(())

@@ -205,7 +205,7 @@ impl Reclaimer for TbCollect {
             self.work_off_all(cx, Effort { urgent: true, ..Effort::ROUND })?;
         }
         self.tidy(cx, true)?;
-        cx.store.discard_free(usize::MAX)?;
+        cx.store.discard_free(usize::MAX, true)?;
         let stats = self.stats(cx.store);
         let waiting = stats.queued_blocks + stats.frozen_blocks + stats.long_tx_blocks;
         let janitor = self.janitor.lock();
