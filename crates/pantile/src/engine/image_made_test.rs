@@ -352,7 +352,9 @@ fn an_image_made_beside_threads_serves_after_a_kill() {
         });
         assert!(images > 0);
         let (with, without) = place.open_killed();
-        assert!(with.recovery().from_image);
+        // The threads may have written so much since that the image is left out.
+        let len = fs::metadata(place.path().join(DATA_FILE)).expect("the data file").len();
+        assert!(with.recovery().from_image || len > 16 << 20);
         assert_same(&with, &without);
         assert_eq!(rows(&with), rows(&db));
     }
