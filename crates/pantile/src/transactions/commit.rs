@@ -239,9 +239,8 @@ impl Transaction {
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged(commit_ts);
         }
-        if point.is_some() {
-            self.core.registry.wake(self.slot);
-        }
+        // Not only at the end: before that come a sync, or a step of the collector.
+        self.core.registry.wake(self.slot);
         self.is_visible = true;
         self.note_memory();
         Published { joined, change }

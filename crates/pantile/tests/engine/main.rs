@@ -46,3 +46,4 @@ mod slow_medium;
 mod support;
 mod values;
 mod verify;
+mod waiting;
