@@ -118,7 +118,7 @@ impl GroupSync {
                 // wakes only one of the callers that it has not served.
                 let parked = std::mem::take(&mut state.parked);
                 drop(state);
-                parked.iter().for_each(|parked| parked.thread.unpark());
+                wake(&parked);
                 return Err(failed);
             }
             if !state.led {
@@ -152,15 +152,14 @@ impl GroupSync {
         state.led = false;
         state.expected = served + state.waiting;
         let result = result.map_err(|error| self.failure.latch(format!("sync: {}", Explained(&error))));
-        if result.is_ok() {
+        let woken = if result.is_ok() {
             self.done.store(number, Ordering::SeqCst);
-        }
-        let woken = match result {
-            Ok(()) => take_woken(&mut state.parked, number),
-            Err(_) => std::mem::take(&mut state.parked),
+            take_served(&mut state.parked, number)
+        } else {
+            std::mem::take(&mut state.parked)
         };
         drop(state);
-        woken.iter().for_each(|parked| parked.thread.unpark());
+        wake(&woken);
         result
     }
 
@@ -178,8 +177,12 @@ impl GroupSync {
     }
 }
 
+fn wake(parked: &[Parked]) {
+    parked.iter().for_each(|parked| parked.thread.unpark());
+}
+
 /// Those that are served by sync `done`, and one other to lead the next.
-fn take_woken(parked: &mut Vec<Parked>, done: u64) -> Vec<Parked> {
+fn take_served(parked: &mut Vec<Parked>, done: u64) -> Vec<Parked> {
     let mut leads = false;
     parked.extract_if(.., |parked| parked.number <= done || !std::mem::replace(&mut leads, true)).collect()
 }
