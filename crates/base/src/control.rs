@@ -116,6 +116,10 @@ pub enum Control {
     RowsReadAgain,
     /// A writer that moves looks again at the ranges that it has read (I-22).
     RangesReadAgain,
+    /// A writer that has read something does not begin again.
+    FreshHaveRead,
+    /// Who looks for the running transactions does not pass one that begins again.
+    EntersAgain,
     /// A writer that must move waits for all who may get its unique keys.
     MovedAreLate,
     /// Recovery zeroes what was cut off behind the last content of a block (T2).
@@ -155,7 +159,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 64] = [
+    pub const ALL: [(Control, &'static str); 66] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -205,6 +209,8 @@ impl Control {
         (Control::MarksMove, "marks-move"),
         (Control::RowsReadAgain, "rows-read-again"),
         (Control::RangesReadAgain, "ranges-read-again"),
+        (Control::FreshHaveRead, "fresh-have-read"),
+        (Control::EntersAgain, "enters-again"),
         (Control::MovedAreLate, "moved-are-late"),
         (Control::Wiping, "wiping"),
         (Control::ImageName, "image-name"),

@@ -72,7 +72,8 @@ pub struct Full;
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct SlotState {
-    /// FREE, ENTERING, or the timestamp at which the transaction reads.
+    /// FREE, ENTERING (at the beginning, or as long as it begins again), or the
+    /// timestamp at which the transaction reads.
     pub(crate) active: AtomicU64,
     /// The lowest timestamp at which the transaction may yet publish a version;
     /// MAX while it can publish none below the present.
@@ -205,6 +206,22 @@ impl Registry {
         }
         state.active.store(ts.get(), Ordering::SeqCst);
         Ok((slot, ts))
+    }
+
+    /// Lets a serializable writer begin later: it reads and writes at a new
+    /// timestamp, as if it began now. It holds no locks, and nothing depends on
+    /// what it has read.
+    pub fn begin_again(&self, slot: Slot) -> Timestamp {
+        let state = &self.slots[slot.index()];
+        // Who looks at the slots between the draw and the announcement comes again
+        // later, as when a transaction begins.
+        if !is_removed(Control::EntersAgain) {
+            state.active.store(ENTERING, Ordering::SeqCst);
+        }
+        let ts = self.draw(slot);
+        state.pending.store(ts.get(), Ordering::SeqCst);
+        state.active.store(ts.get(), Ordering::SeqCst);
+        ts
     }
 
     /// [`Registry::begin`], which waits for a slot at most for `limit`.

@@ -82,3 +82,29 @@ fn nobody_reads_ahead_of_the_clock() {
     assert!(read < commit, "a writer that moves commits above all readers: {read:?}, {commit:?}");
     assert!(abandoned < read);
 }
+
+/// Somebody looks for the running transactions when a writer that begins again has
+/// drawn its timestamp and not announced it yet. What the writer reads there must
+/// not be taken for garbage (I-4).
+#[test]
+fn nobody_passes_a_writer_that_begins_again() {
+    let registry = Rc::new(Registry::new(manual_clock(SKEW)));
+    set_cycles(|| 50);
+    let (writer, began) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    let (readings, inner) = (Cell::new(0), Rc::clone(&registry));
+    let found = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&found);
+    set_cycles(move || match readings.replace(readings.get() + 1) {
+        0 => {
+            seen.borrow_mut().push(inner.running_set());
+            100
+        }
+        _ => 1 << 40,
+    });
+    let ts = registry.begin_again(writer);
+    assert!(ts > began && registry.pending(writer) == ts && !registry.writes_late(writer));
+    let set = found.borrow_mut().pop().expect("somebody has looked");
+    assert!(set.is_none_or(|set| set.points.contains(&ts) || ts > set.horizon));
+    let set = registry.running_set().expect("nobody is beginning");
+    assert!(set.points.contains(&ts) && !set.points.contains(&began));
+}

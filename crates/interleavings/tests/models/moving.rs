@@ -5,12 +5,14 @@ use pantile::{Error, IndexDef, Isolation, Result, Timestamp, Transaction, Transa
 use pantile_base::sync::model::explore;
 use pantile_interleavings::Model;
 
-use crate::support::{Small, all, at, get, join, put, unless_conflict};
+use crate::support::{Small, all, at, change, get, join, put, unless_conflict};
 
 pub const MODELS: &[Model] = &[
     Model { name: "readers_go_past_writers", rounds: 1000, scale: 9, run: readers_go_past_writers },
     Model { name: "moved_rows_are_read_again", rounds: 1000, scale: 9, run: moved_rows_are_read_again },
     Model { name: "moved_ranges_are_read_again", rounds: 1000, scale: 9, run: moved_ranges_are_read_again },
+    Model { name: "fresh_writers_begin_again", rounds: 1000, scale: 9, run: fresh_writers_begin_again },
+    Model { name: "what_was_read_holds_a_writer", rounds: 1000, scale: 9, run: what_was_read_holds_a_writer },
     Model {
         name: "unique_keys_of_writers_that_move",
         rounds: 1000,
@@ -143,5 +145,70 @@ fn unique_keys_of_writers_that_move() {
     });
     let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
     assert!(rows.iter().filter(|(_, n)| *n == 7).count() <= 1, "{rows:?}");
+    small.check(&rows);
+}
+
+/// Adds one to a row, which is the first thing that the transaction does.
+fn add(small: &Small, key: u64) -> Timestamp {
+    let mut txn = small.db.begin_with(at(Isolation::Serializable)).expect("begin");
+    assert!(change(&mut txn, &small.table, key, |n| n + 1).expect("a fresh writer never comes too late"));
+    txn.commit().expect("commit")
+}
+
+/// Transactions whose first step is to change one row follow each other, whichever
+/// began first, beside readers and the collector.
+fn fresh_writers_begin_again() {
+    let small = Small::new(4);
+    small.put(&[1], 0);
+    explore(|| {
+        let adding = small.spawn(|small| {
+            let [first, second] = [(); 2].map(|()| add(&small, 1));
+            assert!(first < second);
+        });
+        let reading = small.spawn(|small| {
+            let mut last = 0;
+            for _ in 0..3 {
+                let reader = small.db.begin_with(fresh()).expect("begin");
+                let n = get(&reader, &small.table, 1).expect("it never fails").expect("a row");
+                assert_eq!(get(&reader, &small.table, 1).expect("it never fails"), Some(n));
+                assert!(n >= last);
+                last = n;
+            }
+        });
+        for _ in 0..2 {
+            let at = add(&small, 1);
+            let reader = small.db.begin_with(fresh()).expect("begin");
+            assert!(reader.timestamp() > at);
+            assert!(get(&reader, &small.table, 1).expect("it never fails") >= Some(1));
+        }
+        join([adding, reading]);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    assert_eq!(rows, [(1, 4)]);
+    small.check(&rows);
+}
+
+/// Each of two transactions looks for a row that the other one enters, finds none,
+/// and changes a row that both change. One comes too late, and must not begin again:
+/// it would keep what it has found.
+fn what_was_read_holds_a_writer() {
+    let small = Small::new(4);
+    small.put(&[1], 0);
+    let enter = |small: &Small, mine: u64, other: u64| {
+        once(small, |txn| {
+            if get(txn, &small.table, other)?.is_none() {
+                change(txn, &small.table, 1, |_| mine)?;
+                put(txn, &small.table, mine, 1)?;
+            }
+            Ok(())
+        });
+    };
+    explore(|| {
+        let entering = small.spawn(move |small| enter(&small, 3, 7));
+        enter(&small, 7, 3);
+        join([entering]);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    assert!(rows.len() <= 2, "{rows:?}");
     small.check(&rows);
 }

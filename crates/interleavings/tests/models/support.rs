@@ -158,6 +158,15 @@ pub fn put(txn: &mut Transaction, table: &Table, key: u64, n: u64) -> Result<()>
     txn.upsert(table, &[key.into(), n.into(), Value::Bytes(&data(key, n))]).map(|_| ())
 }
 
+/// Changes the version of a row, without reading it before.
+pub fn change(txn: &mut Transaction, table: &Table, key: u64, to: impl FnOnce(u64) -> u64) -> Result<bool> {
+    txn.modify(table, &[key.into()], |row| {
+        let n = to(row.get("n")?);
+        row.set("n", n.into())?;
+        row.set("data", Value::Bytes(&data(key, n))).map(|()| true)
+    })
+}
+
 /// The version of a row.
 pub fn version(row: &Row<'_>) -> u64 {
     let (key, n) = (row.get::<u64>(0).expect("a key"), row.get::<u64>(1).expect("a number"));

@@ -302,6 +302,11 @@ impl ReadSet {
         self.is_apart.get()
     }
 
+    /// Whether nothing has been noted.
+    pub fn is_empty(&self) -> bool {
+        self.points.borrow().is_empty() && self.ranges.borrow().is_empty()
+    }
+
     pub fn clear(&mut self) {
         self.points.get_mut().clear();
         self.ranges.get_mut().clear();

@@ -11,7 +11,7 @@ use crate::engine::stale::StaleEntry;
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
-use crate::types::error::{Conflict, Result};
+use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
 use crate::types::row_id::RowId;
@@ -157,7 +157,8 @@ impl Transaction {
         }
     }
 
-    /// Locks the tuple of a key that exists in the index.
+    /// Locks the tuple of a key that exists in the index. A transaction that comes
+    /// too late for it begins again if it can, instead of failing.
     pub(super) fn hold_existing(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
         self.core.ready(table)?;
         loop {
@@ -166,15 +167,33 @@ impl Transaction {
                 self.note_absent(table, key.words())?;
                 return Ok(None);
             };
-            if let Some(held) = self.hold(table, TupleId(tuple))? {
-                return Ok(Some(held));
+            let is_fresh = self.is_fresh();
+            match self.hold_or_wait(table, TupleId(tuple), is_fresh) {
+                Err(Error::Conflict { conflict: Conflict::WrittenByLater, .. }) if is_fresh => {
+                    self.begin_again();
+                    // Nobody needs to know any more that it had begun before.
+                    self.check_write(table)?;
+                }
+                Ok(None) => {}
+                outcome => return outcome,
             }
         }
     }
 
     /// Locks a tuple unless this transaction has locked it already. `None` if
-    /// the index no longer leads to it. **This is where writes are validated.**
+    /// the index no longer leads to it.
     pub(super) fn hold(&mut self, table: &TableInner, tuple: TupleId) -> Result<Option<Held>> {
+        self.hold_or_wait(table, tuple, false)
+    }
+
+    /// The same; waits for transactions that will publish above this one, too, if it
+    /// can begin again behind them. **This is where writes are validated.**
+    fn hold_or_wait(
+        &mut self,
+        table: &TableInner,
+        tuple: TupleId,
+        can_begin_again: bool,
+    ) -> Result<Option<Held>> {
         let cell = table.anchor(tuple);
         self.core.marks.prefetch(table.id, tuple);
         loop {
@@ -214,9 +233,9 @@ impl Transaction {
                 Owner::Transaction(holder) => {
                     let bound = self.core.registry.pending(holder);
                     if Anchor::load(cell) == anchor {
-                        if self.isolation == Isolation::Serializable && bound > self.ts {
-                            // It will publish above this transaction, so waiting
-                            // cannot help.
+                        let is_above = self.isolation == Isolation::Serializable && bound > self.ts;
+                        if is_above && !can_begin_again {
+                            // Waiting cannot help.
                             return Err(table.conflict(Conflict::Locked));
                         }
                         self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;

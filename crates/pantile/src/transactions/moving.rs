@@ -1,5 +1,6 @@
-//! Moving a serializable writer to a later timestamp: when readers have come
-//! before it, it commits behind them, if all that it has read still holds.
+//! Moving a serializable writer to a later timestamp: when another one has
+//! written before it, it begins again, if it has read nothing yet; when readers
+//! have come before it, it commits behind them, if all that it has read still holds.
 //! CockroachDB pushes timestamps and refreshes reads in this way (R. Taft et
 //! al., "CockroachDB: The Resilient Geo-Distributed SQL Database", SIGMOD 2020,
 //! 3.3 and 3.4).
@@ -19,6 +20,23 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Result};
 
 impl Transaction {
+    /// Whether it has read and written nothing, so that it may as well begin now.
+    #[inline]
+    pub(super) fn is_fresh(&self) -> bool {
+        let buffers = &self.buffers;
+        self.moves
+            && buffers.writes.is_empty()
+            && self.versions_read.get() == 0
+            && (buffers.reads.is_empty() || is_removed(Control::FreshHaveRead))
+    }
+
+    /// Begins now, so that it comes behind what others have written meanwhile.
+    #[cold]
+    pub(super) fn begin_again(&mut self) {
+        self.ts = self.core.registry.begin_again(self.slot);
+        self.core.buffers.with_holder(self.slot, |holder| holder.reads_at = self.ts);
+    }
+
     /// The timestamp at which a serializable transaction writes: the one at
     /// which it reads, or a later one if later transactions have read what it
     /// writes. It has announced that it decides (I-21).

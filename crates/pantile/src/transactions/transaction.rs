@@ -193,7 +193,8 @@ impl Transaction {
 
     /// Where it reads. A serializable transaction also writes there, unless it
     /// has to move to a later timestamp; [`Transaction::commit`] returns where it
-    /// wrote.
+    /// wrote. As long as it has read and written nothing, a call that locks a row
+    /// may let it begin again, and give it a later timestamp.
     pub fn timestamp(&self) -> Timestamp {
         self.ts
     }

@@ -388,7 +388,11 @@ fn conflicts_name_the_table_and_the_reason() {
     db.run(|txn| txn.update(&table, &[2u32.into()], &change)).expect("update");
     fails_with(old.commit().map(|_| true), Conflict::ReadChanged);
     let mut old = begin(Isolation::Serializable);
+    let mut fresh = begin(Isolation::Serializable);
+    assert!(old.get(&table, &[2u32.into()]).expect("get").is_some());
     db.run(|txn| txn.update(&table, &key, &change)).expect("update");
+    assert!(fresh.update(&table, &key, &change).expect("it has read nothing, and begins again"));
+    drop(fresh);
     fails_with(old.update(&table, &key, &change), Conflict::WrittenByLater);
     fails_with(snapshot.update(&table, &key, &change), Conflict::ChangedSinceSnapshot);
     let mut holder = begin(Isolation::Serializable);
