@@ -696,8 +696,10 @@ int pantile_in_flight_wait(struct pantile_in_flight *flight, uint64_t *timestamp
 // Undoes all writes and ends the transaction. Does nothing for NULL.
 int pantile_rollback(struct pantile_txn *txn);
 
-// The timestamp of the transaction: it sees what was committed at or before it.
-int pantile_txn_timestamp(const struct pantile_txn *txn, uint64_t *out);
+// The timestamp of the transaction: it sees what was committed at or before it. From this call on the transaction does not
+// begin again at a later one, as it may when it locks its first row and has read nothing before.
+int pantile_txn_timestamp(const struct pantile_txn *txn,
+                          uint64_t *out);
 
 // Runs `body` in a transaction and commits it. Starts again, after a while and for some time, if the body or the commit
 // has met a conflict, so the body may run several times. If the body returns anything else than `PANTILE_OK`, the

@@ -204,7 +204,8 @@ pub extern "C" fn pantile_rollback(txn: *mut pantile_txn) -> c_int {
     })
 }
 
-/// The timestamp of the transaction: it sees what was committed at or before it.
+/// The timestamp of the transaction: it sees what was committed at or before it. From this call on the transaction does not
+/// begin again at a later one, as it may when it locks its first row and has read nothing before.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_txn_timestamp(txn: *const pantile_txn, out: *mut u64) -> c_int {
     call(|| {

@@ -94,6 +94,8 @@ pub struct Transaction {
     /// A later transaction has found a key absent that it has entered, so it
     /// must move.
     pub(super) must_move: Cell<bool>,
+    /// The program has asked for its timestamp.
+    pub(super) is_known: Cell<bool>,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
     /// Given back when the transaction ends.
@@ -160,6 +162,7 @@ impl Transaction {
             moves: may_move && !options.read_only && options.isolation == Isolation::Serializable,
             passes,
             must_move: Cell::new(false),
+            is_known: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(buffers)),
             permit: Some(permit),
@@ -193,9 +196,12 @@ impl Transaction {
 
     /// Where it reads. A serializable transaction also writes there, unless it
     /// has to move to a later timestamp; [`Transaction::commit`] returns where it
-    /// wrote. As long as it has read and written nothing, a call that locks a row
-    /// may let it begin again, and give it a later timestamp.
+    /// wrote.
+    ///
+    /// A transaction that has read and written nothing may begin again, at a later
+    /// timestamp, when it locks its first row. From this call on it does not.
     pub fn timestamp(&self) -> Timestamp {
+        self.is_known.set(true);
         self.ts
     }
 

@@ -77,6 +77,43 @@ fn conflicts_say_which() {
     assert_eq!(conflict(taken), Conflict::ChangedSinceSnapshot, "the snapshot shows a row with this name");
 }
 
+/// A writer that comes too late for its first row begins again behind the others,
+/// if it has read nothing and nobody knows its timestamp.
+#[test]
+fn fresh_writers_begin_again() {
+    let things = two_things();
+    let db = &things.db;
+    let begin = || db.begin_with(wait_at(Isolation::Serializable, LONG)).unwrap();
+    let [mut fresh, mut reading, mut known] = [(); 3].map(|()| begin());
+    let mut hasty = db.begin_with(abort_at(Isolation::Serializable)).unwrap();
+    assert_eq!(things.size(&reading, 1).unwrap(), Some(0));
+    let began = known.timestamp();
+    let mut young = db.begin().unwrap();
+    things.resize(&mut young, 0, 5).unwrap();
+    assert_eq!(conflict(things.resize(&mut hasty, 0, 6)), Conflict::Locked);
+    for old in [&mut reading, &mut known] {
+        assert_eq!(conflict(things.resize(old, 0, 6)), Conflict::Locked, "waiting cannot help");
+    }
+    std::thread::scope(|scope| {
+        let resizing = scope.spawn(|| {
+            assert!(things.resize(&mut fresh, 0, 6).unwrap());
+            fresh
+        });
+        let written = young.commit().unwrap();
+        let fresh = resizing.join().unwrap();
+        assert!(fresh.timestamp() > written && written > began);
+        assert_eq!(conflict(things.resize(&mut hasty, 0, 7)), Conflict::Locked);
+        fresh.commit().unwrap();
+    });
+    for old in [&mut reading, &mut known] {
+        assert_eq!(conflict(things.resize(old, 0, 6)), Conflict::WrittenByLater);
+    }
+    assert_eq!(known.timestamp(), began);
+    things.resize(&mut hasty, 0, 7).unwrap();
+    hasty.commit().unwrap();
+    assert_eq!(db.run(|txn| things.size(txn, 0)).unwrap(), Some(7));
+}
+
 /// A reader goes past older writers, whatever its conflict policy, and they
 /// commit behind it.
 #[test]
