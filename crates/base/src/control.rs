@@ -118,7 +118,7 @@ pub enum Control {
     RangesReadAgain,
     /// A writer that has read something does not begin again.
     FreshHaveRead,
-    /// Who looks for the running transactions does not pass one that begins again.
+    /// No look for the running transactions passes one that begins again.
     EntersAgain,
     /// A writer that must move waits for all who may get its unique keys.
     MovedAreLate,

@@ -213,8 +213,8 @@ impl Registry {
     /// what it has read.
     pub fn begin_again(&self, slot: Slot) -> Timestamp {
         let state = &self.slots[slot.index()];
-        // Who looks at the slots between the draw and the announcement comes again
-        // later, as when a transaction begins.
+        // A look at the slots between the draw and the announcement has to be
+        // repeated later, as when a transaction begins.
         if !is_removed(Control::EntersAgain) {
             state.active.store(ENTERING, Ordering::SeqCst);
         }
