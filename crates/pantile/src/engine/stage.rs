@@ -129,8 +129,9 @@ mod tests {
 
     use pantile_base::sync::thread;
 
-    use super::{Play, Stage, TURN};
+    use super::{AtomicBool, Ordering, Play, Stage, TURN};
     use crate::api::database::Database;
+    use crate::transactions::transaction::Transaction;
     use crate::types::exclusive_stage::ExclusiveStage;
     use crate::types::options::{MediumKind, Options};
     use crate::types::schema::{TableDef, Type};
@@ -155,9 +156,9 @@ mod tests {
         assert!(stage.take(Play::Turn, TURN));
         stage.clear(true);
         stage.leave();
-        assert!(stage.is_taken.load(super::Ordering::Relaxed), "there is still little space");
+        assert!(stage.is_taken.load(Ordering::Relaxed), "there is still little space");
         stage.clear(false);
-        assert!(!stage.is_taken.load(super::Ordering::Relaxed));
+        assert!(!stage.is_taken.load(Ordering::Relaxed));
         stage.pass(LONG);
     }
 
@@ -175,7 +176,7 @@ mod tests {
         let is_cleared = || {
             time.advance(Duration::from_secs(2));
             db.upkeep();
-            db.core.stage.is_taken.load(super::Ordering::Relaxed)
+            db.core.stage.is_taken.load(Ordering::Relaxed)
         };
         let long = db.begin_read().expect("a transaction");
         assert!(!is_cleared(), "there is space");
@@ -187,5 +188,30 @@ mod tests {
         drop(db.begin().expect("a transaction"));
         drop(long);
         assert!(!is_cleared(), "nobody keeps any");
+    }
+
+    /// A writer that begins again waits as one that begins does.
+    #[test]
+    fn beginning_again_waits_for_the_stage() {
+        let options = Options::new().medium(MediumKind::Dram).begin_wait(LONG);
+        let db: Database = options.open("unused").expect("a database");
+        let def = TableDef::new("t").column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+        let table = db.create_table(def).expect("a table");
+        db.run(|txn| txn.insert(&table, &[1u64.into(), 0u64.into()])).expect("a row");
+        let change = |txn: &mut Transaction| txn.update(&table, &[1u64.into()], &[("n", 1u64.into())]);
+        let mut fresh = db.begin().expect("a transaction");
+        db.run(change).expect("a later change");
+        let stage = db.core.stage.enter(Play::Whole, TURN).expect("nobody has it");
+        let is_left = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(change(&mut fresh).expect("it begins again"));
+                assert!(is_left.load(Ordering::SeqCst));
+            });
+            // The other one can get past the stage meanwhile, if it does not wait.
+            thread::sleep(Duration::from_millis(20));
+            is_left.store(true, Ordering::SeqCst);
+            drop(stage);
+        });
     }
 }

@@ -35,6 +35,7 @@ impl Transaction {
     /// Begins now, so that it comes behind what others have written meanwhile.
     #[cold]
     pub(super) fn begin_again(&mut self) {
+        self.core.stage.pass(self.core.options.wait_to_begin());
         self.ts = self.core.registry.begin_again(self.slot);
         self.core.buffers.with_holder(self.slot, |holder| holder.reads_at = self.ts);
     }
