@@ -20,13 +20,15 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Result};
 
 impl Transaction {
-    /// Whether it has read and written nothing, and the program does not know its
-    /// timestamp, so that it may as well begin now.
+    /// Whether it has read and written nothing, has no cursor that reads at its
+    /// timestamp, and the program does not know that, so that it may as well begin
+    /// now.
     #[inline]
     pub(super) fn is_fresh(&self) -> bool {
         let buffers = &self.buffers;
         self.moves
             && !self.is_known.get()
+            && !self.has_cursors.get()
             && buffers.writes.is_empty()
             && self.versions_read.get() == 0
             && (buffers.reads.is_empty() || is_removed(Control::FreshHaveRead))
