@@ -122,11 +122,11 @@ fn adaptive_pacing_lets_less_wait_as_versions_pile_up() {
     let calm = collect_until(&db, "calm", |s| s.collector.queue_capacity > 10).collector.queue_capacity;
     // A reader keeps every version, so that chains grow.
     let reader = db.begin_read().expect("begin");
-    let stored = db.chains(1000).stored_mean;
     for round in 0..4 {
         rows.put((0..16_000).filter(|key| key % 4 == round));
     }
-    assert!(db.chains(1000).stored_mean > stored * 1.8);
+    // Each row has two, whether or not blocks were being emptied when it began.
+    assert!(db.chains(1000).stored_mean > 1.9);
     let alarmed = collect_until(&db, "alarmed", |s| s.collector.queue_capacity <= calm / 8);
     drop(reader);
     // And back again, once the versions are gone.
