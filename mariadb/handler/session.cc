@@ -112,9 +112,6 @@ int Session::start_with_snapshot(THD *thd)
       return error;
   if (needs_snapshot)
     take_snapshot();
-  /* A transaction whose timestamp has been asked for reads there, whatever its first statement is. */
-  uint64_t timestamp;
-  pantile_txn_timestamp(txn, &timestamp);
   register_whole(thd);
   return 0;
 }

@@ -118,6 +118,8 @@ pub enum Control {
     RangesReadAgain,
     /// A writer that has read something does not begin again.
     FreshHaveRead,
+    /// A tuple that is left with an entry and without a version has the marks of gaps.
+    GapMarks,
     /// No look for the running transactions passes one that begins again.
     EntersAgain,
     /// A writer that must move waits for all who may get its unique keys.
@@ -159,7 +161,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 66] = [
+    pub const ALL: [(Control, &'static str); 67] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -210,6 +212,7 @@ impl Control {
         (Control::RowsReadAgain, "rows-read-again"),
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::FreshHaveRead, "fresh-have-read"),
+        (Control::GapMarks, "gap-marks"),
         (Control::EntersAgain, "enters-again"),
         (Control::MovedAreLate, "moved-are-late"),
         (Control::Wiping, "wiping"),

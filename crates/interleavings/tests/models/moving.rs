@@ -12,6 +12,8 @@ pub const MODELS: &[Model] = &[
     Model { name: "moved_rows_are_read_again", rounds: 1000, scale: 9, run: moved_rows_are_read_again },
     Model { name: "moved_ranges_are_read_again", rounds: 1000, scale: 9, run: moved_ranges_are_read_again },
     Model { name: "fresh_writers_begin_again", rounds: 1000, scale: 9, run: fresh_writers_begin_again },
+    Model { name: "rows_that_never_were", rounds: 1000, scale: 9, run: rows_that_never_were },
+    Model { name: "names_that_never_were", rounds: 1000, scale: 9, run: names_that_never_were },
     Model { name: "what_was_read_holds_a_writer", rounds: 1000, scale: 9, run: what_was_read_holds_a_writer },
     Model {
         name: "unique_keys_of_writers_that_move",
@@ -210,5 +212,58 @@ fn what_was_read_holds_a_writer() {
     });
     let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
     assert!(rows.len() <= 2, "{rows:?}");
+    small.check(&rows);
+}
+
+/// A reader finds a key absent. One writer enters the key and takes it back, another
+/// one, which has begun before the reader, finds its entry and uses it.
+fn rows_that_never_were() {
+    let small = Small::new(4);
+    explore(|| {
+        let coming = small.spawn(|small| {
+            once(&small, |txn| {
+                put(txn, &small.table, 1, 7)?;
+                txn.delete(&small.table, &[1u64.into()]).map(|_| ())
+            });
+        });
+        let staying = small.spawn(|small| {
+            once(&small, |txn| put(txn, &small.table, 1, 5));
+        });
+        let reader = small.db.begin_with(fresh()).expect("begin");
+        let read = || all(&reader, &small.table).expect("it never fails");
+        let seen = read();
+        join([coming, staying]);
+        assert_eq!(read(), seen);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    small.check(&rows);
+}
+
+/// The same with a name that one writer gives a row and takes back.
+fn names_that_never_were() {
+    let small = Small::new(4);
+    small.put(&[1], 1);
+    let by_n = small.db.create_index(&small.table, IndexDef::new("by_n", ["n"])).expect("an index");
+    explore(|| {
+        let coming = small.spawn(|small| {
+            once(&small, |txn| {
+                let before = txn.savepoint();
+                change(txn, &small.table, 1, |_| 7)?;
+                txn.rollback_to(before)
+            });
+        });
+        let staying = small.spawn(|small| {
+            once(&small, |txn| change(txn, &small.table, 1, |_| 7).map(|_| ()));
+        });
+        let reader = small.db.begin_with(fresh()).expect("begin");
+        let read = || {
+            let found = reader.get_by_index(&by_n, &[7u64.into()]).expect("it never fails");
+            found.map(|row| row.get::<u64>(0).expect("a key"))
+        };
+        let seen = read();
+        join([coming, staying]);
+        assert_eq!(read(), seen);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
     small.check(&rows);
 }

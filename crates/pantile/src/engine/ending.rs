@@ -130,7 +130,7 @@ impl Core {
     fn act(&self, HeldBy { open, holder, held }: &HeldBy, limit: EndedBy, then: OnPinned) {
         let id = holder.id(open.slot);
         let note = self.buffers.with_holder(open.slot, |now| {
-            let is_it = now.id(open.slot) == id;
+            let is_it = now.id(open.slot) == id && now.reads_at == holder.reads_at;
             now.is_noted |= is_it;
             is_it
         });

@@ -317,7 +317,9 @@ impl Transaction {
         self.buffers.tables[write.table as usize].table.anchor(write.tuple)
     }
 
-    /// Unlocks tuples that were locked and not changed. They count as read.
+    /// Unlocks tuples that were locked and not changed. They count as read, and those
+    /// of rows that were inserted and deleted again as read by all who found their
+    /// keys absent.
     fn unlock_unchanged(&mut self, commit_ts: Timestamp) {
         let Buffers { appends, by_tuple, stale, .. } = &mut *self.buffers;
         // Rows that were inserted and deleted again. Their anchors may name tombstones
@@ -333,7 +335,11 @@ impl Transaction {
         for (n, write) in self.buffers.writes.iter().enumerate() {
             if appends.next_if(|&&a| a as usize == n).is_none() {
                 let table = &self.buffers.tables[write.table as usize].table;
-                self.core.marks.raise(table.id, write.tuple, commit_ts);
+                let mark = match write.pending {
+                    Pending::Tombstone => self.mark_of_gaps().max(commit_ts),
+                    Pending::Nothing | Pending::Row { .. } => commit_ts,
+                };
+                self.core.marks.raise(table.id, write.tuple, mark);
                 Anchor::publish(table.anchor(write.tuple), write.base);
             }
         }

@@ -16,6 +16,9 @@ use crate::types::isolation::Isolation;
 use crate::types::key::Key;
 use crate::types::row_id::RowId;
 
+/// How often a transaction begins again in one call, before the call fails.
+const MOST_BEGINNINGS: u32 = 8;
+
 /// Which row to write.
 #[derive(Clone, Copy)]
 pub(super) enum Which<'k> {
@@ -161,15 +164,18 @@ impl Transaction {
     /// too late for it begins again if it can, instead of failing.
     pub(super) fn hold_existing(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
         self.core.ready(table)?;
+        let mut beginnings = 0;
         loop {
             let at = self.statement();
             let Some(tuple) = table.tree().get(key.words(), self.mark(at)) else {
                 self.note_absent(table, key.words())?;
                 return Ok(None);
             };
-            let is_fresh = self.is_fresh();
+            // One that comes too late again and again shall have the exclusive stage.
+            let is_fresh = beginnings < MOST_BEGINNINGS && self.is_fresh();
             match self.hold_or_wait(table, TupleId(tuple), is_fresh) {
                 Err(Error::Conflict { conflict: Conflict::WrittenByLater, .. }) if is_fresh => {
+                    beginnings += 1;
                     self.begin_again();
                     // Nobody needs to know any more that it had begun before.
                     self.check_write(table)?;

@@ -29,6 +29,7 @@ impl Transaction {
         self.moves
             && !self.is_known.get()
             && !self.has_cursors.get()
+            && !self.has_used_places.get()
             && buffers.writes.is_empty()
             && self.versions_read.get() == 0
             && (buffers.reads.is_empty() || is_removed(Control::FreshHaveRead))
@@ -39,7 +40,9 @@ impl Transaction {
     pub(super) fn begin_again(&mut self) {
         self.core.stage.pass(self.core.options.wait_to_begin());
         self.ts = self.core.registry.begin_again(self.slot);
-        self.core.buffers.with_holder(self.slot, |holder| holder.reads_at = self.ts);
+        self.core.buffers.with_holder(self.slot, |holder| {
+            (holder.reads_at, holder.is_noted) = (self.ts, false);
+        });
     }
 
     /// The timestamp at which a serializable transaction writes: the one at

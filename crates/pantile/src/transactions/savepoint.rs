@@ -1,6 +1,7 @@
 //! Savepoints, and undoing writes.
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Undo, Write};
@@ -116,8 +117,21 @@ impl Transaction {
                 self.core.marks.raise(table.id, entry.tuple, self.ts);
                 write.gone |= self.core.remove_entry(&table, &entry);
             }
-            _ => self.core.stale.push(self.slot, self.core.registry.now(), entry),
+            (_, table) => {
+                if let Some(table) = table {
+                    self.core.marks.raise(table.id, entry.tuple, self.mark_of_gaps());
+                }
+                self.core.stale.push(self.slot, self.core.registry.now(), entry);
+            }
         }
+    }
+
+    /// The mark of a tuple that the transaction leaves with an entry and without a
+    /// version of its key. A reader that has found the key absent has marked a gap of
+    /// the index, and the next writer of the tuple finds the entry and looks at no gap
+    /// (I-31). So the mark is above every timestamp at which anybody has read.
+    pub(super) fn mark_of_gaps(&self) -> Timestamp {
+        if is_removed(Control::GapMarks) { self.ts } else { self.core.registry.after_all() }
     }
 
     /// Unlocks a tuple and forgets that it was locked.

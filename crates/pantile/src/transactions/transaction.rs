@@ -96,6 +96,8 @@ pub struct Transaction {
     pub(super) must_move: Cell<bool>,
     /// The program has asked for its timestamp.
     pub(super) is_known: Cell<bool>,
+    /// It has looked for rows by their places. That there is none leaves no note.
+    pub(super) has_used_places: Cell<bool>,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
     /// Given back when the transaction ends.
@@ -163,6 +165,7 @@ impl Transaction {
             passes,
             must_move: Cell::new(false),
             is_known: Cell::new(false),
+            has_used_places: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(buffers)),
             permit: Some(permit),

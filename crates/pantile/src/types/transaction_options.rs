@@ -19,7 +19,8 @@ pub enum ConflictPolicy {
     /// The call fails at once with [`Error::Conflict`](crate::Error::Conflict).
     Abort,
     /// The call waits at most this long, if waiting can help, and then fails. To
-    /// a serializable transaction it helps only if the other one is older.
+    /// a serializable transaction it helps only if the other one is older, or if
+    /// it has read and written nothing and can begin again behind the other one.
     Wait(Duration),
 }
 
