@@ -113,6 +113,15 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts) })
     }
 
+    /// The read mark of the key's leaf. Of all who found the key absent before it
+    /// was entered, none has a newer timestamp.
+    ///
+    /// # Panics
+    /// If `key` has no words or more than the index takes.
+    pub fn mark(&self, key: &[u64]) -> u64 {
+        dispatch!(self, tree => { check_key(tree, key); tree.mark(key) })
+    }
+
     /// Removes `key` if its value is `value`. Returns whether it did. In the
     /// same atomic step it raises the read mark of the leaf to `floor`.
     ///

@@ -180,6 +180,14 @@ impl<L: Layout> Tree<L> {
         })
     }
 
+    /// The read mark of the leaf that covers `key`.
+    pub(crate) fn mark(&self, key: &[u64]) -> u64 {
+        self.at_leaf(key, |Path { node, version, .. }| {
+            let mark = node.mark();
+            node.unchanged(version).then_some(mark)
+        })
+    }
+
     /// Inserts unless the key is present or the read mark forbids it.
     #[inline]
     pub(crate) fn insert(&self, key: &[u64], value: u64, ts: u64) -> Insert {

@@ -29,6 +29,7 @@ fn a_missed_get_forbids_older_inserts() {
         assert_eq!(index.get(&make(words, 20), None), None, "nothing changed");
         assert_eq!(insert(&index, words, 20, 50), Insert::Inserted, "the reader itself may insert");
         assert_eq!(insert(&index, words, 21, 51), Insert::Inserted);
+        assert_eq!(index.mark(&make(words, 20)), 50, "an entry does not hide it");
     }
 }
 
@@ -89,6 +90,7 @@ fn splits_keep_marks() {
             assert_eq!(insert(&index, words, i, 60), Insert::Inserted);
         }
         assert!(index.bytes() > 3 * 1088);
+        assert!((2..n).all(|i| index.mark(&make(words, i * 2)) == 50));
         for i in (2..n).map(|i| i * 2 + 1) {
             assert_eq!(insert(&index, words, i, 49), Insert::Forbidden(50));
         }

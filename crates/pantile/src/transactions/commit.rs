@@ -317,9 +317,7 @@ impl Transaction {
         self.buffers.tables[write.table as usize].table.anchor(write.tuple)
     }
 
-    /// Unlocks tuples that were locked and not changed. They count as read, and those
-    /// of rows that were inserted and deleted again as read by all who found their
-    /// keys absent.
+    /// Unlocks tuples that were locked and not changed. They count as read.
     fn unlock_unchanged(&mut self, commit_ts: Timestamp) {
         let Buffers { appends, by_tuple, stale, .. } = &mut *self.buffers;
         // Rows that were inserted and deleted again. Their anchors may name tombstones
@@ -330,16 +328,17 @@ impl Transaction {
             by_tuple.get(&(entry.table, entry.tuple)).is_some_and(|n| !has_content(n))
         };
         let gone: Vec<_> = stale.extract_if(.., is_of_none).collect();
+        for entry in &gone {
+            if let Some(table) = self.core.tables.in_use(entry.table) {
+                self.mark_gap(&table, entry);
+            }
+        }
         self.core.stale.push_all(self.slot, commit_ts, gone.into_iter());
         let mut appends = self.buffers.appends.iter().peekable();
         for (n, write) in self.buffers.writes.iter().enumerate() {
             if appends.next_if(|&&a| a as usize == n).is_none() {
                 let table = &self.buffers.tables[write.table as usize].table;
-                let mark = match write.pending {
-                    Pending::Tombstone => self.mark_of_gaps().max(commit_ts),
-                    Pending::Nothing | Pending::Row { .. } => commit_ts,
-                };
-                self.core.marks.raise(table.id, write.tuple, mark);
+                self.core.marks.raise(table.id, write.tuple, commit_ts);
                 Anchor::publish(table.anchor(write.tuple), write.base);
             }
         }

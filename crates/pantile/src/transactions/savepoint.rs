@@ -7,6 +7,7 @@ use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Undo, Write};
 use crate::engine::pieces::is_hidden;
 use crate::engine::stale::StaleEntry;
+use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 
@@ -119,19 +120,28 @@ impl Transaction {
             }
             (_, table) => {
                 if let Some(table) = table {
-                    self.core.marks.raise(table.id, entry.tuple, self.mark_of_gaps());
+                    self.mark_gap(&table, &entry);
                 }
                 self.core.stale.push(self.slot, self.core.registry.now(), entry);
             }
         }
     }
 
-    /// The mark of a tuple that the transaction leaves with an entry and without a
-    /// version of its key. A reader that has found the key absent has marked a gap of
-    /// the index, and the next writer of the tuple finds the entry and looks at no gap
-    /// (I-31). So the mark is above every timestamp at which anybody has read.
-    pub(super) fn mark_of_gaps(&self) -> Timestamp {
-        if is_removed(Control::GapMarks) { self.ts } else { self.core.registry.after_all() }
+    /// The transaction leaves a tuple with an entry and without a version of its key.
+    /// A reader that has found the key absent has marked a gap of the index, and the
+    /// next writer of the tuple finds the entry and looks at no gap. So it has to find
+    /// that mark on the tuple (I-31), which is still locked.
+    pub(super) fn mark_gap(&self, table: &TableInner, entry: &StaleEntry) {
+        let mark = match entry.index {
+            PRIMARY => table.tree().mark(&entry.key),
+            number => {
+                let indexes = table.indexes();
+                indexes.iter().find(|index| index.number == number).map_or(0, |i| i.tree().mark(&entry.key))
+            }
+        };
+        if !is_removed(Control::GapMarks) {
+            self.core.marks.raise(table.id, entry.tuple, Timestamp::from_raw(mark));
+        }
     }
 
     /// Unlocks a tuple and forgets that it was locked.
