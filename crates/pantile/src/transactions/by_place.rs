@@ -23,7 +23,7 @@ impl Transaction {
     pub fn get_row<'t>(&'t self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
         let inner = &*table.inner;
         self.check_table(inner)?;
-        self.has_used_places.set(true);
+        self.is_known.set(true);
         if id.0 >= inner.tuples_end() {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Transaction {
     }
 
     pub(super) fn hold_row(&mut self, table: &TableInner, id: RowId) -> Result<Option<Held>> {
-        self.has_used_places.set(true);
+        self.is_known.set(true);
         if id.0 >= table.tuples_end() {
             return Ok(None);
         }

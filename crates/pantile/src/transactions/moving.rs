@@ -21,7 +21,7 @@ use crate::types::error::{Conflict, Result};
 
 impl Transaction {
     /// Whether it has read and written nothing, has no cursor that reads at its
-    /// timestamp, and the program does not know that, so that it may as well begin
+    /// timestamp, and the program knows nothing of that, so that it may as well begin
     /// now.
     #[inline]
     pub(super) fn is_fresh(&self) -> bool {
@@ -29,7 +29,6 @@ impl Transaction {
         self.moves
             && !self.is_known.get()
             && !self.has_cursors.get()
-            && !self.has_used_places.get()
             && buffers.writes.is_empty()
             && self.versions_read.get() == 0
             && (buffers.reads.is_empty() || is_removed(Control::FreshHaveRead))

@@ -94,10 +94,9 @@ pub struct Transaction {
     /// A later transaction has found a key absent that it has entered, so it
     /// must move.
     pub(super) must_move: Cell<bool>,
-    /// The program has asked for its timestamp.
+    /// The program knows something of its timestamp that left no note: the timestamp
+    /// itself, or that there is no row at a place. So it does not begin again.
     pub(super) is_known: Cell<bool>,
-    /// It has looked for rows by their places. That there is none leaves no note.
-    pub(super) has_used_places: Cell<bool>,
     pub(super) policy: ConflictPolicy,
     pub(super) buffers: InUse,
     /// Given back when the transaction ends.
@@ -165,7 +164,6 @@ impl Transaction {
             passes,
             must_move: Cell::new(false),
             is_known: Cell::new(false),
-            has_used_places: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(buffers)),
             permit: Some(permit),
