@@ -310,16 +310,14 @@ impl Core {
         let written =
             if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).timestamp() };
         let floor = self.marks.highest(table.id, entry.tuple).max(written).get();
-        let mut was_primary = false;
-        if entry.index == PRIMARY {
+        let is_primary = entry.index == PRIMARY;
+        if is_primary {
             // Before the entry goes: an older snapshot that misses it must know.
             table.note_cleaned(written);
-            was_primary = table.tree().remove(&entry.key, entry.tuple.0, floor);
-        } else if let Some(index) = table.indexes().iter().find(|i| i.number == entry.index) {
-            index.tree().remove(&entry.key, entry.tuple.0, floor);
         }
+        let was_there = table.with_tree(entry.index, |tree| tree.remove(&entry.key, entry.tuple.0, floor));
         self.stale.note(table.id, entry.tuple);
-        was_primary
+        is_primary && was_there == Some(true)
     }
 
     /// The key of a version in the index of a stale entry; that of the primary index

@@ -506,6 +506,15 @@ impl TableInner {
         Arc::clone(&self.indexes.read())
     }
 
+    /// Looks at the tree of an index by its number, [`PRIMARY`] or a secondary one's.
+    /// `None` if that was dropped. The table is ready.
+    pub fn with_tree<R>(&self, number: u32, look: impl FnOnce(&Tree) -> R) -> Option<R> {
+        if number == PRIMARY {
+            return Some(look(self.tree()));
+        }
+        self.indexes().iter().find(|index| index.number == number).map(|index| look(index.tree()))
+    }
+
     #[inline]
     pub fn indexes_version(&self) -> u64 {
         self.indexes_version.load(Ordering::SeqCst)

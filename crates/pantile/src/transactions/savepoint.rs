@@ -7,7 +7,7 @@ use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Undo, Write};
 use crate::engine::pieces::is_hidden;
 use crate::engine::stale::StaleEntry;
-use crate::engine::table::{PRIMARY, TableInner};
+use crate::engine::table::TableInner;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 
@@ -132,13 +132,7 @@ impl Transaction {
     /// next writer of the tuple finds the entry and looks at no gap. So it has to find
     /// that mark on the tuple (I-31), which is still locked.
     pub(super) fn mark_gap(&self, table: &TableInner, entry: &StaleEntry) {
-        let mark = match entry.index {
-            PRIMARY => table.tree().mark(&entry.key),
-            number => {
-                let indexes = table.indexes();
-                indexes.iter().find(|index| index.number == number).map_or(0, |i| i.tree().mark(&entry.key))
-            }
-        };
+        let mark = table.with_tree(entry.index, |tree| tree.mark(&entry.key)).unwrap_or(0);
         if !is_removed(Control::GapMarks) {
             self.core.marks.raise(table.id, entry.tuple, Timestamp::from_raw(mark));
         }

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use pantile::{
-    Conflict, Database, Error, IndexDef, Isolation, MediumKind, Options, Range, Result, Timestamp,
+    Conflict, Database, Error, IndexDef, Isolation, MediumKind, Options, Range, Result, RowId, Timestamp,
     Transaction,
 };
 
@@ -79,21 +79,23 @@ fn conflicts_say_which() {
 }
 
 /// A writer that comes too late for its first row begins again behind the others,
-/// if it has read nothing, has no cursor, and nobody knows its timestamp.
+/// if it has read nothing, has no cursor, has looked at no place, and nobody knows its
+/// timestamp.
 #[test]
 fn fresh_writers_begin_again() {
     let things = two_things();
     let db = &things.db;
     let begin = || db.begin_with(wait_at(Isolation::Serializable, LONG)).unwrap();
-    let [mut fresh, mut reading, mut known, mut with_cursor] = [(); 4].map(|()| begin());
+    let [mut fresh, mut reading, mut known, mut by_place, mut with_cursor] = [(); 5].map(|()| begin());
     let _cursor = with_cursor.cursor(&things.table, Range::all()).unwrap();
     let mut hasty = db.begin_with(abort_at(Isolation::Serializable)).unwrap();
     assert_eq!(things.size(&reading, 1).unwrap(), Some(0));
     let began = known.timestamp();
+    assert!(by_place.get_row(&things.table, RowId::new(u64::MAX)).unwrap().is_none());
     let mut young = db.begin().unwrap();
     things.resize(&mut young, 0, 5).unwrap();
     assert_eq!(conflict(things.resize(&mut hasty, 0, 6)), Conflict::Locked);
-    for old in [&mut reading, &mut known, &mut with_cursor] {
+    for old in [&mut reading, &mut known, &mut by_place, &mut with_cursor] {
         assert_eq!(conflict(things.resize(old, 0, 6)), Conflict::Locked, "waiting cannot help");
     }
     std::thread::scope(|scope| {
@@ -107,7 +109,7 @@ fn fresh_writers_begin_again() {
         assert_eq!(conflict(things.resize(&mut hasty, 0, 7)), Conflict::Locked);
         fresh.commit().unwrap();
     });
-    for old in [&mut reading, &mut known, &mut with_cursor] {
+    for old in [&mut reading, &mut known, &mut by_place, &mut with_cursor] {
         assert_eq!(conflict(things.resize(old, 0, 6)), Conflict::WrittenByLater);
     }
     assert_eq!(known.timestamp(), began);
