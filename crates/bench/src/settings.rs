@@ -29,7 +29,7 @@ pub enum Medium {
 impl Medium {
     /// The medium of a name: `file`, `dram`, `dax`, `dax:eadr` (where the
     /// platform saves the CPU's caches), `nvm` (which is `nvm:optane`),
-    /// `nvm:A` to `nvm:E`.
+    /// `nvm:optane-40`, `nvm:A` to `nvm:E`.
     ///
     /// # Errors
     /// What is wrong with the name.
@@ -46,7 +46,7 @@ impl Medium {
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane and nvm:A to nvm:E"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E"
                     )
                 }),
         }

@@ -11,14 +11,14 @@ fn main() {
         let measured = match measure(config) {
             Ok(measured) => measured,
             Err(error) => {
-                println!("nvm:{:6}  {error}", config.name);
+                println!("nvm:{:9}  {error}", config.name);
                 continue;
             }
         };
         for (what, reached) in [("reads", measured.read), ("writes", measured.write)] {
             let deviation = reached.deviation();
             println!(
-                "nvm:{:6}  {what:6}  {:6.0} MB/s, {:6.0} wanted, {:+5.1} %{}",
+                "nvm:{:9}  {what:6}  {:6.0} MB/s, {:6.0} wanted, {:+5.1} %{}",
                 config.name,
                 reached.bytes_per_s / 1e6,
                 reached.wanted_bytes_per_s / 1e6,

@@ -1,8 +1,8 @@
 //! The bandwidth of this machine's DRAM.
 
 use super::clock::RealClock;
-use super::config::NvmConfig;
-use super::model::{Bandwidth, Model};
+use super::config::{Bandwidth, NvmConfig, Speed};
+use super::model::Model;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::parts::{Contents, Map};
 use pantile_media::{MapOptions, MediumError};
@@ -52,11 +52,16 @@ fn measure_dram() -> Result<Bandwidth, MediumError> {
     Ok(bandwidth)
 }
 
+/// The cores of this machine that the process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Picoseconds that accounting for the read of a unit takes by itself: the
 /// fastest of several runs of a device that owes nothing.
 pub(crate) fn bookkeeping(config: NvmConfig) -> u64 {
-    let like_dram = NvmConfig { read_share: 1.0, ..config };
-    let model = Model::new(&like_dram, Bandwidth { read: 1e9, write: 1e9 }, RealClock::new());
+    let like_dram = NvmConfig { speed: Speed::OfDram { read: 1.0, write: 1.0 }, ..config };
+    let model = Model::new(&like_dram, Bandwidth { read: 1e9, write: 1e9 }, 1, RealClock::new());
     let units = CHUNK_BYTES / config.unit_bytes;
     let run = |n: u64| {
         let start = Instant::now();

@@ -4,29 +4,70 @@ use pantile_media::MediumError;
 use std::io;
 use std::ops::RangeInclusive;
 
-/// A persistent memory, described relative to this machine's DRAM.
+/// A persistent memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NvmConfig {
     /// What it is called; the medium is "nvm:" and this.
     pub name: &'static str,
-    /// Read bandwidth as a share of DRAM's, above 0 and up to 1.
-    pub read_share: f64,
-    /// Write bandwidth as a share of DRAM's, above 0 and up to 1.
-    pub write_share: f64,
+    /// How fast it is.
+    pub speed: Speed,
     /// Bytes the device reads and writes at once: a power of two from 64 to 4096.
     pub unit_bytes: u64,
 }
 
+/// How fast a memory is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// Relative to this machine's DRAM.
+    OfDram {
+        /// Read bandwidth as a share of DRAM's, above 0 and up to 1.
+        read: f64,
+        /// Write bandwidth as a share of DRAM's, above 0 and up to 1.
+        write: f64,
+    },
+    /// As much for each core of this machine as one thread of another has of its
+    /// memory, so that few cores are limited by it as many are there. Never more
+    /// than DRAM's.
+    PerCore {
+        /// Bytes a second that each core reads, above 0.
+        read: f64,
+        /// Bytes a second that each core writes, above 0.
+        write: f64,
+    },
+}
+
+/// Bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bandwidth {
+    /// Of reads, by each core.
+    pub read: f64,
+    /// Of writes, by all together.
+    pub write: f64,
+}
+
 const fn config(name: &'static str, read: f64, write: f64, unit_bytes: u64) -> NvmConfig {
-    NvmConfig { name, read_share: read, write_share: write, unit_bytes }
+    NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes }
 }
 
 /// Units a device may have.
 const UNIT_BYTES: RangeInclusive<u64> = 64..=4096;
 
+/// What a module of Optane reads and writes at most (Yang and others, FAST 2020).
+const MODULE: Bandwidth = Bandwidth { read: 6.6e9, write: 2.3e9 };
+
+/// Modules for each thread in the publications: six for forty (TB-Collect, 5.1).
+const MODULES: f64 = 6.0 / 40.0;
+
 impl NvmConfig {
     /// Intel Optane persistent memory: reads 50 %, writes 30 %, 256 B.
     pub const OPTANE: Self = config("optane", 0.5, 0.3, 256);
+    /// The same as each of 40 threads has it that share six modules: 990 MB/s read
+    /// and 345 MB/s written for each core.
+    pub const OPTANE_40: Self = Self {
+        name: "optane-40",
+        speed: Speed::PerCore { read: MODULE.read * MODULES, write: MODULE.write * MODULES },
+        unit_bytes: 256,
+    };
     /// Reads 70 %, writes 50 %, 256 B.
     pub const A: Self = config("A", 0.7, 0.5, 256);
     /// Reads 70 %, writes 50 %, 128 B.
@@ -39,7 +80,17 @@ impl NvmConfig {
     pub const E: Self = config("E", 1.0, 1.0, 64);
 
     /// All of the above.
-    pub const ALL: [Self; 6] = [Self::OPTANE, Self::A, Self::B, Self::C, Self::D, Self::E];
+    pub const ALL: [Self; 7] = [Self::OPTANE, Self::OPTANE_40, Self::A, Self::B, Self::C, Self::D, Self::E];
+
+    /// Its bandwidth on a machine with DRAM of this one and this number of cores.
+    pub fn bandwidth(&self, dram: Bandwidth, cores: usize) -> Bandwidth {
+        match self.speed {
+            Speed::OfDram { read, write } => Bandwidth { read: read * dram.read, write: write * dram.write },
+            Speed::PerCore { read, write } => {
+                Bandwidth { read: read.min(dram.read), write: (write * cores as f64).min(dram.write) }
+            }
+        }
+    }
 
     /// The configuration of this name, in either case.
     pub fn by_name(name: &str) -> Option<Self> {
@@ -52,14 +103,17 @@ impl NvmConfig {
     /// [`MediumError::Io`] names the figure that does not.
     pub fn check(&self) -> Result<(), MediumError> {
         let share = |share: f64| share > 0.0 && share <= 1.0;
-        let problem = if !share(self.read_share) {
-            "the read share must be above 0 and at most 1"
-        } else if !share(self.write_share) {
-            "the write share must be above 0 and at most 1"
-        } else if !self.unit_bytes.is_power_of_two() || !UNIT_BYTES.contains(&self.unit_bytes) {
-            "the unit must be a power of two from 64 to 4096 bytes"
-        } else {
-            return Ok(());
+        let rate = |rate: f64| rate > 0.0 && rate.is_finite();
+        let problem = match self.speed {
+            Speed::OfDram { read, .. } if !share(read) => "the read share must be above 0 and at most 1",
+            Speed::OfDram { write, .. } if !share(write) => "the write share must be above 0 and at most 1",
+            Speed::PerCore { read, write } if !rate(read) || !rate(write) => {
+                "the bandwidth of a core must be above 0"
+            }
+            _ if !self.unit_bytes.is_power_of_two() || !UNIT_BYTES.contains(&self.unit_bytes) => {
+                "the unit must be a power of two from 64 to 4096 bytes"
+            }
+            _ => return Ok(()),
         };
         let source = io::Error::new(io::ErrorKind::InvalidInput, format!("\"{}\": {problem}", self.name));
         Err(MediumError::Io { operation: "emulate", path: None, source })
@@ -81,12 +135,25 @@ mod tests {
     }
 
     #[test]
+    fn cores_have_what_a_thread_of_forty_has() {
+        let dram = Bandwidth { read: 20e9, write: 10e9 };
+        let two = NvmConfig::OPTANE_40.bandwidth(dram, 2);
+        assert_eq!((two.read, two.write), (990e6, 690e6));
+        let forty = NvmConfig::OPTANE_40.bandwidth(dram, 40);
+        assert_eq!((forty.read, forty.write), (990e6, 10e9), "never more than DRAM");
+        let share = NvmConfig::OPTANE.bandwidth(dram, 40);
+        assert_eq!((share.read, share.write), (10e9, 3e9));
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         let good = NvmConfig::OPTANE;
         for bad in [
-            NvmConfig { read_share: 0.0, ..good },
-            NvmConfig { write_share: 1.5, ..good },
-            NvmConfig { write_share: f64::NAN, ..good },
+            NvmConfig { speed: Speed::OfDram { read: 0.0, write: 0.3 }, ..good },
+            NvmConfig { speed: Speed::OfDram { read: 0.5, write: 1.5 }, ..good },
+            NvmConfig { speed: Speed::OfDram { read: 0.5, write: f64::NAN }, ..good },
+            NvmConfig { speed: Speed::PerCore { read: 1e9, write: 0.0 }, ..good },
+            NvmConfig { speed: Speed::PerCore { read: f64::INFINITY, write: 1e9 }, ..good },
             NvmConfig { unit_bytes: 32, ..good },
             NvmConfig { unit_bytes: 96, ..good },
         ] {

@@ -44,7 +44,8 @@
 //! transactions cost one unit. Real modules read a unit before they write a
 //! part of it; that is not charged.
 //!
-//! A unit takes the device `unit_bytes / (write_share * B)` seconds. All
+//! A unit takes the device `unit_bytes / W` seconds, with W the write bandwidth
+//! of the configuration: a share of B, or bytes a second for each core. All
 //! threads share one device: a time until which it is busy, advanced by every
 //! flush. Device and CPU work in parallel: flushing does not wait. `fence`
 //! waits for the CPU's own stores and then until the device has done the last
@@ -54,7 +55,7 @@
 //! **Reads.** Each thread has a direct-mapped array of tags for 8 MiB of
 //! units, an estimate of what it finds in the CPU's caches. A unit that is
 //! not there counts as read and owes
-//! `unit_bytes * (1 / (read_share * B) - 1 / B)` seconds beyond what the load
+//! `unit_bytes * (1 / R - 1 / B)` seconds, with R the read bandwidth, beyond what the load
 //! itself took. Debts are paid once they reach 300 ns. A thread's own short
 //! writes stay cached; those of other threads and long writes do not, which
 //! charges too much rather than too little. Readers do not share the device:
@@ -76,6 +77,6 @@ mod medium;
 mod model;
 mod per_thread;
 
-pub use config::NvmConfig;
+pub use config::{Bandwidth, NvmConfig, Speed};
 pub use measure::{DEVIATION_BOUND, Measured, Reached, measure};
 pub use medium::NvmMedium;

@@ -1,7 +1,7 @@
 //! The bandwidth that an emulated memory reaches on this machine.
 
 use super::NvmMedium;
-use super::calibrate::{AREA_BYTES, PIECE_BYTES, RUNS, dram, load, offsets, rate};
+use super::calibrate::{AREA_BYTES, PIECE_BYTES, RUNS, cores, dram, load, offsets, rate};
 use super::config::NvmConfig;
 use pantile_media::{Medium, MediumError, MediumExt};
 
@@ -33,7 +33,7 @@ impl Measured {
 pub struct Reached {
     /// Measured, in bytes a second.
     pub bytes_per_s: f64,
-    /// DRAM's bandwidth by calibration times the configured share, in bytes a second.
+    /// What the configuration asks for on this machine, in bytes a second.
     pub wanted_bytes_per_s: f64,
 }
 
@@ -58,10 +58,10 @@ pub fn measure(config: NvmConfig) -> Result<Measured, MediumError> {
     // with as much in the last level as finds room there.
     let write = fastest(|| write_run(&medium))?;
     let read = fastest(|| Ok(rate(|| read_all(&medium))))?;
-    let dram = dram()?;
+    let wanted = config.bandwidth(dram()?, cores());
     Ok(Measured {
-        read: Reached { bytes_per_s: read, wanted_bytes_per_s: config.read_share * dram.read },
-        write: Reached { bytes_per_s: write, wanted_bytes_per_s: config.write_share * dram.write },
+        read: Reached { bytes_per_s: read, wanted_bytes_per_s: wanted.read },
+        write: Reached { bytes_per_s: write, wanted_bytes_per_s: wanted.write },
     })
 }
 

@@ -2,8 +2,8 @@
 
 use super::calibrate;
 use super::clock::RealClock;
-use super::config::NvmConfig;
-use super::model::{Bandwidth, Lane, Model};
+use super::config::{Bandwidth, NvmConfig};
+use super::model::{Lane, Model};
 use pantile_media::parts::{
     Ahead, Contents, Count, Counters, Directory, LINE_BYTES, LineFlush, Protection, store_fence,
 };
@@ -86,8 +86,8 @@ impl NvmMedium {
     }
 
     fn over(dram: Bandwidth, config: NvmConfig, mut contents: Contents) -> Self {
-        let model =
-            Model::new(&config, dram, RealClock::new()).with_bookkeeping(calibrate::bookkeeping(config));
+        let model = Model::new(&config, dram, calibrate::cores(), RealClock::new())
+            .with_bookkeeping(calibrate::bookkeeping(config));
         let device = Arc::new(Device { model, counters: contents.counters.clone() });
         contents.facts.read_cost = Some(Arc::clone(&device) as Arc<dyn ReadCost>);
         let (ahead, line_flush) = (Ahead::of(&contents), LineFlush::detect());

@@ -3,7 +3,7 @@
 use super::cache::CacheEstimate;
 use super::clock::Clock;
 use super::combine::CombiningBuffer;
-use super::config::NvmConfig;
+use super::config::{Bandwidth, NvmConfig};
 use super::per_thread::PerThread;
 use pantile_media::parts::Padded;
 use std::ops::Range;
@@ -15,13 +15,6 @@ const PS_PER_SECOND: f64 = 1e12;
 /// picoseconds. Shorter waits cannot be told from reading the clock, and
 /// every pause stops the CPU's prefetching.
 const READ_DEBT_PS: u64 = 300_000;
-
-/// Sequential bandwidth of DRAM as one core sees it, in bytes a second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Bandwidth {
-    pub(crate) read: f64,
-    pub(crate) write: f64,
-}
 
 /// What the device and the CPU keep for one thread.
 #[derive(Debug)]
@@ -81,13 +74,15 @@ pub(crate) struct Model<C> {
 }
 
 impl<C: Clock> Model<C> {
-    /// A device of this configuration beside DRAM of this bandwidth.
-    pub(crate) fn new(config: &NvmConfig, dram: Bandwidth, clock: C) -> Self {
+    /// A device of this configuration beside DRAM of this bandwidth, on a machine of this
+    /// number of cores.
+    pub(crate) fn new(config: &NvmConfig, dram: Bandwidth, cores: usize, clock: C) -> Self {
+        let wanted = config.bandwidth(dram, cores);
         let unit = config.unit_bytes as f64 * PS_PER_SECOND;
-        let extra = unit / (config.read_share * dram.read) - unit / dram.read;
+        let extra = unit / wanted.read - unit / dram.read;
         Self {
             unit_shift: config.unit_bytes.trailing_zeros(),
-            write_cost: (unit / (config.write_share * dram.write)).round() as u64,
+            write_cost: (unit / wanted.write).round() as u64,
             read_extra: extra.round() as u64,
             busy_until: Padded(AtomicU64::new(0)),
             lanes: PerThread::new(|| Lane::new(config)),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::Speed;
 use std::sync::Arc;
 
 /// Time that passes only by waiting for it.
@@ -18,9 +19,11 @@ impl Clock for ManualClock {
 /// 20 and 10 GB/s: a 256 B unit takes DRAM 12.8 and 25.6 ns.
 const DRAM: Bandwidth = Bandwidth { read: 20e9, write: 10e9 };
 
+const CORES: usize = 2;
+
 fn model(config: NvmConfig) -> (Model<ManualClock>, ManualClock) {
     let clock = ManualClock::default();
-    (Model::new(&config, DRAM, clock.clone()), clock)
+    (Model::new(&config, DRAM, CORES, clock.clone()), clock)
 }
 
 fn flush(model: &Model<ManualClock>, offset: u64, len: u64) -> u64 {
@@ -66,24 +69,25 @@ fn time_of_reads(config: NvmConfig, stream: &[u64]) -> u64 {
     clock.now()
 }
 
-/// Whether the modelled time is bytes / (share * bandwidth), but for rounding:
-/// a picosecond for each unit, and the debt for reads that is not due yet.
-fn is_exact(got: u64, config: NvmConfig, share: f64, bandwidth: f64) -> bool {
+/// Whether the modelled time is bytes / bandwidth, but for rounding: a picosecond for
+/// each unit, and the debt for reads that is not due yet.
+fn is_exact(got: u64, config: NvmConfig, bandwidth: f64) -> bool {
     let bytes = (STREAM_UNITS * config.unit_bytes) as f64;
-    let wanted = bytes / (share * bandwidth) * PS_PER_SECOND;
+    let wanted = bytes / bandwidth * PS_PER_SECOND;
     (got as f64 - wanted).abs() <= (STREAM_UNITS + READ_DEBT_PS) as f64
 }
 
 #[test]
 fn streams_take_exactly_their_share_of_the_bandwidth() {
     for config in NvmConfig::ALL {
+        let wanted = config.bandwidth(DRAM, CORES);
         for stream in streams(STREAM_UNITS) {
             for batch in [1, 16, STREAM_UNITS as usize] {
                 let writes = time_of_writes(config, &stream, batch);
-                assert!(is_exact(writes, config, config.write_share, DRAM.write), "{config:?}: {writes} ps");
+                assert!(is_exact(writes, config, wanted.write), "{config:?}: {writes} ps");
             }
             let reads = time_of_reads(config, &stream);
-            assert!(is_exact(reads, config, config.read_share, DRAM.read), "{config:?}: {reads} ps");
+            assert!(is_exact(reads, config, wanted.read), "{config:?}: {reads} ps");
         }
     }
 }
@@ -91,15 +95,17 @@ fn streams_take_exactly_their_share_of_the_bandwidth() {
 #[test]
 fn a_share_that_is_a_hundredth_off_is_noticed() {
     for config in NvmConfig::ALL {
-        let off = NvmConfig {
-            read_share: config.read_share * 0.99,
-            write_share: config.write_share * 0.99,
-            ..config
+        let wanted = config.bandwidth(DRAM, CORES);
+        let less = |rate: f64| rate * 0.99;
+        let speed = match config.speed {
+            Speed::OfDram { read, write } => Speed::OfDram { read: less(read), write: less(write) },
+            Speed::PerCore { read, write } => Speed::PerCore { read: less(read), write: less(write) },
         };
+        let off = NvmConfig { speed, ..config };
         for stream in streams(STREAM_UNITS) {
             let (writes, reads) = (time_of_writes(off, &stream, 16), time_of_reads(off, &stream));
-            assert!(!is_exact(writes, config, config.write_share, DRAM.write), "{config:?}: {writes} ps");
-            assert!(!is_exact(reads, config, config.read_share, DRAM.read), "{config:?}: {reads} ps");
+            assert!(!is_exact(writes, config, wanted.write), "{config:?}: {writes} ps");
+            assert!(!is_exact(reads, config, wanted.read), "{config:?}: {reads} ps");
         }
     }
 }
@@ -115,7 +121,7 @@ fn sequential_writes_take_their_share_of_the_bandwidth() {
             model.fence();
         }
         assert_eq!(units, total / config.unit_bytes, "{}", config.name);
-        assert_close(clock.now(), total as f64 / (config.write_share * 10e9) * 1e12);
+        assert_close(clock.now(), total as f64 / config.bandwidth(DRAM, CORES).write * 1e12);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Machines that throughput is predicted for.
 
-use pantile_nvm::NvmConfig;
+use pantile_nvm::{NvmConfig, Speed};
 
 use crate::machine;
 
@@ -164,15 +164,22 @@ impl Machine {
 }
 
 impl Memory {
-    /// What its modules do as memory of this configuration; `None` of one
-    /// that is as measured.
-    pub fn modules(&self, config: NvmConfig) -> Option<Modules> {
+    /// What its modules do as memory of this configuration, on a machine of this number of
+    /// hardware threads; `None` of one that is as measured.
+    pub fn modules(&self, config: NvmConfig, threads: usize) -> Option<Modules> {
         let Memory::Modules { count, dram } = *self else { return None };
+        let (read, write) = match config.speed {
+            Speed::OfDram { read, write } => (read * dram.read_bytes_per_s, write * dram.write_bytes_per_s),
+            Speed::PerCore { read, write } => {
+                let each = threads as f64 / count as f64;
+                (read * each, write * each)
+            }
+        };
         Some(Modules {
             count,
-            read_bytes_per_s: config.read_share * dram.read_bytes_per_s,
-            write_bytes_per_s: config.write_share * dram.write_bytes_per_s,
-            read_extra: dram.latency_seconds * (1.0 / config.read_share - 1.0),
+            read_bytes_per_s: read,
+            write_bytes_per_s: write,
+            read_extra: dram.latency_seconds * (dram.read_bytes_per_s / read - 1.0).max(0.0),
         })
     }
 }
@@ -208,12 +215,16 @@ mod tests {
     #[test]
     fn modules_of_optane_do_what_was_measured_of_them() {
         let memory = Machine::tb_collect(1e-7).memory;
-        let modules = memory.modules(NvmConfig::OPTANE).unwrap();
+        let modules = memory.modules(NvmConfig::OPTANE, 40).unwrap();
         assert_eq!(modules.count, 6);
         assert!((modules.read_bytes_per_s - 6.6e9).abs() < 1e8);
         assert!((modules.write_bytes_per_s - 2.3e9).abs() < 1e8);
         assert!(close(modules.read_extra, 101e-9));
-        assert!(close(memory.modules(NvmConfig::E).unwrap().read_extra, 0.0));
-        assert_eq!(Memory::AsMeasured.modules(NvmConfig::E), None);
+        // What each of forty threads has of them makes six modules again.
+        let again = memory.modules(NvmConfig::OPTANE_40, 40).unwrap();
+        assert!((again.read_bytes_per_s - 6.6e9).abs() < 1e8);
+        assert!((again.write_bytes_per_s - 2.3e9).abs() < 1e8);
+        assert!(close(memory.modules(NvmConfig::E, 40).unwrap().read_extra, 0.0));
+        assert_eq!(Memory::AsMeasured.modules(NvmConfig::E, 40), None);
     }
 }

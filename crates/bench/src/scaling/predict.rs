@@ -80,7 +80,7 @@ impl Load {
 fn medium(costs: &Costs, machine: &Machine) -> Network {
     let io = &costs.io;
     let Medium::Nvm(config) = costs.medium else { return Network::default() };
-    let Some(modules) = machine.memory.modules(config) else {
+    let Some(modules) = machine.memory.modules(config, machine.hardware_threads()) else {
         return Network { delay: io.read_wait - io.overlap(), demands: vec![io.device_write] };
     };
     let count = modules.count as f64;
