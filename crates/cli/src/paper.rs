@@ -12,6 +12,7 @@ use pantile_bench::scaling::transfer_seconds;
 use pantile_paper::claims::{self, Claim};
 use pantile_paper::engine::Engine;
 use pantile_paper::execute::{Conditions, Execution, Progress, execute};
+use pantile_paper::numbers::FEWEST;
 use pantile_paper::outlook::outlooks;
 use pantile_paper::plan::{Plan, Step};
 use pantile_paper::report::Report;
@@ -108,6 +109,12 @@ fn remarks(done: &Execution) -> String {
     }
     if done.left_out > 0 {
         text += &format!("{} runs left out for lack of time\n", done.left_out);
+    }
+    if done.too_few > 0 {
+        text += &format!(
+            "{} runs made fewer than {FEWEST} times for lack of time, which decides nothing; judge fewer claims at once or raise --budget\n",
+            done.too_few
+        );
     }
     text
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{Ending, Runner};
 use crate::error::Result;
+use crate::numbers::FEWEST;
 use crate::plan::{Plan, Step};
 use crate::results::Results;
 use crate::store::{Line, Store};
@@ -36,6 +37,8 @@ pub struct Execution {
     pub reused: usize,
     /// Runs for which there was not even time for one repetition.
     pub left_out: usize,
+    /// Runs that were made, but too few times to decide anything.
+    pub too_few: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
     /// Whether it was interrupted.
@@ -91,19 +94,39 @@ pub fn execute(
     let estimate: f64 = left.iter().map(|step| step.run.cost()).sum();
     let estimate = Duration::from_secs_f64(estimate.min(conditions.budget));
     conditions.progress.begin(left.len(), estimate);
-    let outcome = make(&left, store, conditions, &mut done);
+    let outcome = make(plan, &left, store, conditions, &mut done);
     conditions.progress.end();
     done.elapsed = (conditions.clock)();
+    let once = plan.steps.iter().filter(|step| step.repetition == 1);
+    done.too_few =
+        once.filter(|step| (1..FEWEST).contains(&done.results.repetitions(&step.run.key()))).count();
     outcome.map(|()| done)
 }
 
-fn make(steps: &[&Step], store: &mut Store, conditions: &Conditions<'_>, done: &mut Execution) -> Result<()> {
+fn make(
+    plan: &Plan,
+    steps: &[&Step],
+    store: &mut Store,
+    conditions: &Conditions<'_>,
+    done: &mut Execution,
+) -> Result<()> {
     let Conditions { runner, stop, clock, progress, budget } = *conditions;
     let mut failed = HashSet::new();
     let (mut taken, mut assumed) = (TRUST, TRUST);
+    // Runs that are compared with each other are made equally often.
+    let mut asked: Option<(String, usize, bool)> = None;
     for (n, step) in steps.iter().enumerate() {
         let key = step.run.key();
         if failed.contains(&key) {
+            continue;
+        }
+        let (group, repetition) = (step.run.group(), step.repetition);
+        let is_needed = match &asked {
+            Some((last, of, is_needed)) if (last, *of) == (&group, repetition) => *is_needed,
+            _ => plan.needs(step, &done.results),
+        };
+        asked = Some((group, repetition, is_needed));
+        if !is_needed {
             continue;
         }
         let began = clock().as_secs_f64();

@@ -82,7 +82,8 @@ fn runs_made_before_are_not_made_again() {
     let stop = AtomicBool::new(false);
     let first = Fake { stops_after: 7, ..Fake::new(&stop) };
     let plan = plan(&first, 1e6);
-    let all = plan.steps.len();
+    // All are equally fast, so that nothing is undecided after these.
+    let all = plan.steps.iter().filter(|step| step.repetition <= FEWEST).count();
     let cut = run(&first, &plan, 1e6, dir.path(), "a");
     assert!(cut.interrupted);
     assert_eq!((cut.made, cut.reused), (7, 0));

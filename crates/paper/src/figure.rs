@@ -60,15 +60,14 @@ pub struct Point {
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// The smallest and the largest repetition, if there are repetitions.
+    /// The interval that has the true value, if there are enough repetitions.
     pub range: Option<(f64, f64)>,
 }
 
 impl Point {
     /// A point at the median of the repetitions.
     pub fn measured(x: f64, spread: Spread) -> Self {
-        let range = (spread.count > 1).then_some((spread.low, spread.high));
-        Self { x, y: spread.median, range }
+        Self { x, y: spread.median, range: spread.interval }
     }
 
     /// A single value without repetitions.

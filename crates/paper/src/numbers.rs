@@ -1,40 +1,48 @@
-//! Medians and spreads, and when two values differ.
+//! Medians, intervals of confidence, and what they decide.
 
 use pantile_bench::baseline::median;
+use serde::Serialize;
 
-/// The margin added at both ends of a spread, by the number of repetitions, for
-/// noise that they have not shown. Three or more repetitions have shown most of
-/// it, but even then a difference of less than one percent does not count.
-fn unseen_noise(count: usize) -> f64 {
-    match count {
-        0 | 1 => 0.10,
-        2 => 0.05,
-        _ => 0.01,
-    }
-}
+/// Fewest repetitions that decide anything.
+pub const FEWEST: usize = 3;
 
-/// The median of some repetitions, and their spread.
+/// Differences of less than this are none: what is at most one percent larger is
+/// not larger.
+const SAME: f64 = 0.01;
+
+/// Quantiles of Student's distribution at 0.975, from two degrees of freedom on.
+const QUANTILES: [f64; 9] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+
+/// The median of some repetitions, their spread, and what they tell about the true
+/// value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
     /// Median.
     pub median: f64,
-    /// Smallest.
-    pub low: f64,
-    /// Largest.
-    pub high: f64,
+    /// The interval that has the true value with 95 % confidence; `None` if there
+    /// are fewer than [`FEWEST`] repetitions.
+    pub interval: Option<(f64, f64)>,
     /// The number of repetitions.
     pub count: usize,
 }
 
-/// On which side of a value a measurement lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// Entirely above.
-    Above,
-    /// Entirely below.
-    Below,
-    /// The value lies within the spread: noise.
-    Within,
+/// What measurements say of a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The whole interval meets it.
+    Held,
+    /// No value in the interval meets it.
+    Refuted,
+    /// Some values in the interval meet it, or there are too few repetitions.
+    Undecided,
+}
+
+impl Outcome {
+    /// Held or refuted by something that is known without repetitions.
+    pub fn of(is_met: bool) -> Self {
+        if is_met { Outcome::Held } else { Outcome::Refuted }
+    }
 }
 
 impl Spread {
@@ -44,27 +52,66 @@ impl Spread {
         if figures.iter().any(|figure| !figure.is_finite()) {
             return None;
         }
-        let low = figures.iter().copied().reduce(f64::min)?;
-        let high = figures.iter().copied().reduce(f64::max)?;
-        Some(Self { median: median(figures)?, low, high, count: figures.len() })
+        let interval = (figures.len() >= FEWEST).then(|| interval(figures));
+        Some(Self { median: median(figures)?, interval, count: figures.len() })
     }
 
-    /// The range in which the true value may lie: the spread and a margin,
-    /// which is larger for few repetitions.
-    pub fn range(&self) -> (f64, f64) {
-        let noise = unseen_noise(self.count);
-        (self.low - self.low.abs() * noise, self.high + self.high.abs() * noise)
+    /// Whether the true value is above this positive one, by more than one percent
+    /// where it is near.
+    pub fn is_above(&self, value: f64) -> Outcome {
+        self.decide(|low, _| low > value, |_, high| high < value * (1.0 + SAME))
     }
 
-    /// On which side of `value` it lies.
-    pub fn side_of(&self, value: f64) -> Side {
-        let (low, high) = self.range();
-        match () {
-            () if low > value => Side::Above,
-            () if high < value => Side::Below,
-            () => Side::Within,
+    /// Whether it is below, by more than one percent where it is near.
+    pub fn is_below(&self, value: f64) -> Outcome {
+        self.decide(|_, high| high < value, |low, _| low > value * (1.0 - SAME))
+    }
+
+    /// Whether it is between these two.
+    pub fn is_between(&self, least: f64, most: f64) -> Outcome {
+        self.decide(|low, high| low >= least && high <= most, |low, high| high < least || low > most)
+    }
+
+    fn decide(&self, holds: impl Fn(f64, f64) -> bool, fails: impl Fn(f64, f64) -> bool) -> Outcome {
+        match self.interval {
+            Some((low, high)) if holds(low, high) => Outcome::Held,
+            Some((low, high)) if fails(low, high) => Outcome::Refuted,
+            _ => Outcome::Undecided,
         }
     }
+
+    /// The median and the interval, written like this, or how often it was
+    /// measured.
+    pub fn told(&self, write: impl Fn(f64) -> String) -> String {
+        let about = match (self.interval, self.count) {
+            (Some((low, high)), _) => format!("{} to {}", write(low), write(high)),
+            (None, 1) => "measured once".to_owned(),
+            (None, _) => "measured twice".to_owned(),
+        };
+        format!("{} ({about})", write(self.median))
+    }
+}
+
+/// Student's interval, of the logarithms if all values are positive: measured
+/// ratios and rates vary by factors.
+fn interval(figures: &[f64]) -> (f64, f64) {
+    if figures.iter().all(|&figure| figure > 0.0) {
+        let logarithms: Vec<_> = figures.iter().map(|figure| figure.ln()).collect();
+        let (low, high) = around_mean(&logarithms);
+        (low.exp(), high.exp())
+    } else {
+        around_mean(figures)
+    }
+}
+
+fn around_mean(figures: &[f64]) -> (f64, f64) {
+    let count = figures.len() as f64;
+    let mean = figures.iter().sum::<f64>() / count;
+    let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+    // The last quantile is a little too careful for more repetitions.
+    let quantile = QUANTILES[(figures.len() - FEWEST).min(QUANTILES.len() - 1)];
+    let reach = quantile * (squares / (count - 1.0) / count).sqrt();
+    (mean - reach, mean + reach)
 }
 
 /// A number with as many digits as a reader wants to see.
@@ -112,24 +159,61 @@ mod tests {
     use super::*;
 
     #[test]
-    fn enough_repetitions_speak_for_themselves() {
-        let spread = Spread::of(&[1.2, 1.05, 1.1]).unwrap();
-        assert_eq!((spread.median, spread.low, spread.high), (1.1, 1.05, 1.2));
-        assert_eq!(spread.side_of(1.0), Side::Above);
-        assert_eq!(spread.side_of(1.06), Side::Within);
-        // A difference of less than one percent does not count, however often
-        // it is seen.
-        assert_eq!(Spread::of(&[1.005, 1.006, 1.007]).unwrap().side_of(1.0), Side::Within);
-        assert_eq!(spread.side_of(1.22), Side::Below);
+    fn intervals_decide() {
+        // By hand: mean 0.3 of the logarithms, deviation 0.1, 4.303 / sqrt(3) of it.
+        let spread = Spread::of(&[0.2f64.exp(), 0.3f64.exp(), 0.4f64.exp()]).unwrap();
+        let (low, high) = spread.interval.unwrap();
+        assert!((low.ln() - 0.0516).abs() < 1e-3 && (high.ln() - 0.5484).abs() < 1e-3, "{low} {high}");
+        assert_eq!(spread.median, 0.3f64.exp());
+        assert_eq!(
+            (spread.is_above(1.0), spread.is_above(1.2), spread.is_above(1.8)),
+            (Outcome::Held, Outcome::Undecided, Outcome::Refuted)
+        );
+        assert_eq!(
+            (spread.is_below(1.0), spread.is_below(1.2), spread.is_below(1.8)),
+            (Outcome::Refuted, Outcome::Undecided, Outcome::Held)
+        );
+        assert_eq!(spread.is_between(1.0, 1.8), Outcome::Held);
+        assert_eq!(spread.is_between(1.2, 1.8), Outcome::Undecided);
+        assert_eq!(spread.is_between(1.8, 2.0), Outcome::Refuted);
     }
 
     #[test]
-    fn few_repetitions_are_trusted_less() {
-        let one = Spread::of(&[1.04]).unwrap();
-        assert_eq!(one.side_of(1.0), Side::Within);
-        assert_eq!(Spread::of(&[1.12]).unwrap().side_of(1.0), Side::Above);
-        assert_eq!(Spread::of(&[0.9, 0.94]).unwrap().side_of(1.0), Side::Below);
-        assert_eq!(Spread::of(&[-1.0]).unwrap().range(), (-1.1, -0.9));
+    fn a_tie_is_decided_once_it_is_known_to_be_one() {
+        let tie = Spread::of(&[1.002, 0.999, 1.001]).unwrap();
+        assert_eq!((tie.is_above(1.0), tie.is_below(1.0)), (Outcome::Refuted, Outcome::Refuted));
+        let noisy = Spread::of(&[0.95, 1.0, 1.08]).unwrap();
+        assert_eq!((noisy.is_above(1.0), noisy.is_below(1.0)), (Outcome::Undecided, Outcome::Undecided));
+        // What excludes one counts, however little it is.
+        assert_eq!(Spread::of(&[1.005, 1.006, 1.007]).unwrap().is_above(1.0), Outcome::Held);
+    }
+
+    #[test]
+    fn more_repetitions_decide_more() {
+        let some = [1.04, 1.0, 1.09];
+        assert_eq!(Spread::of(&some).unwrap().is_above(1.0), Outcome::Undecided);
+        let many: Vec<_> = some.iter().chain(&some).chain(&some).copied().collect();
+        assert_eq!(Spread::of(&many).unwrap().is_above(1.0), Outcome::Held);
+        for few in [&[5.0][..], &[5.0, 5.1]] {
+            let spread = Spread::of(few).unwrap();
+            assert_eq!((spread.is_above(1.0), spread.interval), (Outcome::Undecided, None));
+        }
+        // Degrees of freedom beyond the table.
+        assert!(Spread::of(&[2.0; 40]).unwrap().is_between(1.99, 2.01) == Outcome::Held);
+    }
+
+    #[test]
+    fn what_may_be_negative_has_an_interval_too() {
+        let (low, high) = Spread::of(&[-1.0, 0.0, 1.0]).unwrap().interval.unwrap();
+        assert!((low + 2.484).abs() < 1e-3 && (high - 2.484).abs() < 1e-3, "{low} {high}");
+    }
+
+    #[test]
+    fn intervals_are_told() {
+        let told = |figures: &[f64]| Spread::of(figures).unwrap().told(times);
+        assert_eq!(told(&[1.25]), "1.25x (measured once)");
+        assert_eq!(told(&[1.25, 1.25]), "1.25x (measured twice)");
+        assert_eq!(told(&[1.25; 3]), "1.25x (1.25x to 1.25x)");
     }
 
     #[test]

@@ -25,10 +25,10 @@ const SUBJECTS: [Subject; 3] = [
     Subject {
         claim: "TB-7b",
         machine: Machine::tb_collect,
-        media: &["nvm:optane", "nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E", "dram"],
+        media: &["nvm:optane-40", "nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E", "dram"],
     },
-    Subject { claim: "TB-8a", machine: Machine::tb_collect, media: &["nvm:optane"] },
-    Subject { claim: "ST-8", machine: Machine::steam, media: &["nvm:optane", "dram"] },
+    Subject { claim: "TB-8a", machine: Machine::tb_collect, media: &["nvm:optane-40"] },
+    Subject { claim: "ST-8", machine: Machine::steam, media: &["nvm:optane-40", "dram"] },
 ];
 
 /// The model's predictions for a claim.

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::claims::Claim;
 use crate::engine::Runner;
+use crate::numbers::FEWEST;
+use crate::results::Results;
 use crate::size::Size;
 use crate::spec::RunSpec;
+use crate::verdict::Verdict;
 
 /// The share of the time that running everything once may take, because the
 /// cost of runs is not known yet.
@@ -25,6 +28,8 @@ pub struct Step {
 pub struct Plan {
     /// The size that fits the time.
     pub size: Size,
+    /// The claims that the runs are for.
+    pub claims: Vec<&'static Claim>,
     /// In the order of execution.
     pub steps: Vec<Step>,
     /// Runs that cannot be executed, by key, with the reason.
@@ -36,11 +41,12 @@ pub struct Plan {
 impl Plan {
     /// The runs of these claims. A run that several claims share is planned
     /// once. Runs that are compared with each other stand side by side; every
-    /// other repetition executes them in reverse order. Everything runs once
-    /// before anything runs again. If running everything once does not fit into
-    /// `budget` seconds, runs are shortened until it does. Of the planned
-    /// repetitions, as many are executed as there is time for.
-    pub fn new(claims: &[&Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
+    /// other repetition executes them in reverse order. Everything runs once, then
+    /// each group as often as a verdict needs, then everything again. If running
+    /// everything once does not fit into `budget` seconds, runs are shortened until
+    /// it does. Of the planned repetitions, those are executed for which there is
+    /// time, and which a claim needs.
+    pub fn new(claims: &[&'static Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
         let mut plans = size.shorter().map(|size| Self::of_size(claims, size, runner));
         let fitting = plans.find(|plan| plan.estimate <= budget * MARGIN);
         let mut plan = fitting.unwrap_or_else(|| {
@@ -51,8 +57,21 @@ impl Plan {
         plan
     }
 
+    /// Whether a step may still change a verdict: each run is made as often as a
+    /// verdict needs, and more often only for claims that are undecided.
+    pub fn needs(&self, step: &Step, results: &Results) -> bool {
+        let group = step.run.group();
+        let uses = |claim: &&Claim| claim.runs(&self.size).iter().any(|run| run.group() == group);
+        step.repetition <= FEWEST
+            || self
+                .claims
+                .iter()
+                .filter(|claim| uses(claim))
+                .any(|claim| claim.judge(results, &self.size).judgement.verdict == Verdict::Undecided)
+    }
+
     /// Everything once.
-    fn of_size(claims: &[&Claim], size: Size, runner: &dyn Runner) -> Self {
+    fn of_size(claims: &[&'static Claim], size: Size, runner: &dyn Runner) -> Self {
         let mut seen = HashSet::new();
         let mut groups: Vec<(String, Vec<RunSpec>)> = Vec::new();
         let mut missing = BTreeMap::new();
@@ -74,22 +93,28 @@ impl Plan {
         let runs = groups.into_iter().flat_map(|(_, runs)| runs);
         let steps: Vec<_> = runs.map(|run| Step { run, repetition: 1 }).collect();
         let estimate = steps.iter().map(|step| step.run.cost()).sum();
-        Self { size, steps, missing, estimate }
+        Self { size, claims: claims.to_vec(), steps, missing, estimate }
     }
 
-    /// Adds repetitions, one group after another.
+    /// Adds repetitions.
     fn repeat(&mut self) {
         let once = self.steps.clone();
-        for repetition in 2..=self.size.repetitions {
-            for group in once.chunk_by(|a, b| a.run.group() == b.run.group()) {
-                let mut group: Vec<_> =
-                    group.iter().map(|step| Step { repetition, run: step.run.clone() }).collect();
-                if repetition.is_multiple_of(2) {
-                    group.reverse();
-                }
-                self.steps.extend(group);
-            }
+        let groups: Vec<_> = once.chunk_by(|a, b| a.run.group() == b.run.group()).collect();
+        let most = self.size.repetitions;
+        for group in &groups {
+            (2..=FEWEST.min(most)).for_each(|repetition| self.again(group, repetition));
         }
+        for repetition in FEWEST + 1..=most {
+            groups.iter().for_each(|group| self.again(group, repetition));
+        }
+    }
+
+    fn again(&mut self, group: &[Step], repetition: usize) {
+        let mut steps: Vec<_> = group.iter().map(|step| Step { repetition, run: step.run.clone() }).collect();
+        if repetition.is_multiple_of(2) {
+            steps.reverse();
+        }
+        self.steps.extend(steps);
     }
 }
 

@@ -3,6 +3,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::claims;
 use crate::engine::Ending;
+use crate::measurement::Measurement;
 
 /// A runner that has everything, or everything except one collector.
 struct Has(Option<&'static str>);
@@ -68,9 +69,47 @@ fn repetitions_go_back_and_forth() {
     let mut back = round(2);
     back.reverse();
     assert_eq!((round(1), round(1)), (back, round(3)));
-    let order: Vec<_> = plan.steps.iter().map(|step| step.repetition).collect();
-    assert!(order.is_sorted());
-    assert_eq!(order.last(), Some(&3));
+}
+
+#[test]
+fn verdicts_come_before_more_repetitions() {
+    let claims = claims::named(&["TB-7a".into(), "TB-8a".into()]).unwrap();
+    let plan = Plan::new(&claims, &Size::quick(2), 1e6, &Has(None));
+    let mut order: Vec<_> = plan.steps.iter().map(|step| (step.repetition, step.run.group())).collect();
+    order.dedup();
+    let groups = order.iter().filter(|(repetition, _)| *repetition == 1).count();
+    let repetitions: Vec<_> = order.iter().map(|(repetition, _)| *repetition).collect();
+    let mut expected = vec![1; groups];
+    expected.extend([2, 3].repeat(groups));
+    expected.extend([4, 5].map(|repetition| vec![repetition; groups]).concat());
+    assert_eq!(repetitions, expected);
+    assert!(order[groups..].chunks(2).take(groups).all(|two| two[0].1 == two[1].1));
+}
+
+#[test]
+fn what_is_decided_is_not_repeated() {
+    let claims = claims::named(&["TB-8a".into()]).unwrap();
+    let plan = Plan::new(&claims, &Size::quick(2), 1e6, &Has(None));
+    let mut results = Results::default();
+    let fast = |run: &RunSpec| if run.gc == "tb-collect" { 900.0 } else { 500.0 };
+    let add = |results: &mut Results, speed: &dyn Fn(&RunSpec, usize) -> f64| {
+        for step in plan.steps.iter().filter(|step| step.repetition <= FEWEST) {
+            let txn_per_s = speed(&step.run, step.repetition);
+            let measurement = Measurement { txn_per_s, ..Measurement::default() };
+            results.add(&step.run.key(), step.repetition, measurement);
+        }
+    };
+    let is_needed = |results: &Results, repetition| {
+        let mut steps = plan.steps.iter().filter(|step| step.repetition == repetition);
+        steps.any(|step| plan.needs(step, results))
+    };
+    add(&mut results, &|run, _| fast(run));
+    assert!(is_needed(&results, FEWEST) && !is_needed(&results, FEWEST + 1));
+    add(&mut results, &|run, repetition| match run.gc {
+        "zen" => [800.0, 900.0, 1000.0][repetition - 1],
+        _ => fast(run),
+    });
+    assert!(is_needed(&results, FEWEST + 1));
 }
 
 #[test]

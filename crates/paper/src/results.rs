@@ -62,18 +62,30 @@ impl Results {
         Spread::of(&figures?)
     }
 
-    /// A value of one run divided by that of another, repetition by repetition,
-    /// so that drift between repetitions cancels out.
+    /// A value of one run divided by that of another.
     pub fn quotient(&self, of: &RunSpec, to: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
-        let (of, to) = (self.measured.get(&of.key())?, self.measured.get(&to.key())?);
-        let both = of.iter().filter_map(|(n, of)| Some((of, to.get(n)?)));
-        let quotients: Option<Vec<_>> = both
-            .map(|(of, to)| {
-                let (of, to) = (metric(of)?, metric(to)?);
-                (to != 0.0).then(|| of / to)
-            })
-            .collect();
-        Spread::of(&quotients?)
+        self.together(&[of.clone(), to.clone()], metric, &|values| values[0] / values[1])
+    }
+
+    /// What follows from a value of several runs, repetition by repetition, so that
+    /// drift between repetitions cancels out.
+    pub fn together(
+        &self,
+        runs: &[RunSpec],
+        metric: Metric<'_>,
+        of: &dyn Fn(&[f64]) -> f64,
+    ) -> Option<Spread> {
+        let runs: Option<Vec<_>> = runs.iter().map(|run| self.measured.get(&run.key())).collect();
+        let runs = runs?;
+        let one =
+            |repetition: &usize| -> Option<Vec<_>> { runs.iter().map(|run| run.get(repetition)).collect() };
+        let all = runs.first()?.keys().filter_map(one);
+        let value = |run: Vec<&Measurement>| -> Option<f64> {
+            let values: Option<Vec<_>> = run.into_iter().map(metric).collect();
+            Some(of(&values?))
+        };
+        let values: Option<Vec<_>> = all.map(value).collect();
+        Spread::of(&values?)
     }
 }
 
@@ -96,7 +108,8 @@ mod tests {
             results.add(&tb.key(), n, at(speed * 0.9));
         }
         let ratio = results.quotient(&tb, &none, &throughput).unwrap();
-        assert!((ratio.low - 0.9).abs() < 1e-9 && (ratio.high - 0.9).abs() < 1e-9);
+        let (low, high) = ratio.interval.unwrap();
+        assert!((low - 0.9).abs() < 1e-9 && (high - 0.9).abs() < 1e-9);
         assert_eq!(results.spread(&none, &throughput).unwrap().median, 200.0);
         // A repetition that the other run does not have is ignored.
         results.add(&tb.key(), 3, at(1.0));

@@ -10,6 +10,8 @@ pub struct Size {
     pub budget: f64,
     /// Most repetitions of a run.
     pub repetitions: usize,
+    /// Whether runs are long enough for chains and space to settle.
+    pub settles: bool,
     /// Warehouses of TPC-C.
     pub warehouses: u16,
     /// Tuples of YCSB.
@@ -54,7 +56,8 @@ impl Size {
         Self {
             name: "quick",
             budget: 540.0,
-            repetitions: 3,
+            repetitions: 5,
+            settles: false,
             warehouses: 1,
             tuples: 100_000,
             pace: (0.3, 0.7),
@@ -78,12 +81,13 @@ impl Size {
         Self {
             name: "full",
             budget: 10_500.0,
-            repetitions: 5,
+            repetitions: 9,
+            settles: true,
             warehouses: 2,
             tuples: 1_000_000,
             pace: (1.0, 3.0),
             long: (1.0, 30.0),
-            middle: (1.0, 10.0),
+            middle: (1.0, 30.0),
             shares: vec![10, 20, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 40, 80],

@@ -38,7 +38,7 @@ pub struct RunSpec {
 impl RunSpec {
     /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
     pub fn new(work: Work, gc: &'static str, threads: usize, (warmup, seconds): (f64, f64)) -> Self {
-        let medium = "nvm:optane";
+        let medium = "nvm:optane-40";
         Self { work, gc, medium, threads, rate: 0.0, warmup, seconds, long_readers: 0, period: None }
     }
 
@@ -159,7 +159,7 @@ mod tests {
         let run = RunSpec::new(Work::Tpcc { warehouses: 1 }, "tb-collect", 2, (0.2, 1.0));
         assert_eq!(
             run.key(),
-            "pantile bench tpcc --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane --warmup 0.2 --seconds 1"
+            "pantile bench tpcc --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane-40 --warmup 0.2 --seconds 1"
         );
         let others = [
             run.with_gc("none"),
@@ -180,6 +180,6 @@ mod tests {
         assert_eq!(run.settings().unwrap_err(), "no-such is not built in");
         let settings = run.with_gc("none").at_rate(500.0).settings().unwrap();
         assert_eq!((settings.pace.rate, settings.threads), (500.0, 2));
-        assert_eq!(settings.variants[0].medium.to_string(), "nvm:optane");
+        assert_eq!(settings.variants[0].medium.to_string(), "nvm:optane-40");
     }
 }

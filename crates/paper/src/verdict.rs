@@ -1,23 +1,26 @@
 //! Verdicts, and the rules by which they are reached.
 //!
-//! A rule is a list of conditions taken from the published text. A claim holds
-//! if all of them are met. A condition that is met only within noise is not
-//! met: a tie is not a win.
+//! A rule is a list of conditions taken from the published text. Each is judged by
+//! itself, from the interval in which the true value lies: held, refuted, or
+//! undecided. A claim holds if all are held, and does not if one is refuted.
 
 use serde::Serialize;
 
-use crate::numbers::{Side, Spread, times};
+use crate::numbers::{Outcome, Spread, times};
 
 /// The verdict on a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Verdict {
-    /// Every condition of its rule is met.
+    /// Every condition of its rule is held.
     #[serde(rename = "holds")]
     Holds,
-    /// At least one condition is not met.
+    /// At least one condition is refuted.
     #[serde(rename = "does not hold")]
     DoesNotHold,
-    /// The machine, the engine or the measurements do not permit a verdict.
+    /// None is refuted, and more or longer runs are needed for the others.
+    #[serde(rename = "undecided")]
+    Undecided,
+    /// The machine, the engine or the size of the runs does not permit a verdict.
     #[serde(rename = "cannot be judged here")]
     CannotBeJudged,
 }
@@ -28,9 +31,19 @@ impl Verdict {
         match self {
             Verdict::Holds => "holds",
             Verdict::DoesNotHold => "does not hold",
+            Verdict::Undecided => "undecided",
             Verdict::CannotBeJudged => "cannot be judged here",
         }
     }
+}
+
+/// A condition of a claim, and what was found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Part {
+    /// What follows for the condition.
+    pub outcome: Outcome,
+    /// What was found, in numbers.
+    pub found: String,
 }
 
 /// A verdict and its reason, as a sentence.
@@ -40,12 +53,19 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Why.
     pub reason: String,
+    /// Its conditions, as far as they were measured.
+    pub parts: Vec<Part>,
 }
 
 impl Judgement {
     /// A judgement that the claim cannot be judged, for this reason.
     pub fn cannot(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::CannotBeJudged, reason: reason.into() }
+        Self { verdict: Verdict::CannotBeJudged, reason: reason.into(), parts: Vec::new() }
+    }
+
+    /// The number of parts with this outcome.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.parts.iter().filter(|part| part.outcome == outcome).count()
     }
 }
 
@@ -55,8 +75,7 @@ const MOST_TOLD: usize = 3;
 /// The conditions examined so far.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
-    met: Vec<String>,
-    unmet: Vec<String>,
+    parts: Vec<Part>,
     missing: Vec<String>,
     /// Required collectors that are not built in.
     absent: Vec<&'static str>,
@@ -67,8 +86,8 @@ pub struct Rule {
 
 impl Rule {
     /// Adds a condition, and what was found.
-    pub fn require(&mut self, is_met: bool, found: impl Into<String>) {
-        if is_met { self.met.push(found.into()) } else { self.unmet.push(found.into()) }
+    pub fn require(&mut self, outcome: Outcome, found: impl Into<String>) {
+        self.parts.push(Part { outcome, found: found.into() });
     }
 
     /// Adds something whose absence prevents a verdict.
@@ -86,42 +105,44 @@ impl Rule {
         }
     }
 
-    /// Requires that `what` is larger: it is `by` times as large in each
-    /// repetition.
+    /// Requires that `what` is larger: it is `by` times as large.
     pub fn larger(&mut self, what: &str, than: &str, by: Option<Spread>) {
-        self.differs(what, than, by, Side::Above);
+        self.compare(what, than, by, |by| by.is_above(1.0));
     }
 
-    /// Requires that `what` is smaller: it is `by` times as large in each
-    /// repetition.
+    /// Requires that `what` is smaller: it is `by` times as large.
     pub fn smaller(&mut self, what: &str, than: &str, by: Option<Spread>) {
-        self.differs(what, than, by, Side::Below);
+        self.compare(what, than, by, |by| by.is_below(1.0));
     }
 
-    fn differs(&mut self, what: &str, than: &str, by: Option<Spread>, wanted: Side) {
-        let Some(by) = by else {
-            return self.without_figures.push(format!("there are no measurements of {what} and {than}"));
-        };
-        let side = by.side_of(1.0);
-        let mut found = format!("{what} is {} {than}", times(by.median));
-        if side == Side::Within {
-            let (low, high) = (times(by.low), times(by.high));
-            found += &format!(" ({low} to {high}), within noise: a tie is not a win");
+    /// Requires something of `what`, which is `by` times as large.
+    pub fn compare(
+        &mut self,
+        what: &str,
+        than: &str,
+        by: Option<Spread>,
+        decide: impl Fn(&Spread) -> Outcome,
+    ) {
+        match by {
+            Some(by) => self.require(decide(&by), format!("{what} is {} {than}", by.told(times))),
+            None => self.without_figures.push(format!("there are no measurements of {what} and {than}")),
         }
-        self.require(side == wanted, found);
     }
 
-    /// Requires that `what` lies between these two values, or that its spread
-    /// overlaps them.
+    /// Requires that `what` lies between these two values.
     pub fn between(&mut self, what: &str, found: Option<Spread>, (low, high): (f64, f64)) {
         let Some(found) = found else {
             return self.without_figures.push(format!("there are no measurements of {what}"));
         };
-        let inside = found.side_of(low) != Side::Below && found.side_of(high) != Side::Above;
-        let relation = if inside { "between" } else { "not between" };
+        let outcome = found.is_between(low, high);
+        let relation = match outcome {
+            Outcome::Held => "between",
+            Outcome::Refuted => "not between",
+            Outcome::Undecided => "perhaps between",
+        };
         self.require(
-            inside,
-            format!("{what} is {}, {relation} {} and {}", times(found.median), times(low), times(high)),
+            outcome,
+            format!("{what} is {}, {relation} {} and {}", found.told(times), times(low), times(high)),
         );
     }
 
@@ -133,18 +154,31 @@ impl Rule {
             [many @ .., last] => Some(format!("{} and {last} are not built in", many.join(", "))),
         };
         let missing: Vec<_> = absent.into_iter().chain(self.missing).collect();
+        let parts = self.parts;
+        let cannot = |reason| Judgement { verdict: Verdict::CannotBeJudged, reason, parts: parts.clone() };
         if !missing.is_empty() {
-            return Judgement::cannot(sentence(&missing));
+            return cannot(sentence(&missing));
         }
         if !self.without_figures.is_empty() {
-            return Judgement::cannot(sentence(&self.without_figures));
+            return cannot(sentence(&self.without_figures));
         }
-        let (verdict, told) = match (self.unmet.is_empty(), self.met.is_empty()) {
-            (true, true) => return Judgement::cannot("Nothing was measured."),
-            (true, false) => (Verdict::Holds, &self.met),
-            (false, _) => (Verdict::DoesNotHold, &self.unmet),
+        let found = |outcome| -> Vec<String> {
+            parts.iter().filter(|part| part.outcome == outcome).map(|part| part.found.clone()).collect()
         };
-        Judgement { verdict, reason: sentence(told) }
+        let (held, refuted, undecided) =
+            (found(Outcome::Held), found(Outcome::Refuted), found(Outcome::Undecided));
+        let (verdict, told) = match () {
+            () if parts.is_empty() => return cannot("Nothing was measured.".into()),
+            () if !refuted.is_empty() => (Verdict::DoesNotHold, &refuted),
+            () if !undecided.is_empty() => (Verdict::Undecided, &undecided),
+            () => (Verdict::Holds, &held),
+        };
+        let counted: Vec<_> = [(&held, "held"), (&refuted, "refuted"), (&undecided, "undecided")]
+            .iter()
+            .filter(|(parts, _)| !parts.is_empty())
+            .map(|(parts, outcome)| format!("{} {outcome}", parts.len()))
+            .collect();
+        Judgement { verdict, reason: format!("{}: {}", counted.join(", "), sentence(told)), parts }
     }
 }
 
@@ -167,68 +201,74 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_holds_if_every_condition_is_met() {
+    fn a_rule_holds_if_every_condition_is_held() {
         let mut rule = Rule::default();
-        rule.larger("a", "b", spread(&[1.2, 1.3, 1.25]));
-        rule.smaller("c", "b", spread(&[0.5]));
-        rule.between("d", spread(&[0.92]), (0.7, 0.9));
+        rule.larger("a", "b", spread(&[1.25; 3]));
+        rule.smaller("c", "b", spread(&[0.5; 3]));
+        rule.between("d", spread(&[0.8; 4]), (0.7, 0.9));
         let judgement = rule.judge();
         assert_eq!(judgement.verdict, Verdict::Holds);
-        assert_eq!(judgement.reason, "a is 1.25x b; c is 0.50x b; d is 0.92x, between 0.70x and 0.90x.");
+        assert_eq!(
+            judgement.reason,
+            "3 held: a is 1.25x (1.25x to 1.25x) b; c is 0.50x (0.50x to 0.50x) b; d is 0.80x (0.80x to 0.80x), \
+             between 0.70x and 0.90x."
+        );
     }
 
     #[test]
-    fn one_condition_that_is_not_met_is_enough() {
+    fn one_condition_that_is_refuted_is_enough() {
         let mut rule = Rule::default();
-        rule.larger("a", "b", spread(&[1.2, 1.3, 1.25]));
-        rule.larger("a", "c", spread(&[0.8, 0.9, 0.7]));
+        rule.larger("a", "b", spread(&[1.2, 1.21, 1.22]));
+        rule.larger("a", "c", spread(&[0.8, 0.81, 0.79]));
+        rule.larger("a", "d", spread(&[0.8]));
         let judgement = rule.judge();
         assert_eq!(judgement.verdict, Verdict::DoesNotHold);
-        assert_eq!(judgement.reason, "a is 0.80x c.");
+        assert_eq!(judgement.reason, "1 held, 1 refuted, 1 undecided: a is 0.80x (0.78x to 0.83x) c.");
+        assert_eq!(judgement.count(Outcome::Undecided), 1);
         let mut outside = Rule::default();
-        outside.between("d", spread(&[0.2]), (0.7, 0.9));
+        outside.between("d", spread(&[0.2; 3]), (0.7, 0.9));
         assert_eq!(outside.judge().verdict, Verdict::DoesNotHold);
     }
 
     #[test]
-    fn a_tie_is_not_a_win() {
-        for tie in [&[0.99, 1.2, 1.3][..], &[1.02]] {
+    fn what_is_not_decided_is_undecided() {
+        for few in [&[0.9, 1.2, 1.3][..], &[1.2], &[1.5, 1.6]] {
             let mut rule = Rule::default();
-            rule.larger("a", "b", spread(tie));
+            rule.larger("a", "b", spread(few));
+            rule.larger("c", "b", spread(&[2.0; 3]));
             let judgement = rule.judge();
-            assert_eq!(judgement.verdict, Verdict::DoesNotHold);
-            assert!(judgement.reason.contains("a tie is not a win"), "{}", judgement.reason);
+            assert_eq!(judgement.verdict, Verdict::Undecided);
+            assert!(judgement.reason.starts_with("1 held, 1 undecided: a is "), "{}", judgement.reason);
         }
-        let mut rule = Rule::default();
-        rule.smaller("a", "b", spread(&[0.98]));
-        assert_eq!(rule.judge().verdict, Verdict::DoesNotHold);
     }
 
     #[test]
     fn what_is_missing_comes_first() {
         let mut rule = Rule::default();
-        rule.larger("a", "b", spread(&[0.1]));
+        rule.larger("a", "b", spread(&[0.1; 3]));
         rule.absent("zen");
         rule.absent("zen");
         rule.larger("a", "zen", None);
         let judgement = rule.clone().judge();
-        assert_eq!(judgement, Judgement::cannot("zen is not built in."));
+        assert_eq!(
+            (judgement.verdict, &*judgement.reason, judgement.count(Outcome::Refuted)),
+            (Verdict::CannotBeJudged, "zen is not built in.", 1)
+        );
         rule.absent("steam");
         rule.lack("it was late");
-        let judgement = rule.judge();
-        assert_eq!(judgement, Judgement::cannot("zen and steam are not built in; it was late."));
+        assert_eq!(rule.judge().reason, "zen and steam are not built in; it was late.");
         let mut rule = Rule::default();
         rule.larger("a", "b", None);
         assert_eq!(rule.judge().verdict, Verdict::CannotBeJudged);
-        assert_eq!(Rule::default().judge().verdict, Verdict::CannotBeJudged);
+        assert_eq!(Rule::default().judge(), Judgement::cannot("Nothing was measured."));
     }
 
     #[test]
     fn a_long_reason_is_cut() {
         let mut rule = Rule::default();
         for n in 0..5 {
-            rule.require(true, format!("c{n}"));
+            rule.require(Outcome::Held, format!("c{n}"));
         }
-        assert_eq!(rule.judge().reason, "c0; c1; c2; and 2 more.");
+        assert_eq!(rule.judge().reason, "5 held: c0; c1; c2; and 2 more.");
     }
 }

@@ -90,6 +90,16 @@ impl Claim {
         self.id.eq_ignore_ascii_case(name) || figures.split('/').any(is)
     }
 
+    /// The address of the publication.
+    pub fn publication(&self) -> &'static str {
+        match self.id.split_once('-').unwrap_or_default().0 {
+            "TB" => "https://doi.org/10.3390/electronics14102080",
+            "ST" => "https://doi.org/10.14778/3364324.3364328",
+            "ZN" => "https://doi.org/10.1007/s00778-022-00737-1",
+            _ => "https://publikationen.reutlingen-university.de/frontdoor/index/index/docId/406",
+        }
+    }
+
     /// The anchor in the page.
     pub fn anchor(&self) -> String {
         self.id.replace('/', "-")

@@ -93,6 +93,21 @@ pub fn share_of_none(results: &Results, run: &RunSpec) -> Option<Spread> {
     results.quotient(run, &run.with_gc(NONE), &throughput)
 }
 
+/// What a run keeps of another's throughput, divided by what a third keeps of a
+/// fourth's.
+pub fn kept_against(results: &Results, kept: [RunSpec; 2], against: [RunSpec; 2]) -> Option<Spread> {
+    results.together(&[kept, against].concat(), &throughput, &|speeds| {
+        (speeds[0] / speeds[1]) / (speeds[2] / speeds[3])
+    })
+}
+
+/// Adds to a rule that runs of this size are too short for what it is about.
+pub fn settled(rule: &mut Rule, size: &Size) {
+    if !size.settles {
+        rule.lack("chains and space take half a minute to settle, and --quick measures for seconds");
+    }
+}
+
 /// Adds to a rule what is missing of the runs that it needs.
 pub fn need(rule: &mut Rule, results: &Results, runs: impl IntoIterator<Item = RunSpec>) {
     for run in runs {

@@ -1,6 +1,6 @@
 //! TB-Collect: space, steadiness and chains (figures 12 to 14).
 
-use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, tpcc};
+use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, settled, tpcc};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::measurement::Measurement;
@@ -82,6 +82,7 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = steady(size);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    settled(&mut rule, size);
     keeps_up(&mut rule, results, &run);
     let growth: Metric<'_> = &Measurement::growth;
     let mut ours = Vec::new();
@@ -90,13 +91,13 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
         ours.extend(by.map(|by| format!("{} of {other}", percent(by.median))));
         rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
     }
-    let y = "growth of medium and DRAM, MB, nvm:optane";
+    let y = "growth of medium and DRAM, MB, nvm:optane-40";
     let megabytes = |measurement: &Measurement| measurement.growth().map(|bytes| bytes / 1e6);
     let grown = bars("Space taken while TPC-C runs at a fixed rate", y, &GROUP, &run, &|run| {
         results.spread(run, &megabytes)
     });
     let taken =
-        over_time(results, &run, "Space taken over time", "medium and DRAM, MB, nvm:optane", |second| {
+        over_time(results, &run, "Space taken over time", "medium and DRAM, MB, nvm:optane-40", |second| {
             (second.medium_bytes + second.dram_bytes) as f64 / 1e6
         });
     let ours = if ours.is_empty() { String::new() } else { format!("tb-collect: {}", ours.join(", ")) };
@@ -130,6 +131,7 @@ fn judge_time(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = long(size);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    settled(&mut rule, size);
     let mut ours = Vec::new();
     match results.spread(&run, &Measurement::decay) {
         Some(decay) => {
@@ -148,10 +150,10 @@ fn judge_time(results: &Results, size: &Size) -> Finding {
         rule.larger("the unsteadiness of zen", &format!("that of {other}"), by);
     }
     let speed =
-        over_time(results, &run, "TPC-C throughput over time", "transactions/s, nvm:optane", |second| {
+        over_time(results, &run, "TPC-C throughput over time", "transactions/s, nvm:optane-40", |second| {
             second.transactions as f64 / second.seconds
         });
-    let y = "standard deviation / mean, nvm:optane";
+    let y = "standard deviation / mean, nvm:optane-40";
     let unsteady = bars("How much throughput varies", y, &GROUP, &run, &|run| {
         results.spread(run, &Measurement::unsteadiness)
     });
@@ -166,6 +168,7 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = chains(size);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    settled(&mut rule, size);
     keeps_up(&mut rule, results, &run);
     let length = |measurement: &Measurement| Some(measurement.chain_mean);
     let accesses = |measurement: &Measurement| Some(measurement.accesses_per_tuple);
@@ -184,11 +187,11 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     let ours =
         if ours.is_empty() { String::new() } else { format!("chain and accesses: {}", ours.join(", ")) };
     let mut lengths =
-        bars("Length of chains", "versions of a tuple, mean, nvm:optane", &GROUP, &run, &|run| {
+        bars("Length of chains", "versions of a tuple, mean, nvm:optane-40", &GROUP, &run, &|run| {
             results.spread(run, &length)
         });
     publish(&mut lengths, &GROUP, &CHAINS);
-    let y = "multiple of tb-collect's, nvm:optane";
+    let y = "multiple of tb-collect's, nvm:optane-40";
     let mut looked = bars("Accesses per tuple", y, &GROUP, &run, &|other| {
         results.quotient(other, &run.with_gc(TB), &accesses)
     });

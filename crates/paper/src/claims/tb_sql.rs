@@ -9,7 +9,7 @@ use crate::measurement::Measurement;
 use crate::numbers::{percent, times};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
-use crate::verdict::{Judgement, Verdict};
+use crate::verdict::Judgement;
 
 /// The claims.
 pub const CLAIMS: &[Claim] = &[
@@ -43,6 +43,9 @@ const SHARE: &str = "share of NoGC's throughput";
 /// The collectors whose space is compared on two memories.
 const SPACE: [&str; 3] = [NONE, TB, "zen"];
 
+/// The first memory, that of the other claims.
+const FIRST: &str = "nvm:optane-40";
+
 /// The memory that differs most from Optane.
 const LAST: &str = "nvm:E";
 
@@ -50,7 +53,7 @@ const LAST: &str = "nvm:E";
 const SQL: [&str; 5] = [NONE, TB, "steam", "zen", "one-shot"];
 
 fn memories(size: &Size) -> Vec<At> {
-    let media = std::iter::once("nvm:optane").chain(size.memories.iter().copied());
+    let media = std::iter::once(FIRST).chain(size.memories.iter().copied());
     let at =
         |(n, medium)| each(&SQL, [tpcc(size, NONE).on(medium)]).into_iter().map(move |run| (n as f64, run));
     media.enumerate().flat_map(at).collect()
@@ -66,9 +69,9 @@ fn judge_memories(results: &Results, size: &Size) -> Finding {
         let factors: Vec<_> = SQL[2..].iter().filter_map(by).map(|by| times(by.median)).collect();
         (!factors.is_empty()).then(|| format!("; {} the others on {medium}", factors.join(", ")))
     };
-    ours.extend(others("nvm:optane"));
+    ours.extend(others(FIRST));
     ours.extend(size.memories.last().copied().and_then(others));
-    let mut names = vec!["nvm:optane".to_owned()];
+    let mut names = vec![FIRST.to_owned()];
     names.extend(size.memories.iter().map(ToString::to_string));
     let places: Vec<_> = memories(size).into_iter().filter(|(_, run)| run.gc == NONE).collect();
     let speeds = series(&SQL, &places, &|run| results.spread(run, &throughput));
@@ -90,7 +93,7 @@ fn judge_memories(results: &Results, size: &Size) -> Finding {
         grouped("TPC-C without SQL", names, "memory", "transactions/s", speeds),
     ];
     Finding {
-        judgement: Judgement { verdict: Verdict::CannotBeJudged, reason },
+        judgement: Judgement::cannot(reason),
         ours,
         unit: "share of NoGC's throughput",
         figures: figures.into_iter().filter(|figure| !figure.is_empty()).collect(),
@@ -108,7 +111,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
     let ours = if told.is_empty() {
         String::new()
     } else {
-        format!("growth on {LAST} against nvm:optane: {}", told.join(", "))
+        format!("growth on {LAST} against {FIRST}: {}", told.join(", "))
     };
     let reason = if ours.is_empty() {
         "There is no SQL server here, and the embedded engine was not measured instead.".to_owned()
@@ -118,7 +121,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
     let places: Vec<At> = vec![(0.0, run.clone()), (1.0, run.on(LAST))];
     let megabytes = |measurement: &Measurement| measurement.growth().map(|bytes| bytes / 1e6);
     let grown = series(&SPACE, &places, &|run| results.spread(run, &megabytes));
-    let names = vec!["nvm:optane".into(), LAST.into()];
+    let names = vec![FIRST.into(), LAST.into()];
     let figure = grouped(
         "Space taken while TPC-C runs at a fixed rate, without SQL",
         names,
@@ -127,7 +130,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
         grown,
     );
     Finding {
-        judgement: Judgement { verdict: Verdict::CannotBeJudged, reason },
+        judgement: Judgement::cannot(reason),
         ours,
         unit: "bytes of growth, as a multiple",
         figures: [figure].into_iter().filter(|figure| !figure.is_empty()).collect(),

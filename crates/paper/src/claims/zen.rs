@@ -4,7 +4,7 @@ use super::help::{NONE, TB, bars, each, grouped, need, tpcc, ycsb};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Point, Series};
 use crate::measurement::Measurement;
-use crate::numbers::{figure, percent, times};
+use crate::numbers::{Outcome, figure, percent, times};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
 use crate::spec::RunSpec;
@@ -103,20 +103,13 @@ const HEADERS: [&str; 2] = ["tb-collect-eager", TB];
 fn judge_headers(results: &Results, size: &Size) -> Finding {
     let run = ycsb(size, NONE);
     let by = results.quotient(&run.with_gc(TB), &run.with_gc(HEADERS[0]), &throughput);
-    let ours = by.map_or(String::new(), |by| {
-        format!(
-            "tb-collect is {} tb-collect-eager ({} to {})",
-            times(by.median),
-            times(by.low),
-            times(by.high)
-        )
-    });
+    let ours = by.map_or(String::new(), |by| format!("tb-collect is {} tb-collect-eager", by.told(times)));
     let measured = if ours.is_empty() {
         String::new()
     } else {
         format!("; block headers persisted lazily instead of at every update: {ours}")
     };
-    let y = "transactions/s, nvm:optane";
+    let y = "transactions/s, nvm:optane-40";
     let figure = bars("Block headers persisted at every update, and lazily", y, &HEADERS, &run, &|run| {
         results.spread(run, &throughput)
     });
@@ -154,7 +147,7 @@ fn judge_recovery(results: &Results, size: &Size) -> Finding {
         "Contents scanned when opening",
         names,
         "workload",
-        "GB of contents per second, nvm:optane",
+        "GB of contents per second, nvm:optane-40",
         series,
     );
     Finding {
@@ -186,8 +179,8 @@ fn judge_readers(results: &Results, size: &Size) -> Finding {
     let mut ours = String::new();
     if let Some(by) = results.quotient(&beside, &alone, &throughput) {
         ours = format!("{} of the throughput beside one long reader", percent(by.median));
-        if by.range().1 < 1.0 - WORST {
-            rule.require(false, format!("tb-collect keeps only {ours}"));
+        if by.is_below(1.0 - WORST) == Outcome::Held {
+            rule.require(Outcome::Refuted, format!("tb-collect keeps only {ours}"));
         } else {
             rule.lack(format!(
                 "scans of gigabytes and long writers are not measured; {ours}, which reads little, does not contradict the claim"
@@ -200,7 +193,7 @@ fn judge_readers(results: &Results, size: &Size) -> Finding {
         .filter_map(|(n, run)| Some(Point::measured(n as f64, results.spread(run, &throughput)?)));
     let series = vec![Series::measured(TB, points.collect())];
     let names = vec!["alone".into(), "beside a long reader".into()];
-    let y = "transactions/s, nvm:optane";
+    let y = "transactions/s, nvm:optane-40";
     let figure = grouped("YCSB beside a transaction that stays open", names, "run", y, series);
     Finding::of(rule, "share of the throughput alone", ours, vec![figure])
 }

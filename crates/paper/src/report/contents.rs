@@ -14,8 +14,10 @@ pub struct Entry {
     pub finding: Finding,
     /// Its runs, as command lines that repeat them.
     pub commands: Vec<String>,
-    /// The number of repetitions of its runs.
+    /// How often its runs were made, all together.
     pub runs: usize,
+    /// The fewest and the most repetitions of one run.
+    pub repetitions: (usize, usize),
 }
 
 /// Facts about the whole report.
@@ -35,6 +37,8 @@ pub struct About {
     pub reused: usize,
     /// Runs for which there was no time.
     pub left_out: usize,
+    /// Runs that were made, but too few times to decide anything.
+    pub too_few: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
     /// Whether it was interrupted.

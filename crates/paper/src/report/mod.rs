@@ -43,9 +43,11 @@ impl Report {
                 finding.figures.extend(outlook.figures.iter().cloned());
             }
             let runs = claim.runs(&plan.size);
-            let made = runs.iter().map(|run| execution.results.repetitions(&run.key())).sum();
-            let commands = commands(&runs, |run| execution.results.repetitions(&run.key()));
-            Entry { claim, finding, commands, runs: made }
+            let made = |run: &RunSpec| execution.results.repetitions(&run.key());
+            let all = || runs.iter().map(made);
+            let repetitions = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
+            let commands = commands(&runs, made);
+            Entry { claim, finding, commands, runs: all().sum(), repetitions }
         };
         let now = std::time::SystemTime::now();
         let about = About {
@@ -56,6 +58,7 @@ impl Report {
             made: execution.made,
             reused: execution.reused,
             left_out: execution.left_out,
+            too_few: execution.too_few,
             failed: execution.failed.clone(),
             interrupted: execution.interrupted,
         };

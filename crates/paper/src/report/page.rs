@@ -4,8 +4,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::style::CSS;
 use super::{About, Entry, Report, table};
+use crate::numbers::{FEWEST, Outcome};
 use crate::svg;
-use crate::verdict::Verdict;
+use crate::verdict::{Judgement, Verdict};
 
 /// The page of a report.
 pub fn to_html(report: &Report) -> String {
@@ -16,8 +17,9 @@ pub fn to_html(report: &Report) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
                 title { "Pantile: published results on this machine" }
-                style { (PreEscaped(CSS)) (PreEscaped(svg::style::CSS)) }
+                style { (PreEscaped(CSS)) (PreEscaped(svg::style::CSS)) (PreEscaped(svg::style::DARK)) }
             }
             body {
                 (svg::patterns())
@@ -25,8 +27,10 @@ pub fn to_html(report: &Report) -> String {
                     h1 { "Published results on this machine" }
                     p {
                         "Each published result was measured again at this machine's size. Ratios between collectors in the same \
-                         repetitions count; absolute numbers of other machines do not. Verdicts follow the rule of each \
-                         claim; a difference within noise is not a difference."
+                         repetitions count; absolute numbers of other machines do not. Each condition of a claim is judged by \
+                         itself. Numbers in brackets, and the thin lines in plots, are intervals that have the true value with 95 % \
+                         confidence (Student's distribution, at least " (FEWEST) " repetitions). A condition is held if the whole interval \
+                         meets it, refuted if no value in it does, and undecided otherwise."
                     }
                     (overview(about, entries))
                     (notices(about))
@@ -49,7 +53,7 @@ fn overview(about: &About, entries: &[Entry]) -> Markup {
             dt { "verdicts" }
             dd {
                 (count(Verdict::Holds)) " hold, " (count(Verdict::DoesNotHold)) " do not hold, "
-                (count(Verdict::CannotBeJudged)) " cannot be judged here"
+                (count(Verdict::Undecided)) " are undecided, " (count(Verdict::CannotBeJudged)) " cannot be judged here"
             }
             dt { "machine" } dd { (about.build.machine) }
             dt { "commit" } dd { code { (about.build.commit) } }
@@ -76,6 +80,12 @@ fn notices(about: &About) -> Markup {
         @if about.left_out > 0 {
             p.notice { "There was no time for " (about.left_out) " runs; run the same command to continue with them." }
         }
+        @if about.too_few > 0 {
+            p.notice {
+                (about.too_few) " runs were made fewer than " (FEWEST) " times for lack of time, which decides nothing. Judge fewer claims at \
+                 once, or give more time with " code { "--budget" } "; the same command continues."
+            }
+        }
         @if !about.failed.is_empty() {
             div.notice {
                 (about.failed.len()) " runs failed:"
@@ -89,24 +99,24 @@ fn summary(entries: &[Entry]) -> Markup {
     html! {
         div.scroll {
             table.summary {
-                colgroup { col.id; col.title; col; col; col.verdict; }
+                colgroup { col.id; col.verdict; col.title; col.wide; col.wide; }
                 thead {
                     tr {
                         th scope="col" { "claim" }
-                        th scope="col" { "about" }
-                        th scope="col" { "published" }
-                        th scope="col" { "ours" }
                         th scope="col" { "verdict" }
+                        th scope="col" { "about" }
+                        th.wide scope="col" { "published" }
+                        th.wide scope="col" { "ours" }
                     }
                 }
                 tbody {
                     @for Entry { claim, finding, .. } in entries {
                         tr {
                             th scope="row" { a href=(format!("#{}", claim.anchor())) { (claim.id) } }
+                            td.verdict { (badge(&finding.judgement)) }
                             td { (claim.title) }
-                            td { (claim.published) }
-                            td { @if finding.ours.is_empty() { "not measured" } @else { (finding.ours) } }
-                            td { (badge(finding.judgement.verdict)) }
+                            td.wide { (claim.published) }
+                            td.wide { @if finding.ours.is_empty() { "not measured" } @else { (finding.ours) } }
                         }
                     }
                 }
@@ -115,13 +125,48 @@ fn summary(entries: &[Entry]) -> Markup {
     }
 }
 
-fn badge(verdict: Verdict) -> Markup {
-    let class = match verdict {
+fn badge(judgement: &Judgement) -> Markup {
+    let class = match judgement.verdict {
         Verdict::Holds => "holds",
         Verdict::DoesNotHold => "fails",
+        Verdict::Undecided => "undecided",
         Verdict::CannotBeJudged => "open",
     };
-    html! { span class=(format!("verdict {class}")) { (verdict.words()) } }
+    html! {
+        span class=(format!("badge {class}")) { (judgement.verdict.words()) }
+        @if !judgement.parts.is_empty() { " " small.counts { (counts(judgement)) } }
+    }
+}
+
+/// How many conditions have which outcome.
+fn counts(judgement: &Judgement) -> String {
+    let count = |(outcome, word)| match judgement.count(outcome) {
+        0 => None,
+        count => Some(format!("{count} {word}")),
+    };
+    let all = [(Outcome::Held, "held"), (Outcome::Refuted, "refuted"), (Outcome::Undecided, "undecided")];
+    all.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
+}
+
+/// The conditions one by one, those that decide first.
+fn parts(judgement: &Judgement) -> Markup {
+    let with = |wanted| judgement.parts.iter().filter(move |part| part.outcome == wanted);
+    html! {
+        @if !judgement.parts.is_empty() {
+            details open[judgement.verdict != Verdict::Holds] {
+                summary { "condition by condition" }
+                ul.parts {
+                    @for (outcome, word) in
+                        [(Outcome::Refuted, "refuted"), (Outcome::Undecided, "undecided"), (Outcome::Held, "held")]
+                    {
+                        @for part in with(outcome) {
+                            li { span class=(format!("outcome {word}")) { (word) } " " (part.found) }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The command that examines this claim again.
@@ -131,17 +176,25 @@ pub fn command(entry: &Entry, size: &str) -> String {
 }
 
 fn claim(entry: &Entry, about: &About) -> Markup {
-    let Entry { claim, finding, commands, runs } = entry;
+    let Entry { claim, finding, commands, runs, repetitions: (fewest, most) } = entry;
     html! {
         section.claim id=(claim.anchor()) {
             h2 { (claim.id) ": " (claim.title) }
-            p { (claim.text) " " span.source { "(" (claim.source) ")" } }
-            p.reason { (badge(finding.judgement.verdict)) " " (finding.judgement.reason) }
+            p { (claim.text) " " span.source { "(" a href=(claim.publication()) { (claim.source) } ")" } }
+            p.reason { (badge(&finding.judgement)) " " (finding.judgement.reason) }
+            (parts(&finding.judgement))
             dl.facts {
                 dt { "published" } dd { (claim.published) }
                 @if !finding.ours.is_empty() { dt { "ours" } dd { (finding.ours) } }
                 dt { "holds if" } dd { (claim.rule) }
-                @if *runs > 0 { dt { "runs" } dd { (runs) } }
+                @if *runs > 0 {
+                    dt { "runs" }
+                    dd {
+                        (runs) ", each made "
+                        @if fewest == most { (most) } @else { (fewest) " to " (most) }
+                        @if *most == 1 { " time" } @else { " times" }
+                    }
+                }
             }
             @for figure in &finding.figures {
                 figure {

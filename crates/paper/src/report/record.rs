@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{About, Entry, Report};
 use crate::figure::{Figure, Origin, Series};
-use crate::verdict::Verdict;
+use crate::verdict::{Part, Verdict};
 
 /// A claim in the record.
 #[derive(Serialize)]
@@ -19,7 +19,9 @@ struct Told<'a> {
     unit: &'a str,
     verdict: Verdict,
     reason: &'a str,
+    parts: &'a [Part],
     runs: usize,
+    repetitions: (usize, usize),
     command: String,
     benchmarks: &'a [String],
     figures: Vec<FigureTold<'a>>,
@@ -51,7 +53,7 @@ struct PointTold {
     x: f64,
     y: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    range: Option<(f64, f64)>,
+    interval: Option<(f64, f64)>,
 }
 
 /// The claims as a JSON array.
@@ -63,7 +65,7 @@ pub fn to_json(report: &Report) -> String {
 }
 
 fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
-    let Entry { claim, finding, commands, runs } = entry;
+    let Entry { claim, finding, commands, runs, repetitions } = entry;
     Told {
         id: claim.id,
         title: claim.title,
@@ -75,7 +77,9 @@ fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
         unit: finding.unit,
         verdict: finding.judgement.verdict,
         reason: &finding.judgement.reason,
+        parts: &finding.judgement.parts,
         runs: *runs,
+        repetitions: *repetitions,
         command: super::page::command(entry, about.size),
         benchmarks: commands,
         figures: finding.figures.iter().map(figure).collect(),
@@ -93,7 +97,8 @@ fn figure(figure: &Figure) -> FigureTold<'_> {
 }
 
 fn series(series: &Series) -> SeriesTold<'_> {
-    let points = series.points.iter().map(|point| PointTold { x: point.x, y: point.y, range: point.range });
+    let points =
+        series.points.iter().map(|point| PointTold { x: point.x, y: point.y, interval: point.range });
     SeriesTold { name: &series.name, origin: origin(series.origin), points: points.collect() }
 }
 

@@ -8,8 +8,8 @@ use crate::numbers;
 /// Most rows. A longer time series is sampled at regular intervals.
 const ROWS: usize = 24;
 
-/// The figure in numbers: the median of the repetitions, their range, and the
-/// published value.
+/// The figure in numbers: the median of the repetitions, the interval of the true
+/// value, and the published one.
 pub fn draw(figure: &Figure) -> Markup {
     if figure.is_single() { one_by_one(figure) } else { side_by_side(figure) }
 }
@@ -29,8 +29,7 @@ fn one_by_one(figure: &Figure) -> Markup {
                     tr {
                         th scope="col" { (figure.x) }
                         th scope="col" { "ours" }
-                        th scope="col" { "from" }
-                        th scope="col" { "to" }
+                        th scope="col" { "95 % interval" }
                         @if any_published {
                             th scope="col" { "published" }
                             th scope="col" { "difference" }
@@ -45,8 +44,7 @@ fn one_by_one(figure: &Figure) -> Markup {
                         tr {
                             th scope="row" { (place(&figure.shape, x)) }
                             td { (told(ours.map(|ours| ours.y))) }
-                            td { (told(range.map(|(low, _)| low))) }
-                            td { (told(range.map(|(_, high)| high))) }
+                            td { (range.map(interval).unwrap_or_default()) }
                             @if any_published {
                                 td { (told(published.map(|there| there.y))) }
                                 td { (difference.unwrap_or_default()) }
@@ -99,15 +97,16 @@ fn cell(figure: &Figure, series: &Series, x: f64) -> Markup {
     html! {
         td {
             (numbers::figure(point.y))
-            @if let Some((low, high)) = point.range {
-                small { (numbers::figure(low)) " to " (numbers::figure(high)) }
-            }
+            @if let Some(range) = point.range { small { (interval(range)) } }
             @if let Some(published) = published {
                 small.there { "published " (numbers::figure(published.y)) }
-                small.there { "ours " (difference(point.y, published.y)) }
             }
         }
     }
+}
+
+fn interval((low, high): (f64, f64)) -> String {
+    format!("{} to {}", numbers::figure(low), numbers::figure(high))
 }
 
 /// The signed difference between our number and a published one.

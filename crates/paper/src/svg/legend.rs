@@ -103,8 +103,8 @@ fn sample(kind: Symbol, x: f64, y: f64) -> Markup {
                 path d=(line) fill="none" stroke=(style.colour) stroke-width="2" stroke-dasharray=(style.dash) {}
                 @if with_markers { (markers::measured(style.marker, x + 11.0, y, style.colour)) }
             }
-            Symbol::Published => (markers::published(x + 11.0, y, "#000000")),
-            Symbol::Model => path.model d=(line) fill="none" stroke="#000000" stroke-width="1.4" stroke-dasharray="3 4" {},
+            Symbol::Published => (markers::published(x + 11.0, y, "currentColor")),
+            Symbol::Model => path.model d=(line) fill="none" stroke="currentColor" stroke-width="1.4" stroke-dasharray="3 4" {},
         }
     }
 }

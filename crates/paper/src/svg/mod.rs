@@ -150,7 +150,7 @@ fn bars(figure: &Figure, names: &[String], y: Scale) -> Markup {
         @for series in of(Origin::Published) {
             @if let Some(bar) = measured.iter().position(|ours| ours.name == series.name).or(single.then_some(0)) {
                 @for point in &series.points {
-                    (markers::published(left(point.x, bar) + width / 2.0, y.place(point.y), "#000000"))
+                    (markers::published(left(point.x, bar) + width / 2.0, y.place(point.y), "currentColor"))
                 }
             }
         }

@@ -7,9 +7,17 @@
 /// The style sheet of drawings.
 pub const CSS: &str = "
 svg { font: 12.5px system-ui, Arial, sans-serif; }
-svg text { fill: #222; } svg text.axis { font-size: 13px; }
-svg .tick { stroke: #e1e1e1; stroke-width: 1; } svg .base { stroke: #555; stroke-width: 1.2; }
-svg .range { fill: none; stroke: #222; stroke-width: 1.1; }
+svg { --drawn: #222; --grid: #e1e1e1; --base: #555; color: #000; }
+svg text { fill: var(--drawn); } svg text.axis { font-size: 13px; }
+svg .tick { stroke: var(--grid); stroke-width: 1; } svg .base { stroke: var(--base); stroke-width: 1.2; }
+svg .range { fill: none; stroke: var(--drawn); stroke-width: 1.1; }
+";
+
+/// What a page adds for a dark background. Drawings of their own have a white one.
+pub const DARK: &str = "
+@media (prefers-color-scheme: dark) { @media screen {
+  svg { --drawn: #e3e3e3; --grid: #3a3a3a; --base: #aaa; color: #fff; }
+} }
 ";
 
 /// The look of a series.
@@ -71,7 +79,8 @@ impl Hatch {
     }
 }
 
-const BLACK: &str = "#000000";
+/// Black, or white on a dark page.
+const INK: &str = "currentColor";
 const ORANGE: &str = "#E69F00";
 const SKY: &str = "#56B4E9";
 const GREEN: &str = "#009E73";
@@ -104,7 +113,7 @@ pub fn of(name: &str) -> Style {
         "80/20" => style(VERMILLION, Marker::Diamond, "none", Hatch::Plain),
         "zipf 0.9" => style(GREEN, Marker::Up, "none", Hatch::Plain),
         "tpc-c" => style(ORANGE, Marker::Square, "none", Hatch::Plain),
-        _ => style(BLACK, Marker::Circle, "none", Hatch::Plain),
+        _ => style(INK, Marker::Circle, "none", Hatch::Plain),
     }
 }
 
