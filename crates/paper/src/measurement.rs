@@ -74,9 +74,22 @@ impl Measurement {
     /// How much the space in use, on the medium and in DRAM together, grew from
     /// the end of the first second to the end of the last, in bytes.
     pub fn growth(&self) -> Option<f64> {
-        let taken = |second: &Second| (second.medium_bytes + second.dram_bytes) as f64;
+        Some(self.medium_growth()? + self.dram_growth()?)
+    }
+
+    /// The same, of the medium alone.
+    pub fn medium_growth(&self) -> Option<f64> {
+        self.growth_of(|second| second.medium_bytes)
+    }
+
+    /// The same, of DRAM alone.
+    pub fn dram_growth(&self) -> Option<f64> {
+        self.growth_of(|second| second.dram_bytes)
+    }
+
+    fn growth_of(&self, bytes: impl Fn(&Second) -> u64) -> Option<f64> {
         let (first, last) = (self.seconds.first()?, self.seconds.last()?);
-        (self.seconds.len() > 1).then(|| taken(last) - taken(first))
+        (self.seconds.len() > 1).then(|| bytes(last) as f64 - bytes(first) as f64)
     }
 
     /// The throughput of each whole second.
@@ -171,6 +184,7 @@ mod tests {
     fn growth_and_decay_are_from_the_first_to_the_last() {
         let falling = run(&[100, 90, 80, 50]);
         assert_eq!(falling.growth(), Some(3030.0));
+        assert_eq!((falling.medium_growth(), falling.dram_growth()), (Some(3000.0), Some(30.0)));
         assert_eq!(falling.decay(), Some(0.5));
         assert!(falling.unsteadiness().unwrap() > 0.2);
         assert_eq!(run(&[5, 5, 5, 5]).unsteadiness(), Some(0.0));

@@ -83,6 +83,11 @@ pub fn lines(title: &str, x: &str, y: &str, doubling: bool, series: Vec<Series>)
     Figure { title: title.into(), shape, x: x.into(), y: y.into(), series }
 }
 
+/// The name of an axis of clients. Where there are more than cores, they share them.
+pub fn clients(size: &Size) -> String {
+    format!("threads (more than {} take turns on the cores)", size.cores)
+}
+
 /// Groups of bars.
 pub fn grouped(title: &str, names: Vec<String>, x: &str, y: &str, series: Vec<Series>) -> Figure {
     Figure { title: title.into(), shape: Shape::Bars(names), x: x.into(), y: y.into(), series }

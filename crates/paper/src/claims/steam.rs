@@ -1,6 +1,8 @@
 //! Steam: its survey of collectors (figures 7 to 12, table 5).
 
-use super::help::{At, NONE, bars, each, fastest, grouped, kept_against, lines, need, runs, series, tpcc};
+use super::help::{
+    At, NONE, bars, clients, each, fastest, grouped, kept_against, lines, need, runs, series, tpcc,
+};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Point, Series};
 use crate::measurement::Measurement;
@@ -167,7 +169,7 @@ fn judge_survey(results: &Results, size: &Size) -> Finding {
     fastest(&mut rule, results, &run, "hekaton", &["hana"], "");
     let speeds = series(&ALONE, &by_threads(size), &|run| results.spread(run, &throughput));
     let y = "transactions/s, nvm:optane-40";
-    let figure = lines("TPC-C throughput by threads", "threads", y, true, speeds);
+    let figure = lines("TPC-C throughput by threads", &clients(size), y, true, speeds);
     Finding::of(rule, "transactions/s", told(results, &ALONE, &run), vec![figure])
 }
 

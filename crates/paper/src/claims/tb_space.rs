@@ -3,7 +3,7 @@
 use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, settled, tpcc};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Point, Series, Shape};
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, Second};
 use crate::numbers::{figure, percent, times};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
@@ -91,18 +91,31 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
         ours.extend(by.map(|by| format!("{} of {other}", percent(by.median))));
         rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
     }
-    let y = "growth of medium and DRAM, MB, nvm:optane-40";
-    let megabytes = |measurement: &Measurement| measurement.growth().map(|bytes| bytes / 1e6);
-    let grown = bars("Space taken while TPC-C runs at a fixed rate", y, &GROUP, &run, &|run| {
-        results.spread(run, &megabytes)
-    });
-    let taken =
-        over_time(results, &run, "Space taken over time", "medium and DRAM, MB, nvm:optane-40", |second| {
-            (second.medium_bytes + second.dram_bytes) as f64 / 1e6
-        });
+    let parts: [(&str, &str, Metric<'_>); 3] = [
+        ("Space taken while TPC-C runs at a fixed rate", "growth of medium and DRAM", growth),
+        ("Of it, on the medium", "growth of the medium", &Measurement::medium_growth),
+        ("Of it, in DRAM", "growth of DRAM", &Measurement::dram_growth),
+    ];
+    let mut figures: Vec<_> = parts
+        .into_iter()
+        .map(|(title, y, of)| {
+            let megabytes = |measurement: &Measurement| of(measurement).map(|bytes| bytes / 1e6);
+            let y = format!("{y}, MB, nvm:optane-40");
+            bars(title, &y, &GROUP, &run, &|run| results.spread(run, &megabytes))
+        })
+        .collect();
+    for (title, y, of) in [
+        ("Medium taken over time", "medium, MB, nvm:optane-40", (|second| second.medium_bytes) as Taken),
+        ("DRAM taken over time", "DRAM, MB, nvm:optane-40", |second| second.dram_bytes),
+    ] {
+        figures.push(over_time(results, &run, title, y, |second| of(second) as f64 / 1e6));
+    }
     let ours = if ours.is_empty() { String::new() } else { format!("tb-collect: {}", ours.join(", ")) };
-    Finding::of(rule, "bytes of growth, as a share of another collector's", ours, vec![grown, taken])
+    Finding::of(rule, "bytes of growth, as a share of another collector's", ours, figures)
 }
+
+/// Bytes taken at the end of a second.
+type Taken = fn(&Second) -> u64;
 
 /// The seconds of the last repetition, one line for each collector.
 fn over_time(
@@ -110,7 +123,7 @@ fn over_time(
     run: &RunSpec,
     title: &str,
     y: &str,
-    value: impl Fn(&crate::measurement::Second) -> f64,
+    value: impl Fn(&Second) -> f64,
 ) -> Figure {
     let line = |gc: &&'static str| {
         let seconds = &results.one(&run.with_gc(gc))?.seconds;

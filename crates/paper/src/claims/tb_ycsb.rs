@@ -1,8 +1,8 @@
 //! TB-Collect: YCSB by threads, shares of writes, skew and size (figures 8 to 11).
 
 use super::help::{
-    At, GROUP, NONE, OTHERS, TB, each, fastest, kept_against, lines, need, runs, series, share_of_none, told,
-    ycsb,
+    At, GROUP, NONE, OTHERS, TB, clients, each, fastest, kept_against, lines, need, runs, series,
+    share_of_none, told, ycsb,
 };
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Series};
@@ -137,7 +137,7 @@ fn judge_half(results: &Results, size: &Size) -> Finding {
     let shares = [(TB, 0.846), ("zen", 0.754), ("one-shot", 0.708), ("n2db", 0.677), ("steam", 0.662)];
     let published = shares.map(|(gc, share)| Series::published(gc, &[(size.cores as f64, share)]));
     let title = "YCSB throughput, 50 % updates, by threads";
-    let figures = figures(results, (title, "threads"), &by_threads(size, 50), published.into(), true);
+    let figures = figures(results, (title, &clients(size)), &by_threads(size, 50), published.into(), true);
     Finding::of(rule, UNIT, told(results, &GROUP, &run), figures)
 }
 
@@ -153,7 +153,7 @@ fn judge_updates(results: &Results, size: &Size) -> Finding {
     }
     let published = [TB, "zen", "n2db", "steam"].map(|gc| Series::published(gc, &[(size.cores as f64, 0.8)]));
     let title = "YCSB throughput, 100 % updates, by threads";
-    let figures = figures(results, (title, "threads"), &by_threads(size, 100), published.into(), true);
+    let figures = figures(results, (title, &clients(size)), &by_threads(size, 100), published.into(), true);
     Finding::of(rule, UNIT, told(results, &GROUP, &run), figures)
 }
 
