@@ -26,7 +26,7 @@ use crate::progress;
 use crate::values::number;
 
 pub const EXAMPLES: &str = "Examples:
-  pantile paper --quick                 (every claim in ten minutes)
+  pantile paper --quick                 (everything once, in ten minutes)
   pantile paper TB-7a TB-12             (two of them, in full)
   pantile paper --list
 
@@ -38,7 +38,8 @@ pub struct PaperArgs {
     /// Claims to judge, by the names that --list prints [default: all].
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Small data and short runs: every claim in ten minutes on two cores, not in three hours.
+    /// Small data and short runs: everything once, in ten minutes on two cores instead of three hours. A
+    /// verdict needs three repetitions, for which there is time if few claims are named.
     #[arg(long)]
     quick: bool,
     /// List the claims and exit.
@@ -139,7 +140,7 @@ fn minutes(time: Duration) -> String {
 
 impl Progress for Shown {
     fn begin(&self, runs: usize, estimate: Duration) {
-        self.note(&format!("{runs} runs, as far as they fit {}", minutes(estimate)));
+        self.note(&format!("{runs} runs, as far as they fit {} and claims need them", minutes(estimate)));
         self.count.borrow_mut().0 = runs;
         if let Some(bar) = &self.bar {
             bar.set_length(runs as u64);

@@ -61,8 +61,8 @@ const MODULES: f64 = 6.0 / 40.0;
 impl NvmConfig {
     /// Intel Optane persistent memory: reads 50 %, writes 30 %, 256 B.
     pub const OPTANE: Self = config("optane", 0.5, 0.3, 256);
-    /// The same as each of 40 threads has it that share six modules: 990 MB/s read
-    /// and 345 MB/s written for each core.
+    /// For each core, one thread's share of six modules that 40 threads use: 990 MB/s
+    /// read and 345 MB/s written.
     pub const OPTANE_40: Self = Self {
         name: "optane-40",
         speed: Speed::PerCore { read: MODULE.read * MODULES, write: MODULE.write * MODULES },

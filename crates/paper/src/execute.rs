@@ -97,9 +97,14 @@ pub fn execute(
     let outcome = make(plan, &left, store, conditions, &mut done);
     conditions.progress.end();
     done.elapsed = (conditions.clock)();
-    let once = plan.steps.iter().filter(|step| step.repetition == 1);
-    done.too_few =
-        once.filter(|step| (1..FEWEST).contains(&done.results.repetitions(&step.run.key()))).count();
+    if !done.interrupted {
+        let once = plan.steps.iter().filter(|step| step.repetition == 1);
+        for step in once.filter(|step| !done.results.has_failed(&step.run)) {
+            let made = done.results.repetitions(&step.run.key());
+            done.left_out += usize::from(made == 0);
+            done.too_few += usize::from((1..FEWEST).contains(&made));
+        }
+    }
     outcome.map(|()| done)
 }
 
@@ -136,7 +141,6 @@ fn make(
             continue;
         }
         if began + step.run.cost() * (taken / assumed) > budget {
-            done.left_out += usize::from(done.results.repetitions(&key) == 0);
             done.results.miss(&key, "there was no time for its run".into());
             continue;
         }
@@ -159,7 +163,7 @@ fn make(
             Ending::Failed(why) => {
                 progress.ended(step, Err(&why), ended);
                 done.failed.push(format!("{key}: {why}"));
-                done.results.miss(&key, format!("{} failed: {why}", step.run.gc));
+                done.results.fail(&key, format!("{} failed: {why}", step.run.gc));
                 failed.insert(key);
             }
         }

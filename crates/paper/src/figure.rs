@@ -60,7 +60,7 @@ pub struct Point {
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// The interval that has the true value, if there are enough repetitions.
+    /// The interval that contains the true value, if there are enough repetitions.
     pub range: Option<(f64, f64)>,
 }
 

@@ -6,20 +6,19 @@ use serde::Serialize;
 /// Fewest repetitions that decide anything.
 pub const FEWEST: usize = 3;
 
-/// Differences of less than this are none: what is at most one percent larger is
-/// not larger.
+/// A difference that is known to be less than one percent is none.
 const SAME: f64 = 0.01;
 
 /// Quantiles of Student's distribution at 0.975, from two degrees of freedom on.
 const QUANTILES: [f64; 9] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 
-/// The median of some repetitions, their spread, and what they tell about the true
+/// The median of some repetitions, their spread, and what they say about the true
 /// value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
     /// Median.
     pub median: f64,
-    /// The interval that has the true value with 95 % confidence; `None` if there
+    /// The interval that contains the true value with 95 % confidence; `None` if there
     /// are fewer than [`FEWEST`] repetitions.
     pub interval: Option<(f64, f64)>,
     /// The number of repetitions.
@@ -38,13 +37,6 @@ pub enum Outcome {
     Undecided,
 }
 
-impl Outcome {
-    /// Held or refuted by something that is known without repetitions.
-    pub fn of(is_met: bool) -> Self {
-        if is_met { Outcome::Held } else { Outcome::Refuted }
-    }
-}
-
 impl Spread {
     /// The spread of these values; `None` if there are none or if one is not a
     /// number.
@@ -56,15 +48,19 @@ impl Spread {
         Some(Self { median: median(figures)?, interval, count: figures.len() })
     }
 
-    /// Whether the true value is above this positive one, by more than one percent
-    /// where it is near.
+    /// Whether the true value is above this one.
     pub fn is_above(&self, value: f64) -> Outcome {
-        self.decide(|low, _| low > value, |_, high| high < value * (1.0 + SAME))
+        self.decide(|low, _| low > value, |_, high| high < value)
     }
 
-    /// Whether it is below, by more than one percent where it is near.
+    /// Whether it is below.
     pub fn is_below(&self, value: f64) -> Outcome {
-        self.decide(|_, high| high < value, |low, _| low > value * (1.0 - SAME))
+        self.decide(|_, high| high < value, |low, _| low > value)
+    }
+
+    /// Whether it is a quotient that is known to be one, within one percent.
+    pub fn is_tie(&self) -> bool {
+        self.is_above(1.0) == Outcome::Undecided && self.is_between(1.0 - SAME, 1.0 + SAME) == Outcome::Held
     }
 
     /// Whether it is between these two.
@@ -179,12 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_is_decided_once_it_is_known_to_be_one() {
-        let tie = Spread::of(&[1.002, 0.999, 1.001]).unwrap();
-        assert_eq!((tie.is_above(1.0), tie.is_below(1.0)), (Outcome::Refuted, Outcome::Refuted));
-        let noisy = Spread::of(&[0.95, 1.0, 1.08]).unwrap();
-        assert_eq!((noisy.is_above(1.0), noisy.is_below(1.0)), (Outcome::Undecided, Outcome::Undecided));
-        // What excludes one counts, however little it is.
+    fn a_tie_is_known_by_its_interval() {
+        assert!(Spread::of(&[1.002, 0.999, 1.001]).unwrap().is_tie());
+        for other in [&[0.95, 1.0, 1.08][..], &[1.0, 1.0], &[1.005, 1.006, 1.007], &[0.9; 3]] {
+            assert!(!Spread::of(other).unwrap().is_tie(), "{other:?}");
+        }
+        // What excludes one is a difference, however small it is.
         assert_eq!(Spread::of(&[1.005, 1.006, 1.007]).unwrap().is_above(1.0), Outcome::Held);
     }
 

@@ -41,11 +41,10 @@ pub struct Plan {
 impl Plan {
     /// The runs of these claims. A run that several claims share is planned
     /// once. Runs that are compared with each other stand side by side; every
-    /// other repetition executes them in reverse order. Everything runs once, then
-    /// each group as often as a verdict needs, then everything again. If running
-    /// everything once does not fit into `budget` seconds, runs are shortened until
-    /// it does. Of the planned repetitions, those are executed for which there is
-    /// time, and which a claim needs.
+    /// other repetition executes them in reverse order. Everything runs once before
+    /// anything runs again. If running everything once does not fit into `budget`
+    /// seconds, runs are shortened until it does. Of the planned repetitions, those
+    /// are executed for which there is time, and which a claim needs.
     pub fn new(claims: &[&'static Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
         let mut plans = size.shorter().map(|size| Self::of_size(claims, size, runner));
         let fitting = plans.find(|plan| plan.estimate <= budget * MARGIN);
@@ -96,25 +95,20 @@ impl Plan {
         Self { size, claims: claims.to_vec(), steps, missing, estimate }
     }
 
-    /// Adds repetitions.
+    /// Adds repetitions, one group after another. Those of a group are apart, so that
+    /// what drifts between groups differs from one to the next.
     fn repeat(&mut self) {
         let once = self.steps.clone();
-        let groups: Vec<_> = once.chunk_by(|a, b| a.run.group() == b.run.group()).collect();
-        let most = self.size.repetitions;
-        for group in &groups {
-            (2..=FEWEST.min(most)).for_each(|repetition| self.again(group, repetition));
+        for repetition in 2..=self.size.repetitions {
+            for group in once.chunk_by(|a, b| a.run.group() == b.run.group()) {
+                let mut group: Vec<_> =
+                    group.iter().map(|step| Step { repetition, run: step.run.clone() }).collect();
+                if repetition.is_multiple_of(2) {
+                    group.reverse();
+                }
+                self.steps.extend(group);
+            }
         }
-        for repetition in FEWEST + 1..=most {
-            groups.iter().for_each(|group| self.again(group, repetition));
-        }
-    }
-
-    fn again(&mut self, group: &[Step], repetition: usize) {
-        let mut steps: Vec<_> = group.iter().map(|step| Step { repetition, run: step.run.clone() }).collect();
-        if repetition.is_multiple_of(2) {
-            steps.reverse();
-        }
-        self.steps.extend(steps);
     }
 }
 

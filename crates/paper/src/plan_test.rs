@@ -69,21 +69,9 @@ fn repetitions_go_back_and_forth() {
     let mut back = round(2);
     back.reverse();
     assert_eq!((round(1), round(1)), (back, round(3)));
-}
-
-#[test]
-fn verdicts_come_before_more_repetitions() {
-    let claims = claims::named(&["TB-7a".into(), "TB-8a".into()]).unwrap();
-    let plan = Plan::new(&claims, &Size::quick(2), 1e6, &Has(None));
-    let mut order: Vec<_> = plan.steps.iter().map(|step| (step.repetition, step.run.group())).collect();
-    order.dedup();
-    let groups = order.iter().filter(|(repetition, _)| *repetition == 1).count();
-    let repetitions: Vec<_> = order.iter().map(|(repetition, _)| *repetition).collect();
-    let mut expected = vec![1; groups];
-    expected.extend([2, 3].repeat(groups));
-    expected.extend([4, 5].map(|repetition| vec![repetition; groups]).concat());
-    assert_eq!(repetitions, expected);
-    assert!(order[groups..].chunks(2).take(groups).all(|two| two[0].1 == two[1].1));
+    let order: Vec<_> = plan.steps.iter().map(|step| step.repetition).collect();
+    assert!(order.is_sorted());
+    assert_eq!(order.last(), Some(&5));
 }
 
 #[test]

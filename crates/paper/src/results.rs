@@ -21,6 +21,8 @@ pub struct Results {
     measured: HashMap<String, BTreeMap<usize, Measurement>>,
     /// By key.
     missing: HashMap<String, String>,
+    /// Why a repetition of a run failed, by key.
+    failed: HashMap<String, String>,
 }
 
 impl Results {
@@ -34,14 +36,28 @@ impl Results {
         self.missing.insert(key.to_owned(), why);
     }
 
+    /// Records why a repetition of a run failed. The run counts as missing, however
+    /// often it succeeded.
+    pub fn fail(&mut self, key: &str, why: String) {
+        self.failed.insert(key.to_owned(), why);
+    }
+
+    /// Whether a repetition of a run failed.
+    pub fn has_failed(&self, run: &RunSpec) -> bool {
+        self.failed.contains_key(&run.key())
+    }
+
     /// The number of repetitions of a run.
     pub fn repetitions(&self, key: &str) -> usize {
         self.measured.get(key).map_or(0, BTreeMap::len)
     }
 
-    /// Why a run has no measurement; `None` if it has one.
+    /// Why a run has no measurement, or none that counts; `None` if it has one.
     pub fn why_missing(&self, run: &RunSpec) -> Option<String> {
         let key = run.key();
+        if let Some(why) = self.failed.get(&key) {
+            return Some(why.clone());
+        }
         (self.repetitions(&key) == 0)
             .then(|| self.missing.get(&key).cloned().unwrap_or_else(|| "it was not run".into()))
     }
@@ -127,5 +143,7 @@ mod tests {
         assert_eq!(results.why_missing(&run), None);
         results.add(&run.key(), 2, at(f64::INFINITY));
         assert_eq!(results.spread(&run, &throughput), None);
+        results.fail(&run.key(), "zen failed: it broke".into());
+        assert_eq!(results.why_missing(&run).unwrap(), "zen failed: it broke");
     }
 }

@@ -106,6 +106,7 @@ impl Size {
             pace: (shorten(self.pace.0, by), shorten(self.pace.1, by)),
             long: (shorten(self.long.0, by), shorten(self.long.1, by)),
             middle: (shorten(self.middle.0, by), shorten(self.middle.1, by)),
+            settles: self.settles && by == 1.0,
             ..self.clone()
         })
     }
@@ -137,5 +138,7 @@ mod tests {
         assert_eq!(all[0], Size::quick(2));
         assert!(all.windows(2).all(|two| two[1].pace.1 < two[0].pace.1));
         assert!(all.iter().all(|size| size.pace.0 > 0.0 && size.long.1 > 0.2));
+        let settling = Size::full(2).shorter().filter(|size| size.settles).count();
+        assert_eq!(settling, 1, "shortened runs are too short");
     }
 }

@@ -69,6 +69,11 @@ impl Judgement {
     }
 }
 
+/// A tie is not a win.
+fn unless_tie(by: &Spread, outcome: Outcome) -> Outcome {
+    if by.is_tie() { Outcome::Refuted } else { outcome }
+}
+
 /// Most conditions that a reason lists one by one.
 const MOST_TOLD: usize = 3;
 
@@ -107,12 +112,12 @@ impl Rule {
 
     /// Requires that `what` is larger: it is `by` times as large.
     pub fn larger(&mut self, what: &str, than: &str, by: Option<Spread>) {
-        self.compare(what, than, by, |by| by.is_above(1.0));
+        self.compare(what, than, by, |by| unless_tie(by, by.is_above(1.0)));
     }
 
     /// Requires that `what` is smaller: it is `by` times as large.
     pub fn smaller(&mut self, what: &str, than: &str, by: Option<Spread>) {
-        self.compare(what, than, by, |by| by.is_below(1.0));
+        self.compare(what, than, by, |by| unless_tie(by, by.is_below(1.0)));
     }
 
     /// Requires something of `what`, which is `by` times as large.
@@ -240,6 +245,14 @@ mod tests {
             assert_eq!(judgement.verdict, Verdict::Undecided);
             assert!(judgement.reason.starts_with("1 held, 1 undecided: a is "), "{}", judgement.reason);
         }
+    }
+
+    #[test]
+    fn a_tie_is_not_a_win() {
+        let mut rule = Rule::default();
+        rule.larger("a", "b", spread(&[1.001, 0.999, 1.0]));
+        rule.smaller("a", "b", spread(&[1.001, 0.999, 1.0]));
+        assert_eq!(rule.judge().count(Outcome::Refuted), 2);
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub fn kept_against(results: &Results, kept: [RunSpec; 2], against: [RunSpec; 2]
 /// Adds to a rule that runs of this size are too short for what it is about.
 pub fn settled(rule: &mut Rule, size: &Size) {
     if !size.settles {
-        rule.lack("chains and space take half a minute to settle, and --quick measures for seconds");
+        rule.lack("chains and space take half a minute to settle, and these runs are shorter");
     }
 }
 

@@ -85,9 +85,11 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     settled(&mut rule, size);
     keeps_up(&mut rule, results, &run);
     let growth: Metric<'_> = &Measurement::growth;
+    // A collector that shrinks has no quotient.
+    let grown: Metric<'_> = &|measurement| measurement.growth().filter(|&bytes| bytes > 0.0);
     let mut ours = Vec::new();
     for other in OTHERS {
-        let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), growth);
+        let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), grown);
         ours.extend(by.map(|by| format!("{} of {other}", percent(by.median))));
         rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
     }

@@ -179,12 +179,13 @@ fn judge_readers(results: &Results, size: &Size) -> Finding {
     let mut ours = String::new();
     if let Some(by) = results.quotient(&beside, &alone, &throughput) {
         ours = format!("{} of the throughput beside one long reader", percent(by.median));
-        if by.is_below(1.0 - WORST) == Outcome::Held {
-            rule.require(Outcome::Refuted, format!("tb-collect keeps only {ours}"));
-        } else {
-            rule.lack(format!(
+        let told = by.told(percent);
+        match by.is_below(1.0 - WORST) {
+            Outcome::Held => rule.require(Outcome::Refuted, format!("tb-collect keeps only {told}")),
+            Outcome::Undecided => rule.require(Outcome::Undecided, format!("tb-collect keeps {told}")),
+            Outcome::Refuted => rule.lack(format!(
                 "scans of gigabytes and long writers are not measured; {ours}, which reads little, does not contradict the claim"
-            ));
+            )),
         }
     }
     let points = [&alone, &beside]

@@ -16,6 +16,8 @@ pub struct Entry {
     pub commands: Vec<String>,
     /// How often its runs were made, all together.
     pub runs: usize,
+    /// The number of runs that are not the same.
+    pub distinct: usize,
     /// The fewest and the most repetitions of one run.
     pub repetitions: (usize, usize),
 }

@@ -47,7 +47,7 @@ impl Report {
             let all = || runs.iter().map(made);
             let repetitions = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
             let commands = commands(&runs, made);
-            Entry { claim, finding, commands, runs: all().sum(), repetitions }
+            Entry { claim, finding, commands, runs: all().sum(), distinct: runs.len(), repetitions }
         };
         let now = std::time::SystemTime::now();
         let about = About {

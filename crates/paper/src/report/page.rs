@@ -28,9 +28,9 @@ pub fn to_html(report: &Report) -> String {
                     p {
                         "Each published result was measured again at this machine's size. Ratios between collectors in the same \
                          repetitions count; absolute numbers of other machines do not. Each condition of a claim is judged by \
-                         itself. Numbers in brackets, and the thin lines in plots, are intervals that have the true value with 95 % \
+                         itself. Numbers in brackets, and the thin lines in plots, are intervals that contain the true value with 95 % \
                          confidence (Student's distribution, at least " (FEWEST) " repetitions). A condition is held if the whole interval \
-                         meets it, refuted if no value in it does, and undecided otherwise."
+                         meets it, refuted if no value in it does or if it is known to be a tie within one percent, and undecided otherwise."
                     }
                     (overview(about, entries))
                     (notices(about))
@@ -113,7 +113,7 @@ fn summary(entries: &[Entry]) -> Markup {
                     @for Entry { claim, finding, .. } in entries {
                         tr {
                             th scope="row" { a href=(format!("#{}", claim.anchor())) { (claim.id) } }
-                            td.verdict { (badge(&finding.judgement)) }
+                            td.verdict { (badge(&finding.judgement)) small { (counts(&finding.judgement)) } }
                             td { (claim.title) }
                             td.wide { (claim.published) }
                             td.wide { @if finding.ours.is_empty() { "not measured" } @else { (finding.ours) } }
@@ -132,10 +132,7 @@ fn badge(judgement: &Judgement) -> Markup {
         Verdict::Undecided => "undecided",
         Verdict::CannotBeJudged => "open",
     };
-    html! {
-        span class=(format!("badge {class}")) { (judgement.verdict.words()) }
-        @if !judgement.parts.is_empty() { " " small.counts { (counts(judgement)) } }
-    }
+    html! { span class=(format!("badge {class}")) { (judgement.verdict.words()) } }
 }
 
 /// How many conditions have which outcome.
@@ -176,7 +173,7 @@ pub fn command(entry: &Entry, size: &str) -> String {
 }
 
 fn claim(entry: &Entry, about: &About) -> Markup {
-    let Entry { claim, finding, commands, runs, repetitions: (fewest, most) } = entry;
+    let Entry { claim, finding, commands, runs, distinct, repetitions: (fewest, most) } = entry;
     html! {
         section.claim id=(claim.anchor()) {
             h2 { (claim.id) ": " (claim.title) }
@@ -190,7 +187,7 @@ fn claim(entry: &Entry, about: &About) -> Markup {
                 @if *runs > 0 {
                     dt { "runs" }
                     dd {
-                        (runs) ", each made "
+                        (runs) ": each of " (distinct) " made "
                         @if fewest == most { (most) } @else { (fewest) " to " (most) }
                         @if *most == 1 { " time" } @else { " times" }
                     }

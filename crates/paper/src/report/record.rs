@@ -65,7 +65,7 @@ pub fn to_json(report: &Report) -> String {
 }
 
 fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
-    let Entry { claim, finding, commands, runs, repetitions } = entry;
+    let Entry { claim, finding, commands, runs, repetitions, .. } = entry;
     Told {
         id: claim.id,
         title: claim.title,

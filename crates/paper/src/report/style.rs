@@ -31,8 +31,8 @@ th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align:
 thead th { border-bottom: 2px solid #8a8a8a; font-weight: 600; vertical-align: bottom; }
 table.summary { width: 100%; table-layout: fixed; }
 table.summary th, table.summary td { overflow-wrap: break-word; }
-table.summary col.id { width: 6.6rem; } table.summary col.verdict { width: 11.5rem; } table.summary col.title { width: 22%; }
-table.summary td.verdict small { display: block; }
+table.summary col.id { width: 6.6rem; } table.summary col.verdict { width: 13rem; } table.summary col.title { width: 22%; }
+table.summary td.verdict small { display: block; white-space: normal; }
 table.data td, table.data thead th:not(:first-child) { text-align: right; }
 table.data th[scope=row] { font-weight: 500; white-space: nowrap; }
 td small { display: block; color: var(--soft); font-size: .78rem; white-space: nowrap; }
@@ -44,7 +44,6 @@ td small.there { color: var(--there); }
 .fails { color: var(--bad); background: var(--bad-ground); border-color: #D55E00; } .fails::before { content: '\\2717'; }
 .badge.undecided { color: var(--dim); background: var(--dim-ground); border-color: #8a8a8a; } .badge.undecided::before { content: '~'; }
 .open { color: var(--dim); background: var(--dim-ground); border-color: #8a8a8a; border-style: dashed; } .open::before { content: '?'; }
-.counts { color: var(--soft); white-space: nowrap; }
 ul.parts { margin: .4rem 0; padding: 0; list-style: none; max-width: 54rem; font-size: .92rem; }
 ul.parts li { margin: .15rem 0; padding-left: 5.8rem; text-indent: -5.8rem; }
 .outcome { display: inline-block; width: 5.5rem; text-indent: 0; font-weight: 600; }
@@ -58,7 +57,8 @@ figure { margin: 1.4rem 0; } figcaption { font-weight: 600; margin-bottom: .3rem
 svg { display: block; width: 100%; max-width: 47.5rem; height: auto; }
 svg.patterns { position: absolute; width: 0; height: 0; }
 details { margin: .5rem 0; } summary { cursor: pointer; color: var(--link); }
-@media (max-width: 42rem) { .wide { display: none; } table.summary col.wide, table.summary col.title { width: auto; } }
+@media screen and (max-width: 42rem) { .wide { display: none; } table.summary { table-layout: auto; }
+  table.summary col[class] { width: auto; } table.summary .badge { white-space: normal; } }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
   section.claim { break-before: page; margin-top: 0; border-top: 0; }

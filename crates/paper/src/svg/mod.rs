@@ -113,7 +113,7 @@ pub fn patterns() -> Markup {
     }
 }
 
-/// A range of repetitions.
+/// The interval of a point.
 fn range(x: f64, point: &Point, y: Scale) -> Markup {
     html! {
         @if let Some((low, high)) = point.range {
