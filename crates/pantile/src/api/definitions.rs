@@ -26,8 +26,8 @@ impl Database {
     /// transactions that began before the call returned and may write cannot use it:
     /// they get [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
     /// [`Database::run`] begins them again. To those that only read it is empty; unless
-    /// it has the name of a table that was dropped after they began, which they could
-    /// take for it: they get the same error then, but for safe snapshots.
+    /// it has the name of a table that was dropped or renamed after they began, which
+    /// they could take for it: they get the same error then, but for safe snapshots.
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition
@@ -46,7 +46,7 @@ impl Database {
         core.tables.id_is_used(new.id());
         let at = core.registry.after_all();
         new.table.inner.set_created(at);
-        if core.tables.was_dropped_of_late(new.table.name()) {
+        if core.tables.was_used_of_late(new.table.name(), core.registry.watermark()) {
             new.table.inner.set_replacing();
         }
         new.pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
@@ -165,7 +165,9 @@ impl Database {
     /// Serializable transactions that began before the call returned cannot write
     /// through the new handle: they get
     /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
-    /// [`Database::run`] begins them again.
+    /// [`Database::run`] begins them again. Names are not of a moment:
+    /// [`Database::table`] finds the table that has the name now, and an older
+    /// transaction reads the rows that this one had at its moment.
     pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change();
@@ -192,7 +194,7 @@ impl Database {
         // Rows of the new layout may have values out of line.
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         inner.change_layouts(layouts.made_at(at));
-        Ok(core.tables.renamed(&old, inner))
+        Ok(core.tables.renamed(&old, inner, at))
     }
 
     /// Creates a secondary index of a table that may be filled and in use.
@@ -224,6 +226,8 @@ impl Database {
         let made = core.fill_index(inner, &index).and_then(|()| self.store_definition(inner, &stored));
         if let Err(error) = made {
             inner.change_indexes(|list| list.retain(|i| i.number != number));
+            // Slots whose transactions wrote meanwhile have a list with the index.
+            core.buffers.forget();
             return Err(error);
         }
         index.set_ready();

@@ -172,6 +172,33 @@ fn dropped_tables_go_a_few_at_a_time() {
     }
 }
 
+/// A transaction that writes while an index is built has a list of indexes with it,
+/// and its slot keeps the list. Neither an idle slot nor one that is in use meanwhile
+/// keeps an index that could not be made.
+#[test]
+fn an_index_that_fails_is_kept_by_nobody() {
+    let db = Options::new().medium(MediumKind::Dram).worker(false).open("unused").expect("open");
+    let table = db.create_table(definition("t")).expect("create");
+    // The build takes a while, and finds at its end that two rows have one value.
+    let rows = (0..100_000u64).map(|id| [id.into(), (id / 2).into()]);
+    db.run(|txn| txn.insert_many(&table, rows.clone())).expect("insert");
+    for id in 200_000..200_006 {
+        let (made, index, second) = std::thread::scope(|scope| {
+            let building = scope.spawn(|| db.create_index(&table, IndexDef::unique("by_value", ["value"])));
+            let mut index = None;
+            while index.is_none() && !building.is_finished() {
+                index = table.inner.indexes().first().map(Arc::downgrade);
+            }
+            put(&db, &table, id, id);
+            let second = (id % 2 == 0).then(|| db.begin().expect("begin"));
+            (building.join().expect("no panic"), index, second)
+        });
+        assert!(matches!(made, Err(crate::Error::DuplicateKey { .. })), "{made:?}");
+        drop(second);
+        assert!(index.is_none_or(|index| index.strong_count() == 0), "its tree takes memory");
+    }
+}
+
 /// Makes tables with a row each and drops them.
 fn drop_tables(db: &Database, count: u64) {
     for n in 0..count {

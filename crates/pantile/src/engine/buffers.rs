@@ -222,7 +222,9 @@ impl Buffers {
         self.addresses.clear();
         self.superseded.clear();
         self.begin_unsqueezed();
-        if self.tables.len() > TABLES_KEPT || self.tables.iter().any(|t| t.table.is_dropped()) {
+        // Nothing keeps a dropped index or table but those that use it.
+        let is_old = |t: &TableUse| t.table.is_dropped() || t.indexes_version != t.table.indexes_version();
+        if self.tables.len() > TABLES_KEPT || self.tables.iter().any(is_old) {
             self.tables.clear();
         }
     }

@@ -95,7 +95,8 @@ impl Drop for ReaderProcesses {
 }
 
 /// Takes the address. A child that is being forked keeps the one of an earlier
-/// opening for a moment, so this waits until it is free.
+/// opening for a moment, and descriptors or memory may be short, so this tries until
+/// it is there. If the system has no such addresses, there can be no readers.
 fn bind(file: Identity, shared: &Mutex<Connections>) -> Option<Listener> {
     let mut tries = 0;
     loop {
@@ -103,17 +104,24 @@ fn bind(file: Identity, shared: &Mutex<Connections>) -> Option<Listener> {
         if connections.is_over {
             return None;
         }
-        match channel::listen(file) {
-            Ok(listener) => {
-                connections.socket = Some(channel::socket_of(&listener).ok()?);
+        let listens =
+            channel::listen(file).and_then(|listener| Ok((channel::socket_of(&listener)?, listener)));
+        match listens {
+            Ok((socket, listener)) => {
+                connections.socket = Some(socket);
                 return Some(listener);
             }
-            Err(error) if error.kind() != io::ErrorKind::AddrInUse => return None,
+            Err(error) if is_for_good(&error) => return None,
             Err(_) => drop(connections),
         }
         tries += 1;
         thread::sleep(if tries < SOON { PAUSE } else { PAUSE * 10 });
     }
+}
+
+/// Whether trying again is of no use.
+fn is_for_good(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied)
 }
 
 fn listen(core: &Weak<Core>, listener: &Listener, shared: &Mutex<Connections>) {

@@ -20,11 +20,18 @@ use crate::types::schema::{IndexDef, TableDef};
 /// A table that has been dropped, at this time.
 pub(crate) struct Dropped {
     pub at: Timestamp,
-    /// When all transactions that could use it were found to have ended.
+    /// When all transactions and processes that could read it were found to have ended.
     pub unused_since: Option<Timestamp>,
     pub table: TableId,
-    /// For transactions that began to use it before it was dropped.
+    /// For transactions that began to use it before it was dropped, until they have
+    /// ended. Other processes that read it have their own indexes.
     pub in_use: Option<Arc<TableInner>>,
+}
+
+/// A name that a table has had until this time.
+struct LeftName {
+    name: String,
+    at: Timestamp,
 }
 
 /// An index that was dropped at this time. Transactions that began before
@@ -55,6 +62,8 @@ pub(crate) struct Tables {
     dropped: Mutex<Vec<Dropped>>,
     has_more_to_release: AtomicBool,
     dropped_indexes: Mutex<Vec<DroppedIndex>>,
+    /// Names under which running transactions may have known another table.
+    left_names: Mutex<Vec<LeftName>>,
 }
 
 impl Default for Tables {
@@ -72,6 +81,7 @@ impl Default for Tables {
             dropped: Mutex::default(),
             has_more_to_release: AtomicBool::new(false),
             dropped_indexes: Mutex::default(),
+            left_names: Mutex::default(),
         }
     }
 }
@@ -197,12 +207,16 @@ impl Tables {
         }
     }
 
-    /// Makes a table known as what it has become. Returns a handle of that.
-    pub fn renamed(&self, old: &str, table: &Arc<TableInner>) -> Table {
+    /// Makes a table known as what it has become, at this time. Returns a handle of
+    /// that.
+    pub fn renamed(&self, old: &str, table: &Arc<TableInner>, at: Timestamp) -> Table {
         let handle = Table::of(Arc::clone(table));
         let mut tables = self.by_name.write();
         tables.remove(old);
         tables.insert(table.name(), handle.clone());
+        if table.name() != old {
+            self.left_names.lock().push(LeftName { name: old.to_owned(), at });
+        }
         handle
     }
 
@@ -256,9 +270,10 @@ impl Tables {
 
     /// Whether a transaction may still run that began when there was another table of
     /// this name.
-    pub fn was_dropped_of_late(&self, name: &str) -> bool {
-        let is_it = |d: &Dropped| d.in_use.as_ref().is_some_and(|table| table.name() == name);
-        self.dropped.lock().iter().any(is_it)
+    pub fn was_used_of_late(&self, name: &str, watermark: Timestamp) -> bool {
+        let mut left = self.left_names.lock();
+        left.retain(|left| left.at >= watermark);
+        left.iter().any(|left| left.name == name)
     }
 
     /// Takes a table and its values out of line away from their ids.
@@ -267,6 +282,7 @@ impl Tables {
         let both = [Some(Arc::clone(table)), pieces];
         both.iter().flatten().for_each(|table| table.set_dropped());
         let at = now();
+        self.left_names.lock().push(LeftName { name: table.name(), at });
         for table in both.iter().flatten() {
             let in_use = Some(Arc::clone(table));
             self.dropped.lock().push(Dropped { at, unused_since: None, table: table.id, in_use });
@@ -320,21 +336,25 @@ impl Tables {
         (!dropped.is_empty()).then(|| dropped.iter().any(can_go))
     }
 
-    /// Calls `release` for at most `most` dropped tables that no transaction has
-    /// been able to see into since before `durable`; it returns whether they are
-    /// gone. A transaction that wrote to a table when it was dropped may have
-    /// committed at any time until it ended. Returns whether more can be
+    /// Gives up the memory of dropped tables that no transaction can use, whose
+    /// `watermark` this is, and calls `release` for at most `most` tables that also no
+    /// other process has been able to see into since before `durable`; it returns
+    /// whether they are gone. A transaction that wrote to a table when it was dropped
+    /// may have committed at any time until it ended. Returns whether more can be
     /// released.
     pub fn release_dropped(
         &self,
         watermark: Timestamp,
+        read: Timestamp,
         durable: Timestamp,
         now: Timestamp,
         most: usize,
         release: impl FnOnce(&BTreeSet<TableId>) -> std::result::Result<bool, StoreError>,
     ) -> bool {
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
-        for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark) {
+        let unused: Vec<_> =
+            dropped.iter_mut().filter(|d| d.at < watermark).filter_map(|d| d.in_use.take()).collect();
+        for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark.min(read)) {
             d.unused_since = Some(now);
         }
         let is_free = |d: &Dropped| d.unused_since.is_some_and(|since| since < durable);
@@ -349,7 +369,7 @@ impl Tables {
         self.has_more_to_release.store(has_more, Ordering::Relaxed);
         // The tables' memory is freed without the lock.
         drop(dropped);
-        drop(gone);
+        drop((gone, unused));
         has_more && released.is_ok()
     }
 

@@ -1,6 +1,7 @@
 //! What is done for the database besides transactions: by committing threads
 //! in bounded steps, and in rounds by the worker.
 
+use pantile_base::Timestamp;
 use std::time::Duration;
 
 use pantile_cc::Clock;
@@ -90,7 +91,7 @@ impl Core {
     /// Writes a state record if the round makes one due.
     fn settle(&self, permit: &Permit, debt: Debt, stale: bool) -> Due {
         let epoch = self.options.gc.epoch;
-        let dropped = self.tables.dropped(self.registry.watermark());
+        let dropped = self.tables.dropped(self.registry.watermark().min(self.read_from()));
         let names_too_much = self.give_up_image_if_damaged() && !self.store.is_image_in_force();
         let is_owed = self.store.appended_since_sample() > 0
             || dropped == Some(true)
@@ -189,13 +190,17 @@ impl Core {
 
     /// The same before the database is open.
     pub fn release_tables(&self, batch: Batch) -> bool {
-        // Other processes may read tables that were dropped after their moment.
-        let read = self.store.holds().earliest().unwrap_or(pantile_base::Timestamp::MAX);
-        let (watermark, durable) = (self.registry.watermark().min(read), self.store.durable_watermark());
+        let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
         let now = self.registry.now();
-        self.tables.release_dropped(watermark, durable, now, batch.tables, |tables| {
+        self.tables.release_dropped(watermark, self.read_from(), durable, now, batch.tables, |tables| {
             tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));
             self.store.release_tables(tables, batch.blocks, now)
         })
+    }
+
+    /// The earliest moment that another process reads. It may read tables that were
+    /// dropped after that.
+    fn read_from(&self) -> Timestamp {
+        self.store.holds().earliest().unwrap_or(Timestamp::MAX)
     }
 }

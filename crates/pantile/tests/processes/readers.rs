@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use pantile::stats::PageReader;
 use pantile::tools::watch;
@@ -218,6 +219,35 @@ fn readers_one_after_the_other_hold_no_more_than_one() {
         !has_dropped && db.stats().obsolete_bytes < 5 * one
     });
     assert_eq!(db.reading_processes().len(), 1);
+    assert_eq!(whole(&reader), state(&reader));
+}
+
+/// A table that is dropped while another process reads keeps its space, but not its
+/// indexes, and the writer does not work on it all the time.
+#[test]
+fn what_is_dropped_beside_a_reader_takes_no_memory() {
+    let place = ScratchDir::new();
+    let db = Options::new().durability(Durability::None).open(place.path()).expect("open");
+    fill(&db);
+    let reader = Database::open_read_only(place.path()).expect("open");
+    let def = TableDef::new("staging").column("id", Type::U32).primary_key(["id"]);
+    let mut staging = db.create_table(def).expect("create");
+    let bank = bank(&db);
+    // Ten such tables take four times as much.
+    let most = db.stats().dram_bytes + (5 << 20);
+    for _ in 0..10 {
+        db.run(|txn| (0..50_000u32).try_for_each(|n| txn.insert(&staging, &[n.into()]))).expect("insert");
+        staging = db.truncate_table(&staging).expect("truncate");
+        await_that("the memory is given back", || {
+            shift(&db, &bank, 0);
+            db.stats().dram_bytes < most
+        });
+    }
+    await_that("nothing is written", || {
+        let syncs = db.stats().medium.syncs;
+        thread::sleep(Duration::from_secs(2));
+        db.stats().medium.syncs == syncs
+    });
     assert_eq!(whole(&reader), state(&reader));
 }
 

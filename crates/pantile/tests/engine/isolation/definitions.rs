@@ -3,8 +3,8 @@
 //! row has the value 7, and such a row is added only where the flag is not set.
 
 use pantile::{
-    Conflict, Database, Error, Index, IndexDef, Isolation, Range, Result, Table, TableDef, Transaction,
-    TransactionOptions, Type,
+    Conflict, Database, Error, Index, IndexDef, Isolation, Range, Result, Table, TableChange, TableDef,
+    Transaction, TransactionOptions, Type,
 };
 
 use crate::support::{LEVELS, in_memory, is_conflict};
@@ -243,7 +243,7 @@ fn a_new_table_is_for_late_writers() {
 #[test]
 fn a_new_table_is_not_empty_to_readers_that_began_before() {
     for level in LEVELS {
-        for is_truncated in [true, false] {
+        for replaced in ["truncated", "dropped", "renamed"] {
             let db = in_memory();
             let table = db.create_table(definition()).expect("create");
             db.run(|txn| txn.upsert(&table, &[1u64.into(), 1u64.into()])).expect("upsert");
@@ -251,10 +251,14 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
             let before = db.begin_with(options).expect("begin");
             let other = db.create_table(TableDef { name: "other".into(), ..definition() }).expect("create");
             assert_eq!(before.count(&other, Range::all()).expect("it was not there"), 0);
-            let table = match is_truncated {
-                true => db.truncate_table(&table).expect("truncate"),
-                false => {
+            let table = match replaced {
+                "truncated" => db.truncate_table(&table).expect("truncate"),
+                "dropped" => {
                     db.drop_table("t").expect("drop");
+                    db.create_table(definition()).expect("create")
+                }
+                _ => {
+                    db.alter_table(&table, &TableChange::new().rename_table("old")).expect("rename");
                     db.create_table(definition()).expect("create")
                 }
             };
@@ -263,7 +267,7 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
                 Isolation::ReadCommitted => assert_eq!(counted.expect("count"), 0),
                 _ => assert!(
                     matches!(counted, Err(Error::Conflict { conflict: Conflict::TableIsNewer, .. })),
-                    "{level:?}: {counted:?}"
+                    "{level:?}, {replaced}: {counted:?}"
                 ),
             }
             let after = db.begin_with(options).expect("begin");
