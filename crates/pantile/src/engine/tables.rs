@@ -271,9 +271,7 @@ impl Tables {
     /// Whether a transaction may still run that began when there was another table of
     /// this name.
     pub fn was_used_of_late(&self, name: &str, watermark: Timestamp) -> bool {
-        let mut left = self.left_names.lock();
-        left.retain(|left| left.at >= watermark);
-        left.iter().any(|left| left.name == name)
+        self.left_names.lock().iter().any(|left| left.at >= watermark && left.name == name)
     }
 
     /// Takes a table and its values out of line away from their ids.
@@ -351,6 +349,7 @@ impl Tables {
         most: usize,
         release: impl FnOnce(&BTreeSet<TableId>) -> std::result::Result<bool, StoreError>,
     ) -> bool {
+        self.left_names.lock().retain(|left| left.at >= watermark);
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
         let unused: Vec<_> =
             dropped.iter_mut().filter(|d| d.at < watermark).filter_map(|d| d.in_use.take()).collect();

@@ -1,9 +1,9 @@
 //! What is done for the database besides transactions: by committing threads
 //! in bounded steps, and in rounds by the worker.
 
-use pantile_base::Timestamp;
 use std::time::Duration;
 
+use pantile_base::Timestamp;
 use pantile_cc::Clock;
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
