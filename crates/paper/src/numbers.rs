@@ -37,6 +37,17 @@ pub enum Outcome {
     Undecided,
 }
 
+impl Outcome {
+    /// The outcome in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Held => "held",
+            Outcome::Refuted => "refuted",
+            Outcome::Undecided => "undecided",
+        }
+    }
+}
+
 impl Spread {
     /// The spread of these values; `None` if there are none or if one is not a
     /// number.

@@ -63,6 +63,11 @@ impl Judgement {
         Self { verdict: Verdict::CannotBeJudged, reason: reason.into(), parts: Vec::new() }
     }
 
+    /// How many conditions have which outcome, in words.
+    pub fn counts(&self) -> String {
+        counts(&self.parts)
+    }
+
     /// The number of parts with this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.parts.iter().filter(|part| part.outcome == outcome).count()
@@ -170,21 +175,24 @@ impl Rule {
         let found = |outcome| -> Vec<String> {
             parts.iter().filter(|part| part.outcome == outcome).map(|part| part.found.clone()).collect()
         };
-        let (held, refuted, undecided) =
-            (found(Outcome::Held), found(Outcome::Refuted), found(Outcome::Undecided));
+        let (refuted, undecided) = (found(Outcome::Refuted), found(Outcome::Undecided));
         let (verdict, told) = match () {
             () if parts.is_empty() => return cannot("Nothing was measured.".into()),
-            () if !refuted.is_empty() => (Verdict::DoesNotHold, &refuted),
-            () if !undecided.is_empty() => (Verdict::Undecided, &undecided),
-            () => (Verdict::Holds, &held),
+            () if !refuted.is_empty() => (Verdict::DoesNotHold, refuted),
+            () if !undecided.is_empty() => (Verdict::Undecided, undecided),
+            () => (Verdict::Holds, found(Outcome::Held)),
         };
-        let counted: Vec<_> = [(&held, "held"), (&refuted, "refuted"), (&undecided, "undecided")]
-            .iter()
-            .filter(|(parts, _)| !parts.is_empty())
-            .map(|(parts, outcome)| format!("{} {outcome}", parts.len()))
-            .collect();
-        Judgement { verdict, reason: format!("{}: {}", counted.join(", "), sentence(told)), parts }
+        Judgement { verdict, reason: format!("{}: {}", counts(&parts), sentence(&told)), parts }
     }
+}
+
+fn counts(parts: &[Part]) -> String {
+    let count = |outcome: Outcome| match parts.iter().filter(|part| part.outcome == outcome).count() {
+        0 => None,
+        count => Some(format!("{count} {}", outcome.word())),
+    };
+    let all = [Outcome::Held, Outcome::Refuted, Outcome::Undecided];
+    all.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
 }
 
 /// The first of these, as one sentence.

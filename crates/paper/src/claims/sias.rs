@@ -38,14 +38,10 @@ fn judge(results: &Results, size: &Size) -> Finding {
     };
     let kilobytes: Metric<'_> = &|measurement| per(measurement, measurement.bytes_written / 1e3);
     let syncs: Metric<'_> = &|measurement| per(measurement, measurement.syncs as f64);
-    let mut ours = String::new();
-    if let Some(by) = results.quotient(&run.with_gc("one-shot"), &run.with_gc(TB), kilobytes) {
-        ours = format!("one-shot writes {} the bytes of tb-collect", times(by.median));
-        rule.require(
-            by.is_above(18.0),
-            format!("per transaction, one-shot writes {} the bytes", by.told(times)),
-        );
-    }
+    let by = results.quotient(&run.with_gc("one-shot"), &run.with_gc(TB), kilobytes);
+    rule.compare("what one-shot writes per transaction", "that of tb-collect", by, |by| by.is_above(18.0));
+    let ours = by
+        .map_or(String::new(), |by| format!("one-shot writes {} the bytes of tb-collect", times(by.median)));
     let written = bars("Written by TPC-C on a file", "KB per transaction, file", &LAYOUTS, &run, &|run| {
         results.spread(run, kilobytes)
     });

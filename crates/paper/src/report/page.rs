@@ -113,7 +113,7 @@ fn summary(entries: &[Entry]) -> Markup {
                     @for Entry { claim, finding, .. } in entries {
                         tr {
                             th scope="row" { a href=(format!("#{}", claim.anchor())) { (claim.id) } }
-                            td.verdict { (badge(&finding.judgement)) small { (counts(&finding.judgement)) } }
+                            td.verdict { (badge(&finding.judgement)) small { (finding.judgement.counts()) } }
                             td { (claim.title) }
                             td.wide { (claim.published) }
                             td.wide { @if finding.ours.is_empty() { "not measured" } @else { (finding.ours) } }
@@ -135,16 +135,6 @@ fn badge(judgement: &Judgement) -> Markup {
     html! { span class=(format!("badge {class}")) { (judgement.verdict.words()) } }
 }
 
-/// How many conditions have which outcome.
-fn counts(judgement: &Judgement) -> String {
-    let count = |(outcome, word)| match judgement.count(outcome) {
-        0 => None,
-        count => Some(format!("{count} {word}")),
-    };
-    let all = [(Outcome::Held, "held"), (Outcome::Refuted, "refuted"), (Outcome::Undecided, "undecided")];
-    all.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
-}
-
 /// The conditions one by one, those that decide first.
 fn parts(judgement: &Judgement) -> Markup {
     let with = |wanted| judgement.parts.iter().filter(move |part| part.outcome == wanted);
@@ -153,11 +143,9 @@ fn parts(judgement: &Judgement) -> Markup {
             details open[judgement.verdict != Verdict::Holds] {
                 summary { "condition by condition" }
                 ul.parts {
-                    @for (outcome, word) in
-                        [(Outcome::Refuted, "refuted"), (Outcome::Undecided, "undecided"), (Outcome::Held, "held")]
-                    {
+                    @for outcome in [Outcome::Refuted, Outcome::Undecided, Outcome::Held] {
                         @for part in with(outcome) {
-                            li { span class=(format!("outcome {word}")) { (word) } " " (part.found) }
+                            li { span class=(format!("outcome {}", outcome.word())) { (outcome.word()) } " " (part.found) }
                         }
                     }
                 }
