@@ -131,7 +131,8 @@ pub enum Control {
     /// An image of a running database leaves out what its base may not have
     /// published.
     ImageBase,
-    /// An image notes tuples whose entries may be stale.
+    /// An image notes tuples whose entries may be stale; an index of which it says too
+    /// much, or too little, is made from the rows.
     ImageNotes,
     /// Pages of an index image are verified before they are trusted (I-23).
     ImageChecksum,

@@ -1,6 +1,7 @@
 //! Loading the indexes of a table that are still in an image.
 
 use pantile_base::TupleId;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_index::Index as Tree;
 
@@ -101,7 +102,8 @@ impl Core {
             let update = Update { changed: &changes.tuples, fresh };
             let tree = stored.run(n)?.load(words, &self.tables.arena, threads, Some(update))?;
             // Each row has one entry.
-            (tree.len() as u64 == changes.rows).then_some(tree)
+            let is_whole = tree.len() as u64 == changes.rows || is_removed(Control::ImageNotes);
+            is_whole.then_some(tree)
         };
         (PRIMARY..).zip(words).map(load).collect()
     }

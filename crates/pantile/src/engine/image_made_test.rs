@@ -132,13 +132,7 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     while db.stats().collector.waiting_tombstones < 5 || db.core.stale.len() > 0 {
         db.upkeep();
     }
-    // The base of the image is the last record.
-    let record = || {
-        let (permit, _) = db.core.enter(pantile_cc::Begin::LateWriter).expect("a slot");
-        db.core.sample_and_record(&permit);
-        db.core.leave(permit);
-    };
-    record();
+    record(&db);
     let mut txn = db.begin().expect("a transaction");
     (20..24).for_each(|id| txn.insert(&table, &row(id)).expect("a free key"));
     (20..24).for_each(|id| assert!(txn.delete(&table, &[id.into()]).expect("the row")));
@@ -192,6 +186,29 @@ fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
     assert_same(&with, &without);
 }
 
+/// An open transaction has given a row another value when the image is made, and takes
+/// that back. The image has the entry, and the tuple has not changed.
+#[test]
+fn an_entry_that_was_rolled_back_is_none_in_an_image() {
+    let mut place = Place::new();
+    let db = options().streams(1).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+    db.run(|txn| (0..5).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    record(&db);
+    let mut txn = db.begin().expect("a transaction");
+    assert!(txn.update(&table, &[3u64.into()], &[(1, Value::Int(7))]).expect("the row"));
+    assert!(image_now(&db));
+    txn.rollback();
+    while db.core.stale.len() > 0 {
+        db.upkeep();
+    }
+    let (with, without) = place.open_killed();
+    assert!(with.recovery().from_image);
+    assert_same(&with, &without);
+    assert_eq!(rows(&with), rows(&db));
+}
+
 /// The worker makes images while transactions go on, and closing ends that.
 #[test]
 fn the_worker_makes_images() {
@@ -222,6 +239,13 @@ fn the_worker_makes_images() {
     assert!(!place.path().join(IMAGE_FILE).with_extension("image.new").exists());
 }
 
+/// Writes a state record. The last one is the base of an image.
+fn record(db: &Database) {
+    let (permit, _) = db.core.enter(pantile_cc::Begin::LateWriter).expect("a slot");
+    db.core.sample_and_record(&permit);
+    db.core.leave(permit);
+}
+
 /// Makes an image as the worker would, and has it named.
 fn image_now(db: &Database) -> bool {
     let core = &db.core;
@@ -237,9 +261,7 @@ fn image_now(db: &Database) -> bool {
     // A record waits for the commits that are under way.
     while core.store.image_in_force() == before {
         db.upkeep();
-        let (permit, _) = core.enter(pantile_cc::Begin::LateWriter).expect("a slot");
-        core.sample_and_record(&permit);
-        core.leave(permit);
+        record(db);
         std::thread::yield_now();
     }
     core.adopt_image();
@@ -321,41 +343,44 @@ fn an_image_made_beside_transactions_serves_after_a_kill() {
 #[test]
 fn an_image_made_beside_threads_serves_after_a_kill() {
     const WRITERS: u64 = 3;
-    for seed in seeds(31, 6) {
+    const TURNS: u64 = 4;
+    for seed in seeds(31, 4) {
         let _note = SeedNote(seed);
         let mut place = Place::new();
         let db = options().index_image_every(u64::MAX).open(place.path()).expect("a new database");
         NAMES.iter().for_each(|name| drop(db.create_table(definition(name)).expect("a free name")));
-        let is_over = std::sync::atomic::AtomicBool::new(false);
-        let images = std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
-                let (db, is_over) = (&db, &is_over);
-                scope.spawn(move || {
-                    let mut random = Random::new(seed, writer + 1);
-                    for _ in 0..20_000 {
-                        if is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                            return;
+        for turn in 0..TURNS {
+            let is_over = std::sync::atomic::AtomicBool::new(false);
+            let images = std::thread::scope(|scope| {
+                for writer in 0..WRITERS {
+                    let (db, is_over) = (&db, &is_over);
+                    scope.spawn(move || {
+                        let mut random = Random::new(seed, 1 + turn * WRITERS + writer);
+                        for _ in 0..20_000 {
+                            if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                                return;
+                            }
+                            let Ok(mut txn) = db.begin() else { return };
+                            let statements = 1 + random.below(4);
+                            let is_done = (0..statements)
+                                .all(|_| write_some(&mut txn, db, &mut random, writer, WRITERS));
+                            if is_done && !random.one_in(5) {
+                                let _ = txn.commit();
+                            }
                         }
-                        let Ok(mut txn) = db.begin() else { return };
-                        let statements = 1 + random.below(4);
-                        let is_done =
-                            (0..statements).all(|_| write_some(&mut txn, db, &mut random, writer, WRITERS));
-                        if is_done && !random.one_in(5) {
-                            let _ = txn.commit();
-                        }
-                    }
-                });
-            }
-            let images = (0..8).filter(|_| image_now(&db)).count();
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-            images
-        });
-        assert!(images > 0);
-        let (with, without) = place.open_killed();
-        // The threads may have written so much since that the image is left out.
-        let len = fs::metadata(place.path().join(DATA_FILE)).expect("the data file").len();
-        assert!(with.recovery().from_image || len > 16 << 20);
-        assert_same(&with, &without);
-        assert_eq!(rows(&with), rows(&db));
+                    });
+                }
+                let images = (0..3).filter(|_| image_now(&db)).count();
+                is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+                images
+            });
+            assert!(images > 0);
+            let (with, without) = place.open_killed();
+            // The threads may have written so much since that the image is left out.
+            let len = fs::metadata(place.path().join(DATA_FILE)).expect("the data file").len();
+            assert!(with.recovery().from_image || len > 16 << 20);
+            assert_same(&with, &without);
+            assert_eq!(rows(&with), rows(&db));
+        }
     }
 }

@@ -373,26 +373,27 @@ fn an_image_of_another_time_or_database_is_never_believed() {
     assert_unharmed(&place.path(), &expected, "another database's image");
 }
 
-/// An older image that differs from the blocks in a fill and nothing else.
+/// An image that knows one row more than the data does, as after a power cut that has
+/// spared the image and not the data.
 #[test]
-fn an_image_that_lacks_one_row_is_never_believed() {
-    let place = Place::new();
+fn an_image_ahead_of_the_data_is_never_believed() {
+    let mut place = Place::new();
     let options = || Options::new().streams(1).worker(false);
     let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
     let db = options().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
     db.run(|txn| (0..10).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
     drop(table);
+    let expected = rows(&db);
     db.close().expect("it closes");
-    let older = fs::read(place.path().join(IMAGE_FILE)).expect("the image");
+    let behind = place.copy();
     let db = options().open(place.path()).expect("it opens");
     let table = db.table("a").expect("the table");
     db.run(|txn| txn.insert(&table, &row(10))).expect("a free key");
-    let expected = rows(&db);
     drop(table);
     db.close().expect("it closes");
-    fs::write(place.path().join(IMAGE_FILE), &older).expect("written");
-    assert_unharmed(&place.path(), &expected, "an image without the last row");
+    fs::copy(place.path().join(IMAGE_FILE), behind.join(IMAGE_FILE)).expect("copied");
+    assert_unharmed(&behind, &expected, "an image of what came later");
 }
 
 #[test]
