@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pantile_base::Timestamp;
-use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::model::explore;
-use pantile_base::sync::{plain_access, thread};
+use pantile_base::sync::{hint, plain_access, thread};
 use pantile_cc::{Begin, Clock, ClockSource, Registry, RunningSet};
 use pantile_interleavings::Model;
 
@@ -229,15 +229,22 @@ fn circles_have_one_victim() {
 /// before, waits no longer; and one that waits for the same other one goes on
 /// waiting until that has ended.
 fn ended_waiters_are_woken() {
+    /// As often it looks before it announces that it waits. It lets the other threads
+    /// run meanwhile, so that without this nearly every round would ask it by then.
+    const LOOKS: u64 = 64;
     let registry = registry();
     let [holder, ended, patient] = [(); 3].map(|()| registry.begin(Begin::ByStatement).expect("a slot").0);
     let bound = registry.pending(holder);
     let is_over = Arc::new(AtomicBool::new(false));
+    let looks = Arc::new(AtomicU64::new(0));
     explore(|| {
         let first = {
-            let registry = Arc::clone(&registry);
+            let (registry, looks) = (Arc::clone(&registry), Arc::clone(&looks));
             thread::spawn(move || {
-                let asked = || registry.is_asked_to_end(ended);
+                let asked = || {
+                    looks.fetch_add(1, Ordering::Relaxed);
+                    registry.is_asked_to_end(ended)
+                };
                 assert_eq!(registry.wait(ended, holder, bound, Duration::MAX, asked), Some(true));
                 registry.has_ended(ended);
                 registry.release(ended);
@@ -251,6 +258,9 @@ fn ended_waiters_are_woken() {
                 registry.release(patient);
             })
         };
+        while looks.load(Ordering::Relaxed) < LOOKS {
+            hint::spin_loop();
+        }
         registry.ask_to_end(ended);
         first.join().expect("no panic");
         is_over.store(true, Ordering::SeqCst);
