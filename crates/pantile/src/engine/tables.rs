@@ -377,3 +377,41 @@ impl Tables {
         self.has_more_to_release.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pantile_testkit::Patience;
+
+    use crate::{MediumKind, Options, TableChange, TableDef, Type};
+
+    #[test]
+    fn names_that_tables_have_left_are_forgotten() {
+        let options = Options::new().medium(MediumKind::Dram).worker(false);
+        let db = options.open("unused").expect("open");
+        let definition = TableDef::new("a").column("id", Type::U64).primary_key(["id"]);
+        let mut table = db.create_table(definition).expect("a table");
+        let left = || db.core.tables.left_names.lock().len();
+        for n in 0..10 {
+            table = db.truncate_table(&table).expect("it is there");
+            let rename = TableChange::new().rename_table(format!("name {n}"));
+            table = db.alter_table(&table, &rename).expect("a free name");
+        }
+        assert!(left() > 0, "nothing could be known of them");
+        let reader = db.begin_read().expect("a transaction");
+        db.alter_table(&table, &TableChange::new().rename_table("last")).expect("a free name");
+        let patience = Patience::new();
+        while left() > 1 {
+            patience.check(|| format!("{} names", left()));
+            db.upkeep();
+        }
+        for _ in 0..20 {
+            db.upkeep();
+        }
+        assert_eq!(left(), 1, "the reader began before");
+        drop(reader);
+        while left() > 0 {
+            patience.check(|| format!("{} names", left()));
+            db.upkeep();
+        }
+    }
+}
