@@ -313,6 +313,17 @@ const SIZES: &[Size] = &[
 const ENDINGS: &[Ending] =
     &[Ending::Abrupt, Ending::Abrupt, Ending::Abrupt, Ending::Closed, Ending::ClosedBeside, Ending::Emptied];
 
+/// What a cut leaves for the next life.
+struct Left {
+    image: Image,
+    state: State,
+    floor: u64,
+    /// Whether everything in it had been acknowledged. What a transaction has written
+    /// that had not may lie in a block whose descriptor is at one of its two places, and
+    /// is promised only when the next opening has made them two again (I-29).
+    is_promised: bool,
+}
+
 struct Run<'r> {
     case: Case,
     only: Option<CutOfCase>,
@@ -327,6 +338,7 @@ impl Run<'_> {
         let lives = 1 + random.below(3) as u32;
         self.totals.cases += 1;
         let (mut image, mut state, mut floor) = (Image::default(), State::new(), 0);
+        let mut is_promised = true;
         for number in 0..lives {
             let plan = self.case.plan(&mut random, size);
             self.at = None;
@@ -354,7 +366,7 @@ impl Run<'_> {
             };
             match self.only {
                 Some(only) if only.life == number => {
-                    return self.cut_life(number, life, vec![only.cut], only.cut).map(drop);
+                    return self.cut_life(number, life, is_promised, vec![only.cut], only.cut).map(drop);
                 }
                 Some(_) => cuts.clear(),
                 None => {}
@@ -362,8 +374,8 @@ impl Run<'_> {
             cuts.sort_unstable_by_key(|cut| cut.boundary);
             let at = cuts.partition_point(|cut| cut.boundary <= ending.boundary);
             cuts.insert(at, ending);
-            let left = self.cut_life(number, life, cuts, ending)?;
-            (image, state, floor) = left.ok_or("the last cut was not tried")?;
+            let left = self.cut_life(number, life, is_promised, cuts, ending)?;
+            Left { image, state, floor, is_promised } = left.ok_or("the last cut was not tried")?;
         }
         Ok(())
     }
@@ -408,15 +420,16 @@ impl Run<'_> {
             .collect()
     }
 
-    /// Cuts a life at the given boundaries, in order. Returns what remains
-    /// after `ending`, one of the cuts.
+    /// Cuts a life at the given boundaries, in order; `is_promised` is of the cut that
+    /// it began with. Returns what remains after `ending`, one of the cuts.
     fn cut_life(
         &mut self,
         number: u32,
         life: Life,
+        is_promised: bool,
         cuts: Vec<Cut>,
         ending: Cut,
-    ) -> Result<Option<(Image, State, u64)>, String> {
+    ) -> Result<Option<Left>, String> {
         let mut replay = Replay::new(&life.start, &life.log, self.case.kind);
         let (mut state, mut floor) = (life.state.clone(), life.floor);
         let mut rest = &life.steps[..];
@@ -443,14 +456,15 @@ impl Run<'_> {
             self.totals.cuts += 1;
             possible.check(&is)?;
             self.cut_recovery(&image, &log, &is, floor, cut)?;
-            if !was_closed {
+            if !was_closed && (is_promised || cut.boundary >= life.opened) {
                 self.lose_lines(&image, &possible, floor, cut)?;
             }
             if is_closed && self.only.is_none() {
                 self.flip_bits(&image, &is, cut.choice)?;
             }
             if cut == ending {
-                left = Some((image, is, floor));
+                let is_promised = is == state;
+                left = Some(Left { image, state: is, floor, is_promised });
             }
         }
         Ok(left)

@@ -95,6 +95,8 @@ pub(crate) struct Life {
     /// Commits that found no space.
     pub refused: u64,
     pub was_closed: bool,
+    /// Events until it had been opened.
+    pub opened: usize,
 }
 
 impl Plan {
@@ -148,6 +150,7 @@ impl Plan {
         time.on_pause(aside::pause);
         let options = self.options(Arc::clone(&medium), time.clone());
         let db = options.open("simulated").map_err(|error| format!("open: {error}"))?;
+        let opened = medium.events();
         let mut world = World {
             plan: self,
             random: Random::new(self.seed, 0),
@@ -190,6 +193,7 @@ impl Plan {
             collected,
             refused,
             was_closed,
+            opened,
         })
     }
 }
