@@ -120,6 +120,8 @@ pub enum Control {
     FreshHaveRead,
     /// A tuple that is left with an entry and without a version has the marks of gaps.
     GapMarks,
+    /// What a writer that moves has read of a table that was dropped counts as changed.
+    DroppedAreChanged,
     /// No look for the running transactions passes one that begins again.
     EntersAgain,
     /// A writer that must move waits for all who may get its unique keys.
@@ -162,7 +164,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 67] = [
+    pub const ALL: [(Control, &'static str); 68] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -214,6 +216,7 @@ impl Control {
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::FreshHaveRead, "fresh-have-read"),
         (Control::GapMarks, "gap-marks"),
+        (Control::DroppedAreChanged, "dropped-are-changed"),
         (Control::EntersAgain, "enters-again"),
         (Control::MovedAreLate, "moved-are-late"),
         (Control::Wiping, "wiping"),

@@ -5,11 +5,12 @@
 //! al., "CockroachDB: The Resilient Geo-Distributed SQL Database", SIGMOD 2020,
 //! 3.3 and 3.4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;
-use pantile_base::{Timestamp, TupleId};
+use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_cc::Slot;
 use pantile_index::Batch;
 
@@ -17,7 +18,7 @@ use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::read_set::RangeRead;
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::transaction::Transaction;
-use crate::types::error::{Conflict, Result};
+use crate::types::error::{Conflict, Error, Result};
 
 impl Transaction {
     /// Whether it has read and written nothing, has no cursor that reads at its
@@ -79,25 +80,37 @@ impl Transaction {
     }
 
     /// Makes sure that all that it has read is the same at `to`, and stays so
-    /// (I-22). A table that was dropped needs no protection.
+    /// (I-22).
     fn read_again(&self, to: Timestamp) -> Result<()> {
-        let mut last = None;
+        let mut last: Option<Arc<TableInner>> = None;
         if !is_removed(Control::RowsReadAgain) {
             for point in self.buffers.reads.points().iter() {
-                if last.as_ref().is_none_or(|(id, _)| *id != point.table) {
-                    last = Some((point.table, self.core.tables.by_id(point.table)));
-                }
-                if let Some((_, Some(table))) = &last {
-                    self.row_again(table, point.tuple, to)?;
-                }
+                let table = match last.take() {
+                    Some(table) if table.id == point.table => table,
+                    _ => self.table_again(point.table)?,
+                };
+                self.row_again(&table, point.tuple, to)?;
+                last = Some(table);
             }
         }
         for range in self.buffers.reads.ranges().iter() {
-            if let Some(table) = self.core.tables.by_id(range.table) {
-                self.range_again(&table, range, to)?;
-            }
+            let table = self.table_again(range.table)?;
+            self.range_again(&table, range, to)?;
         }
         Ok(())
+    }
+
+    /// A table that it has read. One that was dropped has lost its rows: a reader before
+    /// `to` may have found the table that has its name now, and this one comes after
+    /// that reader. A table whose end is later than `to` is found as it was, since it is
+    /// taken away before others can begin that find it gone.
+    fn table_again(&self, id: TableId) -> Result<Arc<TableInner>> {
+        let tables = &self.core.tables;
+        let table = tables.in_use(id).ok_or_else(|| Error::TableDropped(format!("number {}", id.0)))?;
+        match tables.by_id(id).is_none() && !is_removed(Control::DroppedAreChanged) {
+            true => Err(table.conflict(Conflict::ReadChanged)),
+            false => Ok(table),
+        }
     }
 
     fn range_again(&self, table: &TableInner, range: &RangeRead, to: Timestamp) -> Result<()> {

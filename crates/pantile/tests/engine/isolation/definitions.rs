@@ -275,3 +275,48 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
         }
     }
 }
+
+/// A writer counts rows and notes their number. Before it commits, the table is
+/// truncated, or dropped and made again, and a reader finds it empty and the note as it
+/// was. The reader comes after the truncation and before the writer, which has seen the
+/// rows.
+#[test]
+fn a_writer_comes_behind_readers_of_a_truncated_table() {
+    for truncates in [true, false] {
+        for (reads_range, meets_reader) in [(true, true), (false, true), (true, false), (false, false)] {
+            let rule = Rule::new(None);
+            let db = &rule.db;
+            let mut writer = db.begin().expect("begin");
+            let has_seen = match reads_range {
+                true => has_rows(&writer, &rule.table),
+                false => writer.get(&rule.table, &[1u64.into()]).expect("get").is_some(),
+            };
+            assert!(has_seen);
+            rule.set(&mut writer).expect("nobody else writes");
+            if truncates {
+                db.truncate_table(&rule.table).expect("it is there");
+            } else {
+                db.drop_table("t").expect("it is there");
+                db.create_table(definition()).expect("a free name");
+            }
+            if meets_reader {
+                let reader = db.begin_read().expect("begin");
+                assert!(!has_rows(&reader, &db.table("t").expect("the new one")));
+                assert!(!rule.is_set(&reader).expect("get"));
+            }
+            let ended = writer.commit();
+            let is_read_changed = |ended: &Result<_>| {
+                matches!(ended, Err(Error::Conflict { conflict: Conflict::ReadChanged, .. }))
+            };
+            match meets_reader {
+                true => assert!(is_read_changed(&ended), "{ended:?}"),
+                // It comes before the truncation.
+                false => assert!(ended.is_ok(), "{ended:?}"),
+            }
+        }
+    }
+}
+
+fn has_rows(txn: &Transaction, table: &Table) -> bool {
+    txn.scan(table, Range::all()).expect("a scan").next().transpose().expect("a row").is_some()
+}
