@@ -109,9 +109,11 @@ impl Database {
     }
 
     /// Begins a serializable read-only transaction that sees every commit
-    /// acknowledged before this call. It never fails because of others, and waits
-    /// for nothing but commits that are being made durable. It leaves marks, for
-    /// which an older writer commits behind it or starts again.
+    /// acknowledged before this call. It never fails because of what others write,
+    /// and waits for nothing but commits that are being decided or made durable. It
+    /// leaves marks, for which an older writer commits behind it or starts again. It
+    /// fails where all transaction slots are in use, and at a table that was dropped or
+    /// truncated after this call.
     ///
     /// A serializable writer that was open at this call may commit later and be
     /// seen all the same, whole, if this transaction has read nothing that it
