@@ -31,6 +31,7 @@ pub(crate) struct Dropped {
 /// A name that a table has had until this time.
 struct LeftName {
     name: String,
+    table: TableId,
     at: Timestamp,
 }
 
@@ -215,7 +216,7 @@ impl Tables {
         tables.remove(old);
         tables.insert(table.name(), handle.clone());
         if table.name() != old {
-            self.left_names.lock().push(LeftName { name: old.to_owned(), at });
+            self.left_names.lock().push(LeftName { name: old.to_owned(), table: table.id, at });
         }
         handle
     }
@@ -274,13 +275,18 @@ impl Tables {
         self.left_names.lock().iter().any(|left| left.at >= watermark && left.name == name)
     }
 
+    /// Whether a table has lost its name since, to be dropped or renamed.
+    pub fn has_left_its_name(&self, table: TableId, since: Timestamp) -> bool {
+        self.left_names.lock().iter().any(|left| left.at >= since && left.table == table)
+    }
+
     /// Takes a table and its values out of line away from their ids.
     fn retire(&self, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) -> Vec<Arc<TableInner>> {
         let pieces = self.by_id(pieces::of(table.id)).filter(|_| !is_removed(Control::PiecesOfTables));
         let both = [Some(Arc::clone(table)), pieces];
         both.iter().flatten().for_each(|table| table.set_dropped());
         let at = now();
-        self.left_names.lock().push(LeftName { name: table.name(), at });
+        self.left_names.lock().push(LeftName { name: table.name(), table: table.id, at });
         for table in both.iter().flatten() {
             let in_use = Some(Arc::clone(table));
             self.dropped.lock().push(Dropped { at, unused_since: None, table: table.id, in_use });

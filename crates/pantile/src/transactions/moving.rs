@@ -100,14 +100,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// A table that it has read. One that was dropped has lost its rows: a reader before
-    /// `to` may have found the table that has its name now, and this one comes after
-    /// that reader. A table whose end is later than `to` is found as it was, since it is
-    /// taken away before others can begin that find it gone.
+    /// A table that it has read. If it was dropped or renamed, a reader before `to` may
+    /// have found another that has its name now, and this one comes after that reader.
+    /// If that happens later than `to`, it is found as it was: it loses its name
+    /// before others can begin that find another.
     fn table_again(&self, id: TableId) -> Result<Arc<TableInner>> {
         let tables = &self.core.tables;
         let table = tables.in_use(id).ok_or_else(|| Error::TableDropped(format!("number {}", id.0)))?;
-        match tables.by_id(id).is_none() && !is_removed(Control::DroppedAreChanged) {
+        let is_gone = tables.by_id(id).is_none() || tables.has_left_its_name(id, self.ts);
+        match is_gone && !is_removed(Control::DroppedAreChanged) {
             true => Err(table.conflict(Conflict::ReadChanged)),
             false => Ok(table),
         }

@@ -277,12 +277,12 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
 }
 
 /// A writer counts rows and notes their number. Before it commits, the table is
-/// truncated, or dropped and made again, and a reader finds it empty and the note as it
+/// truncated, or dropped or renamed and made again, and a reader finds it empty and the note as it
 /// was. The reader comes after the truncation and before the writer, which has seen the
 /// rows.
 #[test]
 fn a_writer_comes_behind_readers_of_a_truncated_table() {
-    for truncates in [true, false] {
+    for how in ["truncated", "dropped", "renamed"] {
         for (reads_range, meets_reader) in [(true, true), (false, true), (true, false), (false, false)] {
             let rule = Rule::new(None);
             let db = &rule.db;
@@ -293,10 +293,15 @@ fn a_writer_comes_behind_readers_of_a_truncated_table() {
             };
             assert!(has_seen);
             rule.set(&mut writer).expect("nobody else writes");
-            if truncates {
-                db.truncate_table(&rule.table).expect("it is there");
-            } else {
-                db.drop_table("t").expect("it is there");
+            match how {
+                "truncated" => drop(db.truncate_table(&rule.table).expect("it is there")),
+                "dropped" => db.drop_table("t").expect("it is there"),
+                _ => {
+                    let change = TableChange::new().rename_table("old");
+                    drop(db.alter_table(&rule.table, &change).expect("a free name"));
+                }
+            }
+            if how != "truncated" {
                 db.create_table(definition()).expect("a free name");
             }
             if meets_reader {
@@ -309,9 +314,9 @@ fn a_writer_comes_behind_readers_of_a_truncated_table() {
                 matches!(ended, Err(Error::Conflict { conflict: Conflict::ReadChanged, .. }))
             };
             match meets_reader {
-                true => assert!(is_read_changed(&ended), "{ended:?}"),
+                true => assert!(is_read_changed(&ended), "{how}: {ended:?}"),
                 // It comes before the truncation.
-                false => assert!(ended.is_ok(), "{ended:?}"),
+                false => assert!(ended.is_ok(), "{how}: {ended:?}"),
             }
         }
     }
