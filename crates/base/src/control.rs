@@ -120,7 +120,8 @@ pub enum Control {
     FreshHaveRead,
     /// A tuple that is left with an entry and without a version has the marks of gaps.
     GapMarks,
-    /// What a writer that moves has read of a table that was dropped counts as changed.
+    /// What a writer that moves has read of a table that was dropped or renamed counts
+    /// as changed.
     DroppedAreChanged,
     /// No look for the running transactions passes one that begins again.
     EntersAgain,

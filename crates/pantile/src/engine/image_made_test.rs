@@ -1,6 +1,8 @@
 //! Images that are made while the database is open, and what they are worth after
 //! a kill.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pantile_testkit::Patience;
 
 use super::*;
@@ -77,7 +79,7 @@ fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
     let mut next = 0u64;
     let mut write = || {
         for id in next..next + 50 {
-            let row = [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+            let row = row(id);
             db.run(|txn| txn.insert(&table, &row)).expect("a free key");
         }
         next += 50;
@@ -126,7 +128,6 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     let mut place = Place::new();
     let db = options().durability(Durability::Sync).streams(1).open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
-    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
     db.run(|txn| (0..9).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
     db.run(|txn| (0..5).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
     while db.stats().collector.waiting_tombstones < 5 || db.core.stale.len() > 0 {
@@ -158,20 +159,14 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
 /// that was never committed. Its id was the highest.
 #[test]
 fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
-    let mut place = Place::new();
-    let db = options().streams(1).open(place.path()).expect("a new database");
-    let table = db.create_table(definition("a")).expect("a table");
-    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
-    db.run(|txn| (0..5).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    let (mut place, db, table) = five_rows();
     let mut txn = db.begin().expect("a transaction");
     txn.insert(&table, &row(100)).expect("a free key");
     assert!(image_now(&db));
     txn.rollback();
     // The key comes again, with the id of a row that is deleted.
     db.run(|txn| (0..2).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
-    while db.core.stale.len() > 0 {
-        db.upkeep();
-    }
+    clean(&db);
     db.run(|txn| txn.insert(&table, &row(100))).expect("a free key");
     let (with, without) = place.open_killed();
     assert!(with.recovery().from_image);
@@ -190,19 +185,13 @@ fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
 /// that back. The image has the entry, and the tuple has not changed.
 #[test]
 fn an_entry_that_was_rolled_back_is_none_in_an_image() {
-    let mut place = Place::new();
-    let db = options().streams(1).open(place.path()).expect("a new database");
-    let table = db.create_table(definition("a")).expect("a table");
-    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
-    db.run(|txn| (0..5).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    let (mut place, db, table) = five_rows();
     record(&db);
     let mut txn = db.begin().expect("a transaction");
     assert!(txn.update(&table, &[3u64.into()], &[(1, Value::Int(7))]).expect("the row"));
     assert!(image_now(&db));
     txn.rollback();
-    while db.core.stale.len() > 0 {
-        db.upkeep();
-    }
+    clean(&db);
     let (with, without) = place.open_killed();
     assert!(with.recovery().from_image);
     assert_same(&with, &without);
@@ -223,7 +212,7 @@ fn the_worker_makes_images() {
     while images < 3 {
         patience.check(|| format!("{images} images"));
         let id = random.below(1000);
-        let row = [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
+        let row = row(id);
         db.run(|txn| txn.upsert(&table, &row).map(drop)).expect("nobody else writes");
         let now = db.core.store.image_in_force();
         images += u32::from(now != named);
@@ -237,6 +226,22 @@ fn the_worker_makes_images() {
     drop(table);
     db.close().expect("it closes");
     assert!(!place.path().join(IMAGE_FILE).with_extension("image.new").exists());
+}
+
+/// A database with a table of five rows.
+fn five_rows() -> (Place, Database, crate::Table) {
+    let place = Place::new();
+    let db = options().streams(1).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    db.run(|txn| (0..5).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    (place, db, table)
+}
+
+/// Removes the entries that wait for it.
+fn clean(db: &Database) {
+    while db.core.stale.len() > 0 {
+        db.upkeep();
+    }
 }
 
 /// Writes a state record. The last one is the base of an image.
@@ -291,6 +296,21 @@ fn write_some(
             done && txn.rollback_to(savepoint).is_ok()
         }
         _ => txn.upsert(&table, &row).is_ok(),
+    }
+}
+
+/// Transactions, one after the other, until it is over.
+fn write_until(is_over: &AtomicBool, db: &Database, mut random: Random, writer: u64, writers: u64) {
+    for _ in 0..20_000 {
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(mut txn) = db.begin() else { return };
+        let statements = 1 + random.below(4);
+        let is_done = (0..statements).all(|_| write_some(&mut txn, db, &mut random, writer, writers));
+        if is_done && !random.one_in(5) {
+            let _ = txn.commit();
+        }
     }
 }
 
@@ -350,28 +370,15 @@ fn an_image_made_beside_threads_serves_after_a_kill() {
         let db = options().index_image_every(u64::MAX).open(place.path()).expect("a new database");
         NAMES.iter().for_each(|name| drop(db.create_table(definition(name)).expect("a free name")));
         for turn in 0..TURNS {
-            let is_over = std::sync::atomic::AtomicBool::new(false);
+            let is_over = AtomicBool::new(false);
             let images = std::thread::scope(|scope| {
                 for writer in 0..WRITERS {
                     let (db, is_over) = (&db, &is_over);
-                    scope.spawn(move || {
-                        let mut random = Random::new(seed, 1 + turn * WRITERS + writer);
-                        for _ in 0..20_000 {
-                            if is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                                return;
-                            }
-                            let Ok(mut txn) = db.begin() else { return };
-                            let statements = 1 + random.below(4);
-                            let is_done = (0..statements)
-                                .all(|_| write_some(&mut txn, db, &mut random, writer, WRITERS));
-                            if is_done && !random.one_in(5) {
-                                let _ = txn.commit();
-                            }
-                        }
-                    });
+                    let random = Random::new(seed, 1 + turn * WRITERS + writer);
+                    scope.spawn(move || write_until(is_over, db, random, writer, WRITERS));
                 }
                 let images = (0..3).filter(|_| image_now(&db)).count();
-                is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+                is_over.store(true, Ordering::Relaxed);
                 images
             });
             assert!(images > 0);

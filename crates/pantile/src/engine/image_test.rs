@@ -199,6 +199,11 @@ fn definition(name: &str) -> TableDef {
         .index(IndexDef::new("by_text", ["text", "n"]))
 }
 
+/// A row of such a table.
+fn row(id: u64) -> [Value<'static>; 4] {
+    [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")]
+}
+
 /// Some transactions and changes of definitions.
 fn work(db: &Database, random: &mut Random, turns: u64) {
     for _ in 0..turns {
@@ -379,7 +384,6 @@ fn an_image_of_another_time_or_database_is_never_believed() {
 fn an_image_ahead_of_the_data_is_never_believed() {
     let mut place = Place::new();
     let options = || Options::new().streams(1).worker(false);
-    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
     let db = options().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
     db.run(|txn| (0..10).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
@@ -426,7 +430,6 @@ fn an_unchanged_database_keeps_its_image() {
     let image = || fs::read(place.path().join(IMAGE_FILE)).expect("the image");
     let db = Options::new().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
-    let row = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
     db.run(|txn| (0..100).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
     drop(table);
     db.close().expect("it closes");

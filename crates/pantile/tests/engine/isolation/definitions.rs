@@ -276,10 +276,10 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
     }
 }
 
-/// A writer counts rows and notes their number. Before it commits, the table is
-/// truncated, or dropped or renamed and made again, and a reader finds it empty and the note as it
-/// was. The reader comes after the truncation and before the writer, which has seen the
-/// rows.
+/// A writer sees that a table has rows, and sets the flag. Before it commits, the table
+/// is truncated, or dropped or renamed and made again, and a reader finds it empty and
+/// the flag not set. So the reader comes after the truncation and before the writer,
+/// which has seen the rows.
 #[test]
 fn a_writer_comes_behind_readers_of_a_truncated_table() {
     for how in ["truncated", "dropped", "renamed"] {
@@ -310,11 +310,9 @@ fn a_writer_comes_behind_readers_of_a_truncated_table() {
                 assert!(!rule.is_set(&reader).expect("get"));
             }
             let ended = writer.commit();
-            let is_read_changed = |ended: &Result<_>| {
-                matches!(ended, Err(Error::Conflict { conflict: Conflict::ReadChanged, .. }))
-            };
+            let is_changed = matches!(ended, Err(Error::Conflict { conflict: Conflict::ReadChanged, .. }));
             match meets_reader {
-                true => assert!(is_read_changed(&ended), "{how}: {ended:?}"),
+                true => assert!(is_changed, "{how}: {ended:?}"),
                 // It comes before the truncation.
                 false => assert!(ended.is_ok(), "{how}: {ended:?}"),
             }
