@@ -161,11 +161,17 @@ pub enum Control {
     SameTombstone,
     /// A transaction drops earlier states of rows that no savepoint needs.
     Squeezing,
+    /// A transaction cleans more the more index entries it has made stale.
+    StaleInProportion,
+    /// Tuple ids come back to whoever inserts, whichever thread has cleaned them.
+    IdsReturn,
+    /// Closing looks at the space, whenever it was looked at last.
+    ClosingLooks,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 68] = [
+    pub const ALL: [(Control, &'static str); 71] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -234,6 +240,9 @@ impl Control {
         (Control::Copies, "copies"),
         (Control::SameTombstone, "same-tombstone"),
         (Control::Squeezing, "squeezing"),
+        (Control::StaleInProportion, "stale-in-proportion"),
+        (Control::IdsReturn, "ids-return"),
+        (Control::ClosingLooks, "closing-looks"),
     ];
 
     /// The name on the command line.

@@ -26,6 +26,7 @@ impl EmptyChunks {
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
     pub fn advance(&mut self, cx: &Context<'_>, all: bool, before: Timestamp) -> Result<(), StoreError> {
+        cx.store.settle_carved(cx.registry.now());
         // Not all that are listed are still empty.
         for _ in 0..cx.store.empty_chunks() {
             // A chunk on its way serves nobody.

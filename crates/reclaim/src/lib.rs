@@ -254,7 +254,7 @@ pub trait Reclaimer: Send + Sync {
     fn make_room(&self, context: &Context<'_>) -> Result<(), StoreError>;
 
     /// Notes that nothing more will be superseded, since the database is being
-    /// closed.
+    /// closed, and that what was seen last of the space does not count any more.
     fn note_end(&self) {}
 
     /// Continues where the last run was interrupted (TB-Collect 4.5, Algorithm

@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::SyncPoint;
+use smallvec::SmallVec;
 
 use crate::block::{BlockId, Chunk};
 use crate::format::CHUNK_HEADER_BYTES;
@@ -90,13 +91,17 @@ impl Allocator {
         self.unsettled.push_back((point, class, block));
     }
 
-    /// Gives out the blocks that have become durable.
-    pub fn settle(&mut self, is_durable: impl Fn(SyncPoint) -> bool) {
+    /// Gives out the blocks that have become durable. Returns their chunks.
+    pub fn settle(&mut self, is_durable: impl Fn(SyncPoint) -> bool) -> SmallVec<[u32; 2]> {
+        let mut chunks = SmallVec::new();
         while self.unsettled.front().is_some_and(|&(point, ..)| is_durable(point)) {
             if let Some((_, class, block)) = self.unsettled.pop_front() {
                 self.give(class, block);
+                chunks.push(block.chunk);
+                chunks.dedup();
             }
         }
+        chunks
     }
 
     /// A block of a class that is not yet given out.

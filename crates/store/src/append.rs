@@ -315,7 +315,7 @@ impl Store {
         reservation.opened = true;
         let id = {
             let mut allocator = self.allocator.lock();
-            allocator.settle(|point| self.medium.is_durable(point));
+            self.give_settled(&mut allocator, now);
             self.list_one_more(&mut allocator, now, reservation)?;
             let taken = self.take_block(&mut allocator, lane.table, lane.stride, reservation);
             if taken.is_err() {

@@ -305,6 +305,20 @@ impl Store {
         }
     }
 
+    /// Makes blocks available that were carved and not opened, if they have become
+    /// durable. So a chunk that hardly anything was put into can be taken apart.
+    pub fn settle_carved(&self, now: Timestamp) {
+        self.give_settled(&mut self.allocator.lock(), now);
+    }
+
+    pub(crate) fn give_settled(&self, allocator: &mut Allocator, now: Timestamp) {
+        for number in allocator.settle(|point| self.medium.is_durable(point)) {
+            if let Some(chunk) = self.chunk(number) {
+                self.note_empty(allocator, chunk, now);
+            }
+        }
+    }
+
     /// Takes apart a chunk that has been empty since `before`, if there are more
     /// than a few such chunks or `all` are to go.
     ///
@@ -475,6 +489,11 @@ impl Store {
         let end = (allocator.end + reserve).min(self.medium.len());
         let taken = end - Allocator::bytes_between(&allocator.discarded, 0, end);
         (taken, HEAD_BYTES + reserve + allocator.spare() as u64 * CHUNK_BYTES)
+    }
+
+    /// Where what is used of the medium ends.
+    pub fn end(&self) -> u64 {
+        self.allocator.lock().end
     }
 
     /// Notes how many bytes of all tables are alive. New blocks are as large as

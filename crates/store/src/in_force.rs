@@ -75,6 +75,16 @@ impl Store {
         *self.image.lock() = image;
     }
 
+    /// Notes how many bytes the index image and its successor take.
+    pub fn note_image_bytes(&self, bytes: u64) {
+        self.image_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes beside the medium that the index image and its successor take.
+    pub fn image_bytes(&self) -> u64 {
+        self.image_bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether there is an index image that samples name.
     pub fn has_image(&self) -> bool {
         self.image.lock().is_some()

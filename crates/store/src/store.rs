@@ -73,6 +73,9 @@ pub struct Store {
     pub(crate) state: Mutex<StateRecord>,
     /// Blocks that state records continue in, by place.
     pub(crate) record_blocks: Mutex<[Vec<BlockId>; 2]>,
+    /// Those that are needed no more, with the number of the record that was in force
+    /// when they were erased.
+    pub(crate) spent_record_blocks: Mutex<Vec<(u64, BlockId)>>,
     /// Number of blocks that a state record has to list: partly filled ones,
     /// and those closed early.
     pub(crate) listed: AtomicU64,
@@ -112,6 +115,8 @@ pub struct Store {
     pub(crate) unread: AtomicBool,
     /// The index image that the next sample names.
     pub(crate) image: Mutex<Option<ImageName>>,
+    /// Bytes that the index image and its successor take beside the medium.
+    pub(crate) image_bytes: AtomicU64,
     /// Contents found damaged.
     pub(crate) damaged: AtomicU64,
     /// Whether nothing has been written since recovery found a closed database.
@@ -208,6 +213,7 @@ impl Store {
             closed_early: Mutex::default(),
             listed: AtomicU64::new(0),
             record_blocks: Mutex::new(record_blocks),
+            spent_record_blocks: Mutex::default(),
             state: Mutex::new(state),
             closed: AtomicBool::new(false),
             typical_life: AtomicU64::new(u64::MAX),
@@ -226,6 +232,7 @@ impl Store {
             chunks_lock: RwLock::default(),
             unread: AtomicBool::new(false),
             image: Mutex::default(),
+            image_bytes: AtomicU64::default(),
             damaged: AtomicU64::new(0),
             dormant: AtomicBool::new(false),
             highest: AtomicU64::new(0),

@@ -63,17 +63,23 @@ impl Anchor {
         self.0 >> OWNER_SHIFT == 0 && self.0 != 0
     }
 
-    /// What an image says of it, locked or not.
+    /// What an image says of it, locked or not: where the newest version is, and in
+    /// the lowest bit whether the tuple is no row.
     pub fn to_store(self) -> u64 {
         let newest = self.0 & ADDRESS_MASK;
-        let is_dead = newest == 0 || self.is_dead();
-        if is_dead { newest | (DEAD << OWNER_SHIFT) } else { newest }
+        newest << 1 | u64::from(newest == 0 || self.is_dead())
     }
 
     /// An anchor that was stored; `None` if the word is none.
     pub fn stored(word: u64) -> Option<Self> {
-        let anchor = Self(word);
-        (anchor.is_row() || anchor.is_dead()).then_some(anchor)
+        let dead = if word & 1 == 0 { 0 } else { DEAD << OWNER_SHIFT };
+        let anchor = Self(word >> 1 | dead);
+        (word >> 1 <= ADDRESS_MASK && (anchor.is_row() || anchor.is_dead())).then_some(anchor)
+    }
+
+    /// Puts it into its cell, before anybody looks there.
+    pub fn put(self, cell: &AtomicU64) {
+        cell.store(self.0, Ordering::Relaxed);
     }
 
     /// Whether no lock keeps the version from being moved.

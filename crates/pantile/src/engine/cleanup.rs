@@ -41,8 +41,11 @@ const EPOCHS: u64 = 2;
 /// Tasks of one call, for a short queue and for a long one.
 const LEAST_TASKS: usize = 8;
 const MOST_TASKS: usize = 128;
-/// Tasks of a shard in one round.
-const ROUND_TASKS: usize = 1 << 16;
+/// A transaction does so many for each that it has added, if the queue is long. So
+/// those who add faster than the worker cleans pay for it themselves.
+const TASKS_EACH: usize = 2;
+/// Tasks of a shard in one round. The next follows at once if more are due.
+const ROUND_TASKS: usize = 1 << 14;
 
 /// Versions of a tuple that are looked at for one entry.
 const MOST_VERSIONS: usize = if cfg!(test) { 2 } else { 64 };
@@ -52,6 +55,16 @@ const TOGETHER_AFTER: Duration = Duration::from_secs(1);
 const TIMES_OF_A_COMMIT: usize = 4;
 /// Attempts to lock a tuple for entries that have been looked at together.
 const ATTEMPTS: usize = 1000;
+
+/// What waits to be cleaned after a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiting {
+    Nothing,
+    /// Something that will be due soon.
+    Soon,
+    /// More than the round has done.
+    Due,
+}
 
 /// What became of an entry.
 enum Outcome {
@@ -84,15 +97,17 @@ pub(crate) fn is_tick() -> bool {
 
 impl Core {
     /// Does some cleaning that is due: from the slot's own shard, and now and
-    /// then from the others. It does more where more waits, so that no queue
-    /// grows for ever and no call takes long.
-    pub fn clean(&self, slot: Slot) {
+    /// then from the others. It does more where more waits, and the more the caller
+    /// has `added`, so that no queue grows for ever and no call takes long.
+    pub fn clean(&self, slot: Slot, added: usize) {
         let due = self.due_after(WATERMARK_AGE);
-        self.clean_shard(slot.index(), slot, due);
+        let owed = if is_removed(Control::StaleInProportion) { 0 } else { added * TASKS_EACH };
+        let most = MOST_TASKS.max(owed);
+        self.clean_shard(slot.index(), slot, due, most);
         CALLS.set(CALLS.get().wrapping_add(1));
         if CALLS.get().is_multiple_of(OFTEN) {
             for shard in 0..SHARDS {
-                self.clean_shard(shard, slot, due);
+                self.clean_shard(shard, slot, due, MOST_TASKS);
             }
             // It takes time, so it is the worker's if there is one that keeps up.
             match self.rounds.has_worker() {
@@ -102,18 +117,24 @@ impl Core {
         }
     }
 
-    /// Cleans what is due in all shards, up to a limit. Returns whether more
-    /// waits that can be cleaned soon.
-    pub fn clean_all(&self, slot: Slot) -> bool {
+    /// Cleans what is due in all shards, up to a limit.
+    pub fn clean_all(&self, slot: Slot) -> Waiting {
         let due = self.due_after(Duration::ZERO);
+        let mut is_more = false;
         for shard in 0..SHARDS {
-            for _ in 0..ROUND_TASKS {
-                let Some((task, _)) = self.stale.try_pop(shard, due) else { break };
+            let mut tasks = 0;
+            while tasks < ROUND_TASKS && let Some(task) = self.stale.pop(shard, due) {
                 self.perform(slot, task);
+                tasks += 1;
             }
+            is_more |= tasks == ROUND_TASKS;
         }
         self.clean_together(slot, self.late_together(), 1);
-        self.stale.is_any_due(due)
+        match self.stale.is_any_due(due) {
+            _ if is_more => Waiting::Due,
+            true => Waiting::Soon,
+            false => Waiting::Nothing,
+        }
     }
 
     /// What waits together for longer than that is cleaned however little it is.
@@ -130,12 +151,12 @@ impl Core {
         DueBefore { fresh: soon.max(late), late, ids: self.registry.writers_watermark() }
     }
 
-    fn clean_shard(&self, shard: usize, slot: Slot, due: DueBefore) {
+    fn clean_shard(&self, shard: usize, slot: Slot, due: DueBefore, limit: usize) {
         let mut most = LEAST_TASKS;
         let mut done = 0;
         while done < most {
             let Some((task, waiting)) = self.stale.try_pop(shard, due) else { return };
-            most = (waiting / 64).clamp(LEAST_TASKS, MOST_TASKS);
+            most = (waiting / 64).clamp(LEAST_TASKS, limit);
             self.perform(slot, task);
             done += 1;
         }
@@ -147,8 +168,8 @@ impl Core {
         self.clean_together(slot, Timestamp::MAX, 1);
         // Each entry once: one that stays is put back.
         for _ in 0..self.stale.len() {
-            let next = (0..SHARDS).find_map(|shard| self.stale.try_pop(shard, due));
-            let Some((task, _)) = next else { return };
+            let next = (0..SHARDS).find_map(|shard| self.stale.pop(shard, due));
+            let Some(task) = next else { return };
             self.perform(slot, task);
         }
     }

@@ -6,6 +6,7 @@ use pantile_cc::Begin;
 use pantile_media::MediumExt;
 use pantile_reclaim::{Debt, Pacing};
 
+use crate::engine::compacting::IN_VAIN;
 use crate::engine::core::Core;
 use crate::engine::failure::from_medium;
 use crate::engine::upkeep::Batch;
@@ -22,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// has no other time to do it.
 const SMALL: u64 = 32 << 20;
 const SPARE: u64 = 1 << 20;
+/// It is compacted, too, if its file is so many times as long as what it takes.
+const APART: u64 = 4;
 /// Rounds of that. Not every layout can come down to the target.
 const ROUNDS: u32 = 16;
 
@@ -99,12 +102,21 @@ impl Core {
     }
 
     fn compact_small(&self) -> Result<()> {
-        let since = self.registry.now();
-        self.store.give_up_idle(0);
+        let (mut since, mut least, mut in_vain) = (None, (u64::MAX, u64::MAX), 0);
         for _ in 0..ROUNDS {
-            let left = self.compact_some(since, &|| self.enter_closing(Begin::LateWriter))?;
-            if left.is_some_and(|left| left.is_done() || left.is_held) || !self.is_small_and_loose() {
+            let begun = *since.get_or_insert_with(|| {
+                self.store.give_up_idle(0);
+                self.registry.now()
+            });
+            let left = self.compact_some(begun, &|| self.enter_closing(Begin::LateWriter))?;
+            if left.is_some_and(|left| left.is_held) || in_vain == IN_VAIN || !self.is_small_and_loose() {
                 break;
+            }
+            if left.is_some_and(|left| left.is_done()) {
+                // What was moved leaves room for more, or was in the way.
+                let extent = self.extent();
+                in_vain = if extent < least { 0 } else { in_vain + 1 };
+                (least, since) = (least.min(extent), None);
             }
             self.registry.clock().sleep(self.pause());
         }
@@ -116,12 +128,14 @@ impl Core {
     }
 
     /// Whether the database is small, and takes more than it should and more than
-    /// its layout needs. Rounds that can win nothing are not begun.
+    /// its layout needs, or lies far apart in its file. Rounds that can win nothing are
+    /// not begun.
     fn is_small_and_loose(&self) -> bool {
         let (taken, ready) = self.store.taken_bytes();
         let target = (self.options.gc.space_target * self.counters.live_bytes() as f64) as u64;
         let spare = taken.saturating_sub(ready + SPARE);
-        taken <= SMALL && spare > target && spare > self.store.least_bytes()
+        let is_far_apart = self.store.end() > APART * taken.max(SPARE);
+        taken <= SMALL && (is_far_apart || spare > target && spare > self.store.least_bytes())
     }
 }
 

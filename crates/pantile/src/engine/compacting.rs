@@ -13,8 +13,9 @@ use crate::types::error::{Error, Result};
 /// Epochs without progress after which compacting gives up. What is left waits
 /// for running transactions then.
 const PATIENCE: u32 = 50;
-/// Times in a row that going over all blocks wins nothing before that is all.
-const IN_VAIN: u32 = 2;
+/// Times in a row that going over all blocks wins nothing before that is all: what one
+/// round leaves may go two state records later, and the end of the medium after it.
+pub(crate) const IN_VAIN: u32 = 4;
 
 impl Core {
     /// Empties every block that has anything obsolete in it, and moves down what
@@ -23,18 +24,23 @@ impl Core {
     /// what is left.
     pub fn compact(&self, mut progress: impl FnMut(&Compaction) -> ControlFlow<()>) -> Result<Compaction> {
         let mut left = Compaction::default();
-        let (mut least, mut in_vain) = (u64::MAX, 0);
+        let (mut least, mut in_vain) = ((u64::MAX, u64::MAX), 0);
         loop {
             left = self.compact_once(left, &mut progress)?;
-            let (taken, _) = self.store.taken_bytes();
-            in_vain = if taken < least { 0 } else { in_vain + 1 };
-            least = least.min(taken);
+            let extent = self.extent();
+            in_vain = if extent < least { 0 } else { in_vain + 1 };
+            least = least.min(extent);
             // One goes to work on what the one before has only made obsolete, or has
             // moved together at the end, where a last block was in the way.
             if !left.is_done() || in_vain == IN_VAIN {
                 return Ok(left);
             }
         }
+    }
+
+    /// Bytes that are taken, and where they end.
+    pub fn extent(&self) -> (u64, u64) {
+        (self.store.taken_bytes().0, self.store.end())
     }
 
     /// Goes over all blocks once.
@@ -89,6 +95,8 @@ impl Core {
         self.sample_and_record(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);
+        let given_up = self.store.give_up_record_blocks(self.registry.now());
+        given_up.map_err(|error| self.store_error(error))?;
         // State records do not say that the medium has failed.
         match self.store.medium().status().failure {
             Some(cause) => Err(Error::MediumFailed { cause }),

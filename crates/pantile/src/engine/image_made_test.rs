@@ -121,6 +121,35 @@ fn the_first_image_is_made_at_rest() {
     assert!(!begins() && !begins(), "another one has its price");
 }
 
+/// An image does not stay larger than what is left of the database.
+#[test]
+fn a_smaller_image_is_made_at_rest_when_rows_have_gone() {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let text = |id: u64| format!("{:x}", id.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    db.run(|txn| {
+        (0..60_000u64).try_for_each(|id| {
+            let text = text(id);
+            txn.insert(&table, &[id.into(), Value::Int(1), Value::Str(&text), Value::Bytes(&[7; 200])])
+        })
+    })
+    .expect("free keys");
+    let wait_for = |what: &str, is_so: &dyn Fn(u64) -> bool| {
+        let patience = Patience::new();
+        while !is_so(db.stats().image_bytes) || db.core.images.is_pending() {
+            patience.check(|| format!("{what}: {:#?}", db.stats()));
+            db.upkeep();
+        }
+        db.stats().image_bytes
+    };
+    let full = wait_for("the first image", &|bytes| bytes > 1 << 20);
+    db.run(|txn| (0..55_000u64).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
+    let image = wait_for("a smaller one", &|bytes| bytes < full / 4);
+    let file = fs::metadata(place.path().join(IMAGE_FILE)).expect("an image").len();
+    assert_eq!(file, image);
+}
+
 /// A row that comes and goes in one transaction has no content. While the commit is
 /// in flight, its id leads to the tombstone of an earlier row.
 #[test]

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use pantile_base::{TableId, TupleId};
 use pantile_index::{Index as Tree, NodeArena, Parts};
-use pantile_store::{BadPage, Image, ImageWriter, PAGE_WORDS, Section};
+use pantile_store::{BadPage, Image, ImageWriter, Section};
 
 use crate::engine::changed::Changed;
+use crate::engine::image_page::{KeysOfPage, PageOfKeys};
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 
 /// The kind of the sections that hold runs. Their part is the level.
@@ -17,10 +18,6 @@ const RUN: u32 = 4;
 
 /// The number of the primary index among a table's indexes.
 pub(crate) const PRIMARY: u32 = 0;
-
-/// Words of a page before its keys: the number of entries, and the words of a
-/// key if all have as many, or 0.
-const HEAD_WORDS: usize = 2;
 
 /// How full nodes are made.
 const FILL: f64 = 0.9;
@@ -33,87 +30,6 @@ const PARTS_PER_THREAD: usize = 4;
 
 fn section(table: TableId, index: u32, level: u32) -> Section {
     Section { kind: RUN, table: table.0, index, part: level }
-}
-
-/// Entries for a page.
-#[derive(Default)]
-struct PageOfKeys {
-    keys: Vec<u64>,
-    /// Where each key ends in `keys`.
-    ends: Vec<u64>,
-    values: Vec<u64>,
-    out: Vec<u64>,
-}
-
-impl PageOfKeys {
-    fn has_room_for(&self, key: &[u64]) -> bool {
-        HEAD_WORDS + self.keys.len() + 2 * self.values.len() + key.len() + 2 <= PAGE_WORDS
-    }
-
-    fn push(&mut self, key: &[u64], value: u64) {
-        self.keys.extend_from_slice(key);
-        self.ends.push(self.keys.len() as u64);
-        self.values.push(value);
-    }
-
-    /// The page, which is empty afterwards.
-    fn take(&mut self) -> &[u64] {
-        let width = self.ends.first().copied().unwrap_or(1);
-        let is_even = (1..).zip(&self.ends).all(|(n, end)| *end == n * width);
-        self.out.clear();
-        self.out.extend([self.values.len() as u64, if is_even { width } else { 0 }]);
-        if !is_even {
-            self.out.append(&mut self.ends);
-        }
-        self.out.append(&mut self.keys);
-        self.out.append(&mut self.values);
-        self.ends.clear();
-        &self.out
-    }
-}
-
-/// A page that has been read.
-struct KeysOfPage<'p> {
-    width: usize,
-    ends: &'p [u64],
-    keys: &'p [u64],
-    values: &'p [u64],
-}
-
-impl<'p> KeysOfPage<'p> {
-    /// `None` if the words are no page of keys.
-    fn of(words: &'p [u64]) -> Option<Self> {
-        let [count, width, rest @ ..] = words else { return None };
-        let (count, width) = (usize::try_from(*count).ok()?, usize::try_from(*width).ok()?);
-        let (ends, rest) = rest.split_at_checked(if width == 0 { count } else { 0 })?;
-        let (keys, values) = rest.split_at_checked(rest.len().checked_sub(count)?)?;
-        let end =
-            if width == 0 { ends.last().copied().unwrap_or(0) as usize } else { width.checked_mul(count)? };
-        let is_sound = end == keys.len() && ends.is_sorted();
-        is_sound.then_some(Self { width, ends, keys, values })
-    }
-
-    fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    fn key(&self, n: usize) -> &'p [u64] {
-        if self.width > 0 {
-            return &self.keys[n * self.width..(n + 1) * self.width];
-        }
-        let start = if n == 0 { 0 } else { self.ends[n - 1] as usize };
-        &self.keys[start..self.ends[n] as usize]
-    }
-
-    /// The number of keys that are not above this one.
-    fn upto(&self, key: &[u64]) -> usize {
-        let (mut from, mut to) = (0, self.len());
-        while from < to {
-            let middle = from.midpoint(to);
-            if self.key(middle) <= key { from = middle + 1 } else { to = middle }
-        }
-        from
-    }
 }
 
 /// Writes the run of an index, in order of keys.
@@ -142,7 +58,7 @@ impl<'a, 'w> RunWriter<'a, 'w> {
         if !self.page.has_room_for(key) {
             self.writer.page(self.page.take())?;
         }
-        if self.page.values.is_empty() {
+        if self.page.is_empty() {
             self.firsts.push(key.to_vec());
         }
         self.page.push(key, value);
@@ -152,7 +68,7 @@ impl<'a, 'w> RunWriter<'a, 'w> {
     /// Writes the rest, and the levels above.
     pub fn finish(mut self) -> io::Result<()> {
         loop {
-            if !self.page.values.is_empty() {
+            if !self.page.is_empty() {
                 self.writer.page(self.page.take())?;
             }
             if self.firsts.len() <= 1 {
@@ -204,13 +120,15 @@ impl StoredRun {
 
     /// The value of a key.
     pub fn get(&self, key: &[u64]) -> Result<Option<u64>, BadPage> {
-        let (mut page, mut words) = (0, Vec::new());
+        let (mut page, mut words, mut keys) = (0, Vec::new(), KeysOfPage::default());
         for level in (0..=self.top()).rev() {
             if page >= self.image.pages(self.level(level)) {
                 return Ok(None);
             }
             self.image.read(self.level(level), page, &mut words)?;
-            let Some(keys) = KeysOfPage::of(&words) else { return Ok(None) };
+            if !keys.read(&words) {
+                return Ok(None);
+            }
             let Some(last) = keys.upto(key).checked_sub(1) else { return Ok(None) };
             if level == 0 {
                 return Ok((keys.key(last) == key).then(|| keys.values[last]));
@@ -230,13 +148,13 @@ impl StoredRun {
     ) -> Option<Tree> {
         let pages = self.image.pages(self.level(0));
         let count = pages.min(threads * PARTS_PER_THREAD);
-        let mut page = Vec::new();
+        let (mut page, mut keys) = (Vec::new(), KeysOfPage::default());
         let mut firsts = Vec::new();
         let starts: Vec<usize> = (0..count).map(|part| part * pages / count).collect();
         for &start in &starts {
             self.image.read(self.level(0), start, &mut page).ok()?;
-            let keys = KeysOfPage::of(&page).filter(|keys| keys.len() > 0)?;
-            firsts.push(keys.key(0).to_vec());
+            let is_page = keys.read(&page) && keys.len() > 0;
+            firsts.push(is_page.then(|| keys.key(0).to_vec())?);
         }
         if let (Some(update), Some(first)) = (&update, firsts.first_mut()) {
             // New keys may come before those of the image.
@@ -301,20 +219,22 @@ impl Parts for PartsOfRun<'_> {
 
     fn each(&self, part: usize, push: &mut impl FnMut(&[u64], u64) -> bool) -> bool {
         let end = self.starts.get(part + 1).copied().unwrap_or(self.end);
-        let mut words = Vec::new();
+        let (mut words, mut keys) = (Vec::new(), KeysOfPage::default());
         let mut fresh = self.update.as_ref().map(|update| update.fresh_from(&self.firsts[part]));
         let mut changed = Vec::new();
         for page in self.starts[part]..end {
             if self.run.image.read(self.run.level(0), page, &mut words).is_err() {
                 return false;
             }
-            let Some(keys) = KeysOfPage::of(&words) else { return false };
+            if !keys.read(&words) {
+                return false;
+            }
             let fits =
                 |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
             // Before anything else, so that the cache misses of many overlap.
             changed.clear();
             match &self.update {
-                Some(update) => changed.extend(update.are_changed(keys.values)),
+                Some(update) => changed.extend(update.are_changed(&keys.values)),
                 None => changed.resize(keys.len(), false),
             }
             let mut one = |n: usize| {

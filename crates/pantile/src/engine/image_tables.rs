@@ -7,13 +7,14 @@ use std::sync::Arc;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicUsize, Ordering};
 use pantile_base::{TableId, TupleId, share_out, share_range};
-use pantile_store::{Image, PAGE_WORDS, Section, Store};
+use pantile_store::{Image, Section, Store};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::catalog;
 use crate::engine::changed::Changed;
 use crate::engine::counters::Change;
 use crate::engine::found::{FoundTable, StoredTable};
+use crate::engine::image_page::Column;
 use crate::types::error::Result;
 use crate::types::history::Definition;
 
@@ -40,6 +41,9 @@ pub(crate) fn notes_of(table: TableId) -> Section {
 const PAGES_PER_THREAD: usize = 64;
 /// Tuples that are.
 pub(crate) const TUPLES_PER_THREAD: usize = 1 << 16;
+
+/// Anchors in a page.
+pub(crate) const PAGE_ANCHORS: usize = 8192;
 
 const TABLE: u32 = 2;
 const ANCHORS: u32 = 3;
@@ -167,13 +171,14 @@ fn read_anchors(image: &Image, tables: &BTreeMap<TableId, Reading>, threads: usi
 /// Stores a page of anchors. Returns the highest offset to which they lead.
 fn take_anchors(one: &Reading, page: usize, words: &[u64]) -> Option<u64> {
     let (mut dead, mut end) = (Vec::new(), 0);
-    for (tuple, &word) in ((page * PAGE_WORDS) as u64..).zip(words) {
-        let anchor = Anchor::stored(word)?;
-        if tuple >= one.tuples {
-            return None;
-        }
+    let first = (page * PAGE_ANCHORS) as u64;
+    let count = one.tuples.checked_sub(first)?.min(PAGE_ANCHORS as u64) as usize;
+    let mut rest = words;
+    let column = Column::take(&mut rest, count)?;
+    for (n, tuple) in (first..).take(count).enumerate() {
+        let anchor = Anchor::stored(column.get(n))?;
         end = end.max(anchor.newest().offset());
-        one.found.anchors.get_or_grow(tuple).store(word, Ordering::Relaxed);
+        anchor.put(one.found.anchors.get_or_grow(tuple));
         if anchor.is_dead() {
             dead.push(TupleId(tuple));
         }

@@ -14,8 +14,9 @@ use pantile_store::{ImageName, ImageWriter, PAGE_WORDS};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
+use crate::engine::image_page::pack;
 use crate::engine::image_run::{RunWriter, copy_run};
-use crate::engine::image_tables::{GAUGES, anchors_of, notes_of, of_table, sum_of_definition};
+use crate::engine::image_tables::{GAUGES, PAGE_ANCHORS, anchors_of, notes_of, of_table, sum_of_definition};
 use crate::engine::images::Making;
 use crate::engine::table::{PRIMARY, Table, TableInner};
 
@@ -23,6 +24,9 @@ use crate::engine::table::{PRIMARY, Table, TableInner};
 /// 64 MB in a second.
 const STEP: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(1000 / 64);
+/// An image is not begun while more index entries than these and half of the rows wait
+/// to be cleaned: it would hold them.
+const FEW_STALE: u64 = 4096;
 
 impl Core {
     /// Writes an index image for the record that says closed, if the database
@@ -40,7 +44,16 @@ impl Core {
         let highest = || self.registry.after_all().get();
         let written = self.store.write_image(beside, None, &highest, &mut |writer| self.write_tables(writer));
         if let Ok(name) = written {
-            self.images.made(&self.store, name, self.store.appended_ever());
+            self.images.made(&self.store, name, self.store.appended_ever(), self.counters.tuples());
+        }
+        self.measure_images();
+    }
+
+    /// Notes how many bytes the image and its successor take.
+    pub fn measure_images(&self) {
+        if let Some(beside) = &self.store.medium().facts().beside {
+            let files = beside.open();
+            self.store.note_image_bytes(files.iter().flatten().map(|file| file.len()).sum());
         }
     }
 
@@ -67,6 +80,7 @@ impl Core {
             if let Some(beside) = self.store.medium().facts().beside.as_ref() {
                 // It is found all the same.
                 let _ = beside.adopt();
+                self.measure_images();
             }
         });
     }
@@ -79,10 +93,11 @@ impl Core {
             self.image.as_ref().map_or(0, |image| image.bytes()).max(now)
         };
         let every = self.options.image_every;
-        let is_due = || self.images.is_worth_it(&self.store, every, bytes);
+        let is_due = || self.images.is_worth_it(&self.store, every, self.counters.tuples(), bytes);
         let may_begin = self.place_of_image().is_some()
             && is_due()
             && !self.images.is_pending()
+            && self.stale.len() as u64 <= self.counters.tuples() / 2 + FEW_STALE
             && !self.has_dropped_tables()
             && self.reclaimer.slot_reuse().is_none();
         if may_begin { self.images.try_begin(&self.store) } else { None }
@@ -90,11 +105,12 @@ impl Core {
 
     /// Makes the image that has been begun, beside all transactions.
     pub fn make_image(&self, making: Making) {
-        let appended = self.store.appended_ever();
+        let (appended, rows) = (self.store.appended_ever(), self.counters.tuples());
         let made = self.place_of_image().map(|beside| self.write_image_beside(beside));
         if let Some(Ok(name)) = made {
-            self.images.made(&self.store, name, appended);
+            self.images.made(&self.store, name, appended, rows);
         }
+        self.measure_images();
         drop(making);
         self.alarm.written();
     }
@@ -262,7 +278,14 @@ fn write_anchors(
     };
     let end = (0..table.tuples_end()).rev().find(is_used).map_or(0, |last| last + 1);
     writer.begin(anchors_of(table.id));
-    let (mut tuples, mut page) = (Tuples { end, ..Tuples::default() }, Vec::with_capacity(PAGE_WORDS));
+    let (mut tuples, mut page) = (Tuples { end, ..Tuples::default() }, Vec::with_capacity(PAGE_ANCHORS));
+    let mut packed = Vec::new();
+    let mut write = |writer: &mut ImageWriter<'_>, page: &mut Vec<u64>| {
+        packed.clear();
+        pack(page.iter().copied(), &mut packed);
+        page.clear();
+        writer.page(&packed)
+    };
     for tuple in (0..end).map(TupleId) {
         let anchor = Anchor::load(table.anchor(tuple));
         tuples.rows += u64::from(anchor.is_row());
@@ -272,14 +295,13 @@ fn write_anchors(
             each(writer, Some(tuple))?;
         }
         page.push(anchor.to_store());
-        if page.len() == PAGE_WORDS {
-            writer.page(&page)?;
-            page.clear();
+        if page.len() == PAGE_ANCHORS {
+            write(writer, &mut page)?;
             each(writer, None)?;
         }
     }
     if !page.is_empty() {
-        writer.page(&page)?;
+        write(writer, &mut page)?;
     }
     Ok(tuples)
 }

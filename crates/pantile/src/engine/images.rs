@@ -12,6 +12,9 @@ const TIMES: u64 = 20;
 /// Reading so much takes no longer than a few milliseconds.
 const LEAST: u64 = 8 << 20;
 
+/// Bytes of an image that is not made anew only because fewer rows are left.
+const SMALL: u64 = 1 << 20;
+
 /// What making one takes, beside notes: pages on their way to the file.
 const BUFFERS: u64 = 512 << 10;
 
@@ -26,6 +29,8 @@ pub(crate) struct Images {
     /// whether it is time for one.
     begun: AtomicU64,
     seen: AtomicU64,
+    /// Rows of the database when the last one was made.
+    rows: AtomicU64,
     /// Whether the file has a successor that is still to take its place.
     has_successor: AtomicBool,
     is_being_made: AtomicBool,
@@ -34,20 +39,31 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The database has been opened; this many bytes were scanned.
-    pub fn begin(&self, scanned: u64) {
+    /// The database has been opened and has so many rows; this many bytes were scanned.
+    pub fn begin(&self, scanned: u64, rows: u64) {
         self.before.store(scanned, Ordering::Relaxed);
+        self.rows.store(rows, Ordering::Relaxed);
     }
 
-    /// Whether an image of these `bytes` is worth them. The first one is if nothing
-    /// has been appended since the last call. With `every`, it is worth it after
-    /// that many bytes.
-    pub fn is_worth_it(&self, store: &Store, every: Option<u64>, bytes: impl FnOnce() -> u64) -> bool {
+    /// Whether an image of these `bytes` is worth them. If nothing has been appended
+    /// since the last call, the first one is, and one of half the `rows` that the last
+    /// one has. With `every`, it is worth it after that many bytes.
+    pub fn is_worth_it(
+        &self,
+        store: &Store,
+        every: Option<u64>,
+        rows: u64,
+        bytes: impl FnOnce() -> u64,
+    ) -> bool {
         let now = store.appended_ever();
         let is_at_rest = self.seen.swap(now, Ordering::Relaxed) == now;
         let appended = now - self.base.load(Ordering::Relaxed);
         // Making one may fail, and is not tried again at once.
         let since = now - self.begun.load(Ordering::Relaxed);
+        let is_too_large = store.image_bytes() > SMALL && rows < self.rows.load(Ordering::Relaxed) / 2;
+        if is_at_rest && is_too_large && since > 0 {
+            return true;
+        }
         if let Some(every) = every {
             return appended >= every.max(1) && since > 0;
         }
@@ -66,9 +82,10 @@ impl Images {
         Some(Making(Arc::clone(self)))
     }
 
-    /// An image has been made whose base was taken when so much had been appended.
-    /// Later samples name it.
-    pub fn made(&self, store: &Store, name: ImageName, base: u64) {
+    /// An image has been made of about so many rows, whose base was taken when so much
+    /// had been appended. Later samples name it.
+    pub fn made(&self, store: &Store, name: ImageName, base: u64, rows: u64) {
+        self.rows.store(rows, Ordering::Relaxed);
         self.before.store(0, Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
         store.name_image(Some(name));

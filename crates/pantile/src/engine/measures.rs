@@ -46,6 +46,7 @@ impl Core {
             copied_bytes: space.copied_bytes,
             medium: self.store.medium().stats(),
             medium_bytes: space.medium_bytes,
+            image_bytes: self.store.image_bytes(),
             obsolete_bytes: space.obsolete_bytes,
             unfilled_bytes: space.unfilled_bytes,
             free_bytes: space.free_bytes(),

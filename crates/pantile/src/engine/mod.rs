@@ -21,6 +21,7 @@ pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod holders;
 pub(crate) mod image_load;
+mod image_page;
 pub(crate) mod image_run;
 pub(crate) mod image_tables;
 pub(crate) mod image_trees;

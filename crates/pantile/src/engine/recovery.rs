@@ -101,10 +101,10 @@ impl Scanned {
         // anywhere.
         store.expect_transactions();
         let mut core = Core::new(options, store, clock, reclaimer);
-        core.unread = Unread::new(image.as_ref().and_then(|image| core.store.unread(image)));
+        let unread = image.as_ref().and_then(|image| core.store.unread(image));
+        core.unread = Unread::new(unread, core.registry.now());
         core.image = image;
         *core.earlier.lock() = earlier;
-        core.images.begin(summary.content_bytes);
         if let Some((change, buried)) = gauges {
             core.counters.adjust(change);
             core.counters.found_buried(buried);
@@ -123,6 +123,8 @@ impl Scanned {
             core.leave_out_table(table);
             core.tables.found_dropped(table);
         }
+        core.images.begin(summary.content_bytes, core.counters.tuples());
+        core.measure_images();
         core.recovery = Recovery {
             seconds: began.elapsed().as_secs_f64(),
             scan_seconds,

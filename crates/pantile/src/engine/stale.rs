@@ -270,6 +270,11 @@ impl StaleQueue {
         tasks.pop(due).map(|task| (task, waiting))
     }
 
+    /// The next task of a shard that is due.
+    pub fn pop(&self, shard: usize, due: DueBefore) -> Option<Task> {
+        self.shard(shard).lock().pop(due)
+    }
+
     /// Whether tasks wait that do not wait for a transaction to end.
     pub fn is_any_due(&self, due: DueBefore) -> bool {
         self.shards.iter().any(|shard| shard.lock().is_any_due(due))

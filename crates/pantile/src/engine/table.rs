@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use pantile_base::sync::{Mutex, RwLock};
+use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{Segments, TableId, Timestamp, TupleId};
 use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::{Content, Store};
@@ -26,6 +26,8 @@ use crate::types::schema::{ColumnDef, IndexDef, TableDef};
 const ID_SHARDS: usize = 8;
 /// Tuple ids that a shard takes at a time.
 const ID_BATCH: u64 = 64;
+/// Ids that go from one shard to another at a time.
+const MOST_IDS_MOVED: usize = 4096;
 
 /// A handle of a table; cheap to clone.
 ///
@@ -476,9 +478,19 @@ impl TableInner {
 
     /// A tuple id that nothing refers to.
     pub fn take_tuple(&self, hint: usize) -> TupleId {
-        let mut stock = self.stock[hint % ID_SHARDS].lock();
+        let own = hint % ID_SHARDS;
+        let mut stock = self.stock[own].lock();
         if let Some(tuple) = stock.pop() {
             return tuple;
+        }
+        // Ids come back to the thread that cleans, which may be one that never inserts.
+        let others = (1..ID_SHARDS).filter_map(|n| self.stock[(own + n) % ID_SHARDS].try_lock());
+        let is_rich = |other: &MutexGuard<'_, Vec<_>>| other.len() > ID_BATCH as usize;
+        let rich = others.into_iter().find(is_rich).filter(|_| !is_removed(Control::IdsReturn));
+        if let Some(mut rich) = rich {
+            let left = rich.len() - (rich.len() / 2).min(MOST_IDS_MOVED);
+            stock.extend(rich.drain(left..));
+            return stock.pop().expect("half of many");
         }
         let first = self.next_tuple.fetch_add(ID_BATCH, Ordering::AcqRel);
         stock.extend((first + 1..first + ID_BATCH).rev().map(TupleId));

@@ -1,6 +1,7 @@
 //! What opening with an index image has not read: its checksums are looked at
 //! afterwards, in rounds, at a bounded rate.
 
+use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_store::{Store, UnreadBlocks};
@@ -14,6 +15,9 @@ pub(crate) struct Unread {
 
 struct Left {
     blocks: UnreadBlocks,
+    /// Where it begins: elsewhere each time, or a process that is often opened for
+    /// moments would always look at the same ones.
+    first: usize,
     /// The number of those that have been looked at.
     next: usize,
     /// Bytes that may be read, below zero after a block that was larger.
@@ -21,9 +25,15 @@ struct Left {
 }
 
 impl Unread {
-    pub fn new(blocks: Option<UnreadBlocks>) -> Self {
+    /// `now` decides where it begins.
+    pub fn new(blocks: Option<UnreadBlocks>, now: Timestamp) -> Self {
         let is_left = AtomicBool::new(blocks.is_some());
-        Self { left: Mutex::new(blocks.map(|blocks| Left { blocks, next: 0, credit: 0 })), is_left }
+        let left = blocks.map(|blocks| {
+            let spread = now.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+            let first = spread as usize % blocks.len().max(1);
+            Left { blocks, first, next: 0, credit: 0 }
+        });
+        Self { left: Mutex::new(left), is_left }
     }
 
     /// Whether some are left.
@@ -43,7 +53,8 @@ impl Unread {
         let Some(left) = &mut *all else { return };
         left.credit += bytes as i64;
         while left.credit > 0 && left.next < left.blocks.len() {
-            left.credit -= store.verify_unread(&left.blocks, left.next) as i64;
+            let block = (left.first + left.next) % left.blocks.len();
+            left.credit -= store.verify_unread(&left.blocks, block) as i64;
             left.next += 1;
         }
         if left.next == left.blocks.len() {

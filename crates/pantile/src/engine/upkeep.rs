@@ -9,7 +9,7 @@ use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
 
 use crate::engine::alarm::Due;
-use crate::engine::cleanup;
+use crate::engine::cleanup::{self, Waiting};
 use crate::engine::core::Core;
 use crate::engine::entering::Entered;
 use crate::engine::gate::Permit;
@@ -35,9 +35,9 @@ impl Batch {
 }
 
 impl Core {
-    /// The upkeep that comes with a commit.
-    pub fn maintain(&self, permit: &Permit) {
-        self.clean(permit.slot());
+    /// The upkeep that comes with a commit that has made so many index entries `stale`.
+    pub fn maintain(&self, permit: &Permit, stale: usize) {
+        self.clean(permit.slot(), stale);
         let is_round = self.collect_step(permit);
         let is_due = self.state_records.has_sample()
             || StateRecords::is_due_by_bytes(&self.store, self.reclaimer.bytes_between_records());
@@ -89,7 +89,7 @@ impl Core {
     }
 
     /// Writes a state record if the round makes one due.
-    fn settle(&self, permit: &Permit, debt: Debt, stale: bool) -> Due {
+    fn settle(&self, permit: &Permit, debt: Debt, stale: Waiting) -> Due {
         let epoch = self.options.gc.epoch;
         let dropped = self.tables.dropped(self.registry.watermark().min(self.read_from()));
         let names_too_much = self.give_up_image_if_damaged() && !self.store.is_image_in_force();
@@ -113,8 +113,9 @@ impl Core {
         let interval = self.reclaimer.background().unwrap_or(epoch);
         match debt {
             Debt::More => Due::In(Duration::ZERO),
+            _ if stale == Waiting::Due => Due::In(Duration::ZERO),
             Debt::Payable | Debt::Space => Due::In(interval),
-            _ if stale || self.state_records.has_sample() || is_owed => Due::In(epoch),
+            _ if stale == Waiting::Soon || self.state_records.has_sample() || is_owed => Due::In(epoch),
             Debt::Nothing if dropped.is_none() => Due::AfterAWrite,
             Debt::Held | Debt::Nothing => Due::AfterAnEnd,
         }
@@ -134,8 +135,8 @@ impl Core {
     }
 
     /// Cleans indexes and lets the collector do a round. Returns what is still
-    /// owed, and whether more index entries can be cleaned soon.
-    pub fn collect_round(&self, enter: &dyn Fn() -> Result<Entered>) -> Result<(Debt, bool)> {
+    /// owed, and which index entries wait.
+    pub fn collect_round(&self, enter: &dyn Fn() -> Result<Entered>) -> Result<(Debt, Waiting)> {
         // It publishes nothing, so it does not hold back safe snapshots.
         let (permit, _) = enter()?;
         // What the collector copies must be durable before a state record

@@ -55,6 +55,8 @@ struct Persisted {
 struct Retired {
     commit_ts: Timestamp,
     change: Change,
+    /// Index entries that have become stale.
+    stale: usize,
 }
 
 impl Published {
@@ -132,6 +134,7 @@ impl Transaction {
     /// timestamp. Conflicts with writers were found when the locks were taken.
     fn validate_commit(&mut self) -> Result<Validated> {
         self.core.check_open()?;
+        self.read_ahead();
         self.announce();
         self.check_definitions()?;
         let buffers = &mut *self.buffers;
@@ -347,7 +350,7 @@ impl Transaction {
     /// Hands superseded versions to the collector and stale entries to the cleaner.
     fn retire(&mut self, Persisted { commit_ts, change }: Persisted) -> Retired {
         if self.buffers.writes.is_empty() {
-            return Retired { commit_ts, change };
+            return Retired { commit_ts, change, stale: 0 };
         }
         let buffers = &mut *self.buffers;
         let permit = self.permit.as_ref().expect("the transaction has not ended");
@@ -361,19 +364,20 @@ impl Transaction {
         self.core.with_collector(permit, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
+        let stale = buffers.stale.len();
         self.core.stale.push_all(self.slot, commit_ts, buffers.stale.drain(..));
-        Retired { commit_ts, change }
+        Retired { commit_ts, change, stale }
     }
 
     /// Acknowledges the commit.
-    fn end(&mut self, Retired { commit_ts, change }: Retired) -> Timestamp {
+    fn end(&mut self, Retired { commit_ts, change, stale }: Retired) -> Timestamp {
         let wrote = !self.buffers.writes.is_empty();
         self.core.counters.committed(self.slot, change);
         if wrote {
             self.core.registry.await_passed(commit_ts);
             // As long as the transaction has its slot, nothing that upkeep
             // looks at is freed (T6).
-            self.core.maintain(self.permit());
+            self.core.maintain(self.permit(), stale);
         }
         self.finish();
         commit_ts

@@ -16,9 +16,13 @@ use pantile_index::Batch;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::read_set::RangeRead;
+use crate::engine::buffers::Write;
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
+
+/// Rows that are looked at before anybody waits for that, if there are as many.
+const MANY: u64 = 256;
 
 impl Transaction {
     /// Whether it has read and written nothing, has no cursor that reads at its
@@ -72,16 +76,50 @@ impl Transaction {
     fn is_read_by_later(&self) -> bool {
         let buffers = &self.buffers;
         !is_removed(Control::MarksAtCommit)
-            && buffers.appends.iter().any(|&n| {
-                let write = &buffers.writes[n as usize];
-                let table = &buffers.tables[write.table as usize].table;
-                self.core.marks.highest(table.id, write.tuple) > self.ts
-            })
+            && buffers.appends.iter().any(|&n| self.has_later_mark(&buffers.writes[n as usize]))
+    }
+
+    fn has_later_mark(&self, write: &Write) -> bool {
+        let table = &self.buffers.tables[write.table as usize].table;
+        self.core.marks.highest(table.id, write.tuple) > self.ts
+    }
+
+    /// Looks at all that it has read, if the transaction will probably move, before
+    /// anybody waits for it. What lies on the device comes into memory, so that readers
+    /// wait for what takes nanoseconds a row (I-21).
+    #[inline]
+    pub(super) fn read_ahead(&self) {
+        if self.moves && self.versions_read.get() >= MANY {
+            self.read_much_ahead();
+        }
+    }
+
+    #[cold]
+    fn read_much_ahead(&self) {
+        if self.must_move.get() || self.buffers.writes.iter().any(|write| self.has_later_mark(write)) {
+            // What is wrong shows when it counts.
+            let _ = self.each_again(None, |table, tuple| {
+                let _pin = self.core.registry.pin(self.slot);
+                let newest = Anchor::load(table.anchor(tuple)).newest();
+                std::hint::black_box(self.begin_of(newest));
+                self.check_ended()
+            });
+        }
     }
 
     /// Makes sure that all that it has read is the same at `to`, and stays so
     /// (I-22).
     fn read_again(&self, to: Timestamp) -> Result<()> {
+        let mark = (!is_removed(Control::MarksMove)).then_some(to);
+        self.each_again(mark, |table, tuple| self.row_again(table, tuple, to))
+    }
+
+    /// Calls `look` with each row that it has read, and leaves marks in the ranges.
+    fn each_again(
+        &self,
+        mark: Option<Timestamp>,
+        look: impl Fn(&TableInner, TupleId) -> Result<()>,
+    ) -> Result<()> {
         let mut last: Option<Arc<TableInner>> = None;
         if !is_removed(Control::RowsReadAgain) {
             for point in self.buffers.reads.points().iter() {
@@ -89,13 +127,13 @@ impl Transaction {
                     Some(table) if table.id == point.table => table,
                     _ => self.table_again(point.table)?,
                 };
-                self.row_again(&table, point.tuple, to)?;
+                look(&table, point.tuple)?;
                 last = Some(table);
             }
         }
         for range in self.buffers.reads.ranges().iter() {
             let table = self.table_again(range.table)?;
-            self.range_again(&table, range, to)?;
+            self.range_again(&table, range, mark, &look)?;
         }
         Ok(())
     }
@@ -114,7 +152,13 @@ impl Transaction {
         }
     }
 
-    fn range_again(&self, table: &TableInner, range: &RangeRead, to: Timestamp) -> Result<()> {
+    fn range_again(
+        &self,
+        table: &TableInner,
+        range: &RangeRead,
+        mark: Option<Timestamp>,
+        look: impl Fn(&TableInner, TupleId) -> Result<()>,
+    ) -> Result<()> {
         if is_removed(Control::RangesReadAgain) {
             return Ok(());
         }
@@ -127,10 +171,9 @@ impl Transaction {
             None => return Err(table.conflict(Conflict::ReadChanged)),
         };
         let mut batch = Batch::new();
-        let mark = (!is_removed(Control::MarksMove)).then_some(to.get());
-        while cursor.next_batch(tree, mark, &mut batch) {
+        while cursor.next_batch(tree, mark.map(Timestamp::get), &mut batch) {
             for (_, tuple) in batch.iter() {
-                self.row_again(table, TupleId(tuple), to)?;
+                look(table, TupleId(tuple))?;
             }
         }
         // Writers that began after an index was dropped do not maintain it. If

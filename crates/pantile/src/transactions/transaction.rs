@@ -231,14 +231,14 @@ impl Transaction {
             if self.is_visible {
                 return self.finish();
             }
-            let has_written = !self.buffers.writes.is_empty();
+            let written = self.buffers.writes.len();
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
             note_in_vain(self.accessed());
-            if has_written {
+            if written > 0 {
                 self.core.alarm.written();
             }
-            self.core.clean(self.slot);
+            self.core.clean(self.slot, written);
             self.finish();
             if self.starved {
                 self.core.make_room();

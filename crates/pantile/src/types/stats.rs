@@ -41,6 +41,8 @@ pub struct Stats {
     pub medium: MediumStats,
     /// Bytes taken on the medium.
     pub medium_bytes: u64,
+    /// Bytes of the index image and its successor, in files beside the medium.
+    pub image_bytes: u64,
     /// The part of `medium_bytes` in slots of superseded versions.
     pub obsolete_bytes: u64,
     /// The part of `medium_bytes` in slots of used blocks that are not yet written.

@@ -51,7 +51,7 @@ impl TbCollect {
         let _pin = cx.registry.pin(cx.slot);
         let now = cx.registry.now();
         let epoch = self.epochs.of(now);
-        if epoch <= janitor.done && !urgent {
+        if epoch <= janitor.done && !urgent && !self.pacer.take_outdated() {
             self.timed(cx, now, || {
                 let is_due = !janitor.survey.is_partial() && self.pacer.is_look_due();
                 if is_due {

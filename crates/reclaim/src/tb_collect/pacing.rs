@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,6 +83,8 @@ pub(super) struct Pacer {
     is_calming: AtomicBool,
     /// Whether nothing more is updated: the database is being closed.
     is_ending: AtomicBool,
+    /// Whether the next look is due whenever the last one was.
+    is_outdated: AtomicBool,
     /// Bytes superseded so far.
     superseded: AtomicU64,
     /// How long emptied blocks have lately waited until they were free, in
@@ -166,9 +169,16 @@ impl Pacer {
         self.is_calming.load(Ordering::Relaxed)
     }
 
-    /// Notes that nothing more is updated. What is won from here on stays won.
+    /// Notes that nothing more is updated, and that what was seen last does not count.
+    /// What is won from here on stays won.
     pub fn note_end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
+        self.is_outdated.store(!is_removed(Control::ClosingLooks), Ordering::Relaxed);
+    }
+
+    /// Whether a look is due whenever the last one was. It is not from then on.
+    pub fn take_outdated(&self) -> bool {
+        self.is_outdated.swap(false, Ordering::Relaxed)
     }
 
     /// Whether nothing more is updated.
@@ -271,12 +281,16 @@ impl Pacer {
         }
         store.note_live_bytes(live_bytes);
         let working = (SLACK_AT_REST + ready + CHUNK_BYTES + live_bytes / SLACK_SHARE).min(SLACK);
-        let is_at_rest = self.is_at_rest(allowed, (taken, ready), (store.used_bytes(), working), rate);
+        // At rest it costs little to leave room for the index image, too.
+        let beside = store.image_bytes().min(allowed.saturating_sub(live_bytes) / 2);
+        let at_rest = allowed - beside + slack_at_rest(ready);
+        let used = store.used_bytes();
+        let is_at_rest = self.is_at_rest(taken.saturating_sub(at_rest), working, rate);
         // A chunk is carved whole.
-        let (slack, carved) = if is_at_rest { (slack_at_rest(ready), 0) } else { (working, CHUNK_BYTES) };
-        let allowed = allowed + slack;
+        let (allowed, carved) = if is_at_rest { (at_rest, 0) } else { (allowed + working, CHUNK_BYTES) };
+        self.is_beyond.store(used.max(taken) > allowed, Ordering::Relaxed);
         let dead = allowed.saturating_sub(ready + live_bytes);
-        let blocks = store.used_bytes() + ready + carved;
+        let blocks = used + ready + carved;
         // At least half of what the target leaves to the dead stays to them,
         // however fast updates come.
         let soon = self.taken_soon(rate, dead).min(dead.saturating_sub(carved) / 2);
@@ -299,21 +313,13 @@ impl Pacer {
         last.beyond[0].min(last.beyond[1])
     }
 
-    /// Whether so little is updated that what is won stays won.
-    fn is_at_rest(
-        &self,
-        allowed: u64,
-        (taken, ready): (u64, u64),
-        (used, working): (u64, u64),
-        rate: f64,
-    ) -> bool {
-        let loose = taken.saturating_sub(allowed + slack_at_rest(ready));
+    /// Whether so little is updated that what is won stays won. So much is `loose`,
+    /// taken beyond what may be taken at rest.
+    fn is_at_rest(&self, loose: u64, working: u64, rate: f64) -> bool {
         let kept_up = rate * REST.as_secs_f64();
         let is_at_rest = kept_up * working as f64 / (SLACK as f64) < loose as f64;
         self.is_resting.store(kept_up < RESTING, Ordering::Relaxed);
         self.is_calming.store(loose > 0 && !is_at_rest, Ordering::Relaxed);
-        let slack = if is_at_rest { slack_at_rest(ready) } else { working };
-        self.is_beyond.store(used.max(taken) > allowed + slack, Ordering::Relaxed);
         is_at_rest
     }
 

@@ -6,6 +6,7 @@
 //! is reached. No result depends on how long that takes.
 
 mod crashes;
+mod debts;
 mod events;
 mod evidence;
 pub mod filled;
