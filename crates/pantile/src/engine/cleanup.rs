@@ -123,7 +123,9 @@ impl Core {
         let mut is_more = false;
         for shard in 0..SHARDS {
             let mut tasks = 0;
-            while tasks < ROUND_TASKS && let Some(task) = self.stale.pop(shard, due) {
+            while tasks < ROUND_TASKS
+                && let Some(task) = self.stale.pop(shard, due)
+            {
                 self.perform(slot, task);
                 tasks += 1;
             }

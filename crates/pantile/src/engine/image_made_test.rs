@@ -143,9 +143,9 @@ fn a_smaller_image_is_made_at_rest_when_rows_have_gone() {
         }
         db.stats().image_bytes
     };
-    let full = wait_for("the first image", &|bytes| bytes > 1 << 20);
+    let full = wait_for("the first image", &|bytes| bytes > 128 << 10);
     db.run(|txn| (0..55_000u64).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
-    let image = wait_for("a smaller one", &|bytes| bytes < full / 4);
+    let image = wait_for("a smaller one", &|bytes| bytes < full / 2);
     let file = fs::metadata(place.path().join(IMAGE_FILE)).expect("an image").len();
     assert_eq!(file, image);
 }

@@ -13,7 +13,7 @@ const TIMES: u64 = 20;
 const LEAST: u64 = 8 << 20;
 
 /// Bytes of an image that is not made anew only because fewer rows are left.
-const SMALL: u64 = 1 << 20;
+const SMALL: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
 
 /// What making one takes, beside notes: pages on their way to the file.
 const BUFFERS: u64 = 512 << 10;

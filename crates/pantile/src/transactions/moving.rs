@@ -15,8 +15,8 @@ use pantile_cc::Slot;
 use pantile_index::Batch;
 
 use crate::engine::anchor::{Anchor, Owner};
-use crate::engine::read_set::RangeRead;
 use crate::engine::buffers::Write;
+use crate::engine::read_set::RangeRead;
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
