@@ -2,6 +2,7 @@
 //! as the system says.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -26,7 +27,11 @@ impl Size {
     pub fn of(dir: &Path) -> Result<Self> {
         let files = || -> std::io::Result<Size> {
             fs::read_dir(dir)?.try_fold(Size::default(), |sum, entry| {
-                let data = entry?.metadata()?;
+                let data = match entry?.metadata() {
+                    // A new index image has taken the place of the last one.
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(sum),
+                    data => data?,
+                };
                 Ok(Size { allocated: sum.allocated + data.blocks() * 512, length: sum.length + data.len() })
             })
         };

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pantile::{Database, Durability, Options, Table, TableDef, Type, Value};
+use pantile::{Database, Durability, IndexDef, Options, Table, TableDef, Type, Value};
 use pantile_testkit::Random;
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ pub struct Pattern {
 }
 
 /// All patterns.
-pub const PATTERNS: [Pattern; 9] = [
+pub const PATTERNS: [Pattern; 11] = [
     Pattern { name: "new", body: new_database },
     Pattern { name: "tables", body: small_tables },
     Pattern { name: "sizes", body: rows_of_all_sizes },
@@ -91,6 +91,8 @@ pub const PATTERNS: [Pattern; 9] = [
     Pattern { name: "updates-1m", body: |work| updates(work, 1_000_000) },
     Pattern { name: "one-transaction", body: one_transaction },
     Pattern { name: "reader", body: beside_a_reader },
+    Pattern { name: "indexed", body: indexed },
+    Pattern { name: "large", body: large_values },
 ];
 
 impl Pattern {
@@ -278,4 +280,42 @@ fn beside_a_reader(work: &mut Work<'_>) -> Result<()> {
     work.rest(format!("updates beside a reader, {seconds} s"), |live| promised(live) + TARGET * seen)?;
     drop(reader);
     work.rest("after the reader".into(), promised)
+}
+
+/// Small rows with three indexes, whose keys all change with each update. Then nearly
+/// all of them go.
+fn indexed(work: &mut Work<'_>) -> Result<()> {
+    let names = ["a", "b", "c"];
+    let def = TableDef::new("rows").column("id", Type::U64).primary_key(["id"]);
+    let def = names.iter().fold(def, |def, name| def.column(*name, Type::U64));
+    let def = names.iter().fold(def, |def, name| def.index(IndexDef::new(*name, [*name])));
+    let table = work.db.create_table(def)?;
+    let rows = work.scaled(200_000);
+    for first in (0..6 * rows).step_by(200) {
+        work.check()?;
+        let ids: Vec<u64> =
+            (first..first + 200).map(|n| if n < rows { n } else { work.random.below(rows) }).collect();
+        let numbers: Vec<[u64; 3]> = ids.iter().map(|_| [(); 3].map(|()| work.random.word())).collect();
+        work.db.run(|txn| {
+            ids.iter().zip(&numbers).try_for_each(|(&id, &[a, b, c])| {
+                txn.upsert(&table, &[id.into(), a.into(), b.into(), c.into()]).map(|_| ())
+            })
+        })?;
+    }
+    work.rest(format!("{rows} rows with 3 indexes updated 5 times"), promised)?;
+    for first in (0..rows).step_by(1000) {
+        let gone = (first..rows.min(first + 1000)).filter(|id| id % 100 > 0);
+        work.db.run(|txn| gone.clone().try_for_each(|id| txn.delete(&table, &[id.into()]).map(|_| ())))?;
+    }
+    work.rest("99 of 100 of them deleted".into(), promised)
+}
+
+/// A few values of 100 KB to 1 MB, written again and again.
+fn large_values(work: &mut Work<'_>) -> Result<()> {
+    let (table, writes) = (work.table("values", 4 << 20)?, work.scaled(4000));
+    for n in 0..writes {
+        let len = 100_000 + work.random.index(900_000);
+        work.put(&table, [n % 20], len)?;
+    }
+    work.rest(format!("20 values of 0.1 to 1 MB, {writes} written"), promised)
 }

@@ -28,7 +28,7 @@ Examples:
 #[derive(Args, Debug)]
 pub struct PatternsArgs {
     /// Patterns: new, tables, sizes, queue, updates-100, updates-10k, updates-1m, one-transaction,
-    /// reader [default: all].
+    /// reader, indexed, large [default: all].
     #[arg(value_name = "NAME", value_parser = pattern)]
     patterns: Vec<usize>,
     /// What all measurements of files share.
