@@ -39,7 +39,7 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The database has been opened and has so many rows; this many bytes were scanned.
+    /// The database has been opened with `rows`; this many bytes were scanned.
     pub fn begin(&self, scanned: u64, rows: u64) {
         self.before.store(scanned, Ordering::Relaxed);
         self.rows.store(rows, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Images {
         Some(Making(Arc::clone(self)))
     }
 
-    /// An image has been made of about so many rows, whose base was taken when so much
+    /// An image has been made of about `rows`, whose base was taken when so much
     /// had been appended. Later samples name it.
     pub fn made(&self, store: &Store, name: ImageName, base: u64, rows: u64) {
         self.rows.store(rows, Ordering::Relaxed);

@@ -35,7 +35,7 @@ impl Batch {
 }
 
 impl Core {
-    /// The upkeep that comes with a commit that has made so many index entries `stale`.
+    /// The upkeep that comes with a commit which has left this many `stale` index entries.
     pub fn maintain(&self, permit: &Permit, stale: usize) {
         self.clean(permit.slot(), stale);
         let is_round = self.collect_step(permit);
