@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// has no other time to do it.
 const SMALL: u64 = 32 << 20;
 const SPARE: u64 = 1 << 20;
-/// It is compacted, too, if its file is so many times as long as what it takes.
+/// How many times as long as what it takes its file may be.
 const APART: u64 = 4;
 /// Rounds of that. Not every layout can come down to the target.
 const ROUNDS: u32 = 16;
