@@ -163,7 +163,7 @@ pub enum Control {
     Squeezing,
     /// A transaction cleans more the more index entries it has made stale.
     StaleInProportion,
-    /// Tuple ids come back to whoever inserts, whichever thread has cleaned them.
+    /// Tuple ids come back to threads that insert, also if others have cleaned them.
     IdsReturn,
     /// Closing looks at the space, whenever it was looked at last.
     ClosingLooks,

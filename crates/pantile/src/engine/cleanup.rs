@@ -41,7 +41,7 @@ const EPOCHS: u64 = 2;
 /// Tasks of one call, for a short queue and for a long one.
 const LEAST_TASKS: usize = 8;
 const MOST_TASKS: usize = 128;
-/// A transaction does so many for each that it has added, if the queue is long. So
+/// Tasks of a transaction for each that it has added, if the queue is long. So
 /// those who add faster than the worker cleans pay for it themselves.
 const TASKS_EACH: usize = 2;
 /// Tasks of a shard in one round. The next follows at once if more are due.

@@ -49,7 +49,7 @@ fn index_entries_are_cleaned_as_fast_as_they_come() {
     assert!(memory[1] <= memory[0] * 3 / 2, "{memory:?} bytes of memory");
 }
 
-/// Whoever cleans after large transactions, the ids of deleted rows serve again.
+/// The ids of deleted rows serve again, also if another thread cleans after them.
 #[test]
 fn ids_of_deleted_rows_come_back() {
     const ROWS: u64 = 2000;
