@@ -104,7 +104,9 @@ impl Store {
             }
             !is_forgotten
         });
-        let listed = self.listed.load(Ordering::Relaxed);
+        // The record of the last sample may be still to come, and a sample lists what was
+        // not full when it was taken.
+        let listed = self.listed.load(Ordering::Relaxed).max(self.sampled.load(Ordering::Relaxed));
         // Those of the record in force have to wait for the next one.
         let spare = &mut blocks[1 - state.place()];
         while !spare.is_empty() && capacity(spare.len() - 1) >= listed {

@@ -79,6 +79,8 @@ pub struct Store {
     /// Number of blocks that a state record has to list: partly filled ones,
     /// and those closed early.
     pub(crate) listed: AtomicU64,
+    /// Blocks that the last sample has listed.
+    pub(crate) sampled: AtomicU64,
     /// The durable watermark of `state`.
     pub(crate) durable: AtomicU64,
     /// Whether the record that says closed has been written, or is about to be.
@@ -212,6 +214,7 @@ impl Store {
             durable: AtomicU64::new(state.watermark),
             closed_early: Mutex::default(),
             listed: AtomicU64::new(0),
+            sampled: AtomicU64::new(0),
             record_blocks: Mutex::new(record_blocks),
             spent_record_blocks: Mutex::default(),
             state: Mutex::new(state),
