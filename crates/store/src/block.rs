@@ -45,7 +45,7 @@ impl BlockState {
             (Free, Open | Record)
                 | (Open, Sealed)
                 | (Sealed, Frozen)
-                | (Open | Sealed | Frozen | Record, Released)
+                | (Open | Sealed | Frozen, Released)
                 | (Released, Free)
         )
     }

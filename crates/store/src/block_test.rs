@@ -30,7 +30,6 @@ fn the_life_cycle_is_a_circle_with_short_cuts() {
         (Open, Released),
         (Sealed, Released),
         (Frozen, Released),
-        (Record, Released),
         (Released, Free),
     ];
     for from in STATES {

@@ -36,8 +36,6 @@ impl Store {
         // missed.
         let streams: Vec<_> =
             self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
-        // Room for the record is not given up meanwhile, nor before it is written (I-19).
-        let _state = self.state.lock();
         let resumable = self.resumable.lock();
         let open = streams.iter().flat_map(|stream| stream.partly_filled());
         let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));
@@ -47,12 +45,10 @@ impl Store {
             let opened_at = self.block(id).1.opened_at();
             PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
         });
-        let partly_filled: Vec<_> = partly_filled.collect();
-        self.sampled.store(partly_filled.len() as u64, Ordering::Relaxed);
         self.appended_before.fetch_add(self.appended.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         let carved = self.allocator.lock().carved as u64;
         let image = *self.image.lock();
-        StateSample { taken_at, carved, partly_filled, image }
+        StateSample { taken_at, carved, partly_filled: partly_filled.collect(), image }
     }
 
     /// Writes a state record from a sample. Every transaction at or below the

@@ -7,8 +7,7 @@ use pantile_media::{FullReason, MediumError};
 
 use crate::allocator::Allocator;
 use crate::append::Reservation;
-use crate::block::{BlockId, BlockState};
-use crate::error::StoreError;
+use crate::block::BlockId;
 use crate::format::{Descriptor, RECORD_TABLE};
 use crate::geometry::Class;
 use crate::shape::Shape;
@@ -74,47 +73,6 @@ impl Store {
         }
         for id in reservation.carved {
             allocator.give(self.block(id).0.geometry.class(), id);
-        }
-        Ok(())
-    }
-
-    /// Gives back blocks that the next record has no need of, so that no block of a time
-    /// when there were many to list keeps the end of the medium where it is. It takes
-    /// two calls, and a record between them: only when the medium has forgotten a block
-    /// may what follows it go.
-    ///
-    /// # Errors
-    /// [`StoreError::Medium`].
-    pub fn give_up_record_blocks(&self, now: Timestamp) -> Result<(), StoreError> {
-        if self.is_unchanged() {
-            return Ok(());
-        }
-        // No record is being written, and nobody counts one more block meanwhile.
-        let state = self.state.lock();
-        let mut allocator = self.allocator.lock();
-        let mut blocks = self.record_blocks.lock();
-        let mut spent = self.spent_record_blocks.lock();
-        spent.retain(|&(sequence, id)| {
-            let is_forgotten = sequence < state.sequence;
-            if is_forgotten {
-                let (chunk, block) = self.block(id);
-                block.free();
-                allocator.give(chunk.geometry.class(), id);
-                self.note_empty(&mut allocator, chunk, now);
-            }
-            !is_forgotten
-        });
-        // The record of the last sample may be still to come, and a sample lists what was
-        // not full when it was taken.
-        let listed = self.listed.load(Ordering::Relaxed).max(self.sampled.load(Ordering::Relaxed));
-        // Those of the record in force have to wait for the next one.
-        let spare = &mut blocks[1 - state.place()];
-        while !spare.is_empty() && capacity(spare.len() - 1) >= listed {
-            let id = spare.pop().expect("there is one");
-            let (chunk, block) = self.block(id);
-            block.become_(BlockState::Released);
-            self.zero_descriptor(chunk, id.index)?;
-            spent.push((state.sequence, id));
         }
         Ok(())
     }

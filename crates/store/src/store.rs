@@ -73,14 +73,9 @@ pub struct Store {
     pub(crate) state: Mutex<StateRecord>,
     /// Blocks that state records continue in, by place.
     pub(crate) record_blocks: Mutex<[Vec<BlockId>; 2]>,
-    /// Those that are needed no more, with the number of the record that was in force
-    /// when they were erased.
-    pub(crate) spent_record_blocks: Mutex<Vec<(u64, BlockId)>>,
     /// Number of blocks that a state record has to list: partly filled ones,
     /// and those closed early.
     pub(crate) listed: AtomicU64,
-    /// Blocks that the last sample has listed.
-    pub(crate) sampled: AtomicU64,
     /// The durable watermark of `state`.
     pub(crate) durable: AtomicU64,
     /// Whether the record that says closed has been written, or is about to be.
@@ -214,9 +209,7 @@ impl Store {
             durable: AtomicU64::new(state.watermark),
             closed_early: Mutex::default(),
             listed: AtomicU64::new(0),
-            sampled: AtomicU64::new(0),
             record_blocks: Mutex::new(record_blocks),
-            spent_record_blocks: Mutex::default(),
             state: Mutex::new(state),
             closed: AtomicBool::new(false),
             typical_life: AtomicU64::new(u64::MAX),

@@ -134,7 +134,7 @@ impl Core {
         let (taken, ready) = self.store.taken_bytes();
         let target = (self.options.gc.space_target * self.counters.live_bytes() as f64) as u64;
         let spare = taken.saturating_sub(ready + SPARE);
-        let is_far_apart = self.store.end() > APART * taken.max(SPARE);
+        let is_far_apart = !self.store.is_unchanged() && self.store.end() > APART * taken.max(SPARE);
         taken <= SMALL && (is_far_apart || spare > target && spare > self.store.least_bytes())
     }
 }

@@ -13,9 +13,8 @@ use crate::types::error::{Error, Result};
 /// Epochs without progress after which compacting gives up. What is left waits
 /// for running transactions then.
 const PATIENCE: u32 = 50;
-/// Times in a row that going over all blocks wins nothing before that is all: what one
-/// round leaves may go two state records later, and the end of the medium after it.
-pub(crate) const IN_VAIN: u32 = 4;
+/// Times in a row that going over all blocks wins nothing before that is all.
+pub(crate) const IN_VAIN: u32 = 2;
 
 impl Core {
     /// Empties every block that has anything obsolete in it, and moves down what
@@ -95,8 +94,6 @@ impl Core {
         self.sample_and_record(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);
-        let given_up = self.store.give_up_record_blocks(self.registry.now());
-        given_up.map_err(|error| self.store_error(error))?;
         // State records do not say that the medium has failed.
         match self.store.medium().status().failure {
             Some(cause) => Err(Error::MediumFailed { cause }),

@@ -172,7 +172,7 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     let anchor = |tuple: u64| Anchor::load(table.inner.anchor(TupleId(tuple)));
     let gone = (0..table.inner.tuples_end()).filter(is_none).filter(|&tuple| anchor(tuple).is_row()).count();
     assert!(gone > 0, "no id was used again");
-    db.core.make_image(db.core.images.try_begin(&db.core.store).expect("none is being made"));
+    db.core.make_image(db.core.images.try_begin(&db.core.store, 0).expect("none is being made"));
     assert!(db.core.images.is_pending());
     in_flight.wait().expect("it is durable");
     while db.core.images.is_pending() {
@@ -287,7 +287,7 @@ fn image_now(db: &Database) -> bool {
     if core.images.is_pending() {
         return false;
     }
-    let Some(making) = core.images.try_begin(&core.store) else { return false };
+    let Some(making) = core.images.try_begin(&core.store, 0) else { return false };
     core.make_image(making);
     if !core.images.is_pending() {
         return false;

@@ -44,7 +44,7 @@ impl Core {
         let highest = || self.registry.after_all().get();
         let written = self.store.write_image(beside, None, &highest, &mut |writer| self.write_tables(writer));
         if let Ok(name) = written {
-            self.images.made(&self.store, name, self.store.appended_ever(), self.counters.tuples());
+            self.images.made(&self.store, name, self.store.appended_ever());
         }
         self.measure_images();
     }
@@ -100,15 +100,15 @@ impl Core {
             && self.stale.len() as u64 <= self.counters.tuples() / 2 + FEW_STALE
             && !self.has_dropped_tables()
             && self.reclaimer.slot_reuse().is_none();
-        if may_begin { self.images.try_begin(&self.store) } else { None }
+        if may_begin { self.images.try_begin(&self.store, self.counters.tuples()) } else { None }
     }
 
     /// Makes the image that has been begun, beside all transactions.
     pub fn make_image(&self, making: Making) {
-        let (appended, rows) = (self.store.appended_ever(), self.counters.tuples());
+        let appended = self.store.appended_ever();
         let made = self.place_of_image().map(|beside| self.write_image_beside(beside));
         if let Some(Ok(name)) = made {
-            self.images.made(&self.store, name, appended, rows);
+            self.images.made(&self.store, name, appended);
         }
         self.measure_images();
         drop(making);

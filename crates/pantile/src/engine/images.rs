@@ -29,7 +29,7 @@ pub(crate) struct Images {
     /// whether it is time for one.
     begun: AtomicU64,
     seen: AtomicU64,
-    /// Rows of the database when the last one was made.
+    /// Rows of the database when one was last begun.
     rows: AtomicU64,
     /// Whether the file has a successor that is still to take its place.
     has_successor: AtomicBool,
@@ -46,8 +46,8 @@ impl Images {
     }
 
     /// Whether an image of these `bytes` is worth them. If nothing has been appended
-    /// since the last call, the first one is, and one of half the `rows` that the last
-    /// one has. With `every`, it is worth it after that many bytes.
+    /// since the last call, the first one is, and one of half the `rows` with which the last
+    /// one was begun. With `every`, it is worth it after that many bytes.
     pub fn is_worth_it(
         &self,
         store: &Store,
@@ -74,18 +74,19 @@ impl Images {
     }
 
     /// Begins an image, unless one is being made.
-    pub fn try_begin(self: &Arc<Self>, store: &Store) -> Option<Making> {
+    pub fn try_begin(self: &Arc<Self>, store: &Store, rows: u64) -> Option<Making> {
         if self.is_stopped() || self.is_being_made.swap(true, Ordering::SeqCst) {
             return None;
         }
         self.begun.store(store.appended_ever(), Ordering::Relaxed);
+        // If making it fails, that is not tried again until half of these have gone.
+        self.rows.store(rows, Ordering::Relaxed);
         Some(Making(Arc::clone(self)))
     }
 
-    /// An image has been made of about `rows`, whose base was taken when so much
-    /// had been appended. Later samples name it.
-    pub fn made(&self, store: &Store, name: ImageName, base: u64, rows: u64) {
-        self.rows.store(rows, Ordering::Relaxed);
+    /// An image has been made whose base was taken when so much had been appended.
+    /// Later samples name it.
+    pub fn made(&self, store: &Store, name: ImageName, base: u64) {
         self.before.store(0, Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
         store.name_image(Some(name));

@@ -256,30 +256,6 @@ fn tables_without_rows_take_nothing() {
     assert_eq!(ids(&small.killed(), "t7"), [1]);
 }
 
-/// State records that list many blocks have blocks of their own, which go with the need
-/// for them.
-#[test]
-fn what_many_tables_needed_goes_with_them() {
-    let small = Small::new();
-    let names: Vec<_> = (0..1500).map(|n| format!("t{n}")).collect();
-    for name in &names {
-        let table = small.table(name);
-        small.run(|txn| insert(txn, &table, 1));
-    }
-    let medium = medium_of(&small.db);
-    assert!(medium.len() > 20 * MB);
-    for name in &names[1..] {
-        small.db.drop_table(name).expect("drop");
-    }
-    small.rest();
-    small.db.compact().expect("compact");
-    assert!(medium.len() <= MB, "{} bytes {:#?}", medium.len(), small.db.stats());
-    assert_eq!(ids(&small.killed(), "t0"), [1]);
-    small.db.close().expect("close");
-    let db = Options::new().on_medium(copy_of(&*medium)).open("unused").expect("open again");
-    assert_eq!(ids(&db, "t0"), [1]);
-}
-
 /// What is alive in partly filled blocks is moved out of a chunk that is nearly
 /// empty otherwise, and is found after a kill at any time.
 #[test]
