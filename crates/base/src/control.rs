@@ -167,11 +167,15 @@ pub enum Control {
     IdsReturn,
     /// Closing looks at the space, whenever it was looked at last.
     ClosingLooks,
+    /// Writers leave slots to transactions that only read.
+    ReaderSlots,
+    /// A long transaction is tried once on the stage when its time is over.
+    LastOnStage,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 71] = [
+    pub const ALL: [(Control, &'static str); 73] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -243,6 +247,8 @@ impl Control {
         (Control::StaleInProportion, "stale-in-proportion"),
         (Control::IdsReturn, "ids-return"),
         (Control::ClosingLooks, "closing-looks"),
+        (Control::ReaderSlots, "reader-slots"),
+        (Control::LastOnStage, "last-on-stage"),
     ];
 
     /// The name on the command line.

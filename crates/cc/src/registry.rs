@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use pantile_base::sync::{Condvar, Mutex, hint};
 
@@ -65,7 +65,7 @@ pub struct Open {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommitsUnderWay(pub(crate) Vec<(usize, u64)>);
 
-/// All transaction slots are in use.
+/// All slots that the transaction could have are in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
@@ -115,8 +115,9 @@ pub struct Registry {
     pub(crate) announcing: Mutex<()>,
     /// Transactions that have been asked to end.
     asked: AtomicUsize,
-    /// Threads that wait for a slot.
+    /// Threads that wait for a slot, and those among them that take any.
     wanting: AtomicU32,
+    wanting_any: AtomicU32,
     room: Mutex<()>,
     freed: Condvar,
 }
@@ -171,6 +172,7 @@ impl Registry {
             announcing: Mutex::new(()),
             asked: AtomicUsize::new(0),
             wanting: AtomicU32::new(0),
+            wanting_any: AtomicU32::new(0),
             room: Mutex::new(()),
             freed: Condvar::new(),
         }
@@ -181,14 +183,18 @@ impl Registry {
         &self.clock
     }
 
-    /// Takes a slot and a timestamp.
+    /// Takes a slot of all and a timestamp.
     ///
     /// The timestamp is above that of every transaction whose commit was
     /// acknowledged before the call, provided that [`Registry::await_passed`]
     /// preceded the acknowledgement. A safe reader is the exception: its
     /// timestamp is below that of every transaction that may yet write.
     pub fn begin(&self, how: Begin) -> Result<(Slot, Timestamp), Full> {
-        let slot = self.claim()?;
+        self.begin_among(how, TRANSACTION_SLOTS)
+    }
+
+    fn begin_among(&self, how: Begin, slots: usize) -> Result<(Slot, Timestamp), Full> {
+        let slot = self.claim(slots)?;
         let state = &self.slots[slot.index()];
         let ts = match how {
             Begin::SafeReader => Timestamp::from_raw(self.safe_watermark(slot).get() - 1),
@@ -224,27 +230,32 @@ impl Registry {
         ts
     }
 
-    /// [`Registry::begin`], which waits for a slot at most for `limit`.
-    pub fn begin_within(&self, how: Begin, limit: Duration) -> Result<(Slot, Timestamp), Full> {
-        self.begin(how).or_else(|full| if limit.is_zero() { Err(full) } else { self.begin_later(how, limit) })
+    /// [`Registry::begin`], which takes one of the first `slots`, and waits for it at
+    /// most for `limit`. [`WRITER_SLOTS`] leave some to others.
+    pub fn begin_within(&self, how: Begin, slots: usize, limit: Duration) -> Result<(Slot, Timestamp), Full> {
+        let begun = self.begin_among(how, slots);
+        begun.or_else(|full| if limit.is_zero() { Err(full) } else { self.begin_later(how, slots, limit) })
     }
 
     #[cold]
-    fn begin_later(&self, how: Begin, limit: Duration) -> Result<(Slot, Timestamp), Full> {
+    fn begin_later(&self, how: Begin, slots: usize, limit: Duration) -> Result<(Slot, Timestamp), Full> {
         let deadline = Deadline::after(limit);
+        let takes_any = u32::from(slots > WRITER_SLOTS);
         let mut room = self.room.lock();
         // A transaction that frees its slot after the look that finds none sees this.
         self.wanting.fetch_add(1, Ordering::SeqCst);
+        self.wanting_any.fetch_add(takes_any, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let mut over = false;
         let begun = loop {
-            let begun = self.begin(how);
+            let begun = self.begin_among(how, slots);
             if begun.is_ok() || over {
                 break begun;
             }
             over = deadline.wait(&self.freed, &mut room);
         };
         self.wanting.fetch_sub(1, Ordering::SeqCst);
+        self.wanting_any.fetch_sub(takes_any, Ordering::SeqCst);
         begun
     }
 
@@ -374,9 +385,11 @@ impl Registry {
         state.active.store(FREE, Ordering::Release);
         self.wake(slot);
         // After the fence of `wake`.
-        if self.wanting.load(Ordering::Relaxed) > 0 {
+        let wanting = if slot.index() < WRITER_SLOTS { &self.wanting } else { &self.wanting_any };
+        if wanting.load(Ordering::Relaxed) > 0 {
             let _room = self.room.lock();
-            self.freed.notify_one();
+            // Not everybody can have it.
+            self.freed.notify_all();
         }
     }
 
@@ -454,13 +467,16 @@ impl Registry {
         }
     }
 
-    fn claim(&self) -> Result<Slot, Full> {
+    /// Takes one of the first `slots`. Where writers may be short of slots, those who can
+    /// leave them theirs.
+    fn claim(&self, slots: usize) -> Result<Slot, Full> {
         pantile_base::sync::thread_local!(static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
-        let hint = HINT.get();
-        let index =
-            std::iter::once(hint).chain(0..self.slots.len()).find(|&i| self.try_claim(i)).ok_or(Full)?;
+        let used = self.used.load(Ordering::Relaxed);
+        let apart = if used < WRITER_SLOTS { 0..0 } else { WRITER_SLOTS..slots };
+        let hint = Some(HINT.get()).filter(|hint| *hint < slots);
+        let index = apart.chain(hint).chain(0..slots).find(|&i| self.try_claim(i)).ok_or(Full)?;
         HINT.set(index);
-        if index >= self.used.load(Ordering::Relaxed) {
+        if index >= used {
             self.used.fetch_max(index + 1, Ordering::SeqCst);
         }
         Ok(Slot(index as u16))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_cc::{Begin, Clock, ClockSource, Full, ReadMarks, Registry};
 use pantile_testkit::{SaysDone, await_that};
@@ -101,13 +101,25 @@ fn readers_hold_up_one_watermark_and_writers_both() {
 #[test]
 fn slots_run_out_and_are_reused() {
     let registry = registry(ClockSource::SharedCounter);
-    let slots: Vec<_> =
-        (0..TRANSACTION_SLOTS).map(|_| registry.begin(Begin::LateWriter).expect("a slot").0).collect();
+    let write = || registry.begin_within(Begin::LateWriter, WRITER_SLOTS, Duration::ZERO);
+    let mut slots: Vec<_> = (0..WRITER_SLOTS).map(|_| write().expect("a slot").0).collect();
+    write().expect_err("the others are for readers");
+    slots.extend((WRITER_SLOTS..TRANSACTION_SLOTS).map(|_| registry.begin(Begin::Reader).expect("a slot").0));
     assert_eq!(slots.iter().map(|slot| slot.index()).collect::<BTreeSet<_>>().len(), TRANSACTION_SLOTS);
     registry.begin(Begin::SafeReader).expect_err("all slots are in use");
     assert_eq!(registry.running(), TRANSACTION_SLOTS);
     registry.release(slots[7]);
-    assert_eq!(registry.begin(Begin::WriterAtBegin).expect("a slot").0, slots[7]);
+    assert_eq!(write().expect("a slot").0, slots[7]);
+    // A reader that could have either leaves a writer's slot to writers.
+    registry.release(slots[7]);
+    registry.release(slots[WRITER_SLOTS]);
+    let (reader, _) = registry.begin(Begin::Reader).expect("a slot");
+    assert_eq!(reader, slots[WRITER_SLOTS]);
+    assert_eq!(write().expect("a slot").0, slots[7]);
+    // A thread that has read in a reader's slot writes in another.
+    registry.release(reader);
+    write().expect_err("this one is for readers");
+    registry.begin(Begin::SafeReader).expect("a slot");
 }
 
 #[test]
@@ -299,9 +311,8 @@ fn a_circle_has_one_victim() {
 #[test]
 fn a_slot_is_waited_for() {
     let registry = registry(ClockSource::SharedCounter);
-    let begin = |limit| registry.begin_within(Begin::WriterAtBegin, limit);
-    let mut slots: Vec<_> =
-        (0..TRANSACTION_SLOTS).map(|_| begin(Duration::ZERO).expect("a slot").0).collect();
+    let begin = |limit| registry.begin_within(Begin::WriterAtBegin, WRITER_SLOTS, limit);
+    let mut slots: Vec<_> = (0..WRITER_SLOTS).map(|_| begin(Duration::ZERO).expect("a slot").0).collect();
     assert_eq!(begin(Duration::ZERO), Err(Full));
     assert_eq!(begin(Duration::from_millis(10)), Err(Full));
     // More wait than slots are freed at once, and each that gets one frees it.

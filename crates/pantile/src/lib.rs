@@ -128,7 +128,7 @@
 //!
 //! | what | limit |
 //! | --- | --- |
-//! | transactions open at once | 1,024 |
+//! | transactions open at once | 1,024, of which 960 may write |
 //! | rows written by one transaction | 16,777,215, pieces of values out of line included |
 //! | row in line; longer values move out of line | 65,535 bytes |
 //! | value out of line | 4 GB |

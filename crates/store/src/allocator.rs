@@ -97,8 +97,9 @@ impl Allocator {
         while self.unsettled.front().is_some_and(|&(point, ..)| is_durable(point)) {
             if let Some((_, class, block)) = self.unsettled.pop_front() {
                 self.give(class, block);
-                chunks.push(block.chunk);
-                chunks.dedup();
+                if chunks.last() != Some(&block.chunk) {
+                    chunks.push(block.chunk);
+                }
             }
         }
         chunks

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::model::explore;
 use pantile_base::sync::{hint, plain_access, thread};
@@ -28,6 +29,7 @@ pub const MODELS: &[Model] = &[
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
+    Model { name: "readers_wait_beside_writers", rounds: 500, scale: 8, run: readers_wait_beside_writers },
 ];
 
 /// What a model's threads record. Recording is not part of the model.
@@ -280,11 +282,33 @@ fn slots_are_waited_for() {
         let waiting = [(); 2].map(|()| {
             let registry = Arc::clone(&registry);
             thread::spawn(move || {
-                let begun = registry.begin_within(Begin::ByStatement, Duration::MAX);
+                let begun = registry.begin_within(Begin::ByStatement, TRANSACTION_SLOTS, Duration::MAX);
                 registry.release(begun.expect("a slot").0);
             })
         });
         registry.release(slots.pop().expect("a slot"));
         waiting.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+/// A writer waits for a slot that writers can have, and a reader for any. Whichever
+/// comes free wakes those who can have it.
+fn readers_wait_beside_writers() {
+    let registry = registry();
+    let begin = || registry.begin(Begin::Reader).map(|(slot, _)| slot);
+    let mut slots: Vec<_> = std::iter::from_fn(|| begin().ok()).collect();
+    explore(|| {
+        let wait = |slots| {
+            let registry = Arc::clone(&registry);
+            thread::spawn(move || {
+                let begun = registry.begin_within(Begin::LateWriter, slots, Duration::MAX);
+                registry.release(begun.expect("a slot").0);
+            })
+        };
+        let (writer, reader) = (wait(WRITER_SLOTS), wait(TRANSACTION_SLOTS));
+        registry.release(slots.pop().expect("a slot that writers cannot have"));
+        reader.join().expect("no panic");
+        registry.release(slots.pop().expect("one that they can have"));
+        writer.join().expect("no panic");
     });
 }

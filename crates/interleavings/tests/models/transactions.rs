@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pantile::{Conflict, Error, Isolation, Transaction, TransactionOptions};
-use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::limits::WRITER_SLOTS;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::model::explore;
 use pantile_base::sync::thread::JoinHandle;
@@ -250,11 +250,11 @@ fn unique_keys() {
     small.check(&rows);
 }
 
-/// While every slot is taken, those who begin wait until others have ended.
+/// While every slot that a writer can have is taken, those who begin wait until others have ended.
 fn beginning_waits_for_a_slot() {
     let small = Small::new(4);
     let begin = |small: &Small| small.db.begin_with(at(Isolation::Serializable)).expect("begin");
-    let open: Vec<_> = (0..TRANSACTION_SLOTS).map(|_| begin(&small)).collect();
+    let open: Vec<_> = (0..WRITER_SLOTS).map(|_| begin(&small)).collect();
     explore(|| {
         let waiting = [1, 2].map(|key| {
             small.spawn(move |small| {

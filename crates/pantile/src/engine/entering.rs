@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_cc::Begin;
 
 use crate::engine::core::Core;
@@ -25,18 +25,21 @@ impl Core {
 
     /// Takes a slot and a timestamp, and waits for a slot if need be.
     pub fn enter(&self, how: Begin) -> Result<Entered> {
-        self.enter_for(Visit::Usual, how, self.time_to_enter())
+        self.enter_for(Visit::Usual, how, TRANSACTION_SLOTS, self.time_to_enter())
     }
 
-    /// The same for a user's transaction, for which the worker makes room if it
-    /// has the last slot. It has waited for its time by then, and the worker is not
-    /// to wait for it.
-    pub fn enter_apart(&self, how: Begin) -> Result<Entered> {
-        let full = match self.enter(how) {
+    /// The same for a user's transaction. Those that may write leave some slots to
+    /// others. The worker makes room for it if it has the last slot; it has waited for
+    /// its time by then, and the worker is not to wait for it.
+    pub fn enter_apart(&self, how: Begin, may_write: bool) -> Result<Entered> {
+        let leaves_some = may_write && !is_removed(Control::ReaderSlots);
+        let slots = if leaves_some { WRITER_SLOTS } else { TRANSACTION_SLOTS };
+        let enter = |waited| self.enter_for(Visit::Usual, how, slots, waited);
+        let full = match enter(self.time_to_enter()) {
             Err(full @ Error::TooManyTransactions { .. }) => full,
             entered => return entered,
         };
-        match self.rounds.apart(|| self.enter_at_once(how)) {
+        match self.rounds.apart(|| enter(Duration::ZERO)) {
             Err(Error::TooManyTransactions { .. }) => Err(full),
             entered => entered,
         }
@@ -44,12 +47,12 @@ impl Core {
 
     /// Takes a slot if one is free.
     fn enter_at_once(&self, how: Begin) -> Result<Entered> {
-        self.enter_for(Visit::Usual, how, Duration::ZERO)
+        self.enter_for(Visit::Usual, how, TRANSACTION_SLOTS, Duration::ZERO)
     }
 
     /// The same for the thread that closes the database.
     pub fn enter_closing(&self, how: Begin) -> Result<Entered> {
-        self.enter_for(Visit::Closing, how, self.time_to_enter())
+        self.enter_for(Visit::Closing, how, TRANSACTION_SLOTS, self.time_to_enter())
     }
 
     /// Does `work` as a round of the worker, with a function that takes slots for late
@@ -77,12 +80,11 @@ impl Core {
         if is_removed(Control::SlotsAwaited) { Duration::ZERO } else { self.options.wait_to_begin() }
     }
 
-    fn enter_for(&self, visit: Visit, how: Begin, waited: Duration) -> Result<Entered> {
+    fn enter_for(&self, visit: Visit, how: Begin, slots: usize, waited: Duration) -> Result<Entered> {
         #[cfg(test)]
         tests::note(self, waited);
-        let begun = self.registry.begin_within(how, waited);
-        let (slot, ts) =
-            begun.map_err(|_| Error::TooManyTransactions { limit: TRANSACTION_SLOTS, waited })?;
+        let begun = self.registry.begin_within(how, slots, waited);
+        let (slot, ts) = begun.map_err(|_| Error::TooManyTransactions { limit: slots, waited })?;
         match self.gate.admit(slot, visit) {
             Some(permit) => Ok((permit, ts)),
             None => {

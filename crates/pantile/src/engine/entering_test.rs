@@ -50,7 +50,7 @@ fn the_time_to_begin_is_waited_once_and_not_in_a_round() {
     assert_eq!(waited, ONCE);
     let (ran, waited) = waits(|| db.run(|_| Ok::<_, Error>(())));
     assert!(ran.is_err() && waited.len() > ONCE.len(), "{ran:?} begins again: {waited:?}");
-    db.core.leave(taken.pop().expect("a permit").0);
+    db.core.leave(taken.swap_remove(0).0);
     db.create_table(def).expect("a slot is free");
     taken.into_iter().for_each(|(permit, _)| db.core.leave(permit));
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pantile_testkit::Patience;
 
 use super::*;
+use crate::{Table, Transaction};
 
 /// What a kill leaves is opened with the image of the last closing, and only what
 /// has changed since is read.
@@ -121,33 +122,70 @@ fn the_first_image_is_made_at_rest() {
     assert!(!begins() && !begins(), "another one has its price");
 }
 
+/// Inserts rows in one transaction that take some space in an image.
+fn fill(db: &Database, table: &Table, ids: std::ops::Range<u64>) {
+    let text = |id: u64| format!("{:x}", id.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let insert = |txn: &mut Transaction, id: u64| {
+        let text = text(id);
+        txn.insert(table, &[id.into(), Value::Int(1), Value::Str(&text), Value::Bytes(&[7; 200])])
+    };
+    db.run(|txn| ids.clone().try_for_each(|id| insert(txn, id))).expect("free keys");
+}
+
+fn delete(db: &Database, table: &Table, ids: std::ops::Range<u64>) {
+    db.run(|txn| ids.clone().try_for_each(|id| txn.delete(table, &[id.into()]).map(drop))).expect("rows");
+}
+
+/// Waits for an image of such a size, and returns that.
+fn wait_for_image(db: &Database, what: &str, is_so: impl Fn(u64) -> bool) -> u64 {
+    let patience = Patience::new();
+    while !is_so(db.stats().image_bytes) || db.core.images.is_pending() {
+        patience.check(|| format!("{what}: {:#?}", db.stats()));
+        db.upkeep();
+    }
+    db.stats().image_bytes
+}
+
 /// An image does not stay larger than what is left of the database.
 #[test]
 fn a_smaller_image_is_made_at_rest_when_rows_have_gone() {
     let place = Place::new();
     let db = options().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
-    let text = |id: u64| format!("{:x}", id.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    db.run(|txn| {
-        (0..60_000u64).try_for_each(|id| {
-            let text = text(id);
-            txn.insert(&table, &[id.into(), Value::Int(1), Value::Str(&text), Value::Bytes(&[7; 200])])
-        })
-    })
-    .expect("free keys");
-    let wait_for = |what: &str, is_so: &dyn Fn(u64) -> bool| {
-        let patience = Patience::new();
-        while !is_so(db.stats().image_bytes) || db.core.images.is_pending() {
-            patience.check(|| format!("{what}: {:#?}", db.stats()));
-            db.upkeep();
-        }
-        db.stats().image_bytes
-    };
-    let full = wait_for("the first image", &|bytes| bytes > 128 << 10);
-    db.run(|txn| (0..55_000u64).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
-    let image = wait_for("a smaller one", &|bytes| bytes < full / 2);
+    fill(&db, &table, 0..60_000);
+    let full = wait_for_image(&db, "the first image", |bytes| bytes > 128 << 10);
+    delete(&db, &table, 0..55_000);
+    let image = wait_for_image(&db, "a smaller one", |bytes| bytes < full / 2);
     let file = fs::metadata(place.path().join(IMAGE_FILE)).expect("an image").len();
     assert_eq!(file, image);
+}
+
+/// Nor if the process ends before it has noticed.
+#[test]
+fn a_smaller_image_is_made_after_a_kill() {
+    let mut place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let [few, many] = ["few", "many"].map(|name| db.create_table(definition(name)).expect("a table"));
+    fill(&db, &few, 0..40_000);
+    delete(&db, &few, 0..32_000);
+    fill(&db, &many, 0..60_000);
+    let full = wait_for_image(&db, "the first image", |bytes| bytes > 128 << 10);
+    // Rows of a dropped table are in the image all the same.
+    drop(many);
+    db.drop_table("many").expect("the table");
+    let (killed, _) = place.open_killed();
+    assert_eq!((killed.recovery().from_image, killed.stats().image_bytes), (true, full));
+    delete(&killed, &killed.table("few").expect("a table"), 39_999..40_000);
+    wait_for_image(&killed, "a smaller one after a kill", |bytes| bytes < full / 2);
+
+    // Rows that it does not have are not counted: this one is as small as it can be.
+    let least = wait_for_image(&db, "a smaller one", |bytes| bytes < full / 2);
+    assert!(least > 64 << 10, "it would be worth it to make a smaller one than {least} bytes");
+    let (killed, _) = place.open_killed();
+    assert_eq!((killed.recovery().from_image, killed.stats().image_bytes), (true, least));
+    delete(&killed, &killed.table("few").expect("a table"), 39_999..40_000);
+    (0..9).for_each(|_| _ = killed.upkeep());
+    assert!(killed.core.begin_image().is_none());
 }
 
 /// A row that comes and goes in one transaction has no content. While the commit is
@@ -258,7 +296,7 @@ fn the_worker_makes_images() {
 }
 
 /// A database with a table of five rows.
-fn five_rows() -> (Place, Database, crate::Table) {
+fn five_rows() -> (Place, Database, Table) {
     let place = Place::new();
     let db = options().streams(1).open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
@@ -304,13 +342,7 @@ fn image_now(db: &Database) -> bool {
 
 /// A transaction that stays open while others come and go. It has keys of its
 /// own.
-fn write_some(
-    txn: &mut crate::Transaction,
-    db: &Database,
-    random: &mut Random,
-    writer: u64,
-    writers: u64,
-) -> bool {
+fn write_some(txn: &mut Transaction, db: &Database, random: &mut Random, writer: u64, writers: u64) -> bool {
     let name = *random.pick(&NAMES);
     let Ok(table) = db.table(name) else { return true };
     let id = random.below(30) * writers + writer;
@@ -353,7 +385,7 @@ fn an_image_made_beside_transactions_serves_after_a_kill() {
         let (mut random, mut place) = (Random::new(seed, 0), Place::new());
         let db = options().index_image_every(u64::MAX).open(place.path()).expect("a new database");
         work(&db, &mut random, 100);
-        let mut open: Vec<Option<crate::Transaction>> = (0..WRITERS).map(|_| None).collect();
+        let mut open: Vec<Option<Transaction>> = (0..WRITERS).map(|_| None).collect();
         for _ in 0..600 {
             let n = random.below(WRITERS) as usize;
             match &mut open[n] {

@@ -65,6 +65,8 @@ pub(crate) struct StoredTables {
     pub gauges: Option<(Change, u64)>,
     /// No anchor leads beyond this.
     pub end: u64,
+    /// Rows in the image.
+    pub rows: u64,
 }
 
 /// A table whose anchors are being read.
@@ -74,6 +76,12 @@ struct Reading {
     definition: u64,
     tuples: u64,
     dead: Mutex<Vec<TupleId>>,
+}
+
+impl Reading {
+    fn rows(&mut self) -> u64 {
+        self.tuples.saturating_sub(self.dead.get_mut().len() as u64)
+    }
 }
 
 impl StoredTables {
@@ -96,6 +104,7 @@ impl StoredTables {
             reading.insert(TableId(section.table), Reading { definition, tuples, ..Reading::default() });
         }
         let end = read_anchors(image, &reading, threads)?;
+        let rows = reading.values_mut().map(Reading::rows).sum();
         let stored = |(id, one): (TableId, Reading)| {
             let Reading { mut found, definition, tuples, dead } = one;
             found.tuples.store(tuples, Ordering::Relaxed);
@@ -103,7 +112,7 @@ impl StoredTables {
             found.stored = Some(StoredTable { image: Arc::clone(image), definition, dead, changed: None });
             (id, found)
         };
-        Some(Self { tables: reading.into_iter().map(stored).collect(), gauges, end })
+        Some(Self { tables: reading.into_iter().map(stored).collect(), gauges, end, rows })
     }
 
     /// Forgets the anchors that lead to nothing any more, and what is known only

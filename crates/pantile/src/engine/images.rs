@@ -29,7 +29,8 @@ pub(crate) struct Images {
     /// whether it is time for one.
     begun: AtomicU64,
     seen: AtomicU64,
-    /// Rows of the database when one was last begun.
+    /// Rows of the database when one was last begun; after opening, those of the image
+    /// that lies there.
     rows: AtomicU64,
     /// Whether the file has a successor that is still to take its place.
     has_successor: AtomicBool,
@@ -39,10 +40,11 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The database has been opened with `rows`; this many bytes were scanned.
-    pub fn begin(&self, scanned: u64, rows: u64) {
+    /// The database has been opened; this many bytes were scanned. The image that
+    /// lies there has `rows`, or nobody knows how many.
+    pub fn begin(&self, scanned: u64, rows: Option<u64>) {
         self.before.store(scanned, Ordering::Relaxed);
-        self.rows.store(rows, Ordering::Relaxed);
+        self.rows.store(rows.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Whether an image of these `bytes` is worth them. If nothing has been appended

@@ -47,6 +47,8 @@ pub(crate) struct Scanned {
     /// since.
     image: Option<Arc<Image>>,
     gauges: Option<(Change, u64)>,
+    /// Rows in the image that the state record names, whether it serves or not.
+    image_rows: Option<u64>,
     earlier: Option<Earlier>,
 }
 
@@ -65,6 +67,7 @@ impl Scanned {
             },
         };
         let (image, tables) = stored.unzip();
+        let image_rows = tables.as_ref().map(|tables| tables.rows);
         let (tables, gauges) = (Mutex::new(tables), Mutex::new(None));
         let take = |whole| {
             let Some(mut tables) = tables.lock().take() else { return true };
@@ -85,7 +88,7 @@ impl Scanned {
             None => store.recover_from(&scan, image.as_deref(), take)?,
         };
         let (image, gauges) = (image.filter(|_| summary.from_image), gauges.into_inner());
-        Ok(Self { store, found, summary, began, image, gauges, earlier })
+        Ok(Self { store, found, summary, began, image, image_rows, gauges, earlier })
     }
 
     /// The highest timestamp on the medium.
@@ -95,7 +98,7 @@ impl Scanned {
 
     /// Makes the tables and their indexes.
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
-        let Self { store, found, summary, began, image, gauges, earlier } = self;
+        let Self { store, found, summary, began, image, image_rows, gauges, earlier } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
         // Indexes are built in the order of tuples. Rows that were updated lie
         // anywhere.
@@ -123,7 +126,7 @@ impl Scanned {
             core.leave_out_table(table);
             core.tables.found_dropped(table);
         }
-        core.images.begin(summary.content_bytes, core.counters.tuples());
+        core.images.begin(summary.content_bytes, image_rows);
         core.measure_images();
         core.recovery = Recovery {
             seconds: began.elapsed().as_secs_f64(),

@@ -73,12 +73,13 @@ impl Stage {
     }
 
     /// Takes the stage for this thread, unless it has it, or others hold it for
-    /// too long, or for all of `limit`. Returns whether it took it.
+    /// all of `limit`, or for a turn if it is to have it for one. Returns whether it took it.
     pub fn take(&self, play: Play, limit: Duration) -> bool {
+        let limit = if play == Play::Turn { limit.min(TURN) } else { limit };
         let mut holder = self.holder.lock();
         let (me, began) = (thread::current().id(), Instant::now());
         while let Some((by, _)) = holder.thread {
-            let left = TURN.min(limit).saturating_sub(began.elapsed());
+            let left = limit.saturating_sub(began.elapsed());
             if by == me || left.is_zero() {
                 return false;
             }

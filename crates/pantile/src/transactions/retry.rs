@@ -9,18 +9,27 @@ use pantile_base::sync::thread;
 use crate::engine::core::Core;
 use crate::engine::stage::{OnStage, Play, TURN};
 use crate::types::error::Error;
-use crate::types::exclusive_stage::ExclusiveStage;
 
 pantile_base::sync::thread_local! {
     /// Rows that the last transaction of this thread had read and written when it
-    /// was rolled back.
-    static IN_VAIN: Cell<u64> = const { Cell::new(0) };
+    /// was rolled back, and how long it had been open.
+    static IN_VAIN: Cell<(u64, Duration)> = const { Cell::new((0, Duration::ZERO)) };
 }
 
 /// A transaction of this thread has been rolled back.
-pub(super) fn note_in_vain(rows: u64) {
-    IN_VAIN.set(rows);
+pub(super) fn note_in_vain(rows: u64, length: Duration) {
+    IN_VAIN.set((rows, length));
 }
+
+fn take_in_vain() -> (u64, Duration) {
+    let noted = IN_VAIN.get();
+    IN_VAIN.set((0, Duration::ZERO));
+    noted
+}
+
+/// Attempts on the stage that a long transaction has even after its time. The first
+/// may meet others that were running when it took the stage.
+const LAST_TRIES: u32 = 3;
 
 /// The longest sleep is below 2^14 microseconds, and below 2^10 for a
 /// transaction that has the stage: those in its way end soon.
@@ -32,9 +41,10 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 /// [`Database::run`](crate::Database::run) uses it; use it directly to see each
 /// attempt. Retries sleep for a growing, random time, up to 16 milliseconds.
 /// After each eighth failure others wait until the transaction has succeeded, at
-/// most a tenth of a second, and after much work in vain until it has ended
+/// most a tenth of a second, and after much work or time in vain until it has ended
 /// ([`ExclusiveStage`](crate::ExclusiveStage)). It gives up when the time of
-/// [`Options::retry_for`](crate::Options::retry_for) is over.
+/// [`Options::retry_for`](crate::Options::retry_for) is over; a transaction with so
+/// much work is then tried until it has had the database to itself three times.
 ///
 /// ```
 /// # use pantile::*;
@@ -58,8 +68,12 @@ pub struct Retry<'d> {
     unstaged: u32,
     /// Rows that all attempts have accessed.
     wasted: u64,
+    /// How long those took that failed because others came first.
+    spent: Duration,
     /// The exclusive stage, and since when it has it if only for a turn.
     stage: Option<(OnStage<'d>, Option<Duration>)>,
+    /// Attempts that had it until they ended.
+    on_stage: u32,
     random: u64,
 }
 
@@ -72,13 +86,16 @@ impl std::fmt::Debug for Retry<'_> {
 impl<'d> Retry<'d> {
     pub(crate) fn new(core: &'d Core) -> Self {
         let began = core.registry.clock().elapsed();
+        take_in_vain();
         Self {
             core,
             began,
             tries: 0,
             unstaged: 0,
             wasted: 0,
+            spent: Duration::ZERO,
             stage: None,
+            on_stage: 0,
             random: core.registry.now().get() | 1,
         }
     }
@@ -92,16 +109,28 @@ impl<'d> Retry<'d> {
     /// `error`, and there is time for it. If so, the call returns when it is time
     /// to run it.
     pub fn again(&mut self, error: &Error) -> bool {
-        if !error.is_retryable() || self.time_left().is_zero() {
+        if !error.is_retryable() {
             return false;
         }
         if is_removed(Control::RetryTime) && self.tries >= 1000 {
             return false;
         }
         self.tries += 1;
-        self.wasted = self.wasted.saturating_add(IN_VAIN.get());
-        IN_VAIN.set(0);
+        let (rows, length) = take_in_vain();
+        self.wasted = self.wasted.saturating_add(rows);
+        if error.came_too_late() {
+            self.spent = self.spent.saturating_add(length);
+        }
+        let is_over = self.time_left().is_zero();
+        if is_over && !self.may_go_on() {
+            return false;
+        }
         self.settle_stage();
+        let is_left_alone = matches!(self.stage, Some((_, None)));
+        self.on_stage += u32::from(is_left_alone);
+        if is_over && !is_left_alone {
+            return false;
+        }
         self.back_off();
         true
     }
@@ -111,21 +140,36 @@ impl<'d> Retry<'d> {
         self.core.options.time_to_retry().saturating_sub(spent)
     }
 
+    /// Whether so much was in vain that it may have the stage until it has ended.
+    fn is_long(&self) -> bool {
+        let when = &self.core.options.exclusive;
+        self.wasted >= when.wasted || self.spent >= when.spent
+    }
+
+    /// Whether it is tried although its time is over.
+    fn may_go_on(&self) -> bool {
+        let retries = !self.core.options.time_to_retry().is_zero();
+        retries && self.is_long() && self.on_stage < LAST_TRIES && !is_removed(Control::LastOnStage)
+    }
+
     /// Asks for the exclusive stage after many failures, and leaves it when
     /// others have waited for their time.
     fn settle_stage(&mut self) {
         let elapsed = || self.core.registry.clock().elapsed();
-        let is_over =
-            |since: &Option<Duration>| since.is_some_and(|since| elapsed().saturating_sub(since) >= TURN);
+        let play = if self.is_long() { Play::Whole } else { Play::Turn };
+        let is_over = |since: &Option<Duration>| {
+            since.is_some_and(|since| play == Play::Whole || elapsed().saturating_sub(since) >= TURN)
+        };
         if self.stage.as_ref().is_some_and(|(_, since)| is_over(since)) {
             self.stage = None;
             self.unstaged = 0;
         }
         self.unstaged += 1;
-        let ExclusiveStage { tries, wasted, .. } = self.core.options.exclusive;
-        let play = if self.wasted >= wasted { Play::Whole } else { Play::Turn };
-        if self.stage.is_none() && (play == Play::Whole || self.unstaged >= tries) {
-            let entered = self.core.stage.enter(play, self.time_left());
+        if self.stage.is_none() && (play == Play::Whole || self.unstaged >= self.core.options.exclusive.tries)
+        {
+            let limit =
+                if play == Play::Whole { self.core.options.wait_to_begin() } else { self.time_left() };
+            let entered = self.core.stage.enter(play, limit);
             self.stage = entered.map(|stage| (stage, (play == Play::Turn).then(elapsed)));
         }
     }
@@ -141,7 +185,9 @@ impl<'d> Retry<'d> {
         self.random ^= self.random << 17;
         let longest = if self.stage.is_some() { LONGEST_BITS_ON_STAGE } else { LONGEST_BITS };
         let micros = self.random % (1 << (self.tries + 1).min(longest));
-        let clock = self.core.registry.clock();
-        clock.sleep(Duration::from_micros(micros).min(self.time_left()));
+        let pause = Duration::from_micros(micros);
+        let left = self.time_left();
+        // After its time it is on the stage, where pauses are short.
+        self.core.registry.clock().sleep(if left.is_zero() { pause } else { pause.min(left) });
     }
 }

@@ -144,7 +144,7 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::Serializable, .. } => Begin::WriterAtBegin,
             TransactionOptions { isolation: Isolation::Snapshot, .. } => Begin::LateWriter,
         };
-        let (permit, ts) = core.enter_apart(how)?;
+        let (permit, ts) = core.enter_apart(how, !(options.read_only || options.safe_snapshot))?;
         let slot = permit.slot();
         let purpose = Purpose::Transaction { isolation: options.isolation, read_only: options.read_only };
         let mut holder = Holder::new(purpose, ts, options.name, place);
@@ -234,7 +234,8 @@ impl Transaction {
             let written = self.buffers.writes.len();
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
-            note_in_vain(self.accessed());
+            let length = self.core.registry.now().tick().saturating_sub(self.began.tick());
+            note_in_vain(self.accessed(), Clock::duration(length));
             if written > 0 {
                 self.core.alarm.written();
             }

@@ -256,10 +256,11 @@ pub enum Error {
     InvalidOption(String),
     /// A write in a read-only transaction, or in a database that is open for reading.
     ReadOnly,
-    /// As many transactions are open as can be, and none ended within
+    /// As many transactions are open as can be beside this one, and none ended within
     /// [`Options::begin_wait`](crate::Options::begin_wait).
     TooManyTransactions {
-        /// How many can be open at once.
+        /// How many can be open at once: fewer for one that may write, so that
+        /// writers never keep readers out.
         limit: usize,
         /// How long the call waited.
         waited: Duration,
@@ -447,6 +448,15 @@ impl Error {
             _ => false,
         }
     }
+
+    /// Whether others came first that a transaction with the database to itself would
+    /// not have met.
+    pub(crate) fn came_too_late(&self) -> bool {
+        use Conflict::{ChangedSinceSnapshot, ReadByLater, ReadChanged, WrittenByLater};
+        let late =
+            |conflict| matches!(conflict, WrittenByLater | ReadByLater | ReadChanged | ChangedSinceSnapshot);
+        matches!(self, Error::Conflict { conflict, .. } if late(*conflict))
+    }
 }
 
 impl fmt::Display for Conflict {
@@ -564,7 +574,7 @@ impl fmt::Display for Error {
             Error::ReadOnly => f.write_str("nothing is changed: the transaction, or the whole database, is read-only; write in one that is not"),
             Error::TooManyTransactions { limit, waited } => write!(
                 f,
-                "{limit} transactions are open, as many as can be, and none ended within {waited:?}; this one did not begin; end others sooner, or give Options::begin_wait more time"
+                "all {limit} slots that this transaction could have are taken, and none came free within {waited:?}; it did not begin; end others sooner, or give Options::begin_wait more time"
             ),
             Error::TransactionTooLarge => {
                 f.write_str("more than 16777215 rows written in one transaction; it has left no trace; commit in smaller steps")

@@ -1,5 +1,7 @@
 //! When a transaction has the database to itself.
 
+use std::time::Duration;
+
 use crate::types::bounds::check_bounds;
 use crate::types::error::{Error, Result};
 
@@ -28,9 +30,14 @@ pub struct ExclusiveStage {
     pub space_left: f64,
     /// γ: [`Database::run`](crate::Database::run) and [`Retry`](crate::Retry) take the
     /// stage until the transaction has ended, once its failed attempts have read and
-    /// written this many rows. This bounds the time of a long writer that conflicts
-    /// with short ones. 16 million by default, as in the paper.
+    /// written this many rows. 16 million by default, as in the paper.
     pub wasted: u64,
+    /// The same once those attempts took so long that failed because others came
+    /// first: 10 seconds by default. With `wasted` it bounds the time of a long writer
+    /// that conflicts with short ones. Such a transaction is tried on the stage, up to
+    /// three times, even if [`Options::retry_for`](crate::Options::retry_for) is over
+    /// before, unless that is zero.
+    pub spent: Duration,
     /// The same after this many failures, but others wait for a tenth of a second at
     /// most: 8 by default.
     pub tries: u32,
@@ -38,7 +45,13 @@ pub struct ExclusiveStage {
 
 impl Default for ExclusiveStage {
     fn default() -> Self {
-        Self { accessed: u64::MAX, space_left: 0.0, wasted: 16_000_000, tries: 8 }
+        Self {
+            accessed: u64::MAX,
+            space_left: 0.0,
+            wasted: 16_000_000,
+            spent: Duration::from_secs(10),
+            tries: 8,
+        }
     }
 }
 

@@ -345,7 +345,7 @@ impl Options {
     }
 
     /// Sets how long the beginning of a transaction waits while as many are open
-    /// as can be, 1,024: 10 seconds by default. After that it fails with
+    /// as can be, 1,024, or 960 that may write: 10 seconds by default. After that it fails with
     /// [`Error::TooManyTransactions`], and so does the definition of a table or an
     /// index. [`Database::run`](crate::Database::run) begins again for as long as
     /// [`Options::retry_for`] says.
@@ -357,7 +357,8 @@ impl Options {
 
     /// Sets how long [`Database::run`](crate::Database::run) and
     /// [`Retry`](crate::Retry) go on trying: 30 seconds by default. A try that
-    /// has begun is not cut short.
+    /// has begun is not cut short, and a long transaction is tried a few times more
+    /// ([`ExclusiveStage::spent`](crate::ExclusiveStage::spent)).
     #[must_use]
     pub fn retry_for(mut self, limit: Duration) -> Self {
         self.retry_for = Some(limit);

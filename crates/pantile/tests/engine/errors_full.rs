@@ -62,20 +62,41 @@ fn transaction_slots_run_out_and_come_back() {
     let options = Options::new().medium(MediumKind::Dram).begin_wait(Duration::from_millis(2));
     let db = options.open("unused").expect("open");
     let table = table(&db);
-    let mut open: Vec<_> = (0..1024).map(|_| db.begin().expect("a slot")).collect();
-    let full = "none ended within 2ms; this one did not begin; end others sooner";
-    fails!(db.begin(), Error::TooManyTransactions { limit: 1024, .. }, "1024", full);
+    let mut open: Vec<_> = (0..960).map(|_| db.begin().expect("a slot")).collect();
+    let full = "none came free within 2ms; it did not begin; end others sooner";
+    fails!(db.begin(), Error::TooManyTransactions { limit: 960, .. }, "960", full);
+    let mut readers: Vec<_> = (960..1024).map(|_| db.begin_read().expect("a slot")).collect();
+    fails!(db.begin_read(), Error::TooManyTransactions { limit: 1024, .. }, "1024", full);
     fails!(db.begin_safe_snapshot(), Error::TooManyTransactions { .. }, "1024");
     let def = TableDef::new("u").column("id", Type::U8).primary_key(["id"]);
-    fails!(db.create_table(def.clone()), Error::TooManyTransactions { .. }, "1024");
+    fails!(db.create_table(def.clone()), Error::TooManyTransactions { .. }, "960");
+    readers.pop().expect("a transaction").commit().expect("commit");
+    fails!(db.begin(), Error::TooManyTransactions { .. }, "960");
     assert_eq!(db.tables(), ["t"]);
     let mut last = open.pop().expect("a transaction");
     last.insert(&table, &[1u64.into(), Value::Bytes(&[])]).expect("insert");
     last.commit().expect("commit");
     db.create_table(def).expect("a slot is free");
-    drop(open);
+    drop((open, readers));
     assert_eq!(db.stats().running, 0);
     assert_eq!(ids(&db, &table), [1]);
+}
+
+/// Forgotten writers, however many, keep nobody from reading.
+#[test]
+fn writers_leave_slots_to_readers() {
+    let options = Options::new().medium(MediumKind::Dram).begin_wait(Duration::ZERO);
+    let db = options.open("unused").expect("open");
+    let table = table(&db);
+    db.run(|txn| txn.insert(&table, &[1u64.into(), Value::Bytes(&[])])).expect("insert");
+    let mut open = Vec::new();
+    while let Ok(mut txn) = db.begin() {
+        let row = [(open.len() as u64 + 2).into(), Value::Bytes(&[])];
+        txn.insert(&table, &row).expect("insert");
+        open.push(txn);
+    }
+    assert_eq!(ids(&db, &table), [1]);
+    drop(db.begin_safe_snapshot().expect("a slot"));
 }
 
 /// More threads than slots: each gets its turn.

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pantile::{Database, ExclusiveStage, IndexDef, MediumKind, Options};
+use pantile::lab::SimulatedTime;
+use pantile::{Database, Error, ExclusiveStage, IndexDef, MediumKind, Options, Transaction};
 
 use super::table::Things;
 
@@ -85,6 +86,53 @@ fn work_in_vain_earns_the_stage() {
         has_stage();
         drop(retry);
     });
+}
+
+/// γ: so does time.
+#[test]
+fn time_in_vain_earns_the_stage() {
+    let things = things(ExclusiveStage { spent: Duration::ZERO, ..ExclusiveStage::default() });
+    nobody_begins_during(&things.db, |has_stage| {
+        let mut attempts = 0;
+        let ran = things.db.run(|txn| {
+            attempts += 1;
+            if attempts == 1 {
+                return fail(&things, txn);
+            }
+            has_stage();
+            things.resize(txn, 1, 7).map(drop)
+        });
+        ran.unwrap();
+    });
+}
+
+/// A long transaction has attempts on the stage even if the time of `run` is over before:
+/// three in all, and others have none.
+#[test]
+fn attempts_on_the_stage_are_the_last() {
+    for (seconds, limit, tried) in [(60, 30, 4), (16, 30, 4), (6, 30, 5), (4, 30, 8), (2, 5, 3), (60, 0, 1)] {
+        let time = SimulatedTime::default();
+        let options = Options::new().medium(MediumKind::Dram).retry_for(Duration::from_secs(limit));
+        let things = Things::new(&options.simulated_time(time.clone()).open("unused").unwrap(), &[]);
+        things.fill([(1, 1, 0)].into_iter());
+        let mut attempts = 0;
+        let outcome = things.db.run(|txn| {
+            attempts += 1;
+            time.advance(Duration::from_secs(seconds));
+            fail(&things, txn)
+        });
+        assert!(outcome.unwrap_err().is_retryable());
+        assert_eq!(attempts, tried, "of {seconds} s each, in {limit} s");
+    }
+}
+
+/// Somebody writes what `txn` writes, and began later.
+fn fail(things: &Things, txn: &mut Transaction) -> Result<(), Error> {
+    things.size(txn, 1)?;
+    let mut other = things.db.begin()?;
+    things.resize(&mut other, 1, 3)?;
+    other.commit()?;
+    things.resize(txn, 1, 4).map(drop)
 }
 
 /// α: from a number of rows on, until it ends.
