@@ -31,9 +31,9 @@ impl Core {
     /// The same for a user's transaction. Those that may write leave some slots to
     /// others. The worker makes room for it if it has the last slot; it has waited for
     /// its time by then, and the worker is not to wait for it.
-    pub fn enter_apart(&self, how: Begin, may_write: bool) -> Result<Entered> {
-        let leaves_some = may_write && !is_removed(Control::ReaderSlots);
-        let slots = if leaves_some { WRITER_SLOTS } else { TRANSACTION_SLOTS };
+    pub fn enter_apart(&self, how: Begin, takes_any: bool) -> Result<Entered> {
+        let takes_any = takes_any || is_removed(Control::ReaderSlots);
+        let slots = if takes_any { TRANSACTION_SLOTS } else { WRITER_SLOTS };
         let enter = |waited| self.enter_for(Visit::Usual, how, slots, waited);
         let full = match enter(self.time_to_enter()) {
             Err(full @ Error::TooManyTransactions { .. }) => full,

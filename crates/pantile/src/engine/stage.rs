@@ -59,6 +59,12 @@ impl Stage {
         }
     }
 
+    /// Whether this thread has the stage.
+    pub fn is_mine(&self) -> bool {
+        let is_mine = |by: Option<(ThreadId, Play)>| by.is_some_and(|(by, _)| by == thread::current().id());
+        self.is_taken.load(Ordering::Relaxed) && is_mine(self.holder.lock().thread)
+    }
+
     #[cold]
     fn wait(&self, longest: Duration) {
         let mut holder = self.holder.lock();
@@ -189,6 +195,22 @@ mod tests {
         drop(db.begin().expect("a transaction"));
         drop(long);
         assert!(!is_cleared(), "nobody keeps any");
+    }
+
+    /// Writers that wait for the stage keep their slots, and the one that has it needs
+    /// another for each attempt.
+    #[test]
+    fn the_one_on_stage_finds_a_slot() {
+        let options = Options::new().medium(MediumKind::Dram).begin_wait(Duration::ZERO);
+        let db: Database = options.open("unused").expect("a database");
+        let mut open = Vec::new();
+        while let Ok(txn) = db.begin() {
+            open.push(txn);
+        }
+        let stage = db.core.stage.enter(Play::Whole, TURN).expect("nobody has it");
+        drop(db.begin().expect("a slot for the one on stage"));
+        drop(stage);
+        db.begin().expect_err("others leave it to readers");
     }
 
     /// A writer that begins again waits as one that begins does.

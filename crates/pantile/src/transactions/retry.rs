@@ -86,7 +86,6 @@ impl std::fmt::Debug for Retry<'_> {
 impl<'d> Retry<'d> {
     pub(crate) fn new(core: &'d Core) -> Self {
         let began = core.registry.clock().elapsed();
-        take_in_vain();
         Self {
             core,
             began,
@@ -122,7 +121,7 @@ impl<'d> Retry<'d> {
             self.spent = self.spent.saturating_add(length);
         }
         let is_over = self.time_left().is_zero();
-        if is_over && !self.may_go_on() {
+        if is_over && !(error.came_too_late() && self.may_go_on()) {
             return false;
         }
         self.settle_stage();
@@ -167,11 +166,16 @@ impl<'d> Retry<'d> {
         self.unstaged += 1;
         if self.stage.is_none() && (play == Play::Whole || self.unstaged >= self.core.options.exclusive.tries)
         {
-            let limit =
-                if play == Play::Whole { self.core.options.wait_to_begin() } else { self.time_left() };
-            let entered = self.core.stage.enter(play, limit);
+            let entered = self.core.stage.enter(play, self.time_for_stage());
             self.stage = entered.map(|stage| (stage, (play == Play::Turn).then(elapsed)));
         }
+    }
+
+    /// How long it waits for others that have the stage. Once its time is over there is
+    /// no attempt without.
+    fn time_for_stage(&self) -> Duration {
+        let (left, longest) = (self.time_left(), self.core.options.wait_to_begin().max(TURN));
+        if left.is_zero() { longest } else { longest.min(left) }
     }
 
     /// Sleeps for a random time that grows with the failures. Only the first

@@ -144,7 +144,9 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::Serializable, .. } => Begin::WriterAtBegin,
             TransactionOptions { isolation: Isolation::Snapshot, .. } => Begin::LateWriter,
         };
-        let (permit, ts) = core.enter_apart(how, !(options.read_only || options.safe_snapshot))?;
+        // Those who wait for the one on stage may have all slots of writers.
+        let takes_any = options.read_only || options.safe_snapshot || core.stage.is_mine();
+        let (permit, ts) = core.enter_apart(how, takes_any)?;
         let slot = permit.slot();
         let purpose = Purpose::Transaction { isolation: options.isolation, read_only: options.read_only };
         let mut holder = Holder::new(purpose, ts, options.name, place);

@@ -449,12 +449,16 @@ impl Error {
         }
     }
 
-    /// Whether others came first that a transaction with the database to itself would
-    /// not have met.
+    /// Whether others came first, most of which a transaction with the database to
+    /// itself would not have met.
     pub(crate) fn came_too_late(&self) -> bool {
-        use Conflict::{ChangedSinceSnapshot, ReadByLater, ReadChanged, WrittenByLater};
-        let late =
-            |conflict| matches!(conflict, WrittenByLater | ReadByLater | ReadChanged | ChangedSinceSnapshot);
+        use Conflict::{ChangedSinceSnapshot, Deadlock, Locked, ReadByLater, ReadChanged, WrittenByLater};
+        let late = |conflict| {
+            matches!(
+                conflict,
+                WrittenByLater | ReadByLater | ReadChanged | ChangedSinceSnapshot | Locked | Deadlock
+            )
+        };
         matches!(self, Error::Conflict { conflict, .. } if late(*conflict))
     }
 }

@@ -97,6 +97,8 @@ fn writers_leave_slots_to_readers() {
     }
     assert_eq!(ids(&db, &table), [1]);
     drop(db.begin_safe_snapshot().expect("a slot"));
+    let by_statement = TransactionOptions::new().isolation(Isolation::ReadCommitted).read_only(true);
+    drop(db.begin_with(by_statement).expect("a slot"));
 }
 
 /// More threads than slots: each gets its turn.
