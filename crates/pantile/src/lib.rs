@@ -69,8 +69,8 @@
 //! | `None` | before it is durable | the newest commits; a consistent earlier state is left, usually of the last second |
 //!
 //! `Group` gives the same guarantee as `Sync` and pays when many threads commit at once. A process that is killed loses
-//! no acknowledged commit under any of them. If a sync fails, the database takes no more commits, and reads go on
-//! ([`Error::MediumFailed`]).
+//! no acknowledged commit under any of them, but for a database in DRAM, which ends with its last handle. If a sync fails,
+//! the database takes no more commits, and reads of what was durable go on ([`Error::MediumFailed`]).
 //!
 //! # Isolation
 //!
@@ -94,9 +94,9 @@
 //!
 //! [`Database::begin_read`] sees every commit that was acknowledged before it, and may see a later one of a serializable
 //! writer that was open when it began. Its reads wait for nothing but a commit
-//! that is being made durable, and never fail because of others; an older writer may have to commit behind it, or to start
+//! that is being made durable, and never conflict with others; an older writer may have to commit behind it, or to start
 //! again. [`Database::begin_safe_snapshot`] reads a state from before every writer that is running.
-//! Its reads never wait and never fail because of others, and no writer notices it. Take a fresh transaction to see
+//! Its reads never wait and never conflict with others, and no writer notices it. Take a fresh transaction to see
 //! what another has just committed, and a safe snapshot for long reports or where what is shown must not depend on when
 //! it is read.
 //!
@@ -120,7 +120,8 @@
 //!
 //! Old versions are garbage once no transaction can see them. The collector frees them in whole blocks, a little after
 //! each commit, and gives empty space back to the system. What keeps garbage is a transaction that stays open: while it
-//! runs, every version that it may read stays, and so do 16 bytes of memory for each version written beside it.
+//! runs, every version that it may read stays, and 16 to 64 bytes of memory for each row that is changed beside it, however
+//! often.
 //! [`GcOptions`] sets how eagerly the collector works, [`Options::max_bytes`] limits the medium, and
 //! [`Database::stats`] counts what is live, obsolete and free.
 //!
@@ -136,7 +137,8 @@
 //! | rows of a table | 2^40 |
 //! | columns of a table | 4,096 |
 //! | definition of a table, encoded | 60,000 bytes |
-//! | medium | 1 TB of address space |
+//! | changes of a table's layout | 255 |
+//! | medium | 1 TiB of address space |
 //!
 //! Indexes are kept in memory: about 28 bytes for each row of a table with one index.
 //!

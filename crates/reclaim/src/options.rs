@@ -3,7 +3,7 @@ use std::time::Duration;
 /// How a collector works.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GcOptions {
-    /// Share of a block's contents, from 0 to 1, that must be superseded
+    /// Share of a block's contents, from 0.5 to 1, that must be superseded
     /// before the block is reclaimed although space is not short (theta,
     /// TB-Collect 4.3: 0.9).
     pub theta: f64,

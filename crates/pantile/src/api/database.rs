@@ -170,6 +170,7 @@ impl Database {
     /// # Errors
     /// What `body` or the commit returns, unless it [can be run again](Error::is_retryable);
     /// once the time of [`Options::retry_for`] is over, 30 seconds by default, that too.
+    /// [`Error::StorageFull`] is tried again up to eight times.
     ///
     /// ```
     /// # use pantile::*;
@@ -387,7 +388,8 @@ impl Options {
     /// # Errors
     /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
     /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
-    /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`]. What is
+    /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`],
+    /// [`Error::IncompleteBackup`], [`Error::IncrementalBackup`]. What is
     /// stored is untouched then, and what was made for a new database is removed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;

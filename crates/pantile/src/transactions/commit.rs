@@ -87,8 +87,10 @@ impl Transaction {
     /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
     /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`]: the transaction
     /// has been rolled back.
-    /// [`Error::MediumFailed`]: it has been rolled back in memory; it may or
-    /// may not be there when the database is next opened.
+    /// [`Error::MediumFailed`]: it may or may not be there when the database is next
+    /// opened. If the write failed, it has been rolled back in memory. If the sync
+    /// failed, others may have seen it and it stays; nobody can commit on top of it,
+    /// and a transaction that only reads gets the same error when it meets it.
     pub fn commit(mut self) -> Result<Timestamp> {
         let began = self.when_timed();
         let published = self.make_visible()?;

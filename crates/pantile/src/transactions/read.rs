@@ -87,7 +87,11 @@ impl Transaction {
     /// has locked the row and does not end within the time that the conflict
     /// policy allows;
     /// [`Error::WrongType`] and similar if the key does not fit the table;
-    /// [`Error::TableDropped`].
+    /// [`Error::TableDropped`]; [`Error::TransactionEnded`]; [`Error::MediumFailed`] in a
+    /// transaction that only reads, if a sync that it waits for fails;
+    /// [`Error::MemoryFull`] in one that may write, if its notes of what it has read
+    /// exceed the limit; [`Error::Damaged`] with
+    /// [`Options::verify_reads`](crate::Options::verify_reads).
     pub fn get<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         let key = self.point_key(&table.inner, key)?;
         let at = self.statement();

@@ -195,7 +195,7 @@ pub enum Error {
         /// What does not fit, with the name of the field.
         message: String,
     },
-    /// A number that the type cannot hold as which a column was read.
+    /// The column has a number that the requested Rust type cannot hold.
     ReadOutOfRange {
         /// The table.
         table: String,

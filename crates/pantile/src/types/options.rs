@@ -261,9 +261,10 @@ impl Options {
 
     /// Whether index images are written, a file beside the data file with which
     /// the next opening need not read all data, and whether opening uses
-    /// one (the default). It takes 8 bytes for each row and, for each index, the
-    /// key in whole words and 8 bytes. The file holds no data: it can be removed
-    /// while the database is closed.
+    /// one (the default). A row with a short key takes about 12 bytes of it, and 3
+    /// more for each secondary index; random or long keys take more
+    /// ([`Stats::image_bytes`](crate::Stats::image_bytes)). The file holds no rows: it
+    /// can be removed while the database is closed.
     #[must_use]
     pub fn index_image(mut self, image: bool) -> Self {
         self.without_image = !image;
