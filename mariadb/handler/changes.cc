@@ -105,7 +105,28 @@ std::vector<std::string> Shape::names_of(const Key_shape &key) const
   return names;
 }
 
-bool Shape::change_to(TABLE *table, TABLE *altered, const Alter_inplace_info *info, pantile_table_change *change) const
+/* The columns beside those of fields. */
+std::set<std::string> Shape::names_for_keys() const
+{
+  std::set<std::string> names;
+  for (const Sort_column &sort : sorts)
+    names.insert(sort.name());
+  for (const Key_shape &key : keys)
+    if (!key.null_fields.empty())
+      names.insert(key.null_name());
+  if (primary == MAX_KEY)
+    names.insert(ROW_NUMBER);
+  return names;
+}
+
+bool Shape::keeps_keys_of(const Shape &other) const
+{
+  const std::set<std::string> kept= names_for_keys(), wanted= other.names_for_keys();
+  return std::includes(kept.begin(), kept.end(), wanted.begin(), wanted.end());
+}
+
+bool Shape::change_to(TABLE *table, const pantile_table *engine, TABLE *altered, const Alter_inplace_info *info,
+                      pantile_table_change *change) const
 {
   Moves moves;
   Shape after;
@@ -120,6 +141,18 @@ bool Shape::change_to(TABLE *table, TABLE *altered, const Alter_inplace_info *in
     then[from]= to;
     steps.rename(from, to);
   };
+  /* What keys have left behind that were dropped goes now: it would have the name of another field then. */
+  std::set<std::string> known= names_for_keys();
+  for (const Stored_field &field : fields)
+    known.insert(field_name(field.field));
+  for (size_t column= 0; column < columns; column++)
+  {
+    const char *name;
+    if (pantile_table_column(engine, column, &name, nullptr, nullptr) != PANTILE_OK)
+      return false;
+    if (!known.count(name))
+      steps.note(pantile_table_change_drop_column(change, name));
+  }
   for (const Stored_field &field : fields)
   {
     const std::string name= field_name(field.field);

@@ -43,6 +43,7 @@ static void drop_engine_table(uint64_t number)
   /* If it cannot be dropped now it is dropped at the next start. */
   if (number && pantile_drop_table(pantile_database, name.c_str()) != PANTILE_OK)
     sql_print_warning("Pantile: %s", pantile_error_message());
+  forget_row_numbers(number);
 }
 
 int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -162,7 +163,7 @@ bool ha_pantile::can_change_columns(TABLE *altered, const Alter_inplace_info *in
   if (info->error_if_not_empty || share->name.find("#P#") != std::string::npos)
     return false;
   pantile_table_change *change= new_change();
-  const bool can= change && shape.change_to(table, altered, info, change);
+  const bool can= change && shape.change_to(table, share->table, altered, info, change);
   pantile_table_change_free(change);
   return can;
 }
@@ -178,7 +179,7 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
                                                                     : HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* The engine's columns must do for the new definition. */
   Shape changed;
-  if (!changed.find(altered, share->table) || changed.columns != shape.columns ||
+  if (!changed.find(altered, share->table) || changed.columns != shape.columns || !shape.keeps_keys_of(changed) ||
       altered->s->primary_key != table->s->primary_key)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if ((shape.primary != MAX_KEY) &&
@@ -231,8 +232,9 @@ void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key
     }
     pantile_rollback(reader);
   }
-  pantile_row_free(read);
+  /* The record may point into the row. */
   print_keydup_error(altered, &altered->key_info[key], MYF(0));
+  pantile_row_free(read);
 }
 
 int ha_pantile::make_index(const Key_shape &key)
@@ -317,7 +319,7 @@ bool ha_pantile::change_columns(TABLE *altered, Alter_inplace_info *info)
   pantile_table_change *change= new_change();
   bool failed= !change;
   if (!failed && info->handler_flags & COLUMNS)
-    failed= !shape.change_to(table, altered, info, change);
+    failed= !shape.change_to(table, share->table, altered, info, change);
   failed= failed || pantile_alter_table(pantile_database, share->table, change, nullptr) != PANTILE_OK;
   pantile_table_change_free(change);
   if (failed)

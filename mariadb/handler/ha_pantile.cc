@@ -53,6 +53,8 @@ int ha_pantile::open(const char *name, int, uint)
     free_all();
     return failed;
   }
+  /* A scan is in the order of the primary key: an UPDATE of that key has to find its rows first. */
+  key_used_on_scan= shape.primary;
   return info(HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_OPEN);
 }
 
@@ -151,6 +153,9 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   txn_number= session->number();
   if (failed)
     message= pantile_error_message();
+  /* TRUNCATE, or an ALTER TABLE that copies, has put another table in the place of the one that the snapshot knows. */
+  if (!failed && !locks_rows && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table))
+    return HA_ERR_TABLE_DEF_CHANGED;
   return failed;
 }
 
@@ -185,7 +190,21 @@ int ha_pantile::external_lock(THD *thd, int type)
     wanted= TL_READ;
   if (!is_read && wanted < TL_FIRST_WRITE)
     wanted= TL_WRITE;
-  return enter(thd, wanted);
+  return enter(thd, is_clone ? lock_type : wanted);
+}
+
+/* Clones read for a statement beside its handler, and as that one does: where it locks rows, they come to the newest
+ * rows and wait for what others write. So the server's own checks of unique keys, of long columns and of periods, miss
+ * nothing that has been written before. */
+handler *ha_pantile::clone(const char *name, MEM_ROOT *memory)
+{
+  auto *made= static_cast<ha_pantile *>(handler::clone(name, memory));
+  if (made)
+  {
+    made->is_clone= true;
+    made->lock_type= lock_type;
+  }
+  return made;
 }
 
 int ha_pantile::start_stmt(THD *thd, thr_lock_type type) { return enter(thd, type); }
@@ -202,11 +221,23 @@ int ha_pantile::reset()
 
 void ha_pantile::unlock_row()
 {
-  if (locks_rows && running())
+  /* Another place of the statement may have locked it, and need it. */
+  if (locks_rows && has_locked_row && running())
     pantile_unlock_row(txn, share->table, row_id);
 }
 
 /* Reading */
+
+/* A read that locks the row, and notes whether it was locked before. */
+template <class Read> int ha_pantile::read_locking(Read read)
+{
+  size_t before= 0, after= 0;
+  pantile_locked_rows(txn, &before);
+  const int code= read();
+  pantile_locked_rows(txn, &after);
+  has_locked_row= after > before;
+  return code;
+}
 
 int ha_pantile::open_cursor(uint key, const pantile_range &range)
 {
@@ -215,7 +246,7 @@ int ha_pantile::open_cursor(uint key, const pantile_range &range)
                                                          : pantile_scan_index(txn, indexes[key], &range, &cursor);
   cursor_txn= txn_number;
   cursor_reverse= range.reverse;
-  is_at_end= false;
+  is_at_end= cursor_is_exact= false;
   return code;
 }
 
@@ -242,8 +273,9 @@ int ha_pantile::fetch(uchar *record)
   const bool checks= pushed_idx_cond && active_index == pushed_idx_cond_keyno && record == table->record[0];
   for (;;)
   {
-    const int code= locks_rows ? pantile_cursor_next_for_update(cursor, txn, skips_locked, row)
-                               : pantile_cursor_next(cursor, txn, row);
+    const int code= !locks_rows ? pantile_cursor_next(cursor, txn, row) : read_locking([&] {
+      return pantile_cursor_next_for_update(cursor, txn, skips_locked, row);
+    });
     if (code != PANTILE_OK)
     {
       is_at_end= code == PANTILE_DONE;
@@ -303,8 +335,9 @@ int ha_pantile::rnd_pos(uchar *record, uchar *position)
   if (int failed= ready())
     return failed;
   const uint64_t id= uint8korr(position);
-  const int code= locks_rows ? pantile_get_row_for_update(txn, share->table, id, row)
-                             : pantile_get_row(txn, share->table, id, row);
+  const int code= !locks_rows ? pantile_get_row(txn, share->table, id, row) : read_locking([&] {
+    return pantile_get_row_for_update(txn, share->table, id, row);
+  });
   if (code != PANTILE_OK)
     return error(code, HA_ERR_KEY_NOT_FOUND);
   row_id= id;
@@ -385,6 +418,7 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   }
   if (int code= open_cursor(active_index, range))
     return error(code, HA_ERR_KEY_NOT_FOUND);
+  cursor_is_exact= how == HA_READ_KEY_EXACT || how == HA_READ_PREFIX_LAST;
   const int failed= fetch(record);
   return failed == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : failed;
 }
@@ -411,6 +445,9 @@ int ha_pantile::step(uchar *record, bool reverse)
     return failed;
   if (!cursor)
     return HA_ERR_END_OF_FILE;
+  /* Beyond the last row, the one before is the last. */
+  if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded && cursor_txn == txn_number)
+    return whole_index(record, reverse);
   const bool continues= cursor_reverse == reverse && cursor_txn == txn_number;
   if (!continues || (is_at_end && cursor_is_bounded && !end_range && !pushed_idx_cond))
   {
@@ -418,9 +455,20 @@ int ha_pantile::step(uchar *record, bool reverse)
       return error(code);
     cursor_txn= txn_number;
     cursor_reverse= reverse;
-    cursor_is_bounded= is_at_end= false;
+    cursor_is_bounded= cursor_is_exact= is_at_end= false;
   }
-  return is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
+  if (is_at_end)
+    return HA_ERR_END_OF_FILE;
+  int failed= fetch(record);
+  /* HANDLER READ goes on behind the key that it has asked for. */
+  if (failed == HA_ERR_END_OF_FILE && cursor_is_exact && !end_range && !pushed_idx_cond)
+  {
+    if (int code= pantile_cursor_turn(cursor, txn, reverse))
+      return error(code);
+    cursor_is_bounded= cursor_is_exact= is_at_end= false;
+    failed= fetch(record);
+  }
+  return failed;
 }
 
 int ha_pantile::index_next_same(uchar *record, const uchar *key, uint length)

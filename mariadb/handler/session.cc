@@ -46,6 +46,7 @@ void Session::take_snapshot()
 {
   pantile_take_snapshot(txn);
   needs_snapshot= false;
+  reads_snapshot= true;
 }
 
 void Session::register_whole(THD *thd)
@@ -77,6 +78,14 @@ void Session::begin_statement(THD *thd, bool consistent_read)
 
 int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
+  if (thd->transaction->xid_state.is_explicit_XA())
+  {
+    my_printf_error(ER_NOT_SUPPORTED_YET,
+                    "ENGINE=Pantile does not take part in XA transactions; nothing was done. End this one by XA END and "
+                    "XA ROLLBACK, and use an ordinary transaction",
+                    MYF(0));
+    return HA_ERR_UNSUPPORTED;
+  }
   const bool one= is_one_statement(thd);
   if (txn && only_reads && writes)
   {
@@ -122,7 +131,7 @@ int Session::end(bool commits)
   if (txn)
     code= commits ? pantile_commit(txn, nullptr) : pantile_rollback(txn);
   txn= nullptr;
-  in_statement= is_registered= needs_snapshot= by_statement= only_reads= has_statement_savepoint= false;
+  in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
   return code;
 }
 
@@ -187,7 +196,12 @@ int handler_error(THD *thd, int code, int none)
     return none;
   case PANTILE_DUPLICATE_KEY:
     return HA_ERR_FOUND_DUPP_KEY;
-  case PANTILE_LOCKED: case PANTILE_TIMED_OUT:
+  case PANTILE_LOCKED:
+    /* Waiting cannot help, because the holder comes later in the order, and so trying again does not help either. */
+    if (lock_wait_of(thd) > 0)
+      return handler_error(thd, PANTILE_CONFLICT, none);
+    [[fallthrough]];
+  case PANTILE_TIMED_OUT:
     statistic_increment(pantile_counters.lock_timeouts, &LOCK_status);
     return HA_ERR_LOCK_WAIT_TIMEOUT;
   case PANTILE_DEADLOCK:
@@ -260,12 +274,6 @@ static int rollback_to_savepoint(handlerton *, THD *thd, void *place)
 
 static bool rolling_back_frees_no_metadata(handlerton *, THD *) { return false; }
 
-static int release_savepoint(handlerton *, THD *thd, void *place)
-{
-  Session::of(thd)->release(savepoint_at(place));
-  return 0;
-}
-
 static int start_consistent_snapshot(handlerton *, THD *thd) { return Session::of(thd)->start_with_snapshot(thd); }
 
 void fill_in_transactions(handlerton *hton)
@@ -277,6 +285,7 @@ void fill_in_transactions(handlerton *hton)
   hton->savepoint_set= set_savepoint;
   hton->savepoint_rollback= rollback_to_savepoint;
   hton->savepoint_rollback_can_release_mdl= rolling_back_frees_no_metadata;
-  hton->savepoint_release= release_savepoint;
+  /* Nothing releases one: a name that is used again leaves the savepoints that came after it, and they end with the
+   * transaction. */
   hton->start_consistent_snapshot= start_consistent_snapshot;
 }

@@ -16,6 +16,8 @@ public:
   /* A statement begins to use a table. Returns an error of the handler. */
   int enter(THD *thd, bool writes, bool consistent_read);
   int start_with_snapshot(THD *thd);
+  /* Whether a table has other rows than at the moment at which the transaction reads. */
+  bool is_before(const pantile_table *table) const { return reads_snapshot && pantile_is_before_table(txn, table) == PANTILE_OK; }
 
   pantile_txn *transaction() const { return txn; }
   bool has_ended(uint64_t number) const { return !txn || number != transactions; }
@@ -26,7 +28,6 @@ public:
   int rollback(THD *thd, bool all);
   int set_savepoint(size_t *savepoint);
   int rollback_to(size_t savepoint);
-  void release(size_t savepoint);
 
 private:
   int begin(THD *thd, bool only_reads);
@@ -34,6 +35,7 @@ private:
   void take_snapshot();
   void register_whole(THD *thd);
   void end_statement();
+  void release(size_t savepoint);
   int end(bool commits);
   static bool is_stopped(void *thd);
 
@@ -43,6 +45,7 @@ private:
   bool in_statement= false;
   bool is_registered= false;       /* with the server, as a transaction of several statements */
   bool needs_snapshot= false;      /* at repeatable read, before the first consistent read */
+  bool reads_snapshot= false;      /* at repeatable read, from the first consistent read on */
   bool by_statement= false;        /* at read committed */
   size_t statement_savepoint= 0;
   bool has_statement_savepoint= false;

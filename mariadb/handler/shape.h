@@ -8,6 +8,7 @@
 #define PANTILE_SHAPE_H
 
 #include "common.h"
+#include <set>
 
 /* A column of the engine that holds a field. */
 struct Stored_field
@@ -91,7 +92,12 @@ public:
   pantile_table_def *definition(TABLE *table, const std::string &name) const;
 
   /* Notes what makes the engine's table one of a changed definition. False if its rows would have to be written again. */
-  bool change_to(TABLE *table, TABLE *altered, const Alter_inplace_info *info, pantile_table_change *change) const;
+  bool change_to(TABLE *table, const pantile_table *engine, TABLE *altered, const Alter_inplace_info *info,
+                 pantile_table_change *change) const;
+
+  /* Whether rows have all sort keys of another definition. The engine's table may have columns for more: of keys that
+   * were dropped, in which nothing is written any more. */
+  bool keeps_keys_of(const Shape &other) const;
 
   /* The values of a record, in the order of the engine's columns. False if a sort key is too long. */
   bool encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const;
@@ -113,6 +119,7 @@ private:
   int add_keys(TABLE *table, std::string *why);
   bool has_key_with(uint field) const;
   std::vector<std::string> names_of(const Key_shape &key) const;
+  std::set<std::string> names_for_keys() const;
   bool sort_key(TABLE *table, const Sort_column &column, const uchar *data, size_t length, std::vector<uchar> &to)
       const;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the handlers of a table share: the engine's table, and numbers that are given out. */
 #include "ha_pantile.h"
+#include <unordered_map>
 
 /* Numbers for which one note in the catalog is enough. After a crash as many may be left out. */
 static const uint64_t NUMBERS_AT_ONCE= 1000;
@@ -19,6 +20,7 @@ int Share::open()
   if (code == PANTILE_OK)
     code= pantile_table_open(pantile_database, entry.engine_name().c_str(), &table);
   next= kept= std::max<uint64_t>(entry.next_number, 1);
+  engine_number= entry.number;
   return code;
 }
 
@@ -26,7 +28,6 @@ int Share::reopen()
 {
   pantile_table_free(table);
   table= nullptr;
-  next_row= 0;
   return open();
 }
 
@@ -82,37 +83,59 @@ uint64_t Share::next_number()
   return next;
 }
 
+/* The next numbers of rows, by tables of the engine. A transaction that has not ended has taken numbers that no other
+ * sees, also when all that the server keeps of the table has been closed meanwhile. So they last as long as the server. */
+static std::mutex row_numbers;
+static std::unordered_map<uint64_t, uint64_t> next_rows;
+
+void forget_row_numbers(uint64_t engine_number)
+{
+  std::lock_guard<std::mutex> alone(row_numbers);
+  next_rows.erase(engine_number);
+}
+
+/* The number behind the last row that is there. */
+static int find_next_row(const pantile_table *table, uint64_t *next)
+{
+  pantile_txn_options options= {};
+  options.isolation= PANTILE_READ_COMMITTED;
+  pantile_txn *txn;
+  pantile_cursor *cursor;
+  pantile_range last= {};
+  last.reverse= true;
+  last.limit= 1;
+  size_t number_column;
+  int code;
+  if ((code= pantile_table_column_number(table, ROW_NUMBER, &number_column)) != PANTILE_OK ||
+      (code= pantile_begin(pantile_database, &options, &txn)) != PANTILE_OK)
+    return code;
+  if ((code= pantile_scan(txn, table, &last, &cursor)) == PANTILE_OK)
+  {
+    pantile_row *row= pantile_row_new();
+    pantile_value value;
+    code= pantile_cursor_next(cursor, txn, row);
+    if (code == PANTILE_OK && (code= pantile_row_get(row, number_column, &value)) == PANTILE_OK)
+      *next= value.as.natural + 1;
+    else if (code == PANTILE_DONE)
+    {
+      *next= 1;
+      code= PANTILE_OK;
+    }
+    pantile_row_free(row);
+    pantile_cursor_free(cursor);
+  }
+  pantile_rollback(txn);
+  return code;
+}
+
 int Share::take_row_number(uint64_t *number)
 {
   std::lock_guard<std::mutex> alone(row_numbers);
-  int code= PANTILE_OK;
+  uint64_t next_row= next_rows[engine_number];
   if (next_row == 0)
-  {
-    /* Behind the last row that is there. */
-    pantile_txn_options options= {};
-    options.isolation= PANTILE_READ_COMMITTED;
-    pantile_txn *txn;
-    pantile_cursor *cursor;
-    pantile_range last= {};
-    last.reverse= true;
-    last.limit= 1;
-    size_t number_column;
-    if ((code= pantile_table_column_number(table, ROW_NUMBER, &number_column)) != PANTILE_OK ||
-        (code= pantile_begin(pantile_database, &options, &txn)) != PANTILE_OK)
+    if (int code= find_next_row(table, &next_row))
       return code;
-    if ((code= pantile_scan(txn, table, &last, &cursor)) == PANTILE_OK)
-    {
-      pantile_row *row= pantile_row_new();
-      pantile_value value;
-      code= pantile_cursor_next(cursor, txn, row);
-      next_row= 1;
-      if (code == PANTILE_OK && (code= pantile_row_get(row, number_column, &value)) == PANTILE_OK)
-        next_row= value.as.natural + 1;
-      pantile_row_free(row);
-      pantile_cursor_free(cursor);
-    }
-    pantile_rollback(txn);
-  }
-  *number= next_row++;
-  return code == PANTILE_DONE ? PANTILE_OK : code;
+  *number= next_row;
+  next_rows[engine_number]= next_row + 1;
+  return PANTILE_OK;
 }

@@ -200,6 +200,22 @@ def consistent_snapshots():
         same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
 
 
+def xa():
+    a, _ = pair("Pantile")
+    same(a.do("XA START 'x'"), 0), same(a.do("INSERT INTO {t} VALUES (9, 90)"), -1235)
+    same(a.do("SELECT * FROM {t}"), -1235), same(a.do("XA END 'x'"), 0), same(a.do("XA ROLLBACK 'x'"), 0)
+    same(a.do("SELECT COUNT(*) FROM {t}"), [(3,)])
+
+
+def later_holders():
+    """Waiting for a transaction that comes later in the order would not help, and neither would the same statement again."""
+    a, b = pair("Pantile", "SERIALIZABLE")
+    a.do("BEGIN"), same(a.do("SELECT n FROM {t} WHERE id = 1"), [(10,)])
+    b.do("BEGIN"), same(b.do("UPDATE {t} SET n = 21 WHERE id = 2"), 1)
+    same(a.do("UPDATE {t} SET n = 22 WHERE id = 2"), -1213)
+    b.do("COMMIT"), same(a.do("UPDATE {t} SET n = 22 WHERE id = 2"), 1)
+
+
 def definitions():
     a, b = pair("Pantile")
     same(a.do("CREATE TABLE child (id INT, FOREIGN KEY (id) REFERENCES {t} (id)) ENGINE=Pantile"), -1215)
@@ -300,7 +316,7 @@ def main():
     for engine in ("Pantile", "InnoDB"):
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
-                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, definitions, virtual_columns, numbers, lost_tables,
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns, numbers, lost_tables,
                   indexes_after_a_kill):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)

@@ -726,6 +726,15 @@ int pantile_begin_statement(struct pantile_txn *txn);
 // moment. What it has locked and written before stays.
 int pantile_take_snapshot(struct pantile_txn *txn);
 
+// Whether a table was made, or emptied, after the moment at which the transaction reads: `PANTILE_OK`, or
+// `PANTILE_NOT_FOUND` if not. It shows no rows of that moment. At `PANTILE_READ_COMMITTED`, the moment at which it began
+// counts.
+int pantile_is_before_table(struct pantile_txn *txn,
+                            const struct pantile_table *table);
+
+// The number of rows that the transaction has locked, written ones included.
+int pantile_locked_rows(struct pantile_txn *txn, size_t *out);
+
 // Sets for how many milliseconds calls of this transaction wait for rows that others have locked. With 0 they fail at
 // once.
 int pantile_set_lock_wait(struct pantile_txn *txn,

@@ -33,7 +33,7 @@
 //!   copied where it is needed.
 //! - **Threads.** Databases, tables and indexes may be used by any number of threads. Transactions, cursors, rows,
 //!   options and definitions may go from thread to thread, but one thread uses them at a time.
-//! - **Misuse.** NULL where something is needed, text that is not UTF-8, a commit while a cursor is open: the call
+//! - **Misuse.** NULL where something is needed, text that is not UTF-8: the call
 //!   returns [`PANTILE_MISUSE`] and has done nothing. A pointer to something that has been freed is undefined behaviour,
 //!   as everywhere in C.
 //! - **Panics** of the library end at this interface: the call returns [`PANTILE_PANIC`], and the transaction that it was

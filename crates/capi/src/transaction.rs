@@ -317,6 +317,27 @@ pub extern "C" fn pantile_take_snapshot(txn: *mut pantile_txn) -> c_int {
     })
 }
 
+/// Whether a table was made, or emptied, after the moment at which the transaction reads: `PANTILE_OK`, or
+/// `PANTILE_NOT_FOUND` if not. It shows no rows of that moment. At `PANTILE_READ_COMMITTED`, the moment at which it began
+/// counts.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_is_before_table(txn: *mut pantile_txn, table: *const pantile_table) -> c_int {
+    about(txn, |txn| {
+        let table = &lent(table, "the table")?.table;
+        Ok(found(txn.open_mut()?.is_before(table)))
+    })
+}
+
+/// The number of rows that the transaction has locked, written ones included.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_locked_rows(txn: *mut pantile_txn, out: *mut usize) -> c_int {
+    about(txn, |txn| {
+        let out = Out::new(out)?;
+        out.set(txn.open_mut()?.locked_rows());
+        Ok(PANTILE_OK)
+    })
+}
+
 /// Sets for how many milliseconds calls of this transaction wait for rows that others have locked. With 0 they fail at
 /// once.
 #[unsafe(no_mangle)]

@@ -82,6 +82,11 @@ impl Transaction {
         self.or_undo(|txn| txn.delete_held(&table.inner, Which::Row(id)))
     }
 
+    /// The rows that this transaction has locked, written ones included.
+    pub fn locked_rows(&self) -> usize {
+        self.buffers.writes.len()
+    }
+
     /// Lets go of a row that this transaction has locked last and not written:
     /// it has looked, and others may have it. Returns whether it did; a lock that a
     /// savepoint knows stays.

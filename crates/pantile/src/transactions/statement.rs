@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pantile_base::Timestamp;
 use pantile_cc::Slot;
 
+use crate::engine::table::Table;
 use crate::transactions::transaction::{Stop, Transaction};
 use crate::types::isolation::Isolation;
 use crate::types::transaction_options::ConflictPolicy;
@@ -46,6 +47,13 @@ impl Transaction {
             self.ts = self.core.registry.draw(self.slot);
             self.isolation = Isolation::Snapshot;
         }
+    }
+
+    /// Whether a table was made, or emptied, after the moment at which this transaction
+    /// reads: at that moment it was not there, or had other rows. At read committed,
+    /// where each statement reads at its own moment, that at which it began counts.
+    pub fn is_before(&self, table: &Table) -> bool {
+        table.inner.is_newer_than(self.ts)
     }
 
     /// Sets what happens when the transaction meets a locked row, from here on.

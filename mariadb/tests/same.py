@@ -1,0 +1,213 @@
+"""Statements that must do with ENGINE=Pantile what they do with InnoDB: each scenario runs with both, and the answers are
+compared.
+
+usage: same.py SOCKET
+"""
+
+import sys
+
+import pymysql
+
+SOCKET = sys.argv[1]
+
+# A line begins with the session that runs it. {e} is the engine.
+SCENARIOS = {
+    "an index that is dropped and made again": """
+        a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), KEY k (v)) ENGINE={e}
+        a INSERT INTO t VALUES (1,'a')
+        a ALTER TABLE t DROP INDEX k
+        a INSERT INTO t VALUES (2,'b')
+        a UPDATE t SET v='c' WHERE id=1
+        a ALTER TABLE t ADD INDEX k (v)
+        a SELECT * FROM t FORCE INDEX (k) WHERE v='b'
+        a SELECT * FROM t FORCE INDEX (k) WHERE v='c'
+        a SELECT * FROM t FORCE INDEX (k) WHERE v='a'
+        a ALTER TABLE t DROP INDEX k
+        a INSERT INTO t VALUES (3,'b')
+        a ALTER TABLE t ADD UNIQUE u (v)
+        a DELETE FROM t WHERE id=3
+        a ALTER TABLE t ADD UNIQUE u (v)
+        a INSERT INTO t VALUES (4,'c')""",
+    "columns that move over those of a dropped index": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9), c VARCHAR(9), KEY ka (a), KEY kb (b)) ENGINE={e}
+        a INSERT INTO t VALUES (1,'a1','b1','c1'), (2,'a2','b2','c2')
+        a ALTER TABLE t DROP INDEX ka
+        a INSERT INTO t VALUES (3,'a3','b3','c3')
+        a ALTER TABLE t DROP COLUMN a
+        a INSERT INTO t VALUES (4,'b4','c4')
+        a ALTER TABLE t ADD INDEX kc (c)
+        a SELECT id FROM t FORCE INDEX (kb) WHERE b >= 'b2' ORDER BY b
+        a SELECT id FROM t FORCE INDEX (kc) WHERE c >= 'c2' ORDER BY c
+        a SELECT id FROM t FORCE INDEX (kc) WHERE c = 'c1'""",
+    "a primary key that is changed by a scan": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t SELECT seq FROM seq_1_to_1000
+        a UPDATE t SET id = id + 10000
+        a SELECT COUNT(*), MIN(id), MAX(id) FROM t
+        a UPDATE t SET id = id - 9000 WHERE id > 10100
+        a SELECT COUNT(*), MIN(id), MAX(id), SUM(id) FROM t""",
+    "a snapshot from before TRUNCATE": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a CREATE TABLE other (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t VALUES (1)
+        a INSERT INTO other VALUES (1)
+        a START TRANSACTION WITH CONSISTENT SNAPSHOT
+        b TRUNCATE t
+        a SELECT * FROM other
+        a SELECT * FROM t
+        a COMMIT
+        a SELECT * FROM t
+        a START TRANSACTION WITH CONSISTENT SNAPSHOT
+        b ALTER TABLE other FORCE, ALGORITHM=COPY
+        a SELECT * FROM other
+        a ROLLBACK
+        a SELECT * FROM other""",
+    "a temporary table that is newer than the snapshot": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t VALUES (1), (2)
+        a START TRANSACTION WITH CONSISTENT SNAPSHOT
+        a SELECT COUNT(*) FROM t
+        a CREATE TEMPORARY TABLE mine (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO mine SELECT id FROM t
+        a SELECT * FROM mine
+        a COMMIT
+        a DROP TEMPORARY TABLE mine""",
+    "unique keys of long columns": """
+        a CREATE TABLE u (id INT PRIMARY KEY, e TEXT, UNIQUE (e)) ENGINE={e}
+        a BEGIN
+        a INSERT INTO u VALUES (1,'x')
+        b INSERT INTO u VALUES (2,'x')
+        a COMMIT
+        b INSERT INTO u VALUES (2,'x')
+        a INSERT INTO u VALUES (2,'y')
+        a INSERT INTO u VALUES (3,'x')
+        a INSERT IGNORE INTO u VALUES (3,'x'), (4,'z')
+        a SELECT * FROM u ORDER BY id
+        a REPLACE INTO u VALUES (5,'x')
+        a SELECT * FROM u ORDER BY id
+        a INSERT INTO u VALUES (6,'y') ON DUPLICATE KEY UPDATE id = 60
+        a SELECT * FROM u ORDER BY id
+        a UPDATE u SET e = 'x' WHERE id = 4
+        a UPDATE IGNORE u SET e = 'x' WHERE id = 4
+        a SELECT * FROM u ORDER BY id
+        a UPDATE u SET e = 'w' WHERE id = 4
+        a SELECT * FROM u ORDER BY id""",
+    "a duplicate of a large value": """
+        a CREATE TABLE t (id INT PRIMARY KEY, x LONGTEXT, KEY k (x(10))) ENGINE={e}
+        a INSERT INTO t VALUES (1,REPEAT('x',8000000)),(2,REPEAT('x',8000000))
+        a ALTER TABLE t ADD UNIQUE u (x(10))
+        a DELETE FROM t WHERE id = 2
+        a ALTER TABLE t ADD UNIQUE u (x(10))""",
+    "rows without a key, and tables that are closed": """
+        a CREATE TABLE n (a INT) ENGINE={e}
+        a BEGIN
+        a INSERT INTO n VALUES (1)
+        b FLUSH TABLES
+        a INSERT INTO n VALUES (2)
+        b INSERT INTO n VALUES (3)
+        a COMMIT
+        b INSERT INTO n VALUES (4)
+        a SELECT * FROM n ORDER BY a
+        a TRUNCATE n
+        a INSERT INTO n VALUES (5), (6)
+        a SELECT * FROM n ORDER BY a""",
+    "a savepoint whose name is used again": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a BEGIN
+        a SAVEPOINT a
+        a INSERT INTO t VALUES (1)
+        a SAVEPOINT b
+        a INSERT INTO t VALUES (2)
+        a SAVEPOINT a
+        a INSERT INTO t VALUES (3)
+        a SAVEPOINT c
+        a INSERT INTO t VALUES (4)
+        a ROLLBACK TO b
+        a SELECT * FROM t
+        a ROLLBACK TO c
+        a RELEASE SAVEPOINT b
+        a INSERT INTO t VALUES (5)
+        a SAVEPOINT d
+        a INSERT INTO t VALUES (6)
+        a SAVEPOINT d
+        a INSERT INTO t VALUES (7)
+        a RELEASE SAVEPOINT d
+        a ROLLBACK TO d
+        a COMMIT
+        a SELECT * FROM t""",
+    "REPLACE and the order of unique keys": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, b INT, UNIQUE ub (b)) ENGINE={e}
+        a ALTER TABLE t ADD UNIQUE ua (a)
+        a INSERT INTO t VALUES (1,1,1),(2,2,2)
+        a REPLACE INTO t VALUES (3,1,2)
+        a SELECT * FROM t""",
+    "HANDLER behind an exact key": """
+        a CREATE TABLE h (k INT, KEY k (k)) ENGINE={e}
+        a INSERT INTO h VALUES (4),(5),(5),(6)
+        a BEGIN
+        a HANDLER h OPEN
+        a HANDLER h READ k = (5)
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k PREV
+        a HANDLER h READ k = (5)
+        a HANDLER h READ k PREV
+        a HANDLER h CLOSE
+        a COMMIT""",
+    "rows that a join has locked and passes over later": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,1),(2,2),(3,3)
+        a BEGIN
+        a SELECT a.id, b.id FROM t a STRAIGHT_JOIN t b ON b.n > a.n WHERE a.id = 1 FOR UPDATE
+        b SET SESSION innodb_lock_wait_timeout = 1
+        b UPDATE t SET n = 9 WHERE id = 1
+        a COMMIT""",
+}
+
+
+def run(connection, statement):
+    """The rows or the number of changed ones, or the number of the error."""
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute(statement)
+            # ALTER TABLE may copy rows with one engine and not with the other.
+            done = "done" if statement.startswith("ALTER") else cursor.rowcount
+            return list(cursor.fetchall()) if cursor.description else done
+        except pymysql.err.MySQLError as error:
+            return f"error {error.args[0]}"
+
+
+def answers(engine, scenario):
+    sessions = {}
+    for name in "ab":
+        sessions[name] = pymysql.connect(unix_socket=SOCKET, user="root", autocommit=True)
+        run(sessions[name], "SET SESSION lock_wait_timeout = 2, pantile_lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
+    for statement in ("DROP DATABASE IF EXISTS same", "CREATE DATABASE same"):
+        run(sessions["a"], statement)
+    for session in sessions.values():
+        run(session, "USE same")
+    found = []
+    for line in scenario.strip().splitlines():
+        who, statement = line.strip().split(" ", 1)
+        found.append((line.strip(), run(sessions[who], statement.replace("{e}", engine))))
+    run(sessions["a"], "ROLLBACK")
+    run(sessions["a"], "DROP DATABASE same")
+    for session in sessions.values():
+        session.close()
+    return found
+
+
+def main():
+    differ = 0
+    for name, scenario in SCENARIOS.items():
+        mine, theirs = answers("Pantile", scenario), answers("InnoDB", scenario)
+        wrong = [(one, other[1]) for one, other in zip(mine, theirs) if one != other]
+        print(f"{name}: {'differs' if wrong else 'the same'}", flush=True)
+        for (statement, found), expected in wrong:
+            print(f"    {statement}\n        {str(found)[:300]}\n        InnoDB: {str(expected)[:300]}")
+        differ += bool(wrong)
+    sys.exit(f"{differ} of {len(SCENARIOS)} scenarios differ" if differ else 0)
+
+
+main()
