@@ -174,10 +174,16 @@ def random_table(connection, rand, number):
             (f"DROP COLUMN {names[n]}", (names[:n] + names[n + 1:], columns[:n] + columns[n + 1:])),
             (f"RENAME COLUMN {names[n]} TO {fresh}", (names[:n] + [fresh] + names[n + 1:], columns)),
             (f"MODIFY {names[n]} {columns[n][0]}{place if place != f' AFTER {names[n]}' else ''}", (names, columns)),
+            (f"ADD {rand.choice(['KEY', 'UNIQUE KEY'])} {fresh} ({key()})", (names, columns)),
+            (f"DROP KEY {rand.choice(key_names or ['none'])}", (names, columns)),
+            (f"DROP KEY {rand.choice(key_names or ['none'])}, ADD KEY {fresh} ({key()})", (names, columns)),
         ])
         if not then[0]:
             return
-        answers = [run(cursor, f"ALTER TABLE {tables[engine]} {change}") for engine in ENGINES]
+        answers = [run(cursor, f"ALTER TABLE {tables['Pantile']} {change}")]
+        if answers[0] in [("error", code) for code in (1071, 1478)]:
+            return
+        answers.append(run(cursor, f"ALTER TABLE {tables['InnoDB']} {change}"))
         failed = [isinstance(answer, tuple) and answer[:1] == ("error",) for answer in answers]
         assert failed[0] == failed[1], f"table {number} ({body}): {change}:\n{answers[0]!r}\n{answers[1]!r}"
         if not failed[0]:
@@ -197,7 +203,8 @@ def random_table(connection, rand, number):
             n = rand.randrange(len(columns))
             both(f"UPDATE {{t}} SET {names[n]} = %s WHERE id = %s", (columns[n][1](rand), rand.randint(1, 60)))
         elif what == 7:
-            both("UPDATE {t} SET id = id + 100 WHERE id = %s", (rand.randint(1, 60),))
+            where = rand.choice(["id = %s", "id = %s", "id > %s"])
+            both(f"UPDATE {{t}} SET id = id + 100 WHERE {where}", (rand.randint(1, 60),))
         elif what == 8:
             both("DELETE FROM {t} WHERE id = %s", (rand.randint(1, 60),))
         elif what == 9:
