@@ -101,6 +101,8 @@ int ha_pantile::close()
 
 /* Statements */
 
+static const uint ROWS_OF_A_PART= 20000;
+
 /* The engine locks rows, and the server's metadata locks are those of LOCK TABLES: nothing is added to the server's list
  * of table locks. */
 THR_LOCK_DATA **ha_pantile::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type type)
@@ -122,22 +124,46 @@ int ha_pantile::begin_own()
   return code == PANTILE_OK ? 0 : error(code);
 }
 
-int ha_pantile::end_own()
+int ha_pantile::end_own(bool commits)
 {
   if (!own)
     return 0;
-  const int code= pantile_commit(own, nullptr);
+  const int code= commits ? pantile_commit(own, nullptr) : pantile_rollback(own);
   own= txn= nullptr;
   return code == PANTILE_OK ? 0 : error(code);
 }
 
-/* Others must not wait for the rest of the statement to get the next number of a sequence. */
+/* Others must not wait for the rest of the statement to get the next number of a sequence. A copy is committed in parts:
+ * it may have more rows than a transaction, and memory, can. */
 int ha_pantile::after_write()
 {
   if (!own)
     return 0;
+  if (copies)
+    return ++copied % ROWS_OF_A_PART ? 0 : end_own();
   const int failed= end_own();
   return failed ? failed : begin_own();
+}
+
+/* ALTER TABLE by copy, and CREATE TABLE ... SELECT. Nobody else sees the new table before it is complete, and if it fails
+ * it is dropped. The parts of a partitioned table, of which there may be many, stay in the session's transaction, and so do
+ * temporary tables, which may have been made in the middle of one. */
+int ha_pantile::extra(ha_extra_function what)
+{
+  switch (what)
+  {
+  case HA_EXTRA_BEGIN_COPY: case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
+    copies= !is_sequence() && !share->is_temporary && share->name.find("#P#") == std::string::npos;
+    copied= 0;
+    return 0;
+  case HA_EXTRA_END_COPY: case HA_EXTRA_ABORT_COPY:
+    if (!copies)
+      return 0;
+    copies= false;
+    return end_own(what == HA_EXTRA_END_COPY);
+  default:
+    return 0;
+  }
 }
 
 int ha_pantile::enter(THD *thd, thr_lock_type type)
@@ -163,6 +189,8 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
  * temporary tables are used without being locked. */
 int ha_pantile::ready()
 {
+  if (copies && !own)
+    return begin_own();
   return running() ? 0 : enter(ha_thd(), lock_type == TL_UNLOCK ? TL_WRITE : lock_type);
 }
 

@@ -29,6 +29,8 @@ public:
 
   const std::string name;
   pantile_table *table= nullptr;
+  /* CREATE TEMPORARY TABLE has made it: its rows belong to transactions of the session. */
+  bool is_temporary= false;
 
 private:
   int keep(uint64_t next);
@@ -106,6 +108,7 @@ public:
   int external_lock(THD *thd, int type) override;
   int start_stmt(THD *thd, thr_lock_type type) override;
   void unlock_row() override;
+  int extra(ha_extra_function what) override;
   int reset() override;
 
   int write_row(const uchar *record) override;
@@ -173,12 +176,15 @@ private:
 
   bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
   int begin_own();
-  int end_own();
+  int end_own(bool commits= true);
   int after_write();
 
   pantile_txn *txn= nullptr;
-  /* The transaction of a sequence's table, apart from the session's: what a sequence has given out stays given out. */
+  /* A transaction apart from the session's: of a sequence's table, since what a sequence has given out stays given out, or
+   * of a copy. */
   pantile_txn *own= nullptr;
+  bool copies= false;
+  uint copied= 0;
   DsMrr_impl ranges_read;
   uint64_t txn_number= 0;
   thr_lock_type lock_type= TL_UNLOCK;

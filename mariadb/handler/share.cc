@@ -21,6 +21,7 @@ int Share::open()
     code= pantile_table_open(pantile_database, entry.engine_name().c_str(), &table);
   next= kept= std::max<uint64_t>(entry.next_number, 1);
   engine_number= entry.number;
+  is_temporary= entry.is_temporary;
   return code;
 }
 

@@ -141,6 +141,35 @@ SCENARIOS = {
         a INSERT INTO t VALUES (1,1,1),(2,2,2)
         a REPLACE INTO t VALUES (3,1,2)
         a SELECT * FROM t""",
+    "copies of many rows": """
+        a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9), n INT) ENGINE={e}
+        a INSERT INTO t SELECT seq, CONCAT('v', seq), seq DIV 2 FROM seq_1_to_50001
+        a ALTER TABLE t ADD INDEX k (v), ALGORITHM=COPY
+        a SELECT COUNT(*), SUM(id), COUNT(DISTINCT v) FROM t
+        a SELECT id FROM t FORCE INDEX (k) WHERE v = 'v50001'
+        a ALTER TABLE t ADD UNIQUE u (n), ALGORITHM=COPY
+        a SELECT COUNT(*), SUM(id) FROM t
+        a ALTER TABLE t ADD UNIQUE u (v), ALGORITHM=COPY
+        a INSERT INTO t VALUES (0, 'v7', 1)
+        a CREATE TABLE s ENGINE={e} SELECT * FROM t
+        a SELECT COUNT(*), SUM(id) FROM s
+        a CREATE TABLE f (UNIQUE (n)) ENGINE={e} SELECT * FROM t
+        a SHOW TABLES
+        a BEGIN
+        a INSERT INTO t VALUES (0, 'v0', 1)
+        a CREATE TEMPORARY TABLE mine ENGINE={e} SELECT * FROM t
+        a SELECT COUNT(*) FROM mine
+        a ROLLBACK
+        a SELECT COUNT(*) FROM t
+        a DROP TEMPORARY TABLE IF EXISTS mine
+        a CREATE TABLE p (id INT PRIMARY KEY, v INT) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 4
+        a INSERT INTO p SELECT seq, seq FROM seq_1_to_30000
+        a ALTER TABLE p ADD COLUMN w INT DEFAULT (v + 1), ALGORITHM=COPY
+        a SELECT COUNT(*), SUM(w) FROM p
+        a CREATE SEQUENCE q ENGINE={e}
+        a SELECT NEXT VALUE FOR q
+        a ALTER SEQUENCE q INCREMENT 5
+        a SELECT NEXT VALUE FOR q""",
     "HANDLER behind an exact key": """
         a CREATE TABLE h (k INT, KEY k (k)) ENGINE={e}
         a INSERT INTO h VALUES (4),(5),(5),(6)
