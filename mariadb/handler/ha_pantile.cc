@@ -274,7 +274,7 @@ int ha_pantile::open_cursor(uint key, const pantile_range &range)
                                                          : pantile_scan_index(txn, indexes[key], &range, &cursor);
   cursor_txn= txn_number;
   cursor_reverse= range.reverse;
-  is_at_end= cursor_is_exact= false;
+  is_at_end= false;
   return code;
 }
 
@@ -352,9 +352,8 @@ int ha_pantile::rnd_next(uchar *record)
   if (is_at_end)
     return HA_ERR_END_OF_FILE;
   if (cursor_txn != txn_number)
-    if (int code= pantile_cursor_turn(cursor, txn, false))
-      return error(code);
-  cursor_txn= txn_number;
+    if (int failed= turn(false))
+      return failed;
   return fetch(record);
 }
 
@@ -446,7 +445,6 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   }
   if (int code= open_cursor(active_index, range))
     return error(code, HA_ERR_KEY_NOT_FOUND);
-  cursor_is_exact= how == HA_READ_KEY_EXACT || how == HA_READ_PREFIX_LAST;
   const int failed= fetch(record);
   return failed == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : failed;
 }
@@ -467,36 +465,37 @@ int ha_pantile::index_first(uchar *record) { return whole_index(record, false); 
 
 int ha_pantile::index_last(uchar *record) { return whole_index(record, true); }
 
+/* The cursor goes on from where it is, without the bounds that it had. */
+int ha_pantile::turn(bool reverse)
+{
+  if (int code= pantile_cursor_turn(cursor, txn, reverse))
+    return error(code);
+  cursor_txn= txn_number;
+  cursor_reverse= reverse;
+  cursor_is_bounded= is_at_end= false;
+  return 0;
+}
+
 int ha_pantile::step(uchar *record, bool reverse)
 {
   if (int failed= ready())
     return failed;
   if (!cursor)
     return HA_ERR_END_OF_FILE;
+  const bool is_same= cursor_txn == txn_number;
   /* Beyond the last row, the one before is the last. */
-  if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded && cursor_txn == txn_number)
+  if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded && is_same)
     return whole_index(record, reverse);
-  const bool continues= cursor_reverse == reverse && cursor_txn == txn_number;
-  if (!continues || (is_at_end && cursor_is_bounded && !end_range && !pushed_idx_cond))
-  {
-    if (int code= pantile_cursor_turn(cursor, txn, reverse))
-      return error(code);
-    cursor_txn= txn_number;
-    cursor_reverse= reverse;
-    cursor_is_bounded= cursor_is_exact= is_at_end= false;
-  }
-  if (is_at_end)
-    return HA_ERR_END_OF_FILE;
-  int failed= fetch(record);
-  /* HANDLER READ goes on behind the key that it has asked for. */
-  if (failed == HA_ERR_END_OF_FILE && cursor_is_exact && !end_range && !pushed_idx_cond)
-  {
-    if (int code= pantile_cursor_turn(cursor, txn, reverse))
-      return error(code);
-    cursor_is_bounded= cursor_is_exact= is_at_end= false;
-    failed= fetch(record);
-  }
-  return failed;
+  if (cursor_reverse != reverse || !is_same)
+    if (int failed= turn(reverse))
+      return failed;
+  const int failed= is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
+  /* HANDLER READ goes on behind the key that it has asked for: nothing else than that has bounded the cursor. */
+  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || end_range || pushed_idx_cond)
+    return failed;
+  if (int failed_turn= turn(reverse))
+    return failed_turn;
+  return fetch(record);
 }
 
 int ha_pantile::index_next_same(uchar *record, const uchar *key, uint length)

@@ -156,6 +156,7 @@ private:
   int open_cursor(uint key, const pantile_range &range);
   int fetch(uchar *record);
   int fill(uchar *record);
+  int turn(bool reverse);
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
   int refuse_foreign_keys(THD *thd);
@@ -198,8 +199,6 @@ private:
   uint64_t cursor_txn= 0;
   bool cursor_reverse= false;
   bool cursor_is_bounded= false;
-  /* By an exact key, and by nothing that comes from a condition. */
-  bool cursor_is_exact= false;
   /* The cursor is at its end. */
   bool is_at_end= false;
 

@@ -132,11 +132,10 @@ static int find_next_row(const pantile_table *table, uint64_t *next)
 int Share::take_row_number(uint64_t *number)
 {
   std::lock_guard<std::mutex> alone(row_numbers);
-  uint64_t next_row= next_rows[engine_number];
+  uint64_t &next_row= next_rows[engine_number];
   if (next_row == 0)
     if (int code= find_next_row(table, &next_row))
       return code;
-  *number= next_row;
-  next_rows[engine_number]= next_row + 1;
+  *number= next_row++;
   return PANTILE_OK;
 }

@@ -169,7 +169,7 @@ pub enum Control {
     ClosingLooks,
     /// Writers leave slots to transactions that only read.
     ReaderSlots,
-    /// A long transaction is tried once on the stage when its time is over.
+    /// A long transaction is tried on the stage even if its time is over.
     LastOnStage,
 }
 

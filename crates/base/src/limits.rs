@@ -24,12 +24,10 @@ pub const BLOCK_SLOTS: usize = 1920;
 /// Few under model checkers, which create all of them anew in each execution.
 pub const TRANSACTION_SLOTS: usize = if cfg!(any(pantile_shuttle, miri)) { 16 } else { 1 << SLOT_BITS };
 
-/// Slots that only transactions that read can have: however many writers are
-/// open, others can read.
-pub const READER_SLOTS: usize = TRANSACTION_SLOTS / 16;
-
-/// Most transactions that may write, of those that can be open at once.
-pub const WRITER_SLOTS: usize = TRANSACTION_SLOTS - READER_SLOTS;
+/// Most transactions that may write, of those that can be open at once. The other
+/// slots are for transactions that only read, for the engine's own work, and for the
+/// one that has the exclusive stage, however many writers are open.
+pub const WRITER_SLOTS: usize = TRANSACTION_SLOTS - TRANSACTION_SLOTS / 16;
 
 /// Bits of a timestamp that name a transaction slot.
 pub const SLOT_BITS: u32 = 10;

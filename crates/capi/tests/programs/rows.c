@@ -185,7 +185,11 @@ static void cursors(pantile_db *db, pantile_table *table) {
     EXPECT(values[0].as.natural == 2);
     FAILS(PANTILE_MISUSE, pantile_row_values(place, values, 9));
     OK(pantile_cursor_row_id(cursor, &at));
+    size_t locked = 0, left = 0;
+    OK(pantile_locked_rows(txn, &locked));
     OK(pantile_unlock_row(txn, table, at));
+    OK(pantile_locked_rows(txn, &left));
+    EXPECT(left + 1 == locked);
     EXPECT(pantile_unlock_row(txn, table, at) == PANTILE_NOT_FOUND);
     OK(pantile_get_row_for_update(txn, table, at, place));
     size_t second = 1, first = 0;

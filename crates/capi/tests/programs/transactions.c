@@ -82,6 +82,18 @@ static void statements(pantile_db *db, pantile_table *table) {
     OK(pantile_row_get(row, 0, &id));
     EXPECT(id.as.natural != 1);
     OK(pantile_take_snapshot(second));
+    const char *later_key = "id";
+    pantile_table_def *def;
+    pantile_table *later;
+    OK(pantile_table_def_new("later", &def));
+    OK(pantile_table_def_column(def, "id", (pantile_type){PANTILE_TYPE_UINT, 8, 0}, false));
+    OK(pantile_table_def_primary_key(def, &later_key, 1));
+    OK(pantile_create_table(db, def, &later));
+    pantile_table_def_free(def);
+    OK(pantile_is_before_table(second, later));
+    EXPECT(pantile_is_before_table(second, table) == PANTILE_NOT_FOUND);
+    pantile_table_free(later);
+    OK(pantile_drop_table(db, "later"));
     OK(pantile_commit(first, NULL));
     FAILS(PANTILE_CHANGED, pantile_update(second, table, &key, 1, &column, &group, 1));
     EXPECT(pantile_is_retryable(PANTILE_CHANGED));
