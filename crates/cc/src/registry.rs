@@ -341,6 +341,11 @@ impl Registry {
         self.slots[slot.index()].appending.store(COMMITTING, Ordering::SeqCst);
     }
 
+    /// Takes such an announcement back: it will look again.
+    pub fn set_idle(&self, slot: Slot) {
+        self.slots[slot.index()].appending.store(IDLE, Ordering::SeqCst);
+    }
+
     /// Announces that the transaction is about to look at the read marks of what
     /// it has written, for the last time. What [`Registry::set_committing`] says
     /// holds as well.

@@ -48,6 +48,8 @@ pub(crate) struct Allocator {
     /// of the blocks that were opened since.
     live: Option<u64>,
     opened_since: u64,
+    /// Bytes that writers leave to transactions that were promised them.
+    pub promised: u64,
 }
 
 /// Looks, one in each of the collector's epochs, after which an end that has not

@@ -14,7 +14,7 @@ use crate::append::Reservation;
 use crate::block::{Block, BlockId, Chunk};
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, ENTRY_BYTES};
-use crate::geometry::{Class, Geometry};
+use crate::geometry::{Class, Geometry, stride_for};
 use crate::lines::copy_at;
 use crate::scan::start_of;
 use crate::store::Store;
@@ -34,6 +34,8 @@ const MOST_CHUNKS: u64 = 8;
 struct Reserve {
     bytes: u64,
     chunks: u64,
+    /// The part of either that was promised to transactions.
+    promised: (u64, u64),
 }
 
 impl Reserve {
@@ -44,11 +46,14 @@ impl Reserve {
 
     /// What is left to callers that are more urgent than this one.
     fn left_by(self, urgency: Urgency) -> Self {
-        let Self { bytes, chunks } = self;
+        let Self { bytes, chunks, promised } = self;
+        let half = |of: u64, promised: u64| (of - promised) / 2 + promised;
         match urgency {
             Urgency::Write => self,
-            Urgency::Delete => Self { bytes: bytes / 2, chunks: chunks / 2 },
-            Urgency::Collect => Self { bytes: 0, chunks: 0 },
+            Urgency::Delete => {
+                Self { bytes: half(bytes, promised.0), chunks: half(chunks, promised.1), promised }
+            }
+            Urgency::Promised | Urgency::Collect => Self { bytes: 0, chunks: 0, promised },
         }
     }
 }
@@ -272,7 +277,33 @@ impl Store {
         let few = (allocator.block_bytes / BYTES_PER_CHUNK).min(FEW_CHUNKS);
         let share = (allocator.carved as u64 / RESERVE_SHARE).min(MOST_CHUNKS);
         let chunks = few.max(share).min(most / CHUNK_BYTES);
-        Reserve { bytes: RESERVE_BYTES.min(most), chunks }
+        let in_chunks = if chunks > 0 { allocator.promised.div_ceil(CHUNK_BYTES) } else { 0 };
+        let promised = (allocator.promised, in_chunks);
+        Reserve { bytes: RESERVE_BYTES.min(most) + promised.0, chunks: chunks + promised.1, promised }
+    }
+
+    /// Keeps space for contents of these lengths, which [`Urgency::Promised`] may take
+    /// and other writers may not. Returns the bytes, for [`Store::end_promise`].
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`] if there is not as much.
+    pub fn promise(&self, lengths: impl Iterator<Item = usize>) -> Result<u64, StoreError> {
+        self.begin_write()?;
+        let bytes = lengths.map(|len| u64::from(stride_for(len))).sum::<u64>();
+        let mut allocator = self.allocator.lock();
+        allocator.promised += bytes;
+        let end = allocator.end;
+        let left = self.leave_chunks(&mut allocator, Urgency::Write);
+        let kept = left.and_then(|()| self.back(&mut allocator, end, Urgency::Write));
+        if kept.is_err() {
+            allocator.promised -= bytes;
+        }
+        kept.map(|()| bytes).map_err(StoreError::from)
+    }
+
+    /// Ends a promise: the space was taken, or nobody needs it any more.
+    pub fn end_promise(&self, bytes: u64) {
+        self.allocator.lock().promised -= bytes;
     }
 
     /// Adds a block to the free ones, and notes its chunk if that is now empty.
@@ -424,7 +455,7 @@ impl Store {
         }
         // The last chunk may have no block in use, and is carved all the same.
         let end = end.max(start_of(next.max(1) - 1) + CHUNK_HEADER_BYTES as u64);
-        let Reserve { bytes, chunks } = self.wanted_reserve(allocator);
+        let Reserve { bytes, chunks, .. } = self.wanted_reserve(allocator);
         let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
         self.medium.shrink(reserved)?;
         // Only what is gone can be forgotten: the rest may have no space behind
@@ -525,7 +556,7 @@ impl Store {
     /// many blocks are free.
     pub fn available(&self) -> (bool, usize) {
         let allocator = self.allocator.lock();
-        let Reserve { bytes, chunks } = self.wanted_reserve(&allocator);
+        let Reserve { bytes, chunks, .. } = self.wanted_reserve(&allocator);
         let backed = self.backed_bytes(&allocator, allocator.end);
         let whole = self.medium.len() / CHUNK_BYTES + allocator.free_chunks.len() as u64;
         let has_chunk = whole > u64::from(allocator.next_chunk) + chunks;

@@ -93,6 +93,8 @@ pub enum Urgency {
     Write,
     /// A transaction that only deletes.
     Delete,
+    /// A transaction for which space was promised ([`Store::promise`](crate::Store::promise)).
+    Promised,
     /// A collector.
     Collect,
 }

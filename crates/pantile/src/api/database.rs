@@ -10,6 +10,7 @@ use pantile_cc::ClockSource;
 use pantile_media::{Facts, Medium};
 use pantile_reclaim::Compaction;
 
+use crate::api::prepared::AllPrepared;
 use crate::api::{opening, reading};
 use crate::engine::alarm::Due;
 use crate::engine::core::Core;
@@ -50,6 +51,7 @@ pub struct Database {
     // use the core before it lets go of the core.
     pub(crate) worker: Option<Arc<Worker>>,
     pub(crate) readers: Option<Arc<ReaderProcesses>>,
+    pub(crate) prepared: Arc<AllPrepared>,
     pub(crate) core: Arc<Core>,
 }
 
@@ -67,7 +69,7 @@ impl Database {
     /// Starts the threads of an open database.
     fn over(core: Arc<Core>) -> Self {
         let worker = Worker::start(&core).map(Arc::new);
-        Self { worker, readers: ReaderProcesses::start(&core).map(Arc::new), core }
+        Self { worker, readers: ReaderProcesses::start(&core).map(Arc::new), prepared: Arc::default(), core }
     }
 
     /// Opens the database in the directory `path` with default options, or
@@ -363,7 +365,7 @@ impl Database {
     /// recorded: no acknowledged commit is lost, but the next opening takes
     /// longer.
     pub fn close(self) -> Result<()> {
-        self.core.close(Duration::from_secs(10))
+        self.core.close(Duration::from_secs(10), || self.prepared.let_go(&self.core))
     }
 }
 
@@ -394,7 +396,9 @@ impl Options {
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
         let core = opening::open(path.as_ref(), self)?;
-        Ok(Database::over(core))
+        let db = Database::over(core);
+        db.repeat_prepared()?;
+        Ok(db)
     }
 }
 

@@ -103,6 +103,7 @@ impl Database {
         let core = &self.core;
         let _change = core.tables.change();
         let table = core.tables.by_name(name)?;
+        let _changing = self.prepared.change(&table.inner)?;
         let visitor = core.visitor("dropping a table")?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
@@ -132,6 +133,7 @@ impl Database {
         let _change = core.tables.change();
         core.tables.check_own(&table.inner)?;
         let old = &table.inner;
+        let _changing = self.prepared.change(old)?;
         let visitor = core.visitor("truncating a table")?;
         let new = self.new_table(old.definition().def)?;
         self.change_catalog(|txn, catalog| {
@@ -174,6 +176,7 @@ impl Database {
         core.check_open()?;
         let inner = &table.inner;
         core.tables.check_own(inner)?;
+        let _changing = self.prepared.change(inner)?;
         let definition = inner.definition().changed(change)?;
         let (old, name) = (inner.name(), definition.def.name.clone());
         if name != old && core.tables.exists(&name) {
@@ -221,8 +224,11 @@ impl Database {
         let number = inner.next_index_number();
         let index = Arc::new(IndexInner::new(def, number, inner.schema())?);
         index.set_empty(inner.schema(), &core.tables.arena);
-        // From here on writers enter their keys. The build adds those of older rows.
+        // From here on writers enter their keys, and those that are prepared later look
+        // whether they have. The build adds those of older rows.
+        let changing = self.prepared.change(inner)?;
         inner.change_indexes(|list| list.push(Arc::clone(&index)));
+        drop(changing);
         let made = core.fill_index(inner, &index).and_then(|()| self.store_definition(inner, &stored));
         if let Err(error) = made {
             inner.change_indexes(|list| list.retain(|i| i.number != number));
@@ -246,6 +252,7 @@ impl Database {
         core.check_open()?;
         core.tables.check_own(&table.inner)?;
         let index = table.index(name)?;
+        let _changing = self.prepared.change(&table.inner)?;
         core.load_apart(&table.inner)?;
         let mut whole = table.inner.definition();
         whole.def.indexes.retain(|i| i.name != name);

@@ -9,6 +9,7 @@ pub(crate) mod incomplete;
 pub(crate) mod measuring;
 pub(crate) mod migrations;
 pub(crate) mod opening;
+pub(crate) mod prepared;
 mod reading;
 pub(crate) mod typed;
 mod verifying;

@@ -30,15 +30,17 @@ const ROUNDS: u32 = 16;
 
 impl Core {
     /// Waits for running transactions, at most for `limit`, and writes the
-    /// last state record. Only the first of several calls does so.
+    /// last state record. Only the first of several calls does so. `let_go` ends
+    /// prepared transactions that nobody has in hand, once all others have ended, and
+    /// returns whether it has.
     ///
     /// Nothing touches the medium afterwards (I-20): no thread has a permit,
     /// and none gets one.
-    pub fn close(&self, limit: Duration) -> Result<()> {
+    pub fn close(&self, limit: Duration, let_go: impl Fn() -> bool) -> Result<()> {
         if !self.gate.begin_closing() {
             return Err(Error::Closed);
         }
-        if !self.await_end_of_all(limit) {
+        if !self.await_end_of_all(limit, let_go) {
             let error = self.still_open(limit);
             self.gate.open();
             return Err(error);
@@ -66,10 +68,10 @@ impl Core {
     /// Waits until no transaction runs, at most for `limit`. Those that run can
     /// go on and commit, and none begins ([`Core::enter`]). Returns whether
     /// there is none.
-    fn await_end_of_all(&self, limit: Duration) -> bool {
+    fn await_end_of_all(&self, limit: Duration, let_go: impl Fn() -> bool) -> bool {
         let clock = self.registry.clock();
         let began = clock.elapsed();
-        while self.registry.running() > 0 {
+        while self.registry.running() > 0 && !let_go() {
             if clock.elapsed().saturating_sub(began) >= limit {
                 return false;
             }
@@ -143,6 +145,6 @@ impl Drop for Core {
     fn drop(&mut self) {
         // No handle is left. A failure here makes the next opening slower,
         // and has no other effect.
-        let _ = self.close(Duration::ZERO);
+        let _ = self.close(Duration::ZERO, || false);
     }
 }

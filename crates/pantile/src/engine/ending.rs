@@ -33,13 +33,28 @@ impl Core {
         // The lock keeps the slot from changing hands: the next holder is not asked.
         let asked = self.buffers.with_holder(slot, |holder| {
             let is_it = holder.id(slot) == id && matches!(holder.purpose, Purpose::Transaction { .. });
-            if is_it && holder.ended.is_none() {
+            if !is_it {
+                return Err(Error::UnknownTransaction(id));
+            }
+            if holder.is_prepared {
+                return Err(Error::TransactionPrepared(id));
+            }
+            if holder.ended.is_none() {
                 holder.ended = Some(by);
                 self.registry.ask_to_end(slot);
             }
-            is_it
+            Ok(())
         });
-        if asked == Some(true) { Ok(()) } else { Err(Error::UnknownTransaction(id)) }
+        asked.unwrap_or(Err(Error::UnknownTransaction(id)))
+    }
+
+    /// From here on nothing ends the transaction but its name (I-32).
+    pub fn note_prepared(&self, slot: Slot, id: TransactionId) -> Result<()> {
+        let noted = self.buffers.with_holder(slot, |holder| {
+            holder.is_prepared = holder.ended.is_none();
+            holder.is_prepared
+        });
+        if noted == Some(true) { Ok(()) } else { Err(self.error_of_ended(slot, id)) }
     }
 
     /// What the calls of a transaction that was asked to end return.
@@ -134,6 +149,8 @@ impl Core {
             now.is_noted |= is_it;
             is_it
         });
+        // What is prepared is not for the database to end.
+        let then = if holder.is_prepared { OnPinned::Warn } else { then };
         let is_over = note != Some(true) || then == OnPinned::End && self.end_transaction(id, limit).is_err();
         if is_over {
             return;

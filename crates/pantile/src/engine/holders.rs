@@ -39,6 +39,8 @@ pub(crate) struct Holder {
     pub ended: Option<EndedBy>,
     /// It has been warned of.
     pub is_noted: bool,
+    /// It is prepared, and ended by its name only.
+    pub is_prepared: bool,
 }
 
 impl Holder {
@@ -49,7 +51,17 @@ impl Holder {
         name: Option<&'static str>,
         place: &'static Location<'static>,
     ) -> Self {
-        Self { purpose, thread: thread_id(), name, place, reads_at, turn: 0, ended: None, is_noted: false }
+        Self {
+            purpose,
+            thread: thread_id(),
+            name,
+            place,
+            reads_at,
+            turn: 0,
+            ended: None,
+            is_noted: false,
+            is_prepared: false,
+        }
     }
 
     /// Its transaction, by which others name it.

@@ -28,7 +28,7 @@ use crate::types::isolation::Isolation;
 
 /// Each step of a commit consumes what the step before it returns, so that no
 /// step can be left out or come twice.
-struct Validated(Timestamp);
+pub(super) struct Validated(pub(super) Timestamp);
 
 /// The contents are on the medium, but not yet durable.
 struct OnMedium<'s> {
@@ -42,7 +42,7 @@ struct Joined {
     point: Option<SyncPoint>,
 }
 
-pub(super) struct Published {
+pub(crate) struct Published {
     joined: Joined,
     change: Change,
 }
@@ -110,13 +110,18 @@ impl Transaction {
 
     /// All that comes before the transaction is visible. Without writes there is
     /// nothing to be seen, and only what it has read may not be durable yet.
-    pub(super) fn make_visible(&mut self) -> Result<Published> {
-        self.check_ended()?;
+    pub(crate) fn make_visible(&mut self) -> Result<Published> {
+        if self.prepared.is_none() {
+            self.check_ended()?;
+        }
         if self.buffers.writes.is_empty() {
             let joined = Joined { commit_ts: self.ts, point: self.last_met() };
             return Ok(Published { joined, change: Change::default() });
         }
-        let validated = self.validate_commit()?;
+        let validated = match self.settled_before() {
+            Some(at) => Validated(at),
+            None => self.validate_commit()?,
+        };
         let appended = self.append(validated)?;
         // All that the transaction wrote is durable with one fence, and is its own
         // evidence that it has committed.
@@ -126,7 +131,7 @@ impl Transaction {
     }
 
     /// All that comes after it is visible.
-    pub(super) fn land(&mut self, published: Published) -> Result<Timestamp> {
+    pub(crate) fn land(&mut self, published: Published) -> Result<Timestamp> {
         let persisted = self.persist(published)?;
         let retired = self.retire(persisted);
         Ok(self.end(retired))
@@ -134,13 +139,26 @@ impl Transaction {
 
     /// Looks at the table definitions for the last time and settles the
     /// timestamp. Conflicts with writers were found when the locks were taken.
-    fn validate_commit(&mut self) -> Result<Validated> {
+    pub(super) fn validate_commit(&mut self) -> Result<Validated> {
         self.core.check_open()?;
         self.read_ahead();
         self.announce();
         self.check_definitions()?;
+        self.list_appends()?;
+        Ok(Validated(match self.isolation {
+            Isolation::Serializable => self.settle()?,
+            Isolation::Snapshot | Isolation::ReadCommitted => {
+                self.core.registry.draw_commit(self.slot, self.newest_base())
+            }
+        }))
+    }
+
+    /// Lists the writes that append a content.
+    pub(super) fn list_appends(&mut self) -> Result<()> {
         let buffers = &mut *self.buffers;
         let core = &self.core;
+        // One that is prepared may have tried before, in vain.
+        buffers.appends.clear();
         buffers.appends.extend((0..buffers.writes.len() as u32).filter(|&n| {
             let write = &buffers.writes[n as usize];
             match write.pending {
@@ -155,16 +173,11 @@ impl Transaction {
         if buffers.appends.len() as u64 > MAX_CONTENTS_PER_TRANSACTION {
             return Err(Error::TransactionTooLarge);
         }
-        Ok(Validated(match self.isolation {
-            Isolation::Serializable => self.settle()?,
-            Isolation::Snapshot | Isolation::ReadCommitted => {
-                self.core.registry.draw_commit(self.slot, self.newest_base())
-            }
-        }))
+        Ok(())
     }
 
     /// Announces the commit, before the last look at definitions and marks.
-    fn announce(&self) {
+    pub(super) fn announce(&self) {
         if self.moves {
             self.core.registry.set_deciding(self.slot);
         } else {
@@ -180,7 +193,7 @@ impl Transaction {
     /// Writes one content for each tuple that has changed.
     fn append(&mut self, Validated(commit_ts): Validated) -> Result<OnMedium<'_>> {
         self.list_dependencies()?;
-        let Self { core, buffers, slot, starved, .. } = self;
+        let Self { core, buffers, slot, starved, prepared, .. } = self;
         let Buffers { appends, addresses, writes, tables, rows, dependencies, .. } = &mut **buffers;
         let listed = (!dependencies.is_empty()).then_some(&dependencies[..]);
         let transaction_contents = appends.len() as u64 + u64::from(listed.is_some());
@@ -204,7 +217,11 @@ impl Transaction {
             }
         });
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
-        let urgency = if appends.iter().all(deletes) { Urgency::Delete } else { Urgency::Write };
+        let urgency = match appends.iter().all(deletes) {
+            _ if prepared.is_some() => Urgency::Promised,
+            true => Urgency::Delete,
+            false => Urgency::Write,
+        };
         let registry = &core.registry;
         let now = || registry.draw_unread(*slot);
         // Each with code of its own, so that most commits do not pay for the few.
@@ -387,7 +404,7 @@ impl Transaction {
 
     /// Tables may have been dropped and indexes created since the writes were
     /// made. Keys of new indexes are entered now, before anything is visible.
-    fn check_definitions(&mut self) -> Result<()> {
+    pub(super) fn check_definitions(&mut self) -> Result<()> {
         let mut last = u32::MAX;
         for n in 0..self.buffers.writes.len() {
             let write = self.buffers.writes[n];

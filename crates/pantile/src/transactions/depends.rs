@@ -44,7 +44,7 @@ impl Transaction {
         None
     }
 
-    fn depend_on(&self, flight: Flight) {
+    pub(super) fn depend_on(&self, flight: Flight) {
         let mut depends = self.buffers.depends.borrow_mut();
         if !depends.contains(&flight) && !is_removed(Control::ReadsDepend) {
             depends.push(flight);
@@ -79,6 +79,7 @@ impl Transaction {
             self.buffers.depends.get_mut().clear();
         }
         let buffers = &mut *self.buffers;
+        buffers.dependencies.clear();
         for flight in buffers.depends.get_mut() {
             buffers.dependencies.extend_from_slice(&flight.timestamp.get().to_le_bytes());
         }

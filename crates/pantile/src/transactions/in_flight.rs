@@ -68,14 +68,15 @@ impl Transaction {
     /// As [`Transaction::commit`].
     pub fn publish(mut self) -> Result<InFlight> {
         let published = self.make_visible()?;
-        // The next transaction of this thread sees it.
-        self.core.registry.await_passed(published.timestamp());
-        Ok(InFlight::new(self, published))
+        Ok(InFlight::of_published(self, published))
     }
 }
 
 impl InFlight {
-    fn new(txn: Transaction, published: Published) -> Self {
+    /// Of a transaction whose writes others see. The next transaction of this thread
+    /// sees them.
+    pub(crate) fn of_published(txn: Transaction, published: Published) -> Self {
+        txn.core.registry.await_passed(published.timestamp());
         let timestamp = published.timestamp();
         let core = Arc::clone(&txn.core);
         let how = match core.syncer.has_thread(&core.options) {

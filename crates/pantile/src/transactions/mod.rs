@@ -13,6 +13,7 @@ pub(crate) mod in_flight;
 mod large;
 mod many;
 mod moving;
+pub(crate) mod prepare;
 mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;

@@ -17,6 +17,7 @@ use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
 use crate::engine::read_set::Full;
 use crate::engine::stage::{Play, TURN};
+use crate::transactions::prepare::Prepared;
 use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
@@ -113,6 +114,8 @@ pub struct Transaction {
     on_stage: bool,
     /// Others see what it has written, so that it cannot be undone.
     pub(super) is_visible: bool,
+    /// Its commit cannot fail any more but for the medium (I-32).
+    pub(super) prepared: Option<Prepared>,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -176,6 +179,7 @@ impl Transaction {
             has_cursors: Cell::new(false),
             on_stage: false,
             is_visible: false,
+            prepared: None,
             core,
         })
     }
@@ -264,6 +268,12 @@ impl Transaction {
         }
     }
 
+    pub(super) fn leave_stage(&mut self) {
+        if std::mem::take(&mut self.on_stage) {
+            self.core.stage.leave();
+        }
+    }
+
     /// At the beginning of a statement that writes, and not of one that another one
     /// makes: that knows by lengths of the buffers what to undo.
     #[inline]
@@ -327,9 +337,8 @@ impl Transaction {
             self.core.buffers.keep(self.slot, buffers, || self.core.registry.has_ended(self.slot));
         }
         self.core.counters.read(self.slot, self.versions_read.get());
-        if self.on_stage {
-            self.core.stage.leave();
-        }
+        self.leave_stage();
+        self.end_promise();
         if let Some(permit) = self.permit.take() {
             self.core.leave(permit);
             self.core.alarm.ended();

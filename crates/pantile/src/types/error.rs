@@ -285,6 +285,27 @@ pub enum Error {
     },
     /// No transaction with this number is open.
     UnknownTransaction(TransactionId),
+    /// The transaction is prepared: only
+    /// [`Database::take_prepared`](crate::Database::take_prepared) ends it.
+    TransactionPrepared(TransactionId),
+    /// A transaction is prepared under this name.
+    AlreadyPrepared {
+        /// The name, as text.
+        name: String,
+    },
+    /// No prepared transaction of this name waits.
+    UnknownPrepared {
+        /// The name, as text.
+        name: String,
+    },
+    /// A prepared transaction has changed rows of a table, so its definition cannot
+    /// change.
+    PreparedChanges {
+        /// The table.
+        table: String,
+        /// The name of the transaction, as text.
+        name: String,
+    },
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
     /// The cursor is of another transaction.
@@ -610,6 +631,22 @@ impl fmt::Display for Error {
             Error::UnknownTransaction(id) => write!(
                 f,
                 "no transaction {id} is open: it has ended, or is just committing; nothing was done"
+            ),
+            Error::TransactionPrepared(id) => write!(
+                f,
+                "transaction {id} is prepared and goes on as it is; commit it or roll it back by its name (Database::take_prepared)"
+            ),
+            Error::AlreadyPrepared { name } => write!(
+                f,
+                "a transaction is prepared under the name \"{name}\"; this one has been rolled back; commit that one or roll it back, or take another name"
+            ),
+            Error::UnknownPrepared { name } => write!(
+                f,
+                "no prepared transaction \"{name}\" waits: it has been committed or rolled back, or somebody has it in hand; nothing was done"
+            ),
+            Error::PreparedChanges { table, name } => write!(
+                f,
+                "the prepared transaction \"{name}\" has changed rows of table {table:?}; nothing was changed; commit it or roll it back first"
             ),
             Error::MemoryFull(taken) => write!(
                 f,

@@ -22,6 +22,7 @@ pub(crate) mod options;
 pub(crate) mod owned_value;
 pub(crate) mod page;
 pub(crate) mod position;
+pub(crate) mod prepared_record;
 pub(crate) mod range;
 pub(crate) mod reading;
 pub(crate) mod record;

@@ -36,6 +36,7 @@ mod many;
 mod memory_limit;
 mod migrations;
 mod model;
+mod prepared;
 mod price;
 mod promise;
 mod reopen;

@@ -1,0 +1,420 @@
+//! Two-phase commit: transactions that are prepared, by their names.
+//!
+//! `transactions/prepare.rs` has what the transaction itself does.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::Arc;
+
+use pantile_base::sync::{Condvar, Mutex};
+use pantile_base::{TableId, Timestamp};
+
+use crate::api::database::Database;
+use crate::engine::core::Core;
+use crate::engine::pieces::PIECE;
+use crate::engine::table::{Table, TableInner};
+use crate::transactions::in_flight::InFlight;
+use crate::transactions::prepare;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::isolation::Isolation;
+use crate::types::prepared_record;
+use crate::types::range::Range;
+use crate::types::schema::{TableDef, Type};
+use crate::types::transaction_options::{ConflictPolicy, TransactionOptions};
+
+/// The table with what prepared transactions have changed.
+const RECORD: &str = "#prepared";
+
+/// Most bytes of a name.
+const MOST_OF_NAME: usize = 255;
+
+fn definition() -> TableDef {
+    TableDef::new(RECORD)
+        .column("name", Type::Bytes(MOST_OF_NAME as u32))
+        .column("part", Type::U32)
+        .column("changes", Type::Bytes(PIECE as u32))
+        .primary_key(["name", "part"])
+}
+
+fn late() -> TransactionOptions {
+    TransactionOptions::new().isolation(Isolation::ReadCommitted)
+}
+
+fn text(name: &[u8]) -> String {
+    name.escape_ascii().to_string()
+}
+
+/// The prepared transactions of an open database. Its handles share them, and so do
+/// those who have one in hand.
+#[derive(Default)]
+pub(crate) struct AllPrepared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    by_name: BTreeMap<Vec<u8>, Entry>,
+    /// Tables whose definitions are being changed.
+    changing: Vec<TableId>,
+    /// The database is being closed.
+    is_closing: bool,
+}
+
+struct Entry {
+    /// Those whose rows it has changed, that of its record included.
+    tables: Vec<TableId>,
+    /// Rows of its record.
+    parts: usize,
+    /// None while somebody has it in hand.
+    waits: Option<Box<Transaction>>,
+}
+
+/// While it lives, no transaction is prepared that has changed rows of the table.
+pub(crate) struct Changing<'a> {
+    all: &'a AllPrepared,
+    table: TableId,
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.all.state.lock();
+        state.changing.retain(|id| *id != self.table);
+        self.all.changed.notify_all();
+    }
+}
+
+impl AllPrepared {
+    /// Lets the caller change the definition of a table.
+    ///
+    /// # Errors
+    /// [`Error::PreparedChanges`].
+    pub fn change(&self, table: &TableInner) -> Result<Changing<'_>> {
+        let mut state = self.state.lock();
+        let is_of = |entry: &Entry| entry.tables.contains(&table.id);
+        if let Some((name, _)) = state.by_name.iter().find(|(_, entry)| is_of(entry)) {
+            return Err(Error::PreparedChanges { table: table.name(), name: text(name) });
+        }
+        state.changing.push(table.id);
+        Ok(Changing { all: self, table: table.id })
+    }
+
+    /// Takes a name for a transaction that has changed these tables, and waits for those
+    /// who change their definitions.
+    fn enter(&self, name: &[u8], tables: Vec<TableId>, parts: usize) -> Result<()> {
+        let mut state = self.state.lock();
+        while state.changing.iter().any(|id| tables.contains(id)) {
+            self.changed.wait(&mut state);
+        }
+        if state.by_name.contains_key(name) {
+            return Err(Error::AlreadyPrepared { name: text(name) });
+        }
+        state.by_name.insert(name.to_vec(), Entry { tables, parts, waits: None });
+        Ok(())
+    }
+
+    fn leave(&self, name: &[u8]) {
+        self.state.lock().by_name.remove(name);
+    }
+
+    /// Keeps a transaction until somebody takes it.
+    fn keep(&self, name: &[u8], txn: Box<Transaction>) {
+        let mut state = self.state.lock();
+        if let Some(entry) = state.by_name.get_mut(name) {
+            entry.waits = Some(txn);
+        }
+    }
+
+    /// Lets go of those that wait, if no other transaction is open. Their records
+    /// stay. The gate is closing, so none begins. Returns whether that was done.
+    pub fn let_go(&self, core: &Core) -> bool {
+        let mut state = self.state.lock();
+        let waiting = state.by_name.values().filter(|entry| entry.waits.is_some()).count();
+        if core.registry.running() > waiting {
+            return false;
+        }
+        state.is_closing = true;
+        let gone = std::mem::take(&mut state.by_name);
+        drop(state);
+        drop(gone);
+        true
+    }
+}
+
+impl Drop for AllPrepared {
+    /// No handle of the database is left.
+    fn drop(&mut self) {
+        let waiting: Vec<_> = self.state.get_mut().by_name.values_mut().filter_map(|e| e.waits.take()).collect();
+        let core = waiting.first().map(|txn| Arc::clone(txn.core()));
+        // A transaction that outlives the handles must not change the rows that these
+        // have locked: nobody writes any more.
+        if let Some(core) = core.filter(|core| core.registry.running() > waiting.len()) {
+            core.gate.close();
+        }
+    }
+}
+
+/// A transaction that is prepared, from [`Database::prepare`] or
+/// [`Database::take_prepared`]: it keeps its locks, and its commit cannot fail but for
+/// the medium, whatever happens to the process. Dropping it leaves it prepared.
+#[must_use = "dropping it leaves the transaction prepared"]
+pub struct PreparedTransaction {
+    all: Arc<AllPrepared>,
+    name: Vec<u8>,
+    /// The table of its record, and the rows of that.
+    record: Option<(Table, usize)>,
+    /// None once it has ended.
+    txn: Option<Box<Transaction>>,
+}
+
+impl std::fmt::Debug for PreparedTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedTransaction").field("name", &text(&self.name)).finish_non_exhaustive()
+    }
+}
+
+impl Drop for PreparedTransaction {
+    fn drop(&mut self) {
+        if let Some(txn) = self.txn.take() {
+            self.all.keep(&self.name, txn);
+        }
+    }
+}
+
+impl PreparedTransaction {
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Makes the writes durable and visible, as [`Transaction::commit`].
+    ///
+    /// # Errors
+    /// [`Error::StorageFull`], [`Error::Closed`], and [`Error::MediumFailed`] of the
+    /// write: it is prepared as before, and waits for [`Database::take_prepared`].
+    /// [`Error::MediumFailed`] of the sync: others may have seen it; whether it has
+    /// been committed or is prepared shows when the database is next opened.
+    pub fn commit(mut self) -> Result<Timestamp> {
+        let mut txn = self.txn.take().expect("it has not ended");
+        match txn.make_visible() {
+            Ok(published) => {
+                self.all.leave(&self.name);
+                txn.land(published)
+            }
+            Err(error) => Err(self.stay(txn, error)),
+        }
+    }
+
+    /// Makes the writes visible and returns before they are durable, as
+    /// [`Transaction::publish`]. If the process ends before they are, the transaction
+    /// is prepared when the database is next opened: whoever has written down that it
+    /// commits can commit it again.
+    ///
+    /// # Errors
+    /// As [`PreparedTransaction::commit`].
+    pub fn publish(mut self) -> Result<InFlight> {
+        let mut txn = self.txn.take().expect("it has not ended");
+        match txn.make_visible() {
+            Ok(published) => {
+                self.all.leave(&self.name);
+                Ok(InFlight::of_published(*txn, published))
+            }
+            Err(error) => Err(self.stay(txn, error)),
+        }
+    }
+
+    /// Undoes all writes. They do not come back once the call has returned.
+    ///
+    /// # Errors
+    /// [`Error::StorageFull`], [`Error::Closed`], [`Error::MediumFailed`],
+    /// [`Error::TooManyTransactions`]: it is prepared as before.
+    pub fn rollback(mut self) -> Result<()> {
+        let mut txn = self.txn.take().expect("it has not ended");
+        // The record goes first, and durably, while the locks are held: others must not
+        // change rows whose locks could come back.
+        if let Some((table, parts)) = self.record.clone() {
+            let gone = txn.let_go_of_record().and_then(|()| {
+                let mut other = Transaction::begin(Arc::clone(txn.core()), late(), Location::caller())?;
+                other.delete_record(&table, &self.name, parts)?;
+                other.commit()
+            });
+            if let Err(error) = gone {
+                txn.hold_record_again(&table, &self.name, parts)?;
+                return Err(self.stay(txn, error));
+            }
+        }
+        txn.rollback();
+        self.all.leave(&self.name);
+        Ok(())
+    }
+
+    fn stay(&mut self, mut txn: Box<Transaction>, error: Error) -> Error {
+        txn.stay_prepared();
+        self.txn = Some(txn);
+        error
+    }
+}
+
+impl Database {
+    /// Prepares a transaction for the commit of a coordinator that has parts of it in
+    /// several databases (two-phase commit): it writes down durably what it has
+    /// changed, under a name that the coordinator chooses, and keeps its locks. From
+    /// then on its commit does not fail, and it is neither committed nor rolled back
+    /// but by its name, before or after the database is opened again.
+    ///
+    /// Rows that it has locked and not changed are locked until the database is closed.
+    /// The definitions of tables whose rows it has changed cannot change.
+    ///
+    /// Readers do not wait for it, unless it is serializable: then its place in the
+    /// order is settled here, and those that read what it has written wait until it
+    /// ends, as does the freeing of space. Decide soon. After the database has been
+    /// opened again, the order of such a transaction is that of its commit, and what it
+    /// has read is not protected any more: decide before others write.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyPrepared`]; [`Error::InvalidOption`] for a name of more than 255
+    /// bytes, and for a serializable transaction with
+    /// [`Options::writers_move(false)`](crate::Options::writers_move); what
+    /// [`Transaction::commit`] returns, and [`Error::MemoryFull`]. The transaction has
+    /// been rolled back.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let def = TableDef::new("accounts").column("id", Type::U32).column("sum", Type::I64).primary_key(["id"]);
+    /// let db = Database::open(dir.path())?;
+    /// let accounts = db.open_or_create(def.clone())?;
+    /// let mut txn = db.begin()?;
+    /// txn.insert(&accounts, &[1u32.into(), 100i64.into()])?;
+    /// drop(db.prepare(txn, b"transfer 5")?);
+    /// db.close()?;
+    ///
+    /// let db = Database::open(dir.path())?;
+    /// assert_eq!(db.prepared(), [b"transfer 5"]);
+    /// db.take_prepared(b"transfer 5")?.commit()?;
+    /// assert_eq!(db.begin_read()?.count(&db.table("accounts")?, Range::all())?, 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn prepare(&self, mut txn: Transaction, name: &[u8]) -> Result<PreparedTransaction> {
+        if name.len() > MOST_OF_NAME {
+            let bytes = name.len();
+            return Err(Error::InvalidOption(format!(
+                "a name of {bytes} bytes for a prepared transaction; it takes at most {MOST_OF_NAME}"
+            )));
+        }
+        if !txn.can_be_prepared() {
+            let why = "a serializable transaction can be prepared only where writers move (Options::writers_move)";
+            return Err(Error::InvalidOption(why.into()));
+        }
+        let mut tables = txn.changed_tables();
+        if tables.is_empty() {
+            self.prepared.enter(name, tables, 0)?;
+            return Ok(self.hand_out(name, None, Box::new(txn)));
+        }
+        let record_table = match self.table(RECORD) {
+            Err(Error::UnknownTable(_)) => self.create_table_if_absent(definition())?,
+            found => found?,
+        };
+        tables.push(record_table.inner.id);
+        let record = txn.record()?;
+        let parts = prepare::parts(&record);
+        self.prepared.enter(name, tables, parts)?;
+        match self.prepare_as(&mut txn, &record_table, name, &record) {
+            Ok(()) => Ok(self.hand_out(name, Some((record_table, parts)), Box::new(txn))),
+            Err(error) => {
+                drop(txn);
+                self.forget_record(&record_table, name, parts);
+                self.prepared.leave(name);
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare_as(&self, txn: &mut Transaction, table: &Table, name: &[u8], record: &[u8]) -> Result<()> {
+        txn.check_prepare()?;
+        let mut other = self.begin_with(late())?;
+        other.write_record(table, name, record, txn)?;
+        other.commit()?;
+        txn.prepare(table, name, prepare::parts(record))
+    }
+
+    /// Deletes the record of a transaction that was not prepared after all. If that
+    /// fails, so does all else, and nobody has been told that it is prepared.
+    fn forget_record(&self, table: &Table, name: &[u8], parts: usize) {
+        let forgotten = self.begin_with(late()).and_then(|mut txn| {
+            txn.delete_record(table, name, parts)?;
+            txn.commit()
+        });
+        if let Err(error) = forgotten {
+            tracing::warn!(%error, name = text(name), "the record of a transaction that was not prepared stays");
+        }
+    }
+
+    fn hand_out(
+        &self,
+        name: &[u8],
+        record: Option<(Table, usize)>,
+        txn: Box<Transaction>,
+    ) -> PreparedTransaction {
+        let all = Arc::clone(&self.prepared);
+        PreparedTransaction { all, name: name.to_vec(), record, txn: Some(txn) }
+    }
+
+    /// The names of the prepared transactions that wait to be committed or rolled
+    /// back, in order. Those that somebody has in hand are not among them.
+    pub fn prepared(&self) -> Vec<Vec<u8>> {
+        let state = self.prepared.state.lock();
+        let waiting = state.by_name.iter().filter(|(_, entry)| entry.waits.is_some());
+        waiting.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Takes a prepared transaction, to commit it or to roll it back.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPrepared`]; [`Error::Closed`].
+    pub fn take_prepared(&self, name: &[u8]) -> Result<PreparedTransaction> {
+        let mut state = self.prepared.state.lock();
+        if state.is_closing {
+            return Err(Error::Closed);
+        }
+        let found = state.by_name.get_mut(name).and_then(|entry| Some((entry.parts, entry.waits.take()?)));
+        drop(state);
+        let (parts, txn) = found.ok_or_else(|| Error::UnknownPrepared { name: text(name) })?;
+        let record = match parts {
+            0 => None,
+            _ => Some((self.table(RECORD)?, parts)),
+        };
+        Ok(self.hand_out(name, record, txn))
+    }
+
+    /// Makes the transactions again that were prepared when the database was last
+    /// open. Nobody else has it yet.
+    pub(crate) fn repeat_prepared(&self) -> Result<()> {
+        if self.core.options.is_read_only() || !self.core.tables.exists(RECORD) {
+            return Ok(());
+        }
+        let table = self.table(RECORD)?;
+        let mut records: BTreeMap<Vec<u8>, (Vec<u8>, usize)> = BTreeMap::new();
+        let txn = self.begin_read()?;
+        for row in txn.scan(&table, Range::all())? {
+            let row = row?;
+            let (record, parts) = records.entry(row.get(0)?).or_default();
+            record.extend_from_slice(row.get(2)?);
+            *parts += 1;
+        }
+        drop(txn);
+        for (name, (record, parts)) in records {
+            let changes = prepared_record::decode(&text(&name), &record)?;
+            // Nobody is there for whom it could wait.
+            let mut txn = self.begin_with(late().conflict(ConflictPolicy::Abort))?;
+            txn.repeat(&changes)?;
+            let mut tables = txn.changed_tables();
+            tables.push(table.inner.id);
+            self.prepared.enter(&name, tables, parts)?;
+            txn.prepare(&table, &name, parts)?;
+            self.prepared.keep(&name, Box::new(txn));
+        }
+        Ok(())
+    }
+}

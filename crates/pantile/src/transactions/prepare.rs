@@ -1,0 +1,226 @@
+//! The first phase of a two-phase commit: a transaction writes down what it has
+//! changed, and its commit cannot fail any more but for the medium (I-32).
+//!
+//! What it has changed lies in rows of the table `#prepared`, written by a
+//! transaction of their own. The commit deletes these rows with the changes that it
+//! makes, so there is one evidence of both. `api/prepared.rs` keeps prepared
+//! transactions by their names, and makes them again when the database is opened.
+
+use std::sync::Arc;
+
+use pantile_base::{TableId, Timestamp};
+
+use crate::engine::buffers::Pending;
+use crate::engine::core::Core;
+use crate::engine::pieces;
+use crate::engine::table::Table;
+use crate::transactions::savepoint::Savepoint;
+use crate::transactions::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::isolation::Isolation;
+use crate::types::prepared_record::{self as record, Change};
+use crate::types::value::Value;
+
+/// What a transaction knows of being prepared.
+pub(crate) struct Prepared {
+    /// Where it will commit, if that is settled.
+    settled: Option<Timestamp>,
+    /// Before it held its own record.
+    before_record: Savepoint,
+    /// Bytes that the store has promised.
+    promised: u64,
+}
+
+/// The key of a row of the record.
+fn key(name: &[u8], part: usize) -> [Value<'_>; 2] {
+    [Value::Bytes(name), Value::UInt(part as u64)]
+}
+
+/// Parts in which a record lies.
+pub(crate) fn parts(record: &[u8]) -> usize {
+    record.len().div_ceil(pieces::PIECE).max(1)
+}
+
+impl Transaction {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Whether it can write behind its record: it draws its timestamp at the commit, or
+    /// can move.
+    pub(crate) fn can_be_prepared(&self) -> bool {
+        self.isolation != Isolation::Serializable || self.moves || self.read_only
+    }
+
+    /// The tables whose rows its commit would change.
+    pub(crate) fn changed_tables(&self) -> Vec<TableId> {
+        let writes = self.buffers.writes.iter().filter(|write| write.pending != Pending::Nothing);
+        let mut tables: Vec<_> =
+            writes.map(|write| self.buffers.tables[write.table as usize].table.id).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        tables
+    }
+
+    /// All that can refuse its commit, but for its timestamp.
+    pub(crate) fn check_prepare(&mut self) -> Result<()> {
+        self.check_ended()?;
+        self.core.check_open()?;
+        let checked = self.check_definitions().and_then(|()| self.list_appends());
+        // It looks again when it commits.
+        self.core.registry.set_idle(self.slot);
+        checked
+    }
+
+    /// What its commit would change, with values out of line in their places.
+    pub(crate) fn record(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for write in &self.buffers.writes {
+            let used = &self.buffers.tables[write.table as usize].table;
+            if pieces::is_hidden(used.id) {
+                continue;
+            }
+            let table = Table::of(used.clone());
+            let change = match write.pending {
+                Pending::Nothing => continue,
+                Pending::Row { start, len, layout } => {
+                    let row = used.row_in(layout, &self.buffers.rows[start..start + len as usize]);
+                    Change::Row(self.row(&table, row, Timestamp::MAX).to_values()?)
+                }
+                Pending::Tombstone => {
+                    let store = &self.core.store;
+                    // A row that was inserted and deleted again was never there for others.
+                    if write.base.is_none() || store.content(write.base).flags().is_tombstone() {
+                        continue;
+                    }
+                    let row = self.row(&table, used.row_of(store.content(write.base)), Timestamp::MAX);
+                    let columns = table.definition().primary_key;
+                    Change::Deleted(columns.iter().map(|column| row.get(column)).collect::<Result<_>>()?)
+                }
+            };
+            record::encode(used.id, &change, &mut bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a record, for [`Transaction::prepare`] of another transaction, on whose
+    /// dependencies this one depends as well.
+    pub(crate) fn write_record(
+        &mut self,
+        table: &Table,
+        name: &[u8],
+        record: &[u8],
+        of: &mut Transaction,
+    ) -> Result<()> {
+        of.buffers.depends.get_mut().iter().for_each(|flight| self.depend_on(*flight));
+        for (part, bytes) in (0..parts(record)).zip(record.chunks(pieces::PIECE).chain([&[][..]])) {
+            let [name, part] = key(name, part);
+            self.insert(table, &[name, part, Value::Bytes(bytes)])?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a record.
+    pub(crate) fn delete_record(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+        (0..parts).try_for_each(|part| self.delete_key(table, &key(name, part)).map(drop))
+    }
+
+    /// The record is durable. From here on the commit deletes it as well, and nothing
+    /// refuses the commit.
+    pub(crate) fn prepare(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+        let lengths: Vec<_> = self
+            .buffers
+            .writes
+            .iter()
+            .map(|write| match write.pending {
+                Pending::Row { len, .. } => len as usize,
+                Pending::Nothing | Pending::Tombstone => 0,
+            })
+            .chain((0..parts).map(|_| 0))
+            .collect();
+        let core = &self.core;
+        let promised = core.store.promise(lengths.into_iter());
+        let promised = promised.map_err(|e| core.name_holder(core.store_error(e), self.slot))?;
+        let before_record = self.savepoint();
+        self.prepared = Some(Prepared { settled: None, before_record, promised });
+        self.hold_record(table, name, parts)?;
+        if self.isolation == Isolation::Serializable {
+            let settled = self.validate_commit()?.0;
+            self.prepared = Some(Prepared { settled: Some(settled), before_record, promised });
+        }
+        self.core.note_prepared(self.slot, self.id())?;
+        self.leave_stage();
+        self.stop = None;
+        Ok(())
+    }
+
+    /// Locks the rows of its record, to delete them, and moves behind them. Nobody else
+    /// reads or writes them.
+    fn hold_record(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+        let (isolation, statement_at) = (self.isolation, self.statement_at);
+        (self.isolation, self.statement_at) = (Isolation::ReadCommitted, Some(Timestamp::MAX));
+        let held = self.delete_record(table, name, parts);
+        (self.isolation, self.statement_at) = (isolation, statement_at);
+        self.must_move.set(self.moves);
+        held
+    }
+
+    /// Where it commits, if that has been settled.
+    pub(super) fn settled_before(&self) -> Option<Timestamp> {
+        self.prepared.as_ref().and_then(|prepared| prepared.settled)
+    }
+
+    /// Lets go of its record, so that another transaction can delete it.
+    pub(crate) fn let_go_of_record(&mut self) -> Result<()> {
+        let before = self.prepared.as_ref().map(|prepared| prepared.before_record);
+        before.map_or(Ok(()), |before| self.rollback_to(before))
+    }
+
+    /// Takes that back.
+    pub(crate) fn hold_record_again(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+        self.hold_record(table, name, parts)
+    }
+
+    /// Its commit was refused, and it stays as it is. It will announce itself again.
+    pub(crate) fn stay_prepared(&mut self) {
+        if self.settled_before().is_none() && !self.is_visible {
+            self.core.registry.set_idle(self.slot);
+        }
+    }
+
+    pub(super) fn end_promise(&mut self) {
+        if let Some(prepared) = self.prepared.take() {
+            self.core.store.end_promise(prepared.promised);
+        }
+    }
+
+    /// Makes the changes of a record again.
+    pub(crate) fn repeat(&mut self, changes: &[(TableId, Change)]) -> Result<()> {
+        let mut tables = Vec::with_capacity(changes.len());
+        for (id, change) in changes {
+            let table = self.core.tables.by_id(*id);
+            let table = Table::of(table.ok_or_else(|| Error::TableDropped(format!("number {}", id.0)))?);
+            // Keys that rows have passed on to each other are free before they are taken.
+            let key = match change {
+                Change::Deleted(key) => key.iter().map(|value| value.as_value()).collect(),
+                Change::Row(values) => {
+                    let definition = table.definition();
+                    let at = |name: &String| definition.columns.iter().position(|c| c.name == *name);
+                    let place = |name| at(name).and_then(|at| values.get(at));
+                    let key = definition.primary_key.iter().map(place).collect::<Option<Vec<_>>>();
+                    let misfit = || Error::UnknownColumn { table: table.name().into(), column: "primary".into() };
+                    key.ok_or_else(misfit)?.into_iter().map(|value| value.as_value()).collect::<Vec<_>>()
+                }
+            };
+            self.delete(&table, &key)?;
+            tables.push(table);
+        }
+        for (table, (_, change)) in tables.iter().zip(changes) {
+            if let Change::Row(values) = change {
+                let values: Vec<_> = values.iter().map(|value| value.as_value()).collect();
+                self.insert(table, &values)?;
+            }
+        }
+        Ok(())
+    }
+}
