@@ -232,6 +232,9 @@ typedef struct pantile_names pantile_names;
 // How a database opens. What is not set has its default.
 typedef struct pantile_options pantile_options;
 
+// A transaction that is prepared: its commit cannot fail but for the medium.
+typedef struct pantile_prepared pantile_prepared;
+
 // A place for the values of a row. It keeps its memory from row to row. The values are copies: they stay as they are
 // when the transaction goes on or ends.
 typedef struct pantile_row pantile_row;
@@ -346,6 +349,9 @@ typedef struct pantile_stats {
   // Rows that were found to be damaged.
   uint64_t damaged_rows;
 } pantile_stats;
+
+// What `pantile_prepared_each` calls with each name.
+typedef void (*pantile_each_name)(void *context, const char *name, size_t len);
 
 // How a transaction runs. Zeros are the defaults.
 typedef struct pantile_txn_options {
@@ -513,6 +519,9 @@ void pantile_table_free(struct pantile_table *table);
 // Drops a table with its rows and indexes.
 int pantile_drop_table(struct pantile_db *db, const char *name);
 
+// Waits until all that others can see by now is durable: what was published, too.
+int pantile_sync(struct pantile_db *db);
+
 // The names of all tables, in order. Freed by `pantile_names_free`.
 int pantile_table_names(struct pantile_db *db, struct pantile_names **out);
 
@@ -650,6 +659,46 @@ int pantile_options_space_target(struct pantile_options *options,
 int pantile_options_lock_wait(struct pantile_options *options,
                               uint64_t milliseconds);
 
+// Prepares a transaction, for a coordinator that commits parts of one in several databases. `name` is of `len` bytes, at
+// most 255, and is free. What the transaction has changed is durable under that name from then on, and its locks
+// stay, also when the database is opened again, until it is committed or rolled back. The transaction has ended in any
+// case, and is rolled back if the call fails, unless it returns `PANTILE_MISUSE`.
+//
+// Readers do not wait for it, unless it is at `PANTILE_SERIALIZABLE`. The definitions of tables whose rows it has changed
+// cannot change.
+int pantile_prepare(struct pantile_db *db,
+                    struct pantile_txn *txn,
+                    const void *name,
+                    size_t len,
+                    struct pantile_prepared **out);
+
+// Commits a prepared transaction. `timestamp` may be NULL. If the call fails it is prepared as before and
+// `pantile_prepared_take` takes it again, unless a sync has failed: then the next opening shows whether it has been
+// committed.
+int pantile_prepared_commit(struct pantile_prepared *prepared,
+                            uint64_t *timestamp);
+
+// The same, but returns as soon as the writes are visible, as `pantile_publish`. If the process ends before they are
+// durable, the transaction is prepared when the database is next opened.
+int pantile_prepared_publish(struct pantile_prepared *prepared,
+                             struct pantile_in_flight **out);
+
+// Undoes all writes of a prepared transaction. If the call fails it is prepared as before.
+int pantile_prepared_rollback(struct pantile_prepared *prepared);
+
+// Leaves a transaction prepared, for `pantile_prepared_take`. Does nothing for NULL.
+void pantile_prepared_free(struct pantile_prepared *prepared);
+
+// Takes a prepared transaction by its name, to commit it or to roll it back: `PANTILE_UNKNOWN_NAME` if none of this name
+// waits.
+int pantile_prepared_take(struct pantile_db *db,
+                          const void *name,
+                          size_t len,
+                          struct pantile_prepared **out);
+
+// Calls `each` with the names of the prepared transactions that wait, in order.
+int pantile_prepared_each(struct pantile_db *db, pantile_each_name each, void *context);
+
 // A place for rows, with none in it. Freed by `pantile_row_free`.
 struct pantile_row *pantile_row_new(void);
 
@@ -692,6 +741,9 @@ bool pantile_in_flight_is_over(const struct pantile_in_flight *flight);
 
 // Waits until a commit is durable, and frees it. `timestamp` may be NULL.
 int pantile_in_flight_wait(struct pantile_in_flight *flight, uint64_t *timestamp);
+
+// Leaves a commit to itself: it becomes durable soon, and nobody learns if it does not. Does nothing for NULL.
+void pantile_in_flight_free(struct pantile_in_flight *flight);
 
 // Undoes all writes and ends the transaction. Does nothing for NULL.
 int pantile_rollback(struct pantile_txn *txn);

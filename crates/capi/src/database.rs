@@ -188,6 +188,15 @@ pub extern "C" fn pantile_drop_table(db: *mut pantile_db, name: *const c_char) -
     })
 }
 
+/// Waits until all that others can see by now is durable: what was published, too.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_sync(db: *mut pantile_db) -> c_int {
+    call(|| {
+        lent(db, "the database")?.db.sync()?;
+        Ok(PANTILE_OK)
+    })
+}
+
 /// The names of all tables, in order. Freed by `pantile_names_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_table_names(db: *mut pantile_db, out: *mut *mut pantile_names) -> c_int {

@@ -181,8 +181,9 @@ fn code_of(error: &Error) -> c_int {
         | Error::ForeignTable(_)
         | Error::UnknownIndex { .. }
         | Error::UnknownColumn { .. }
-        | Error::ColumnDropped { .. } => PANTILE_UNKNOWN_NAME,
-        Error::TableExists(_) | Error::IndexExists { .. } => PANTILE_NAME_EXISTS,
+        | Error::ColumnDropped { .. }
+        | Error::UnknownPrepared { .. } => PANTILE_UNKNOWN_NAME,
+        Error::TableExists(_) | Error::IndexExists { .. } | Error::AlreadyPrepared { .. } => PANTILE_NAME_EXISTS,
         Error::TableDropped(_) => PANTILE_TABLE_DROPPED,
         Error::WrongType { .. }
         | Error::OutOfRange { .. }
@@ -215,7 +216,10 @@ fn code_of(error: &Error) -> c_int {
         | Error::IncrementalBackup(_) => PANTILE_NOT_A_DATABASE,
         Error::UnfitMedium { .. } => PANTILE_UNFIT_MEDIUM,
         Error::Closed => PANTILE_CLOSED,
-        Error::Timeout(_) | Error::StillOpen { .. } => PANTILE_BUSY,
+        Error::Timeout(_)
+        | Error::StillOpen { .. }
+        | Error::PreparedChanges { .. }
+        | Error::TransactionPrepared(_) => PANTILE_BUSY,
         _ => PANTILE_IO,
     }
 }

@@ -54,6 +54,12 @@ pub struct pantile_in_flight {
     flight: InFlight,
 }
 
+impl pantile_in_flight {
+    pub(crate) fn new(flight: InFlight) -> Self {
+        Self { flight }
+    }
+}
+
 impl pantile_txn {
     fn new(txn: Transaction, is_lent: bool) -> Self {
         Self {
@@ -141,7 +147,7 @@ pub extern "C" fn pantile_begin(
 }
 
 /// Checks that a transaction can be ended by its holder, and takes it.
-fn ended(txn: *mut pantile_txn) -> Result<Transaction, Failure> {
+pub(crate) fn ended(txn: *mut pantile_txn) -> Result<Transaction, Failure> {
     let held = lent(txn, "the transaction")?;
     if held.is_lent {
         return Err(Failure::misuse("pantile_run ends the transaction; return a code instead"));
@@ -167,7 +173,7 @@ pub extern "C" fn pantile_commit(txn: *mut pantile_txn, timestamp: *mut u64) -> 
 pub extern "C" fn pantile_publish(txn: *mut pantile_txn, out: *mut *mut pantile_in_flight) -> c_int {
     call(|| {
         let out = Out::new(out)?;
-        out.give(pantile_in_flight { flight: ended(txn)?.publish()? });
+        out.give(pantile_in_flight::new(ended(txn)?.publish()?));
         Ok(PANTILE_OK)
     })
 }
@@ -186,6 +192,15 @@ pub extern "C" fn pantile_in_flight_wait(flight: *mut pantile_in_flight, timesta
         tell(timestamp, flight.flight.wait()?.get());
         Ok(PANTILE_OK)
     })
+}
+
+/// Leaves a commit to itself: it becomes durable soon, and nobody learns if it does not. Does nothing for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_in_flight_free(flight: *mut pantile_in_flight) {
+    call(|| {
+        drop(taken(flight));
+        Ok(PANTILE_OK)
+    });
 }
 
 /// Undoes all writes and ends the transaction. Does nothing for NULL.

@@ -187,6 +187,76 @@ static void in_flight(pantile_db *db, pantile_table *table) {
     }
     FAILS(PANTILE_MISUSE, pantile_in_flight_wait(NULL, NULL));
     EXPECT(pantile_in_flight_is_over(NULL));
+    pantile_txn *txn;
+    OK(pantile_begin(db, NULL, &txn));
+    OK(put(txn, table, 116, 1, NULL));
+    OK(pantile_publish(txn, &flights[0]));
+    pantile_in_flight_free(flights[0]);
+    pantile_in_flight_free(NULL);
+    OK(pantile_sync(db));
+}
+
+static pantile_prepared *prepare(pantile_db *db, pantile_table *table, uint64_t id, const char *name) {
+    const pantile_txn_options snapshot = {.isolation = PANTILE_SNAPSHOT};
+    pantile_txn *txn;
+    pantile_prepared *prepared;
+    OK(pantile_begin(db, &snapshot, &txn));
+    OK(put(txn, table, id, 1, NULL));
+    OK(pantile_prepare(db, txn, name, strlen(name), &prepared));
+    return prepared;
+}
+
+static void note_name(void *context, const char *name, size_t len) {
+    char *names = context;
+    strncat(names, name, len);
+    strcat(names, " ");
+}
+
+static void expect_prepared(pantile_db *db, const char *expected) {
+    char names[64] = "";
+    OK(pantile_prepared_each(db, note_name, names));
+    EXPECT(strcmp(names, expected) == 0);
+}
+
+/* Leaves "c" and "d" prepared. */
+static void two_phases(pantile_db *db, pantile_table *table) {
+    pantile_prepared *a = prepare(db, table, 201, "a"), *b = prepare(db, table, 202, "b"), *again;
+    pantile_in_flight *flight;
+    uint64_t timestamp = 0;
+    expect_prepared(db, "");
+    FAILS(PANTILE_UNKNOWN_NAME, pantile_prepared_take(db, "a", 1, &again));
+    FAILS(PANTILE_BUSY, pantile_drop_table(db, "numbers"));
+    pantile_txn *txn;
+    OK(pantile_begin(db, NULL, &txn));
+    OK(put(txn, table, 205, 1, NULL));
+    FAILS(PANTILE_NAME_EXISTS, pantile_prepare(db, txn, "a", 1, &again));
+    OK(pantile_prepared_commit(a, &timestamp));
+    EXPECT(timestamp > 0);
+    pantile_prepared_free(b);
+    expect_prepared(db, "b ");
+    OK(pantile_prepared_take(db, "b", 1, &b));
+    OK(pantile_prepared_rollback(b));
+    OK(pantile_prepared_publish(prepare(db, table, 206, "e"), &flight));
+    OK(pantile_in_flight_wait(flight, NULL));
+    pantile_prepared_free(prepare(db, table, 203, "c"));
+    pantile_prepared_free(prepare(db, table, 204, "d"));
+    expect_prepared(db, "c d ");
+    pantile_prepared_free(NULL);
+    FAILS(PANTILE_MISUSE, pantile_prepared_commit(NULL, NULL));
+    FAILS(PANTILE_MISUSE, pantile_prepared_rollback(NULL));
+    FAILS(PANTILE_MISUSE, pantile_prepared_each(db, NULL, NULL));
+}
+
+static bool has(pantile_db *db, pantile_table *table, uint64_t id) {
+    pantile_txn *txn;
+    pantile_value key = pantile_uint(id);
+    pantile_row *row = pantile_row_new();
+    OK(pantile_begin(db, NULL, &txn));
+    int code = pantile_get(txn, table, &key, 1, row);
+    EXPECT(code == PANTILE_OK || code == PANTILE_NOT_FOUND);
+    OK(pantile_rollback(txn));
+    pantile_row_free(row);
+    return code == PANTILE_OK;
 }
 
 int main(int argc, char **argv) {
@@ -235,11 +305,23 @@ int main(int argc, char **argv) {
     pantile_stats stats;
     OK(pantile_statistics(db, &stats));
     /* The catalog has a row for the table. */
-    EXPECT(stats.rows == 18 && stats.running == 0 && stats.commits > THREADS * ADDITIONS && stats.memory_bytes > 0);
+    EXPECT(stats.rows == 19 && stats.running == 0 && stats.commits > THREADS * ADDITIONS && stats.memory_bytes > 0);
     EXPECT(stats.medium_bytes >= stats.live_bytes && stats.damaged_rows == 0);
+    two_phases(db, table);
     pantile_table_free(table);
     OK(pantile_close(db));
     OK(pantile_open(argv[1], NULL, &db));
+    OK(pantile_table_open(db, "numbers", &table));
+    expect_prepared(db, "c d ");
+    EXPECT(has(db, table, 201) && !has(db, table, 202) && !has(db, table, 203) && has(db, table, 206));
+    pantile_prepared *prepared;
+    OK(pantile_prepared_take(db, "c", 1, &prepared));
+    OK(pantile_prepared_commit(prepared, NULL));
+    OK(pantile_prepared_take(db, "d", 1, &prepared));
+    OK(pantile_prepared_rollback(prepared));
+    EXPECT(has(db, table, 203) && !has(db, table, 204) && !has(db, table, 205));
+    expect_prepared(db, "");
+    pantile_table_free(table);
     pantile_release(db);
     return 0;
 }

@@ -14,6 +14,7 @@ use crate::api::prepared::AllPrepared;
 use crate::api::{opening, reading};
 use crate::engine::alarm::Due;
 use crate::engine::core::Core;
+use crate::engine::failure::from_medium;
 use crate::engine::reader_processes::ReaderProcesses;
 use crate::engine::table::Table;
 use crate::engine::worker::Worker;
@@ -260,6 +261,28 @@ impl Database {
                 _ => return Err(error),
             }
         }
+    }
+
+    /// Waits until all that others can see by now is durable: what was
+    /// [published](Transaction::publish), too.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::MediumFailed`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let def = TableDef::new("log").column("id", Type::U64).primary_key(["id"]);
+    /// # let log = db.create_table(def)?;
+    /// for id in 0..100u64 {
+    ///     let ((), _left) = db.run_and_publish(TransactionOptions::new(), |txn| txn.insert(&log, &[id.into()]))?;
+    /// }
+    /// db.sync()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn sync(&self) -> Result<()> {
+        self.core.check_open()?;
+        self.core.store.medium().fence().map_err(from_medium)
     }
 
     /// A table by name.
