@@ -131,8 +131,16 @@ int catalog::open(pantile_db *database)
   for (size_t n= 0; n < pantile_names_len(names) && code == PANTILE_OK; n++)
   {
     const std::string name= pantile_names_get(names, n);
-    if (!named.count(name))
-      code= pantile_drop_table(db, name.c_str());
+    /* Such names are not of tables of the server. */
+    if (name[0] == '#' || named.count(name))
+      continue;
+    code= pantile_drop_table(db, name.c_str());
+    if (code == PANTILE_BUSY)
+    {
+      sql_print_warning("Pantile: a table that has no name any more stays until the server is next started: %s",
+                        pantile_error_message());
+      code= PANTILE_OK;
+    }
   }
   pantile_names_free(names);
   return code;

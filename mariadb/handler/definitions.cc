@@ -79,8 +79,30 @@ int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   return 0;
 }
 
+/* Refuses what would take a table away from a transaction that is prepared. One that a client has prepared by XA locks no
+ * tables of the server once its connection has gone. */
+static int refuse_prepared(const char *name)
+{
+  Entry entry;
+  pantile_table *table;
+  if (catalog::find(name, &entry) != PANTILE_OK ||
+      pantile_table_open(pantile_database, entry.engine_name().c_str(), &table) != PANTILE_OK)
+    return 0;
+  const int code= pantile_prepared_check_table(pantile_database, table);
+  pantile_table_free(table);
+  if (code != PANTILE_BUSY)
+    return 0;
+  my_printf_error(ER_LOCK_OR_ACTIVE_TRANSACTION,
+                  "A prepared transaction has changed rows of the table; nothing was done. XA RECOVER shows it: commit it "
+                  "or roll it back first",
+                  MYF(0));
+  return HA_ERR_LOCK_WAIT_TIMEOUT;
+}
+
 int ha_pantile::delete_table(const char *name)
 {
+  if (int refused= refuse_prepared(name))
+    return refused;
   Entry entry;
   const int code= catalog::remove(name, &entry);
   if (code == PANTILE_OK)
@@ -90,12 +112,17 @@ int ha_pantile::delete_table(const char *name)
 
 int ha_pantile::rename_table(const char *from, const char *to)
 {
+  /* A copy that is to replace the table begins so. */
+  if (int refused= refuse_prepared(from))
+    return refused;
   const int code= catalog::rename(from, to);
   return code == PANTILE_OK ? 0 : error(code, HA_ERR_NO_SUCH_TABLE);
 }
 
 int ha_pantile::truncate()
 {
+  if (int refused= refuse_prepared(share->name.c_str()))
+    return refused;
   Entry entry;
   int code= catalog::find(share->name, &entry);
   if (code != PANTILE_OK)

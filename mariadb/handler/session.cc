@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "session.h"
+#include "two_phases.h"
 
 Counters pantile_counters;
 
@@ -23,7 +24,8 @@ int Session::begin(THD *thd, bool reads)
   const int isolation= thd_tx_isolation(thd);
   only_reads= reads;
   options.read_only= reads;
-  options.isolation= isolation == ISO_SERIALIZABLE && !reads ? PANTILE_SERIALIZABLE : PANTILE_READ_COMMITTED;
+  is_serializable= isolation == ISO_SERIALIZABLE && !reads;
+  options.isolation= is_serializable ? PANTILE_SERIALIZABLE : PANTILE_READ_COMMITTED;
   if (reads)
     options.isolation= PANTILE_SNAPSHOT;
   options.has_lock_wait= true;
@@ -78,14 +80,6 @@ void Session::begin_statement(THD *thd, bool consistent_read)
 
 int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
-  if (thd->transaction->xid_state.is_explicit_XA())
-  {
-    my_printf_error(ER_NOT_SUPPORTED_YET,
-                    "ENGINE=Pantile does not take part in XA transactions; nothing was done. End this one by XA END and "
-                    "XA ROLLBACK, and use an ordinary transaction",
-                    MYF(0));
-    return HA_ERR_UNSUPPORTED;
-  }
   const bool one= is_one_statement(thd);
   if (txn && only_reads && writes)
   {
@@ -128,8 +122,11 @@ int Session::start_with_snapshot(THD *thd)
 int Session::end(bool commits)
 {
   int code= PANTILE_OK;
-  if (txn)
+  if (prepared)
+    code= commits ? pantile_prepared_commit(prepared, nullptr) : pantile_prepared_rollback(prepared);
+  else if (txn)
     code= commits ? pantile_commit(txn, nullptr) : pantile_rollback(txn);
+  prepared= nullptr;
   txn= nullptr;
   in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
   return code;
@@ -139,29 +136,74 @@ int Session::commit(THD *thd, bool all)
 {
   if (all || is_one_statement(thd))
   {
-    if (txn && !only_reads)
+    if (prepared || (txn && !only_reads))
       statistic_increment(pantile_counters.commits, &LOCK_status);
     const int code= end(true);
-    if (code == PANTILE_OK)
-      return 0;
-    /* Of several errors the client sees the first, and the server's own says little. */
-    if (code == PANTILE_CONFLICT)
-      my_error(ER_LOCK_DEADLOCK, MYF(0));
-    else
-      my_printf_error(ER_ERROR_DURING_COMMIT, "Pantile did not commit: %s", MYF(0), pantile_error_message());
-    return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+    return code == PANTILE_OK ? 0 : tell_not_committed(thd, code);
   }
   end_statement();
   return 0;
+}
+
+int Session::prepare(THD *thd, bool all)
+{
+  if (!all && !is_one_statement(thd))
+  {
+    end_statement();
+    return 0;
+  }
+  if (!txn || only_reads)
+    return 0;
+  if (thd->transaction->xid_state.is_explicit_XA() && is_serializable)
+  {
+    my_printf_error(ER_NOT_SUPPORTED_YET,
+                    "ENGINE=Pantile prepares no XA transaction at SERIALIZABLE, because readers would wait for its end; it "
+                    "is rolled back. Use REPEATABLE READ, or XA COMMIT ... ONE PHASE",
+                    MYF(0));
+    return HA_ERR_UNSUPPORTED;
+  }
+  const std::string name= name_of_transaction(thd);
+  const int code= pantile_prepare(pantile_database, txn, name.data(), name.size(), &prepared);
+  txn= nullptr;
+  if (code == PANTILE_OK)
+    return 0;
+  prepared= nullptr;
+  return tell_not_committed(thd, code);
+}
+
+void Session::publish(THD *thd, bool all)
+{
+  /* A client that commits by XA is told when that is durable. */
+  if (!prepared || (!all && !is_one_statement(thd)) || thd->transaction->xid_state.is_explicit_XA())
+    return;
+  pantile_in_flight *flight;
+  const int code= pantile_prepared_publish(prepared, &flight);
+  prepared= nullptr;
+  if (code == PANTILE_OK)
+  {
+    statistic_increment(pantile_counters.commits, &LOCK_status);
+    /* What was prepared is durable, and so is that it commits. */
+    pantile_in_flight_free(flight);
+  }
+  else
+    sql_print_error("Pantile: a transaction that the binary log has committed stays prepared, with its locks, and is "
+                    "committed when the server is started again: %s", pantile_error_message());
 }
 
 int Session::rollback(THD *thd, bool all)
 {
   if (all || is_one_statement(thd))
   {
-    if (txn && !only_reads)
+    if (prepared || (txn && !only_reads))
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
-    end(false);
+    const bool was_prepared= prepared != nullptr;
+    const int code= end(false);
+    if (was_prepared && code != PANTILE_OK)
+    {
+      my_printf_error(ER_ERROR_DURING_ROLLBACK, "Pantile did not roll back, and the transaction is prepared as before: %s",
+                      MYF(0), pantile_error_message());
+      return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+    }
     return 0;
   }
   const int error= has_statement_savepoint ? rollback_to(statement_savepoint) : 0;
@@ -247,6 +289,7 @@ static int rollback(handlerton *, THD *thd, bool all)
 
 static int close_connection(handlerton *, THD *thd)
 {
+  /* What it has prepared by XA waits for another connection. */
   delete Session::found(thd);
   thd_set_ha_data(thd, pantile_hton, nullptr);
   return 0;
@@ -288,4 +331,5 @@ void fill_in_transactions(handlerton *hton)
   /* Nothing releases one: a name that is used again leaves the savepoints that came after it, and they end with the
    * transaction. */
   hton->start_consistent_snapshot= start_consistent_snapshot;
+  fill_in_two_phases(hton);
 }

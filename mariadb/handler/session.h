@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a connection has open in the engine: at most one transaction. */
+/* What a connection has open in the engine: at most one transaction, which may be prepared. */
 #ifndef PANTILE_SESSION_H
 #define PANTILE_SESSION_H
 
@@ -11,7 +11,12 @@ public:
   static Session *of(THD *thd);
   /* Nullptr if the connection has not used the engine. */
   static Session *found(THD *thd);
-  ~Session() { end(false); }
+  ~Session()
+  {
+    pantile_prepared_free(prepared);
+    prepared= nullptr;
+    end(false);
+  }
 
   /* A statement begins to use a table. Returns an error of the handler. */
   int enter(THD *thd, bool writes, bool consistent_read);
@@ -24,6 +29,9 @@ public:
   /* Which of the connection's transactions it is. */
   uint64_t number() const { return transactions; }
 
+  /* Two phases: prepared, visible in the order of the binary log, committed. */
+  int prepare(THD *thd, bool all);
+  void publish(THD *thd, bool all);
   int commit(THD *thd, bool all);
   int rollback(THD *thd, bool all);
   int set_savepoint(size_t *savepoint);
@@ -40,8 +48,10 @@ private:
   static bool is_stopped(void *thd);
 
   pantile_txn *txn= nullptr;
+  pantile_prepared *prepared= nullptr; /* takes the place of `txn` */
   uint64_t transactions= 0;
   bool only_reads= false;
+  bool is_serializable= false;
   bool in_statement= false;
   bool is_registered= false;       /* with the server, as a transaction of several statements */
   bool needs_snapshot= false;      /* at repeatable read, before the first consistent read */

@@ -696,6 +696,11 @@ int pantile_prepared_take(struct pantile_db *db,
                           size_t len,
                           struct pantile_prepared **out);
 
+// Checks that no prepared transaction has changed rows of a table: `PANTILE_BUSY` if one has. Then the table is neither
+// changed nor dropped.
+int pantile_prepared_check_table(struct pantile_db *db,
+                                 const struct pantile_table *table);
+
 // Calls `each` with the names of the prepared transactions that wait, in order.
 int pantile_prepared_each(struct pantile_db *db, pantile_each_name each, void *context);
 

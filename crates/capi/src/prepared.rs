@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use pantile::PreparedTransaction;
 
-use crate::database::pantile_db;
+use crate::database::{pantile_db, pantile_table};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::pointer::{Out, array, lent, taken, tell};
 use crate::transaction::{ended, pantile_in_flight, pantile_txn};
@@ -101,6 +101,16 @@ pub extern "C" fn pantile_prepared_take(
         let out = Out::new(out)?;
         let db = lent(db, "the database")?;
         out.give(pantile_prepared { prepared: db.db.take_prepared(name_of(name, len)?)? });
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Checks that no prepared transaction has changed rows of a table: `PANTILE_BUSY` if one has. Then the table is neither
+/// changed nor dropped.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_prepared_check_table(db: *mut pantile_db, table: *const pantile_table) -> c_int {
+    call(|| {
+        lent(db, "the database")?.db.check_prepared(&lent(table, "the table")?.table)?;
         Ok(PANTILE_OK)
     })
 }

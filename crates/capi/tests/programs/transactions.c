@@ -226,6 +226,7 @@ static void two_phases(pantile_db *db, pantile_table *table) {
     expect_prepared(db, "");
     FAILS(PANTILE_UNKNOWN_NAME, pantile_prepared_take(db, "a", 1, &again));
     FAILS(PANTILE_BUSY, pantile_drop_table(db, "numbers"));
+    FAILS(PANTILE_BUSY, pantile_prepared_check_table(db, table));
     pantile_txn *txn;
     OK(pantile_begin(db, NULL, &txn));
     OK(put(txn, table, 205, 1, NULL));
@@ -321,6 +322,7 @@ int main(int argc, char **argv) {
     OK(pantile_prepared_rollback(prepared));
     EXPECT(has(db, table, 203) && !has(db, table, 204) && !has(db, table, 205));
     expect_prepared(db, "");
+    OK(pantile_prepared_check_table(db, table));
     pantile_table_free(table);
     pantile_release(db);
     return 0;

@@ -369,6 +369,15 @@ impl Database {
         waiting.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Checks that no prepared transaction has changed rows of a table, so that its
+    /// definition can change and it can be dropped.
+    ///
+    /// # Errors
+    /// [`Error::PreparedChanges`].
+    pub fn check_prepared(&self, table: &Table) -> Result<()> {
+        self.prepared.change(&table.inner).map(drop)
+    }
+
     /// Takes a prepared transaction, to commit it or to roll it back.
     ///
     /// # Errors

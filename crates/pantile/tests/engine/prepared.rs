@@ -226,6 +226,7 @@ fn without_changes_there_is_nothing_to_come_back() {
 fn definitions_stay() {
     let (db, table) = new();
     let prepared = prepare(&db, &table, Isolation::Snapshot, b"x");
+    assert!(matches!(db.check_prepared(&table), Err(Error::PreparedChanges { .. })));
     let wide = TableChange::new().rename_table("u");
     let refused = [
         db.drop_table("t"),
@@ -244,6 +245,7 @@ fn definitions_stay() {
     assert!(matches!(next.drop_table("t"), Err(Error::PreparedChanges { .. })));
     next.take_prepared(b"x").expect("it waits").commit().expect("a commit");
     assert_eq!(rows(&next, &there), AFTER);
+    next.check_prepared(&there).expect("nothing is prepared");
     next.drop_table("t").expect("nothing is prepared");
     prepared.commit().expect("a commit");
     db.drop_table("t").expect("nothing is prepared");

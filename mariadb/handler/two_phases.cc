@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The server prepares a transaction in each engine, writes down that it commits (in the binary log, or in its tc.log), and
+ * commits it in each engine. What an engine has prepared when the server starts is decided by what was written down; what
+ * clients have prepared by XA stays until a client decides it. */
+#include "two_phases.h"
+#include "session.h"
+#include <algorithm>
+#include <set>
+
+/* Of the XA specification (X/Open CAE, "Distributed Transaction Processing: The XA Specification", 1991). */
+enum { XA_OK= 0, XAER_NOTA= -4, XAER_RMFAIL= -7 };
+
+/* The engine's name of an XID: the lengths of its parts, the parts, and the number of its format. */
+static std::string name_of(const XID *xid)
+{
+  std::string name;
+  name.push_back((char) xid->gtrid_length);
+  name.push_back((char) xid->bqual_length);
+  name.append(xid->data, xid->gtrid_length + xid->bqual_length);
+  const int64_t format= xid->formatID;
+  name.append((const char *) &format, sizeof format);
+  return name;
+}
+
+/* The parts of a name by which XIDs are equal to the server. */
+static std::string parts_of(const std::string &name) { return name.substr(0, name.size() - sizeof(int64_t)); }
+
+static bool is_xid(const std::string &name)
+{
+  const size_t least= 2 + sizeof(int64_t);
+  return name.size() >= least && name.size() == least + (uchar) name[0] + (uchar) name[1] &&
+         (uchar) name[0] <= MAXGTRIDSIZE && (uchar) name[1] <= MAXBQUALSIZE;
+}
+
+static void read_name(const std::string &name, XID *xid)
+{
+  int64_t format;
+  memcpy(&format, name.data() + name.size() - sizeof format, sizeof format);
+  xid->set((long) format, name.data() + 2, (uchar) name[0], name.data() + 2 + (uchar) name[0], (uchar) name[1]);
+}
+
+std::string name_of_transaction(THD *thd)
+{
+  XID xid;
+  thd_get_xid(thd, (MYSQL_XID *) &xid);
+  return name_of(&xid);
+}
+
+static void add_name(void *context, const char *name, size_t length)
+{
+  ((std::vector<std::string> *) context)->emplace_back(name, length);
+}
+
+static std::vector<std::string> waiting()
+{
+  std::vector<std::string> names;
+  pantile_prepared_each(pantile_database, add_name, &names);
+  return names;
+}
+
+int tell_not_committed(THD *thd, int code)
+{
+  /* Of several errors the client sees the first, and the server's own says little. */
+  if (code == PANTILE_CONFLICT)
+    my_error(ER_LOCK_DEADLOCK, MYF(0));
+  else
+    my_printf_error(ER_ERROR_DURING_COMMIT, "Pantile did not commit: %s", MYF(0), pantile_error_message());
+  return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
+}
+
+static int prepare(handlerton *, THD *thd, bool all)
+{
+  Session *session= Session::found(thd);
+  return session ? session->prepare(thd, all) : 0;
+}
+
+/* In the order of the binary log, so that this is the order in which others see commits. */
+static void commit_ordered(handlerton *, THD *thd, bool all)
+{
+  if (Session *session= Session::found(thd))
+    session->publish(thd, all);
+}
+
+/* Those that have been told, so that a list that does not fit can be asked for in parts. The server asks when it starts. */
+static std::set<std::string> told;
+
+static int recover(handlerton *, XID *list, uint length)
+{
+  uint count= 0;
+  for (const std::string &name : waiting())
+  {
+    if (count == length)
+      break;
+    if (is_xid(name) && told.insert(name).second)
+      read_name(name, &list[count++]);
+  }
+  return (int) count;
+}
+
+static int take(const XID *xid, pantile_prepared **prepared)
+{
+  const std::string parts= parts_of(name_of(xid));
+  for (const std::string &name : waiting())
+    if (is_xid(name) && parts_of(name) == parts)
+      return pantile_prepared_take(pantile_database, name.data(), name.size(), prepared);
+  return PANTILE_UNKNOWN_NAME;
+}
+
+static int decide(const XID *xid, const char *what, int (*by)(pantile_prepared *))
+{
+  pantile_prepared *prepared;
+  int code= take(xid, &prepared);
+  if (code == PANTILE_UNKNOWN_NAME)
+    return XAER_NOTA;
+  if (code == PANTILE_OK)
+    code= by(prepared);
+  if (code != PANTILE_OK)
+    sql_print_error("Pantile: a prepared transaction was not %s: %s", what, pantile_error_message());
+  return code == PANTILE_OK ? XA_OK : XAER_RMFAIL;
+}
+
+static int commit_by_xid(handlerton *, XID *xid)
+{
+  return decide(xid, "committed", [](pantile_prepared *prepared) { return pantile_prepared_commit(prepared, nullptr); });
+}
+
+static int rollback_by_xid(handlerton *, XID *xid) { return decide(xid, "rolled back", pantile_prepared_rollback); }
+
+/* The binary log keeps what it needs to decide commits until they are durable. */
+static void request_checkpoint(void *cookie)
+{
+  if (pantile_sync(pantile_database) == PANTILE_OK)
+    commit_checkpoint_notify_ha(cookie);
+  else
+    sql_print_error("Pantile: commits are not durable, and the binary log is kept: %s", pantile_error_message());
+}
+
+void fill_in_two_phases(handlerton *hton)
+{
+  hton->prepare= prepare;
+  hton->commit_ordered= commit_ordered;
+  hton->recover= recover;
+  hton->commit_by_xid= commit_by_xid;
+  hton->rollback_by_xid= rollback_by_xid;
+  hton->commit_checkpoint_request= request_checkpoint;
+}
