@@ -171,11 +171,19 @@ pub enum Control {
     ReaderSlots,
     /// A long transaction is tried on the stage even if its time is over.
     LastOnStage,
+    /// What prepares a transaction depends on what the transaction depends on (I-32).
+    PreparedDepends,
+    /// A prepared transaction deletes its record as it commits (I-32).
+    PreparedAsOne,
+    /// The definitions of tables that a prepared transaction has changed stay (I-32).
+    PreparedDefinitions,
+    /// Space is kept for the commits of prepared transactions (I-32).
+    Promises,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 73] = [
+    pub const ALL: [(Control, &'static str); 77] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -249,6 +257,10 @@ impl Control {
         (Control::ClosingLooks, "closing-looks"),
         (Control::ReaderSlots, "reader-slots"),
         (Control::LastOnStage, "last-on-stage"),
+        (Control::PreparedDepends, "prepared-depends"),
+        (Control::PreparedAsOne, "prepared-as-one"),
+        (Control::PreparedDefinitions, "prepared-definitions"),
+        (Control::Promises, "promises"),
     ];
 
     /// The name on the command line.

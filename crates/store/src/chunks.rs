@@ -4,6 +4,7 @@
 //! (T14). Writers are refused while there is still room for deletes, and
 //! deletes while there is still room for the collector.
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
@@ -289,7 +290,8 @@ impl Store {
     /// [`StoreError::Medium`] if there is not as much.
     pub fn promise(&self, lengths: impl Iterator<Item = usize>) -> Result<u64, StoreError> {
         self.begin_write()?;
-        let bytes = lengths.map(|len| u64::from(stride_for(len))).sum::<u64>();
+        let kept = if is_removed(Control::Promises) { 0 } else { 1 };
+        let bytes = lengths.map(|len| kept * u64::from(stride_for(len))).sum::<u64>();
         let mut allocator = self.allocator.lock();
         allocator.promised += bytes;
         let end = allocator.end;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::Arc;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::{Condvar, Mutex};
 use pantile_base::{TableId, Timestamp};
 
@@ -92,7 +93,8 @@ impl AllPrepared {
     /// [`Error::PreparedChanges`].
     pub fn change(&self, table: &TableInner) -> Result<Changing<'_>> {
         let mut state = self.state.lock();
-        let is_of = |entry: &Entry| entry.tables.contains(&table.id);
+        let is_of =
+            |entry: &Entry| entry.tables.contains(&table.id) && !is_removed(Control::PreparedDefinitions);
         if let Some((name, _)) = state.by_name.iter().find(|(_, entry)| is_of(entry)) {
             return Err(Error::PreparedChanges { table: table.name(), name: text(name) });
         }

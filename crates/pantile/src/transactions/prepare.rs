@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
 use crate::engine::buffers::Pending;
@@ -112,7 +113,9 @@ impl Transaction {
         record: &[u8],
         of: &mut Transaction,
     ) -> Result<()> {
-        of.buffers.depends.get_mut().iter().for_each(|flight| self.depend_on(*flight));
+        if !is_removed(Control::PreparedDepends) {
+            of.buffers.depends.get_mut().iter().for_each(|flight| self.depend_on(*flight));
+        }
         for (part, bytes) in (0..parts(record)).zip(record.chunks(pieces::PIECE).chain([&[][..]])) {
             let [name, part] = key(name, part);
             self.insert(table, &[name, part, Value::Bytes(bytes)])?;
@@ -157,6 +160,9 @@ impl Transaction {
     /// Locks the rows of its record, to delete them, and moves behind them. Nobody else
     /// reads or writes them.
     fn hold_record(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+        if is_removed(Control::PreparedAsOne) {
+            return Ok(());
+        }
         let (isolation, statement_at) = (self.isolation, self.statement_at);
         (self.isolation, self.statement_at) = (Isolation::ReadCommitted, Some(Timestamp::MAX));
         let held = self.delete_record(table, name, parts);

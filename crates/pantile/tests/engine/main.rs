@@ -37,6 +37,7 @@ mod memory_limit;
 mod migrations;
 mod model;
 mod prepared;
+mod prepared_cuts;
 mod price;
 mod promise;
 mod reopen;

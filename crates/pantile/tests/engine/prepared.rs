@@ -126,7 +126,7 @@ fn it_is_committed_or_rolled_back_in_every_life() {
                         assert_eq!(db.prepared().len(), 0, "it is in hand");
                     }
                     match commits {
-                        true => drop(prepared.commit().expect("nothing is in its way")),
+                        true => _ = prepared.commit().expect("nothing is in its way"),
                         false => prepared.rollback().expect("nothing is in its way"),
                     }
                     for (db, table) in [(db.clone(), table.clone()), killed(&db)] {
@@ -214,7 +214,7 @@ fn without_changes_there_is_nothing_to_come_back() {
         let prepared = db.prepare(txn, b"x").expect("it has changed nothing");
         assert!(killed(&db).0.prepared().is_empty());
         match commits {
-            true => drop(prepared.commit().expect("a commit")),
+            true => _ = prepared.commit().expect("a commit"),
             false => prepared.rollback().expect("a rollback"),
         }
         db.run(|txn| put(txn, &table, 0, 10, None)).expect("nothing is locked");
