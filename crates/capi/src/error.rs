@@ -183,7 +183,9 @@ fn code_of(error: &Error) -> c_int {
         | Error::UnknownColumn { .. }
         | Error::ColumnDropped { .. }
         | Error::UnknownPrepared { .. } => PANTILE_UNKNOWN_NAME,
-        Error::TableExists(_) | Error::IndexExists { .. } | Error::AlreadyPrepared { .. } => PANTILE_NAME_EXISTS,
+        Error::TableExists(_) | Error::IndexExists { .. } | Error::AlreadyPrepared { .. } => {
+            PANTILE_NAME_EXISTS
+        }
         Error::TableDropped(_) => PANTILE_TABLE_DROPPED,
         Error::WrongType { .. }
         | Error::OutOfRange { .. }

@@ -147,7 +147,8 @@ impl AllPrepared {
 impl Drop for AllPrepared {
     /// No handle of the database is left.
     fn drop(&mut self) {
-        let waiting: Vec<_> = self.state.get_mut().by_name.values_mut().filter_map(|e| e.waits.take()).collect();
+        let waiting: Vec<_> =
+            self.state.get_mut().by_name.values_mut().filter_map(|e| e.waits.take()).collect();
         let core = waiting.first().map(|txn| Arc::clone(txn.core()));
         // A transaction that outlives the handles must not change the rows that these
         // have locked: nobody writes any more.
@@ -306,7 +307,8 @@ impl Database {
             )));
         }
         if !txn.can_be_prepared() {
-            let why = "a serializable transaction can be prepared only where writers move (Options::writers_move)";
+            let why =
+                "a serializable transaction can be prepared only where writers move (Options::writers_move)";
             return Err(Error::InvalidOption(why.into()));
         }
         let mut tables = txn.changed_tables();

@@ -214,7 +214,8 @@ impl Transaction {
                     let at = |name: &String| definition.columns.iter().position(|c| c.name == *name);
                     let place = |name| at(name).and_then(|at| values.get(at));
                     let key = definition.primary_key.iter().map(place).collect::<Option<Vec<_>>>();
-                    let misfit = || Error::UnknownColumn { table: table.name().into(), column: "primary".into() };
+                    let misfit =
+                        || Error::UnknownColumn { table: table.name().into(), column: "primary".into() };
                     key.ok_or_else(misfit)?.into_iter().map(|value| value.as_value()).collect::<Vec<_>>()
                 }
             };

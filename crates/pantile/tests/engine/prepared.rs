@@ -135,7 +135,9 @@ fn it_is_committed_or_rolled_back_in_every_life() {
                         assert_eq!(rows(&db, &table), expected, "{level:?}, {lives} lives");
                         assert_eq!(long_value(&db, &table), commits.then_some(LONG));
                         let record = db.table("#prepared").expect("it has been made");
-                        assert!(db.begin_read().expect("begin").is_empty(&record, Range::all()).expect("a scan"));
+                        assert!(
+                            db.begin_read().expect("begin").is_empty(&record, Range::all()).expect("a scan")
+                        );
                         db.run(|txn| put(txn, &table, 0, 1000, None)).expect("nothing is locked");
                     }
                 }
@@ -360,13 +362,24 @@ fn many_are_prepared_beside_each_other() {
     let commits = |n: u64| n.is_multiple_of(3);
     for n in 0..50u64 {
         let prepared = db.take_prepared(&n.to_le_bytes()).expect("it waits");
-        if commits(n) { prepared.publish().map(drop).expect("a commit") } else { prepared.rollback().expect("it") }
+        if commits(n) {
+            prepared.publish().map(drop).expect("a commit")
+        } else {
+            prepared.rollback().expect("it")
+        }
     }
-    let (db, table) = { drop(table); killed(&db) };
+    let (db, table) = {
+        drop(table);
+        killed(&db)
+    };
     assert_eq!(db.prepared().len(), 50);
     for n in 50..100u64 {
         let prepared = db.take_prepared(&n.to_le_bytes()).expect("it waits");
-        if commits(n) { prepared.commit().map(drop).expect("a commit") } else { prepared.rollback().expect("it") }
+        if commits(n) {
+            prepared.commit().map(drop).expect("a commit")
+        } else {
+            prepared.rollback().expect("it")
+        }
     }
     let expected: Vec<_> = (0..100).filter(|n| commits(*n)).map(|n| (100 + n, 100 + n)).collect();
     assert_eq!(rows(&db, &table)[4..], expected);
@@ -379,7 +392,8 @@ fn locks_outlive_the_handles() {
     let (db, table) = new();
     let medium = medium_of(&db);
     drop(prepare(&db, &table, Isolation::Snapshot, b"x"));
-    let mut other = db.begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted)).expect("begin");
+    let mut other =
+        db.begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted)).expect("begin");
     drop(db);
     let error = put(&mut other, &table, 0, 50, None).expect_err("nobody writes any more");
     assert!(matches!(error, Error::Closed), "{error}");

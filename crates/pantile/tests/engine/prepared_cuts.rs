@@ -64,7 +64,8 @@ impl Part {
 
 fn options(medium: &Arc<CutMedium>, time: &SimulatedTime) -> Options {
     let gc = GcOptions { epoch: Duration::from_micros(500), ..GcOptions::default() };
-    let options = Options::new().on_medium(Arc::clone(medium) as Arc<dyn Medium>).simulated_time(time.clone());
+    let options =
+        Options::new().on_medium(Arc::clone(medium) as Arc<dyn Medium>).simulated_time(time.clone());
     options.gc(gc).block_slots(8).streams(2).recovery_threads(1)
 }
 
@@ -110,7 +111,11 @@ impl Running<'_> {
             }
         }
         let stock = STOCK.start + self.random.below(STOCK.end - STOCK.start);
-        let deletes = if self.random.one_in(3) { txn.delete(self.table, &[stock.into()])?.then_some(stock) } else { None };
+        let deletes = if self.random.one_in(3) {
+            txn.delete(self.table, &[stock.into()])?.then_some(stock)
+        } else {
+            None
+        };
         for n in 0..EACH {
             let len = if self.random.one_in(40) { 130_000 } else { self.random.below(300) as usize };
             let data = vec![number as u8; len];
@@ -166,7 +171,8 @@ fn live(seed: u64, kind: CutKind) -> Life {
     let table = db.create_table(definition()).expect("a table");
     db.run(|txn| {
         let rows = (0..SHARED).chain(STOCK);
-        rows.map(|key| [key.into(), 0u64.into(), Value::Bytes(b"")]).try_for_each(|row| txn.insert(&table, &row))
+        rows.map(|key| [key.into(), 0u64.into(), Value::Bytes(b"")])
+            .try_for_each(|row| txn.insert(&table, &row))
     })
     .expect("a commit");
     let filled = medium.events();
@@ -212,8 +218,11 @@ fn ended_by(mut part: Part, last: usize) -> Part {
 /// The transactions whose rows are there.
 fn committed(db: &Database, table: &Table, parts: &[Part], what: &str) -> BTreeSet<u64> {
     let txn = db.begin_read().expect("begin");
-    let keys: BTreeSet<u64> =
-        txn.scan(table, Range::all()).expect("a scan").map(|row| row.expect("a row").get(0).expect("a key")).collect();
+    let keys: BTreeSet<u64> = txn
+        .scan(table, Range::all())
+        .expect("a scan")
+        .map(|row| row.expect("a row").get(0).expect("a key"))
+        .collect();
     let mut found = BTreeSet::new();
     for part in parts {
         let own = (0..EACH).filter(|n| keys.contains(&(OWN + part.number * EACH + n))).count() as u64;
@@ -268,7 +277,15 @@ fn check(image: &Image, kind: CutKind, life: &Life, cut: usize, random: &mut Ran
         let again = random.below(opened as u64 + 1) as usize;
         let keep = *random.pick(Keep::of(kind));
         let image = medium.cut(again, keep, random.word() >> 32);
-        check(&image, kind, life, cut, random, &format!("{what}, and in the recovery at {again}, {keep:?}"), depth - 1);
+        check(
+            &image,
+            kind,
+            life,
+            cut,
+            random,
+            &format!("{what}, and in the recovery at {again}, {keep:?}"),
+            depth - 1,
+        );
     }
     // Locks keep others out.
     for name in &names {
