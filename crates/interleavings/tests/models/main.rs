@@ -12,6 +12,8 @@ mod index;
 #[cfg(pantile_shuttle)]
 mod moving;
 #[cfg(pantile_shuttle)]
+mod prepared;
+#[cfg(pantile_shuttle)]
 mod reclaim;
 #[cfg(pantile_shuttle)]
 mod registry;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         index::MODELS,
         cleanup::MODELS,
         definitions::MODELS,
+        prepared::MODELS,
     ];
     let space = [reclaim::MODELS, slots::MODELS];
     pantile_interleavings::main(&[transactions.concat(), space.concat()].concat())

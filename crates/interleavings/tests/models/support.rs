@@ -117,6 +117,13 @@ impl Small {
         self.check_closed(expected);
     }
 
+    /// The same, opened again.
+    pub fn again(self) -> Self {
+        drop((self.db, self.table));
+        let db = open(&self.medium, self.collector, self.block_slots, self.writers_move);
+        Self { table: db.table("rows").expect("the table"), db, ..self }
+    }
+
     /// Checks that all rows are present after a database that was closed is
     /// reopened.
     pub fn check_closed(self, expected: &[(u64, u64)]) {

@@ -3,7 +3,7 @@
 //! places. Whatever has been acknowledged is there; what is prepared has its locks and
 //! can be decided; and sums over rows that many have changed agree with those that count.
 //!
-//! `PANTILE_PREPARED_LIVES` sets the number of lives, `PANTILE_PREPARED_SEED` the first.
+//! `PANTILE_CUT_LIVES` sets the number of lives, `PANTILE_CUT_SEED` the first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -320,8 +320,8 @@ fn check(image: &Image, kind: CutKind, life: &Life, cut: usize, random: &mut Ran
 
 #[test]
 fn no_cut_loses_what_is_prepared() {
-    let lives = from_env("PANTILE_PREPARED_LIVES", 24);
-    let first = from_env("PANTILE_PREPARED_SEED", 1);
+    let lives = from_env("PANTILE_CUT_LIVES", 24);
+    let first = from_env("PANTILE_CUT_SEED", 1);
     let mut seen = [0usize; 3];
     for seed in first..first + lives {
         let kind = CutKind::ALL[seed as usize % CutKind::ALL.len()];
