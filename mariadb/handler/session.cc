@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "session.h"
 #include "two_phases.h"
+#include <set>
 
 Counters pantile_counters;
 
@@ -16,7 +17,45 @@ Session *Session::of(THD *thd)
 
 static bool is_one_statement(THD *thd) { return !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
-bool Session::is_stopped(void *thd) { return thd_killed((THD *) thd); }
+/* The appliers of a replica that commit in the order of the primary. */
+static std::mutex appliers_lock;
+static std::set<THD *> appliers;
+
+extern "C" int thd_need_wait_reports(const THD *thd);
+extern "C" int thd_rpl_deadlock_check(THD *thd, THD *other);
+
+/* One that waits for a row may wait for one that commits later, and that waits for it: the server has the later one begin
+ * again. Which one has the row is not known here, so all later ones do; they have run ahead of their turn. */
+static void report_wait(THD *thd)
+{
+  std::lock_guard<std::mutex> alone(appliers_lock);
+  if (!appliers.count(thd))
+    return;
+  for (THD *other : appliers)
+    if (other != thd)
+      thd_rpl_deadlock_check(thd, other);
+}
+
+bool Session::is_stopped(void *of)
+{
+  THD *thd= (THD *) of;
+  if (thd_need_wait_reports(thd))
+    report_wait(thd);
+  return thd_killed(thd);
+}
+
+void Session::note_applier(THD *thd)
+{
+  std::lock_guard<std::mutex> alone(appliers_lock);
+  if (thd->rgi_slave)
+    appliers.insert(thd);
+}
+
+void Session::forget_applier(THD *thd)
+{
+  std::lock_guard<std::mutex> alone(appliers_lock);
+  appliers.erase(thd);
+}
 
 int Session::begin(THD *thd, bool reads)
 {
@@ -37,6 +76,8 @@ int Session::begin(THD *thd, bool reads)
   }
   transactions++;
   pantile_interrupt_when(txn, is_stopped, thd);
+  if (thd->rgi_slave)
+    note_applier(thd);
   /* At repeatable read, statements that lock come to the newest rows until the first one that does not: its snapshot is
    * the transaction's. What a single statement changes is the newest rows as well. */
   needs_snapshot= !reads && isolation == ISO_REPEATABLE_READ;
@@ -289,6 +330,7 @@ static int rollback(handlerton *, THD *thd, bool all)
 
 static int close_connection(handlerton *, THD *thd)
 {
+  Session::forget_applier(thd);
   /* What it has prepared by XA waits for another connection. */
   delete Session::found(thd);
   thd_set_ha_data(thd, pantile_hton, nullptr);

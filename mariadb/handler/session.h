@@ -24,6 +24,8 @@ public:
   /* Whether a table has other rows than at the moment at which the transaction reads. */
   bool is_before(const pantile_table *table) const { return reads_snapshot && pantile_is_before_table(txn, table) == PANTILE_OK; }
 
+  static void forget_applier(THD *thd);
+
   pantile_txn *transaction() const { return txn; }
   bool has_ended(uint64_t number) const { return !txn || number != transactions; }
   /* Which of the connection's transactions it is. */
@@ -46,6 +48,7 @@ private:
   void release(size_t savepoint);
   int end(bool commits);
   static bool is_stopped(void *thd);
+  static void note_applier(THD *thd);
 
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */

@@ -13,6 +13,7 @@ use pantile_media::{MediumError, SyncPoint};
 use crate::allocator::Allocator;
 use crate::append::Reservation;
 use crate::block::{Block, BlockId, Chunk};
+use crate::content::HEADER_BYTES;
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, ENTRY_BYTES};
 use crate::geometry::{Class, Geometry, stride_for};
@@ -283,7 +284,7 @@ impl Store {
         Reserve { bytes: RESERVE_BYTES.min(most) + promised.0, chunks: chunks + promised.1, promised }
     }
 
-    /// Keeps space for contents of these lengths, which [`Urgency::Promised`] may take
+    /// Keeps space for contents with rows of these lengths, which [`Urgency::Promised`] may take
     /// and other writers may not. Returns the bytes, for [`Store::end_promise`].
     ///
     /// # Errors
@@ -291,7 +292,7 @@ impl Store {
     pub fn promise(&self, lengths: impl Iterator<Item = usize>) -> Result<u64, StoreError> {
         self.begin_write()?;
         let kept = if is_removed(Control::Promises) { 0 } else { 1 };
-        let bytes = lengths.map(|len| kept * u64::from(stride_for(len))).sum::<u64>();
+        let bytes = lengths.map(|len| kept * u64::from(stride_for(HEADER_BYTES + len))).sum::<u64>();
         let mut allocator = self.allocator.lock();
         allocator.promised += bytes;
         let end = allocator.end;

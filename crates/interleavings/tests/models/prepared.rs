@@ -9,7 +9,12 @@ use crate::support::{Small, all, at, change, get, join, put, unless_conflict};
 pub const MODELS: &[Model] = &[
     Model { name: "prepared_have_no_write_skew", rounds: 500, scale: 9, run: prepared_have_no_write_skew },
     Model { name: "prepared_lose_no_update", rounds: 500, scale: 9, run: prepared_lose_no_update },
-    Model { name: "prepare_against_indexes", rounds: 500, scale: 9, run: || prepare_against_definitions(false) },
+    Model {
+        name: "prepare_against_indexes",
+        rounds: 500,
+        scale: 9,
+        run: || prepare_against_definitions(false),
+    },
     Model { name: "prepare_against_drops", rounds: 500, scale: 9, run: || prepare_against_definitions(true) },
     Model { name: "prepared_against_closing", rounds: 300, scale: 9, run: prepared_against_closing },
 ];
@@ -81,7 +86,11 @@ fn prepared_lose_no_update() {
     };
     let added = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     explore(|| {
-        let levels = [(Isolation::ReadCommitted, true), (Isolation::Snapshot, true), (Isolation::ReadCommitted, false)];
+        let levels = [
+            (Isolation::ReadCommitted, true),
+            (Isolation::Snapshot, true),
+            (Isolation::ReadCommitted, false),
+        ];
         let others = [0, 1, 2].map(|n: usize| {
             let added = std::sync::Arc::clone(&added);
             small.spawn(move |small| {

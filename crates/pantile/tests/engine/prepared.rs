@@ -311,11 +311,11 @@ fn nothing_else_ends_it() {
 fn its_commit_finds_space() {
     let mut random = Random::new(1, 0);
     for round in 0..6u64 {
-        let options = options().medium(MediumKind::Dram).max_bytes(4 << 20);
+        let options = options().medium(MediumKind::Dram).max_bytes(8 << 20);
         let db = options.open("unused").expect("a database");
         let table = db.create_table(definition()).expect("a table");
         let mut txn = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
-        let count = 1 + random.below(60);
+        let count = 300 + random.below(300);
         for n in 0..count {
             put(&mut txn, &table, n, n, Some(&vec![1; 2_000])).expect("a row");
         }

@@ -328,8 +328,15 @@ fn no_cut_loses_what_is_prepared() {
         let life = live(seed, kind);
         let mut random = Random::new(mix(seed), 1);
         let (persists, events) = (life.medium.persists(), life.medium.events() as u64);
+        // Just before what was written is durable, others may be that were published before.
+        let preparing = life.parts.iter().filter_map(|part| part.prepared.map(|(_, ended)| ended));
+        let preparing: Vec<usize> = preparing.filter(|ended| *ended > 4).collect();
         for n in 0..CUTS {
-            let cut = if n % 2 == 0 { *random.pick(&persists) } else { random.below(events + 1) as usize };
+            let cut = match n % 4 {
+                0 if !preparing.is_empty() => *random.pick(&preparing) - random.index(4),
+                0 | 1 => *random.pick(&persists),
+                _ => random.below(events + 1) as usize,
+            };
             let keep = *random.pick(Keep::of(kind));
             let choice = random.word() >> 32;
             let image = life.medium.cut(cut, keep, choice);
