@@ -83,6 +83,10 @@ pub const PANTILE_UNFIT_MEDIUM: c_int = 153;
 pub const PANTILE_CLOSED: c_int = 154;
 /// Others have not ended in time. The call has changed nothing.
 pub const PANTILE_BUSY: c_int = 155;
+/// The caller has stopped the work.
+pub const PANTILE_CANCELLED: c_int = 156;
+/// There is something in the directory.
+pub const PANTILE_NOT_EMPTY: c_int = 157;
 
 /// Why a call has failed.
 #[derive(Debug)]
@@ -218,6 +222,8 @@ fn code_of(error: &Error) -> c_int {
         | Error::IncrementalBackup(_) => PANTILE_NOT_A_DATABASE,
         Error::UnfitMedium { .. } => PANTILE_UNFIT_MEDIUM,
         Error::Closed => PANTILE_CLOSED,
+        Error::Cancelled => PANTILE_CANCELLED,
+        Error::NotEmpty(_) => PANTILE_NOT_EMPTY,
         Error::Timeout(_)
         | Error::StillOpen { .. }
         | Error::PreparedChanges { .. }

@@ -46,6 +46,7 @@
     reason = "what callers must see to is said once, above"
 )]
 
+mod backup;
 mod c_text;
 mod change;
 mod cursor;
@@ -59,6 +60,7 @@ mod row;
 mod transaction;
 mod value;
 
+pub use backup::*;
 pub use change::*;
 pub use cursor::*;
 pub use database::*;

@@ -367,7 +367,7 @@ pub extern "C" fn pantile_set_lock_wait(txn: *mut pantile_txn, milliseconds: u64
 pub type pantile_stop = Option<unsafe extern "C" fn(context: *mut c_void) -> bool>;
 
 /// What C hands over with a function that is called later.
-struct Context(*mut c_void);
+pub(crate) struct Context(pub(crate) *mut c_void);
 
 // SAFETY: the caller sees to it, as the function's comment says.
 unsafe impl Send for Context {}

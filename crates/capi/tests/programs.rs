@@ -71,6 +71,11 @@ fn transactions() {
 }
 
 #[test]
+fn backup() {
+    run("tests/programs/backup.c", &library("libpantile_c.a"));
+}
+
+#[test]
 fn the_example() {
     for name in ["libpantile_c.a", "libpantile_c.so"] {
         let told = run("examples/shop.c", &library(name));

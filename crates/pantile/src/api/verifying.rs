@@ -1,11 +1,13 @@
 //! Looking at checksums while a database is in use.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::TupleId;
 
 use crate::api::database::Database;
-use crate::engine::table::TableInner;
+use crate::engine::table::{Table, TableInner};
 use crate::types::error::{Error, Result};
 use crate::types::verified::{DamagedRow, Verified};
 
@@ -41,10 +43,46 @@ impl Database {
         if bytes_per_second == Some(0) {
             return Err(Error::InvalidOption("bytes_per_second is 0; it can be 1 or more".into()));
         }
+        self.verify_all(self.core.tables.all(), bytes_per_second, || ControlFlow::Continue(()))
+    }
+
+    /// The same for the rows of one table, as fast as it goes. `goes_on` is called now
+    /// and then.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when `goes_on` returns `Break`; [`Error::ForeignTable`];
+    /// [`Error::TableDropped`]; [`Error::Closed`], also if the database is closed
+    /// meanwhile; [`Error::TooManyTransactions`].
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U32).primary_key(["id"]))?;
+    /// db.run(|txn| txn.insert(&t, &[1u32.into()]))?;
+    /// assert_eq!(db.verify_table(&t, || ControlFlow::Continue(()))?.rows, 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn verify_table(&self, table: &Table, goes_on: impl Fn() -> ControlFlow<()>) -> Result<Verified> {
+        let inner = &table.inner;
+        self.core.tables.check_own(inner)?;
+        let pieces = inner.layouts().can_move_out.then(|| self.core.tables.pieces_of(inner.id));
+        self.verify_all([Arc::clone(inner)].into_iter().chain(pieces), None, goes_on)
+    }
+
+    fn verify_all(
+        &self,
+        tables: impl IntoIterator<Item = Arc<TableInner>>,
+        bytes_per_second: Option<u64>,
+        goes_on: impl Fn() -> ControlFlow<()>,
+    ) -> Result<Verified> {
         let (mut found, began) = (Verified::default(), self.core.registry.clock().elapsed());
-        for table in self.core.tables.all() {
+        for table in tables {
             for first in (0..table.tuples_end()).step_by(STEP as usize) {
                 self.core.check_open()?;
+                if goes_on().is_break() {
+                    return Err(Error::Cancelled);
+                }
                 self.verify_some(&table, first, &mut found)?;
                 self.wait_for_rate(found.bytes, bytes_per_second, began)?;
             }

@@ -1,5 +1,6 @@
 //! Looking at checksums while a database is open.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -23,9 +24,12 @@ fn text(id: u64) -> String {
 
 #[test]
 fn a_bit_that_flips_while_the_database_is_open_is_found() {
-    let (db, _table) = filled(Options::new());
+    let (db, table) = filled(Options::new());
     let found = db.verify(None).expect("verify");
     assert!(found.damaged.is_empty() && found.rows > 1000, "{found:?}");
+    let other = db.create_table(TableDef::new("other").column("id", Type::U64).primary_key(["id"]));
+    let other = other.expect("create");
+    fails!(db.verify_table(&table, || Break(())), Error::Cancelled, "cancelled");
     let medium = medium_of(&db);
     let mut bytes = vec![0; medium.len() as usize];
     medium.get(0, &mut bytes).expect("read");
@@ -35,11 +39,15 @@ fn a_bit_that_flips_while_the_database_is_open_is_found() {
         medium.put(at as u64, &[bytes[at] ^ 1]).expect("write");
         let found = db.verify(None).expect("verify");
         assert_eq!((found.damaged.len(), found.damaged[0].table.as_str()), (n, "t"), "{found:?}");
+        assert_eq!(db.verify_table(&table, || Continue(())).expect("verify").damaged, found.damaged);
         assert!(
             found.damaged.iter().any(|row| row.tuple == id && row.what.contains("checksum")),
             "{found:?}"
         );
     }
+    // Damage elsewhere is nothing to a table.
+    let found = db.verify_table(&other, || Continue(())).expect("verify");
+    assert!(found.damaged.is_empty() && found.rows == 0, "{found:?}");
 }
 
 #[test]

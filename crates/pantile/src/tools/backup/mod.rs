@@ -133,6 +133,10 @@ impl Database {
             let (store, earlier) = copy::open_part(target.part(), lineage, &mut held)?;
             let goes_on = earlier == Earlier::Some;
             let (txn, is_current) = self.begin_backup(options.wait, held.highest)?;
+            if let Err(cancelled) = options.report_moment(is_current) {
+                target.keep(goes_on);
+                return Err(cancelled);
+            }
             let (timestamp, mut copied) = (txn.timestamp(), BackupProgress::default());
             let outcome = copy::copy(self, txn, (store, target.part()), &held, options, &mut copied);
             target.keep(goes_on || copied.bytes > 0);

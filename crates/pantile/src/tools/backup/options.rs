@@ -14,6 +14,7 @@ use crate::types::error::{Error, Result};
 const WAIT: Duration = Duration::from_secs(10);
 
 type ProgressCall = Arc<dyn Fn(&BackupProgress) -> ControlFlow<()> + Send + Sync>;
+type MomentCall = Arc<dyn Fn(bool) -> ControlFlow<()> + Send + Sync>;
 
 /// How to back up.
 ///
@@ -41,11 +42,12 @@ pub struct BackupOptions {
     pub(super) wait: Duration,
     pub(super) since: Option<PathBuf>,
     progress: Option<ProgressCall>,
+    at_moment: Option<MomentCall>,
 }
 
 impl Default for BackupOptions {
     fn default() -> Self {
-        Self { bytes_per_second: None, wait: WAIT, since: None, progress: None }
+        Self { bytes_per_second: None, wait: WAIT, since: None, progress: None, at_moment: None }
     }
 }
 
@@ -104,6 +106,43 @@ impl BackupOptions {
     ) -> Self {
         self.progress = Some(Arc::new(call));
         self
+    }
+
+    /// Sets what is called once the moment of the backup is fixed, before anything is
+    /// copied: what commits from then on is not in the backup. It is told whether
+    /// every commit that was acknowledged before the backup was called is, as
+    /// [`BackupReport::is_current`] returns. The backup ends with
+    /// [`Error::Cancelled`] when it returns `Break`. If the directory holds an
+    /// interrupted backup of which nothing can be used, there is another moment and
+    /// another call.
+    ///
+    /// A program that backs up several stores at one point keeps commits out until
+    /// then, and not until all is copied.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use pantile::*;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path().join("shop"))?;
+    /// # let resume_commits = || ();
+    /// let options = BackupOptions::new().at_moment(move |is_current| {
+    ///     resume_commits();
+    ///     if is_current { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    /// });
+    /// db.backup_to(dir.path().join("backup"), &options)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn at_moment(mut self, call: impl Fn(bool) -> ControlFlow<()> + Send + Sync + 'static) -> Self {
+        self.at_moment = Some(Arc::new(call));
+        self
+    }
+
+    pub(super) fn report_moment(&self, is_current: bool) -> Result<()> {
+        match self.at_moment.as_ref().map(|call| call(is_current)) {
+            Some(ControlFlow::Break(())) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -209,3 +209,35 @@ fn damage_is_found() {
     let refused = salvaged.database().backup_to(&backup, &BackupOptions::new());
     fails!(refused, Error::InvalidOption(_), "copy_into");
 }
+
+/// What commits once the moment is fixed is not in the backup, whether or not it has
+/// been copied by then; and the call is told beside which writers it is.
+#[test]
+fn the_moment_is_told_before_anything_is_copied() {
+    let (db, place) = (filled(), ScratchDir::new());
+    let table = db.table("t").expect("the table");
+    let (writer, seen) = ((db.clone(), table.clone()), Arc::new(AtomicBool::new(false)));
+    let told = Arc::clone(&seen);
+    let options = BackupOptions::new().at_moment(move |is_current| {
+        assert!(is_current && !told.swap(true, Ordering::Relaxed));
+        let (db, table) = &writer;
+        db.run(|txn| txn.delete(table, &[7u64.into()])).expect("delete");
+        ControlFlow::Continue(())
+    });
+    let report = db.backup_to(place.path(), &options).expect("back up");
+    assert!(seen.load(Ordering::Relaxed) && report.rows == ROWS, "{report:?}");
+
+    // Beside a serializable writer the moment lies before it, and the call may not want that.
+    let mut writer = db.begin().expect("begin");
+    writer.insert(&table, &[ROWS.into(), Value::Bytes(&[7])]).expect("insert");
+    db.run(|txn| txn.insert(&table, &[(ROWS + 1).into(), Value::Bytes(&[7])])).expect("insert");
+    let place = ScratchDir::new();
+    let refuses = BackupOptions::new().wait(Duration::ZERO).at_moment(|is_current| {
+        assert!(!is_current);
+        ControlFlow::Break(())
+    });
+    fails!(db.backup_to(place.path(), &refuses), Error::Cancelled, "cancelled");
+    writer.commit().expect("commit");
+    let report = db.backup_to(place.path(), &BackupOptions::new()).expect("back up");
+    assert_eq!((report.is_current, report.rows), (true, ROWS + 1));
+}
