@@ -1,27 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the optimizer asks, and maintenance. */
+/* What the optimizer asks. */
 #include "ha_pantile.h"
-
-/* A transaction that reads, of the statement or for this call. */
-class Reading
-{
-public:
-  explicit Reading(pantile_txn *of_statement) : txn(of_statement), own(!of_statement)
-  {
-    pantile_txn_options options= {};
-    options.read_only= true;
-    if (own && pantile_begin(pantile_database, &options, &txn) != PANTILE_OK)
-      txn= nullptr;
-  }
-  ~Reading()
-  {
-    if (own && txn)
-      pantile_rollback(txn);
-  }
-  pantile_txn *txn;
-private:
-  const bool own;
-};
+#include "reading.h"
 
 /* Distinct keys that are looked at for an estimate of how many rows share one. */
 static const uint SAMPLED_KEYS= 40;
@@ -133,52 +113,4 @@ ha_rows ha_pantile::records_in_range(uint index, const key_range *min, const key
     range.to= {max->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, to.data(), to.size()};
   /* The optimizer takes none for a promise. */
   return std::max<uint64_t>(estimate(index, range), 1);
-}
-
-int ha_pantile::analyze(THD *, HA_CHECK_OPT *)
-{
-  info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
-  return HA_ADMIN_OK;
-}
-
-/* Each index must lead to as many rows as there are. */
-int ha_pantile::check(THD *thd, HA_CHECK_OPT *)
-{
-  Reading reading(running());
-  if (!reading.txn)
-    return HA_ADMIN_FAILED;
-  pantile_row *read= pantile_row_new();
-  uint64_t expected= 0;
-  int outcome= HA_ADMIN_OK;
-  for (uint k= 0; k <= shape.keys.size() && outcome == HA_ADMIN_OK; k++)
-  {
-    /* First the rows. */
-    const uint key= k == 0 ? MAX_KEY : k - 1;
-    if (key == shape.primary && k != 0)
-      continue;
-    pantile_cursor *place;
-    uint64_t rows= 0;
-    int code= key == MAX_KEY ? pantile_scan(reading.txn, share->table, nullptr, &place)
-                             : pantile_scan_index(reading.txn, indexes[key], nullptr, &place);
-    if (code == PANTILE_OK)
-    {
-      while ((code= pantile_cursor_next(place, reading.txn, read)) == PANTILE_OK && !thd_killed(thd))
-        rows++;
-      pantile_cursor_free(place);
-    }
-    if (thd_killed(thd))
-      outcome= HA_ADMIN_FAILED;
-    else if (code != PANTILE_DONE || (k != 0 && rows != expected))
-      outcome= HA_ADMIN_CORRUPT;
-    expected= rows;
-  }
-  pantile_row_free(read);
-  return outcome;
-}
-
-int ha_pantile::optimize(THD *, HA_CHECK_OPT *)
-{
-  if (int code= pantile_compact(pantile_database))
-    return error(code), HA_ADMIN_FAILED;
-  return HA_ADMIN_OK;
 }

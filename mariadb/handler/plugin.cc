@@ -3,6 +3,8 @@
 /* Only here: elsewhere it would turn calls of the server into calls through its table of services. */
 #define MYSQL_DYNAMIC_PLUGIN 1
 #include "ha_pantile.h"
+#include "backup.h"
+#include "version.h"
 #include <signal.h>
 #include <sstream>
 
@@ -50,10 +52,33 @@ static MYSQL_THDVAR_ENUM(changed_row_error, PLUGIN_VAR_RQCMDARG,
                          "record_changed (1020) or deadlock (1213, as programs for other engines expect)",
                          nullptr, nullptr, 1, &changes);
 
+static int check_backup(MYSQL_THD thd, struct st_mysql_sys_var *, void *save, struct st_mysql_value *value);
+
+static char *backup_to, *backup_staged;
+static MYSQL_SYSVAR_STR(backup_to, backup_to, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
+                        "Setting it backs the database up, beside transactions that go on, into this directory, which "
+                        "must be empty or not exist, and returns when the backup is durable",
+                        check_backup, nullptr, "");
+static MYSQL_SYSVAR_STR(backup_staged, backup_staged, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
+                        "Setting it makes ready a backup into this directory, of the moment of the next FLUSH ENGINE LOGS "
+                        "in BACKUP STAGE BLOCK_COMMIT; the status variable Pantile_backup_state shows when it is "
+                        "complete. An empty one gives it up",
+                        check_backup, nullptr, "");
+
+static int check_backup(MYSQL_THD thd, struct st_mysql_sys_var *variable, void *save, struct st_mysql_value *value)
+{
+  char buffer[FN_REFLEN];
+  int length= sizeof buffer;
+  const char *found= value->val_str(value, buffer, &length);
+  const char *directory= found ? thd->strmake(found, length) : nullptr;
+  *(const char **) save= directory;
+  return variable == MYSQL_SYSVAR(backup_to) ? backup::make(thd, directory) : backup::stage(thd, directory);
+}
+
 static struct st_mysql_sys_var *variables[]= {
     MYSQL_SYSVAR(data_dir),     MYSQL_SYSVAR(medium),       MYSQL_SYSVAR(durability),        MYSQL_SYSVAR(gc),
     MYSQL_SYSVAR(space_target), MYSQL_SYSVAR(memory_limit), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(changed_row_error),
-    nullptr};
+    MYSQL_SYSVAR(backup_to),    MYSQL_SYSVAR(backup_staged), nullptr};
 
 uint64_t lock_wait_of(THD *thd)
 {
@@ -65,6 +90,15 @@ uint64_t lock_wait_of(THD *thd)
 bool reports_changes_as_deadlocks(THD *thd) { return THDVAR(thd, changed_row_error) == 1; }
 
 static pantile_stats counted;
+
+template <backup::Fact which>
+static int show_backup(MYSQL_THD, struct st_mysql_show_var *var, void *place, struct system_status_var *, enum enum_var_type)
+{
+  var->type= SHOW_CHAR;
+  strmake((char *) place, backup::fact(which).c_str(), SHOW_VAR_FUNC_BUFF_SIZE - 1);
+  var->value= (char *) place;
+  return 0;
+}
 
 static int show_counters(MYSQL_THD, struct st_mysql_show_var *var, void *, struct system_status_var *, enum enum_var_type)
 {
@@ -82,6 +116,11 @@ static int show_counters(MYSQL_THD, struct st_mysql_show_var *var, void *, struc
       {"lock_timeouts", (char *) &pantile_counters.lock_timeouts, SHOW_ULONG},
       {"deadlocks", (char *) &pantile_counters.deadlocks, SHOW_ULONG},
       {"conflicts", (char *) &pantile_counters.conflicts, SHOW_ULONG},
+      {"backup_state", (char *) show_backup<backup::STATE>, SHOW_FUNC},
+      {"backup_directory", (char *) show_backup<backup::DIRECTORY>, SHOW_FUNC},
+      {"backup_message", (char *) show_backup<backup::MESSAGE>, SHOW_FUNC},
+      {"backup_binlog_file", (char *) show_backup<backup::BINLOG_FILE>, SHOW_FUNC},
+      {"backup_binlog_position", (char *) show_backup<backup::BINLOG_POSITION>, SHOW_FUNC},
       {nullptr, nullptr, SHOW_UNDEF}};
   if (pantile_database)
     pantile_statistics(pantile_database, &counted);
@@ -133,6 +172,8 @@ void ignore_db_dirs_append(const char *name);
 
 static int start(void *hton)
 {
+  if (!fits_the_server())
+    return 1;
   if (!strchr(data_dir, FN_LIBCHAR))
     ignore_db_dirs_append(data_dir);
   /* A file that may not grow (ulimit -f) is an error of the write, as a full disk is, and no reason to die. */
@@ -172,6 +213,7 @@ static int start(void *hton)
   pantile_hton->tablefile_extensions= no_files;
   pantile_hton->check_version= changed_since;
   fill_in_transactions(pantile_hton);
+  backup::fill_in(pantile_hton);
   return 0;
 }
 
@@ -179,6 +221,7 @@ static int stop(void *)
 {
   if (!pantile_database)
     return 0;
+  backup::end();
   catalog::close();
   if (pantile_close(pantile_database) != PANTILE_OK)
   {
