@@ -8,7 +8,7 @@ static const uint64_t LISTED= 10;
 
 static void report(THD *thd, const std::string &what)
 {
-  push_warning_printf(thd, Sql_condition::WARN_LEVEL_ERROR, ER_NOT_KEYFILE, "Pantile: %s", what.c_str());
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Pantile: %s", what.c_str());
 }
 
 /* Rows, and which ones: a sum of their scattered places, so that their order does not matter. */
@@ -113,10 +113,17 @@ int ha_pantile::analyze(THD *, HA_CHECK_OPT *)
   return HA_ADMIN_OK;
 }
 
-/* Gives space back, of all tables, since they share one file. */
+/* Gives space back, of all tables, since they share one file. What the transaction of the statement could see would stay,
+ * and it has done nothing. */
 int ha_pantile::optimize(THD *thd, HA_CHECK_OPT *)
 {
+  Session::of(thd)->rollback(thd, true);
   if (int code= pantile_compact(pantile_database))
     return report(thd, pantile_error_message()), error(code), HA_ADMIN_FAILED;
+  pantile_stats now;
+  if (pantile_statistics(pantile_database, &now) == PANTILE_OK && now.running && now.obsolete_bytes)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR,
+                        "Pantile: %llu bytes of old versions stay, which transactions that are open may read",
+                        (ulonglong) now.obsolete_bytes);
   return HA_ADMIN_OK;
 }

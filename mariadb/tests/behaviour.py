@@ -308,6 +308,55 @@ def indexes_after_a_kill():
     same(a.do("ALTER TABLE {t} DROP INDEX by_n"), 0)
 
 
+def maintenance():
+    """CHECK, ANALYZE, OPTIMIZE, and what is refused."""
+    a, b = pair("Pantile")
+    (directory,), = a.do("SELECT CONCAT(@@datadir, @@pantile_data_dir)")
+    a.do("CREATE TABLE m (id INT PRIMARY KEY, n INT, v VARCHAR(200), KEY by_n (n), KEY by_v (v)) ENGINE=Pantile")
+    a.do("INSERT INTO m SELECT seq, seq % 7, CONCAT(REPEAT('x', 100), 'row ', seq) FROM seq_1_to_20000")
+    whole = [("behaviour.m", "check", "status", "OK")]
+    same(a.do("CHECK TABLE m"), whole), same(a.do("CHECK TABLE m QUICK"), whole)
+    # What it checks is one state, beside writers.
+    b.do("BEGIN"), b.do("UPDATE m SET n = n + 1 WHERE id < 100"), same(a.do("CHECK TABLE m"), whole), b.do("COMMIT")
+    # OPTIMIZE gives space back, ANALYZE lets the optimizer know of the rows that are left.
+    def of(variable):
+        return int(a.do(f"SHOW STATUS LIKE 'pantile_{variable}'")[0][1])
+    def per_key():
+        return int(a.do("SELECT CARDINALITY FROM information_schema.STATISTICS WHERE TABLE_NAME = 'm' AND INDEX_NAME = 'by_n'")[0][0])
+    a.do("DELETE FROM m WHERE id > 1000")
+    before = of("medium_bytes")
+    # What an old snapshot may read stays, and the answer says so.
+    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT COUNT(*) FROM m"), a.do("UPDATE m SET n = 3")
+    found = a.do("OPTIMIZE TABLE m")
+    assert found[0][2] == "Note" and "bytes of old versions stay" in found[0][3], found
+    b.do("COMMIT")
+    same(a.do("OPTIMIZE TABLE m"), [("behaviour.m", "optimize", "status", "OK")])
+    left = of("medium_bytes")
+    assert left < before * 3 // 4, f"OPTIMIZE leaves {left} of {before} bytes"
+    a.do("UPDATE m SET n = id")
+    same(a.do("ANALYZE TABLE m")[-1], ("behaviour.m", "analyze", "status", "OK"))
+    assert 500 < per_key() < 2000, per_key()
+    same(a.do("FLUSH TABLES m FOR EXPORT"), -1031), same(a.do("UNLOCK TABLES"), 0)
+    same(a.do("ALTER TABLE m DISCARD TABLESPACE"), -1031), same(a.do("ALTER TABLE m IMPORT TABLESPACE"), -1031)
+    # A row that the disk has changed: it is found, and named, also after others have read it.
+    a.do("CREATE TABLE other (id INT PRIMARY KEY, v VARCHAR(50)) ENGINE=Pantile"), a.do("INSERT INTO other VALUES (1, 'sound')")
+    a.do("INSERT INTO m VALUES (100001, 5, 'to be damaged 7c1e')")
+    with open(f"{directory}/pantile.data", "r+b") as file:
+        place = file.read().rindex(b"to be damaged 7c1e")
+        file.seek(place), file.write(b"T")
+    found = a.do("CHECK TABLE m")
+    assert found[0][2] == "Warning" and "is damaged" in found[0][3] and "checksum" in found[0][3], found
+    same(found[-1], ("behaviour.m", "check", "error", "Corrupt")), same(a.do("CHECK TABLE m QUICK")[-1], found[-1])
+    same(a.do("CHECK TABLE other"), [("behaviour.other", "check", "status", "OK")])
+    # Nor is it copied into a backup.
+    same(a.do(f"SET GLOBAL pantile_backup_to = '{directory}-backup'"), -1105)
+    with open(f"{directory}/pantile.data", "r+b") as file:
+        file.seek(place), file.write(b"t")
+    same(a.do("CHECK TABLE m"), whole), same(a.do(f"SET GLOBAL pantile_backup_to = '{directory}-backup'"), 0)
+    same(a.do("SHOW STATUS LIKE 'pantile_backup_state'")[0][1], "complete"), shutil.rmtree(f"{directory}-backup")
+    a.do("DROP TABLE m, other")
+
+
 def main():
     connection = pymysql.connect(unix_socket=SOCKET, user="root", autocommit=True)
     cursor = connection.cursor()
@@ -317,7 +366,7 @@ def main():
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns, numbers, lost_tables,
-                  indexes_after_a_kill):
+                  indexes_after_a_kill, maintenance):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")
