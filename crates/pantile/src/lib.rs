@@ -295,7 +295,8 @@ pub mod stats {
     pub use crate::types::memory::MemoryUse;
     pub use crate::types::page::{Page, PageReader, PageTransaction};
     pub use crate::types::stats::{
-        Chains, HeldOfTable, ReadingProcess, Recovery, RunningTransaction, Stats, TableSpace,
+        BlocksInState, Chains, HeldOfTable, IndexParts, ReadingProcess, Recovery, RunningTransaction, Stats,
+        TableParts, TableSpace,
     };
     pub use crate::types::verified::{DamagedRow, Verified};
 }

@@ -16,7 +16,7 @@ use crate::tile::TileCell;
 /// `Free -> Open -> Sealed -> Frozen -> Released -> Free`. When a table is
 /// dropped, its blocks go to `Released` from any state. A block that state
 /// records continue in is `Record` and stays so.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum BlockState {
     /// Belongs to no table; its bytes mean nothing.

@@ -69,7 +69,7 @@ pub use kept_tiles::{KeepLinks, PassedLink};
 pub use packing::{FreePlaces, Packing};
 pub use scan::{Found, IsWhole, Scan, ScanProgress, ScanSummary};
 pub use scan_beside::Beside;
-pub use space::{Held, Reader, Space, TableBlocks};
+pub use space::{Held, Reader, Space, StateBlocks, TableBlocks};
 pub use store::{Store, StoreOptions};
 pub use stream::{NewContent, Urgency};
 pub use survey::{

@@ -71,6 +71,21 @@ pub struct TableBlocks {
     pub obsolete_bytes: u64,
 }
 
+/// Blocks that are in one state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StateBlocks {
+    /// Number of blocks.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of the slots of contents that have not been superseded.
+    pub live_bytes: u64,
+    /// Bytes of the slots of superseded and void contents.
+    pub obsolete_bytes: u64,
+    /// Bytes of slots that are not written.
+    pub unfilled_bytes: u64,
+}
+
 /// Where a transaction reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reader {
@@ -165,6 +180,34 @@ impl Store {
             table.obsolete_bytes += u64::from(block.map.count()) * stride;
         }
         tables
+    }
+
+    /// The blocks of each table by their state, those of no table under `None`. Looks at
+    /// every block.
+    pub fn space_by_state(&self) -> BTreeMap<(Option<TableId>, BlockState), StateBlocks> {
+        let mut states = BTreeMap::<_, StateBlocks>::new();
+        let _chunks = self.chunks_lock.read();
+        let end = self.allocator.lock().end;
+        for chunk in self.all_chunks() {
+            for (index, block) in (0..).zip(&chunk.blocks) {
+                let state = block.state();
+                // There is no space behind those that have never been used.
+                if chunk.end_of(index) > end && state == BlockState::Free {
+                    continue;
+                }
+                let is_of_table = matches!(state, BlockState::Open | BlockState::Sealed | BlockState::Frozen);
+                let blocks = states.entry((is_of_table.then(|| block.table()), state)).or_default();
+                blocks.blocks += 1;
+                blocks.bytes += u64::from(chunk.geometry.block_bytes);
+                if is_of_table {
+                    let (stride, obsolete) = (u64::from(block.stride()), block.map.count());
+                    blocks.live_bytes += u64::from(block.fill().saturating_sub(obsolete)) * stride;
+                    blocks.obsolete_bytes += u64::from(obsolete) * stride;
+                    blocks.unfilled_bytes += u64::from(block.slots().saturating_sub(block.fill())) * stride;
+                }
+            }
+        }
+        states
     }
 
     /// What each reader keeps from being reclaimed, in the order of `readers`, and

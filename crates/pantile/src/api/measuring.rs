@@ -8,8 +8,8 @@ use crate::api::database::Database;
 use crate::engine::table::TableInner;
 use crate::types::error::Result;
 use crate::types::figures::{Figures, History};
-use crate::types::running::{EndedBy, TransactionId};
-use crate::types::stats::{Chains, ReadingProcess, RunningTransaction, Stats, TableSpace};
+use crate::types::running::{EndedBy, OnPinned, TransactionId};
+use crate::types::stats::{Chains, ReadingProcess, RunningTransaction, Stats, TableParts, TableSpace};
 
 impl Database {
     /// Counters and gauges. The call visits all tables and blocks, so do not
@@ -67,6 +67,26 @@ impl Database {
     #[track_caller]
     pub fn end_transaction(&self, id: TransactionId) -> Result<()> {
         self.core.end_transaction(id, EndedBy::Call(Location::caller()))
+    }
+
+    /// Changes [`Options::max_pinned_age`](crate::Options::max_pinned_age) of the open
+    /// database; `None` is no limit. Transactions that are open are looked at again,
+    /// those too that have been warned of.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # use std::time::Duration;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// db.set_max_pinned_age(Some((Duration::from_secs(60), OnPinned::End)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn set_max_pinned_age(&self, limit: Option<(Duration, OnPinned)>) {
+        self.core.limit_pinned(|limits| limits.age = limit);
+    }
+
+    /// The same for [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes).
+    pub fn set_max_pinned_bytes(&self, limit: Option<(u64, OnPinned)>) {
+        self.core.limit_pinned(|limits| limits.bytes = limit);
     }
 
     /// Counters and gauges in one flat list, with the percentiles of commits since the
@@ -131,6 +151,22 @@ impl Database {
     /// space has been given back. The call visits every block.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
         self.core.space_by_table()
+    }
+
+    /// What each table takes in detail: its blocks by their state, its rows, and its
+    /// indexes. The tables are those of [`Database::space_by_table`], and what belongs
+    /// to no table has an empty name. The call visits every block.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// for table in db.parts_by_table() {
+    ///     println!("{}: {} rows in {} bytes", table.table, table.rows, table.live_bytes());
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn parts_by_table(&self) -> Vec<TableParts> {
+        self.core.parts_by_table()
     }
 
     /// How long the chains of versions are, measured on about `samples` tuples

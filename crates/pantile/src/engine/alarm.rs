@@ -83,6 +83,13 @@ impl Alarm {
         }
     }
 
+    /// There may be something to do.
+    pub fn look(&self) {
+        if self.asleep.load(Ordering::Relaxed) != AWAKE {
+            self.wake();
+        }
+    }
+
     #[cold]
     fn wake(&self) {
         let _ended = self.ended.lock();

@@ -32,6 +32,7 @@ use crate::engine::tables::Tables;
 use crate::engine::unread::Unread;
 use crate::types::error::Error;
 use crate::types::options::Options;
+use crate::types::running::PinnedLimits;
 use crate::types::stats::Recovery;
 
 pub(crate) struct Core {
@@ -58,6 +59,8 @@ pub(crate) struct Core {
     pub recovery: Recovery,
     /// The index image that the database was opened with.
     pub image: Option<Arc<Image>>,
+    /// What transactions may hold back.
+    pub pinned: Mutex<PinnedLimits>,
     /// Those that are made while it is open.
     pub images: Arc<Images>,
     pub unread: Unread,
@@ -78,6 +81,7 @@ impl Core {
         Self {
             buffers: SlotBuffers::new(memory.bytes()),
             memory,
+            pinned: Mutex::new(options.pinned),
             options,
             store,
             registry: Registry::new(clock),

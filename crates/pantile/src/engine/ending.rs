@@ -10,7 +10,7 @@ use crate::engine::core::Core;
 use crate::engine::holders::{Holder, Purpose};
 use crate::engine::still_open::{age, describe};
 use crate::types::error::{Error, Holding, Result};
-use crate::types::running::{EndedBy, OnPinned, TransactionId};
+use crate::types::running::{EndedBy, OnPinned, PinnedLimits, TransactionId};
 
 /// How often the limits on what transactions hold back are looked at, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -110,8 +110,8 @@ impl Core {
     /// Warns of transactions that hold back too much, or ends them, as the options
     /// say. Returns when to look again.
     pub fn watch_holders(&self) -> Option<Duration> {
-        let (age, bytes) = (self.options.max_pinned_age, self.options.max_pinned_bytes);
-        let every = match (age, bytes) {
+        let limits = *self.pinned.lock();
+        let every = match (limits.age, limits.bytes) {
             (None, None) => return None,
             (Some((age, _)), _) => LOOK_EVERY.min(age / 4),
             (None, Some(_)) => LOOK_EVERY,
@@ -121,19 +121,29 @@ impl Core {
             return None;
         }
         if self.counters.is_time_to_watch(self.registry.clock().elapsed(), every) {
-            self.holders().iter().for_each(|held| self.judge(held));
+            self.holders().iter().for_each(|held| self.judge(held, limits));
         }
         Some(every)
     }
 
-    fn judge(&self, by: &HeldBy) {
+    /// Changes the limits. Transactions that were warned of before are looked at
+    /// again.
+    pub fn limit_pinned(&self, change: impl FnOnce(&mut PinnedLimits)) {
+        change(&mut self.pinned.lock());
+        for open in self.registry.open() {
+            self.buffers.with_holder(open.slot, |holder| holder.is_noted = false);
+        }
+        self.alarm.look();
+    }
+
+    fn judge(&self, by: &HeldBy, limits: PinnedLimits) {
         let HeldBy { open, holder, held } = by;
         if held.bytes == 0 && held.dram == 0 || is_settled(holder) {
             return;
         }
         let age = age(open, self.registry.now());
-        let too_old = self.options.max_pinned_age.filter(|(limit, _)| age >= *limit);
-        let too_large = self.options.max_pinned_bytes.filter(|(limit, _)| held.bytes >= *limit);
+        let too_old = limits.age.filter(|(limit, _)| age >= *limit);
+        let too_large = limits.bytes.filter(|(limit, _)| held.bytes >= *limit);
         let too_old = too_old.map(|(limit, then)| (EndedBy::Age(limit), then));
         let too_large = too_large.map(|(limit, then)| (EndedBy::Bytes(limit), then));
         let broken = [too_old, too_large].into_iter().flatten();

@@ -29,6 +29,8 @@ pub(crate) struct Holder {
     pub thread: u32,
     /// What the program calls it.
     pub name: Option<&'static str>,
+    /// Its number among those of this name.
+    pub number: Option<u64>,
     /// Where the program began it.
     pub place: &'static Location<'static>,
     /// Where it reads, which says which of the slot's transactions a list means.
@@ -55,6 +57,7 @@ impl Holder {
             purpose,
             thread: thread_id(),
             name,
+            number: None,
             place,
             reads_at,
             turn: 0,

@@ -1,14 +1,16 @@
 //! What the database counts and takes, put together from its parts.
 
+use std::collections::BTreeMap;
+
 use pantile_base::TableId;
 use pantile_media::MediumExt;
-use pantile_store::{DEPENDENCIES, Held, Space, TableBlocks};
+use pantile_store::{BlockState, DEPENDENCIES, Held, Space, StateBlocks, TableBlocks};
 
 use crate::engine::core::Core;
 use crate::engine::ending::HeldBy;
 use crate::engine::still_open::describe;
 use crate::engine::{catalog, pieces};
-use crate::types::stats::{HeldOfTable, RunningTransaction, Stats, TableSpace};
+use crate::types::stats::{BlocksInState, HeldOfTable, RunningTransaction, Stats, TableParts, TableSpace};
 
 /// One look at everything.
 pub(crate) struct Looked {
@@ -99,6 +101,26 @@ impl Core {
         named.collect()
     }
 
+    pub fn parts_by_table(&self) -> Vec<TableParts> {
+        let mut tables = BTreeMap::<Option<TableId>, TableParts>::new();
+        for table in self.tables.all() {
+            let indexes = if pieces::is_hidden(table.id) { Vec::new() } else { table.index_parts() };
+            let parts = TableParts { rows: table.rows.get(), indexes, ..TableParts::default() };
+            tables.insert(Some(table.id), parts);
+        }
+        for ((table, state), blocks) in self.store.space_by_state() {
+            let StateBlocks { blocks, bytes, live_bytes, obsolete_bytes, unfilled_bytes } = blocks;
+            let state = name_of(state);
+            let blocks = BlocksInState { state, blocks, bytes, live_bytes, obsolete_bytes, unfilled_bytes };
+            tables.entry(table).or_default().blocks.push(blocks);
+        }
+        let named = tables.into_iter().map(|(id, parts)| {
+            let table = id.map(|id| self.listed_name(id)).unwrap_or_default();
+            TableParts { table, ..parts }
+        });
+        named.collect()
+    }
+
     fn listed_name(&self, id: TableId) -> String {
         if id == DEPENDENCIES {
             return catalog::OF_DEPENDENCIES.to_owned();
@@ -109,5 +131,16 @@ impl Core {
         let name = &table.schema().name;
         let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
         if table.is_dropped() { format!("{name} (dropped)") } else { name }
+    }
+}
+
+fn name_of(state: BlockState) -> &'static str {
+    match state {
+        BlockState::Free => "free",
+        BlockState::Open => "open",
+        BlockState::Sealed => "sealed",
+        BlockState::Frozen => "frozen",
+        BlockState::Released => "released",
+        BlockState::Record => "record",
     }
 }

@@ -104,7 +104,7 @@ impl Core {
         tables.truncate(TABLES);
         PageTransaction {
             id: transaction.id.map_or(0, |id| id.get()),
-            name: transaction.name.unwrap_or_default().to_owned(),
+            name: transaction.label().unwrap_or_default(),
             place: transaction.place.map(ToString::to_string).unwrap_or_default(),
             isolation: transaction.isolation.map(|level| format!("{level:?}")).unwrap_or_default(),
             read_only: transaction.read_only,

@@ -118,8 +118,8 @@ fn labels_of(running: &RunningTransaction) -> String {
     let transaction = &running.transaction;
     let id = transaction.id.map(|id| id.to_string()).unwrap_or_default();
     let place = transaction.place.map(ToString::to_string).unwrap_or_default();
-    let name = transaction.name.unwrap_or_default();
-    [label("id", &id), label("name", name), label("place", &place)].join(",")
+    let name = transaction.label().unwrap_or_default();
+    [label("id", &id), label("name", &name), label("place", &place)].join(",")
 }
 
 impl Core {

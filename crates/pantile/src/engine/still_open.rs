@@ -31,6 +31,7 @@ pub(crate) fn describe(open: &Open, holder: Option<Holder>, now: Timestamp) -> O
     let nobody = OpenTransaction {
         id: None,
         name: None,
+        number: None,
         place: None,
         age: age(open, now),
         isolation: None,
@@ -45,6 +46,7 @@ pub(crate) fn describe(open: &Open, holder: Option<Holder>, now: Timestamp) -> O
         Some((holder, Purpose::Transaction { isolation, read_only })) => OpenTransaction {
             id: Some(holder.id(open.slot)),
             name: holder.name,
+            number: holder.number,
             place: Some(holder.place),
             isolation: Some(isolation),
             read_only,

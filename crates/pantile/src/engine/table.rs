@@ -21,6 +21,7 @@ use crate::types::key::{Key, KeyColumn};
 use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef};
+use crate::types::stats::IndexParts;
 
 /// Shards of the stock of tuple ids, so that inserting threads seldom meet.
 const ID_SHARDS: usize = 8;
@@ -581,6 +582,28 @@ impl TableInner {
         let secondary =
             indexes.iter().filter(|index| !index.is_dropped()).filter_map(|index| index.tree.get());
         secondary.chain(self.primary()).map(|tree| tree.len() as u64).sum()
+    }
+
+    /// What there is to say of each index.
+    pub fn index_parts(&self) -> Vec<IndexParts> {
+        let layouts = self.layouts();
+        let name = |id: &usize| layouts.latest.names[*id].clone();
+        let bytes = |tree: &OnceLock<Tree>| tree.get().map(Tree::bytes);
+        let primary = IndexParts {
+            name: "primary".into(),
+            columns: layouts.definition.def.primary_key.clone(),
+            unique: true,
+            bytes: bytes(&self.primary),
+        };
+        let indexes = self.indexes();
+        let ready = indexes.iter().filter(|index| index.is_ready() && !index.is_dropped());
+        let secondary = ready.map(|index| IndexParts {
+            name: index.def.name.clone(),
+            columns: index.columns.iter().map(name).collect(),
+            unique: index.def.unique,
+            bytes: bytes(&index.tree),
+        });
+        [primary].into_iter().chain(secondary).collect()
     }
 
     pub fn index_bytes(&self) -> u64 {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pantile_base::Timestamp;
 use pantile_cc::Slot;
 
+use crate::engine::holders::Purpose;
 use crate::engine::table::Table;
 use crate::transactions::transaction::{Stop, Transaction};
 use crate::types::isolation::Isolation;
@@ -46,6 +47,8 @@ impl Transaction {
         if self.isolation == Isolation::ReadCommitted && !self.safe {
             self.ts = self.core.registry.draw(self.slot);
             self.isolation = Isolation::Snapshot;
+            let purpose = Purpose::Transaction { isolation: self.isolation, read_only: self.read_only };
+            self.core.buffers.with_holder(self.slot, |holder| holder.purpose = purpose);
         }
     }
 

@@ -153,6 +153,7 @@ impl Transaction {
         let slot = permit.slot();
         let purpose = Purpose::Transaction { isolation: options.isolation, read_only: options.read_only };
         let mut holder = Holder::new(purpose, ts, options.name, place);
+        holder.number = options.number;
         let (buffers, turn) = core.buffers.take(slot, holder);
         holder.turn = turn;
         core.alarm.begun();

@@ -16,7 +16,7 @@ use crate::types::error::{Error, Result};
 use crate::types::exclusive_stage::ExclusiveStage;
 use crate::types::lost::LostParts;
 use crate::types::reading::Reading;
-use crate::types::running::OnPinned;
+use crate::types::running::{OnPinned, PinnedLimits};
 use crate::types::transaction_options::ConflictPolicy;
 
 /// Where a database is stored.
@@ -124,8 +124,7 @@ pub struct Options {
     pub(crate) max_bytes: Option<u64>,
     pub(crate) preallocate: u64,
     pub(crate) memory_limit: Option<u64>,
-    pub(crate) max_pinned_age: Option<(Duration, OnPinned)>,
-    pub(crate) max_pinned_bytes: Option<(u64, OnPinned)>,
+    pub(crate) pinned: PinnedLimits,
     pub(crate) progress: Option<ProgressCall>,
     pub(crate) simulated_time: Option<SimulatedTime>,
     /// The database is damaged and opened to be read; what is left out goes here.
@@ -449,7 +448,7 @@ impl Options {
     /// ```
     #[must_use]
     pub fn max_pinned_age(mut self, limit: Duration, then: OnPinned) -> Self {
-        self.max_pinned_age = Some((limit, then));
+        self.pinned.age = Some((limit, then));
         self
     }
 
@@ -458,7 +457,7 @@ impl Options {
     /// counts them, and says what the database does about one that holds back more.
     #[must_use]
     pub fn max_pinned_bytes(mut self, limit: u64, then: OnPinned) -> Self {
-        self.max_pinned_bytes = Some((limit, then));
+        self.pinned.bytes = Some((limit, then));
         self
     }
 

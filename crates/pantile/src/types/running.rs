@@ -63,6 +63,8 @@ pub struct OpenTransaction {
     /// What the program calls it, by [`TransactionOptions::name`](crate::TransactionOptions::name),
     /// or what the work of the database is.
     pub name: Option<&'static str>,
+    /// Its number, by [`TransactionOptions::number`](crate::TransactionOptions::number).
+    pub number: Option<u64>,
     /// Where the program began it; `None` for work of the database itself.
     pub place: Option<&'static Location<'static>>,
     /// How long ago it began. At a safe snapshot: the age of what it reads.
@@ -81,12 +83,24 @@ pub struct OpenTransaction {
     pub ended: Option<EndedBy>,
 }
 
+impl OpenTransaction {
+    /// Its name and its number.
+    pub fn label(&self) -> Option<String> {
+        match (self.name, self.number) {
+            (None, None) => None,
+            (Some(name), None) => Some(name.to_owned()),
+            (None, Some(number)) => Some(number.to_string()),
+            (Some(name), Some(number)) => Some(format!("{name} {number}")),
+        }
+    }
+}
+
 impl fmt::Display for OpenTransaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(id) = self.id {
             write!(f, "transaction {id}, ")?;
         }
-        match (self.isolation, self.name) {
+        match (self.isolation, self.label()) {
             (Some(isolation), None) => write!(f, "{isolation:?}")?,
             (Some(isolation), Some(name)) => write!(f, "{name:?}, {isolation:?}")?,
             (None, None) => f.write_str("work of the database itself")?,
@@ -119,4 +133,12 @@ pub enum OnPinned {
     Warn,
     /// Ends it as well.
     End,
+}
+
+/// How much one transaction may hold back, and what is done about one that holds
+/// back more.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PinnedLimits {
+    pub age: Option<(Duration, OnPinned)>,
+    pub bytes: Option<(u64, OnPinned)>,
 }

@@ -170,6 +170,70 @@ pub struct TableSpace {
     pub obsolete_bytes: u64,
 }
 
+/// What a table takes in detail; see
+/// [`Database::parts_by_table`](crate::Database::parts_by_table).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TableParts {
+    /// Its name; empty for what belongs to no table.
+    pub table: String,
+    /// Its rows, as the newest transaction sees them.
+    pub rows: u64,
+    /// Its blocks by their state.
+    pub blocks: Vec<BlocksInState>,
+    /// Its indexes, the primary one first. Hidden and dropped tables have none.
+    pub indexes: Vec<IndexParts>,
+}
+
+impl TableParts {
+    /// The bytes of all its blocks.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|blocks| blocks.bytes).sum()
+    }
+
+    /// The bytes of slots of versions that are the newest.
+    pub fn live_bytes(&self) -> u64 {
+        self.blocks.iter().map(|blocks| blocks.live_bytes).sum()
+    }
+}
+
+/// The blocks of a table that are in one state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct BlocksInState {
+    /// `open`: commits append to them. `sealed`: they are full. `frozen`: the
+    /// collector empties them. `released`: they become free soon. `free`: they belong
+    /// to no table. `record`: state records.
+    pub state: &'static str,
+    /// How many.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The part of them in slots of the newest versions of rows.
+    pub live_bytes: u64,
+    /// The part in slots of superseded versions.
+    pub obsolete_bytes: u64,
+    /// The part in slots that are not written yet.
+    pub unfilled_bytes: u64,
+}
+
+/// An index of a table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct IndexParts {
+    /// Its name; `primary` for the primary one.
+    pub name: String,
+    /// Its columns, most significant first.
+    pub columns: Vec<String>,
+    /// Whether it takes no second row with the same key.
+    pub unique: bool,
+    /// Its memory; `None` as long as it is in an image only.
+    pub bytes: Option<u64>,
+}
+
 /// How long the chains of versions are, measured on some tuples.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

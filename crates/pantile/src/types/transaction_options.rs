@@ -44,6 +44,7 @@ pub struct TransactionOptions {
     pub(crate) safe_snapshot: bool,
     pub(crate) conflict: Option<ConflictPolicy>,
     pub(crate) name: Option<&'static str>,
+    pub(crate) number: Option<u64>,
 }
 
 impl TransactionOptions {
@@ -95,6 +96,22 @@ impl TransactionOptions {
     #[must_use]
     pub fn name(mut self, name: &'static str) -> Self {
         self.name = Some(name);
+        self
+    }
+
+    /// Numbers it among those of the same name, for people: that of a connection, for
+    /// example. Behind the name in warnings and messages.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// let txn = db.begin_with(TransactionOptions::new().name("connection").number(17))?;
+    /// assert_eq!(db.transactions()[0].transaction.label().as_deref(), Some("connection 17"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn number(mut self, number: u64) -> Self {
+        self.number = Some(number);
         self
     }
 }

@@ -86,13 +86,27 @@ fn a_full_medium_names_the_holder() {
         })
     };
     write_all(&db).expect("there is room for all rows");
-    let named = TransactionOptions::new().read_only(true).name("nightly");
+    let named = TransactionOptions::new().read_only(true).name("nightly").number(7);
     let report = db.begin_with(named).expect("begin");
     let full = write_all(&db).expect_err("the report keeps every version that it sees");
     let Error::StorageFull { holder: Some(holder), .. } = &full else { panic!("{full:?}") };
     assert_eq!(holder.transaction.id, Some(report.id()));
     assert!(holder.bytes > 1 << 20, "{holder:?}");
-    fails!(Err::<(), _>(full), Error::StorageFull { .. }, "no room", "or end what keeps", "\"nightly\"");
+    fails!(Err::<(), _>(full), Error::StorageFull { .. }, "no room", "or end what keeps", "\"nightly 7\"");
     drop(report);
     write_all(&db).expect("nothing is held any more");
+}
+
+#[test]
+fn a_transaction_that_takes_its_snapshot_late_is_listed_as_what_it_is() {
+    let (db, _) = open(Options::new());
+    let options = TransactionOptions::new().isolation(Isolation::ReadCommitted).name("connection").number(7);
+    let mut txn = db.begin_with(options).expect("begin");
+    let listed = || db.transactions()[0].transaction.clone();
+    assert_eq!(
+        (listed().isolation, listed().label()),
+        (Some(Isolation::ReadCommitted), Some("connection 7".into()))
+    );
+    txn.take_snapshot();
+    assert_eq!((listed().isolation, listed().id), (Some(Isolation::Snapshot), Some(txn.id())));
 }

@@ -120,3 +120,33 @@ fn the_worker_ends_a_holder() {
     await_that("the worker ends it", || db.stats().pin_ends == 1);
     assert_eq!(is_ended(&report, &table), Some(EndedBy::Age(limit)));
 }
+
+#[test]
+fn limits_change_while_the_database_is_open() {
+    let (db, table, time) = timed(Options::new());
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 2);
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!(actions(&db), (0, 0), "there is no limit");
+    db.set_max_pinned_age(Some((MINUTE, OnPinned::Warn)));
+    db.upkeep();
+    assert_eq!((actions(&db), is_ended(&report, &table)), ((1, 0), None));
+    time.advance(MINUTE);
+    db.set_max_pinned_age(None);
+    db.set_max_pinned_bytes(Some((1, OnPinned::End)));
+    db.upkeep();
+    assert_eq!(actions(&db), (1, 1), "it has been warned of, and is looked at again");
+    assert_eq!(is_ended(&report, &table), Some(EndedBy::Bytes(1)));
+}
+
+#[test]
+fn a_limit_reaches_a_database_at_rest() {
+    let (db, table) = open(Options::new());
+    rewrite(&db, &table, 100, 1);
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 2);
+    std::thread::sleep(Duration::from_millis(100));
+    db.set_max_pinned_bytes(Some((1, OnPinned::End)));
+    await_that("the transaction is ended", || is_ended(&report, &table).is_some());
+}

@@ -5,6 +5,7 @@ mod figures;
 mod holders;
 mod limits;
 mod page;
+mod parts;
 
 use pantile::{Database, MediumKind, Options, Table, TableDef, Type, Value};
 
