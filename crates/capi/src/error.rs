@@ -37,6 +37,10 @@ pub const PANTILE_CHANGED: c_int = 115;
 /// A wait for a row that another transaction has locked was interrupted.
 pub const PANTILE_INTERRUPTED: c_int = 116;
 
+/// The transaction was ended from outside: by `pantile_end_transaction`, or because it held back too much. It can only be
+/// rolled back.
+pub const PANTILE_ENDED: c_int = 117;
+
 /// A row with this key is there.
 pub const PANTILE_DUPLICATE_KEY: c_int = 120;
 /// No table, index or column of this name.
@@ -59,6 +63,8 @@ pub const PANTILE_READ_ONLY: c_int = 128;
 pub const PANTILE_TRANSACTION_TOO_LARGE: c_int = 129;
 /// No such savepoint.
 pub const PANTILE_UNKNOWN_SAVEPOINT: c_int = 130;
+/// No such transaction is open.
+pub const PANTILE_UNKNOWN_TRANSACTION: c_int = 131;
 
 /// The medium has no room.
 pub const PANTILE_STORAGE_FULL: c_int = 140;
@@ -210,6 +216,8 @@ fn code_of(error: &Error) -> c_int {
         Error::ReadOnly => PANTILE_READ_ONLY,
         Error::TransactionTooLarge => PANTILE_TRANSACTION_TOO_LARGE,
         Error::UnknownSavepoint => PANTILE_UNKNOWN_SAVEPOINT,
+        Error::TransactionEnded { .. } => PANTILE_ENDED,
+        Error::UnknownTransaction(_) => PANTILE_UNKNOWN_TRANSACTION,
         Error::StorageFull { .. } => PANTILE_STORAGE_FULL,
         Error::MemoryFull(_) => PANTILE_MEMORY_FULL,
         Error::MediumFailed { .. } => PANTILE_MEDIUM_FAILED,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, Options};
 
 use crate::error::{Failure, PANTILE_OK, call};
+use crate::insight::on_pinned;
 use crate::pointer::{lent_mut, taken};
 
 /// A file in the database's directory, the default.
@@ -120,6 +121,34 @@ pub extern "C" fn pantile_options_space_target(options: *mut pantile_options, ra
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_options_lock_wait(options: *mut pantile_options, milliseconds: u64) -> c_int {
     set(options, |options| options.conflict(policy(milliseconds)))
+}
+
+/// Limits for how many milliseconds a transaction may hold back garbage, and says what is done about one that is older:
+/// `PANTILE_WARN` or `PANTILE_END`. One that holds back nothing may be of any age. `pantile_set_max_pinned_age` changes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_max_pinned_age(
+    options: *mut pantile_options,
+    milliseconds: u64,
+    then: c_int,
+) -> c_int {
+    change(options, |options| {
+        let limit = Duration::from_millis(milliseconds);
+        options.options = options.options.clone().max_pinned_age(limit, on_pinned(then)?);
+        Ok(())
+    })
+}
+
+/// The same for the bytes that a transaction may hold back.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_max_pinned_bytes(
+    options: *mut pantile_options,
+    bytes: u64,
+    then: c_int,
+) -> c_int {
+    change(options, |options| {
+        options.options = options.options.clone().max_pinned_bytes(bytes, on_pinned(then)?);
+        Ok(())
+    })
 }
 
 pub(crate) fn policy(milliseconds: u64) -> ConflictPolicy {

@@ -1,7 +1,7 @@
 //! Transactions: beginning, writing, reading by key, ending.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use pantile::{InFlight, Isolation, RowId, Savepoint, Transaction, TransactionOptions};
 
@@ -36,6 +36,13 @@ pub struct pantile_txn_options {
     pub has_lock_wait: bool,
     /// For how many milliseconds calls wait for rows that others have locked.
     pub lock_wait: u64,
+    /// What people call it, in lists, warnings and messages; NULL for no name. The text must stay valid as long as the
+    /// database is open: a literal.
+    pub name: *const c_char,
+    /// Whether `number` counts.
+    pub has_number: bool,
+    /// Its number among those of this name, that of a connection for example.
+    pub number: u64,
 }
 
 /// A transaction.
@@ -128,6 +135,14 @@ fn options_of(options: *const pantile_txn_options) -> Result<TransactionOptions,
     if options.safe_snapshot {
         made = made.safe_snapshot();
     }
+    if !options.name.is_null() {
+        // SAFETY: the caller's promise.
+        let name: &'static CStr = unsafe { CStr::from_ptr(options.name) };
+        made = made.name(name.to_str().map_err(|_| Failure::misuse("the transaction's name is not UTF-8"))?);
+    }
+    if options.has_number {
+        made = made.number(options.number);
+    }
     Ok(if options.has_lock_wait { made.conflict(policy(options.lock_wait)) } else { made })
 }
 
@@ -142,6 +157,16 @@ pub extern "C" fn pantile_begin(
         let out = Out::new(out)?;
         let txn = lent(db, "the database")?.db.begin_with(options_of(options)?)?;
         out.give(pantile_txn::new(txn, false));
+        Ok(PANTILE_OK)
+    })
+}
+
+/// By which `pantile_end_transaction` knows the transaction.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_txn_id(txn: *const pantile_txn, out: *mut u64) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        out.set(lent(txn, "the transaction")?.open()?.id().get());
         Ok(PANTILE_OK)
     })
 }

@@ -61,6 +61,11 @@ fn changes() {
 }
 
 #[test]
+fn insight() {
+    run("tests/programs/insight.c", &library("libpantile_c.a"));
+}
+
+#[test]
 fn rows() {
     run("tests/programs/rows.c", &library("libpantile_c.a"));
 }
