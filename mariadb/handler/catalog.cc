@@ -220,6 +220,15 @@ int catalog::keep_next_number(const std::string &name, uint64_t next)
   return run(&work);
 }
 
+int catalog::all_names(std::vector<std::pair<uint64_t, std::string>> *names)
+{
+  std::vector<std::pair<std::string, Entry>> found;
+  const int code= all(&found);
+  for (auto &[name, entry] : found)
+    names->push_back({entry.number, name});
+  return code;
+}
+
 int catalog::names_below(const std::string &prefix, std::vector<std::string> *names)
 {
   std::vector<std::pair<std::string, Entry>> found;

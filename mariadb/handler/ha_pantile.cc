@@ -23,6 +23,23 @@ bool ha_pantile::get_error_message(int, String *to)
   return false;
 }
 
+/* Errors of which the server's own words say too little. */
+void ha_pantile::print_error(int error, myf flags)
+{
+  switch (error)
+  {
+  case HA_ERR_ROLLBACK:
+    my_printf_error(ER_ROLLBACK_ONLY, "The transaction was rolled back: %s", flags, message.c_str());
+    break;
+  case HA_ERR_RECORD_FILE_FULL:
+    my_printf_error(ER_RECORD_FILE_FULL, "The table '%s' is full: %s", flags | ME_ERROR_LOG, table_share->table_name.str,
+                    message.c_str());
+    break;
+  default:
+    handler::print_error(error, flags);
+  }
+}
+
 /* Opening */
 
 int ha_pantile::open(const char *name, int, uint)
@@ -118,6 +135,9 @@ int ha_pantile::begin_own()
   options.isolation= PANTILE_READ_COMMITTED;
   options.has_lock_wait= true;
   options.lock_wait= lock_wait_of(ha_thd());
+  options.name= NAME_OF_CONNECTIONS;
+  options.has_number= true;
+  options.number= thd_get_thread_id(ha_thd());
   const int code= pantile_begin(pantile_database, &options, &own);
   txn= own;
   txn_number++;
@@ -178,7 +198,7 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   txn= session->transaction();
   txn_number= session->number();
   if (failed)
-    message= pantile_error_message();
+    message= session->why_ended().empty() ? pantile_error_message() : session->why_ended();
   /* TRUNCATE, or an ALTER TABLE that copies, has put another table in the place of the one that the snapshot knows. */
   if (!failed && !locks_rows && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table))
     return HA_ERR_TABLE_DEF_CHANGED;

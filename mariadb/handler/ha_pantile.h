@@ -102,6 +102,7 @@ public:
   int optimize(THD *thd, HA_CHECK_OPT *) override;
   double scan_time() override { return (double) stats.records / 100.0 + 1.0; }
   bool get_error_message(int error, String *message) override;
+  void print_error(int error, myf flags) override;
 
   uint lock_count() const override { return 0; }
   THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) override;

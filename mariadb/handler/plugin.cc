@@ -4,7 +4,9 @@
 #define MYSQL_DYNAMIC_PLUGIN 1
 #include "ha_pantile.h"
 #include "backup.h"
+#include "information.h"
 #include "version.h"
+#include "watch.h"
 #include <signal.h>
 #include <sstream>
 
@@ -16,7 +18,8 @@ extern "C" int pantile_server_collector(pantile_options *options, const char *na
 static char *data_dir, *gc;
 static ulong medium, durability;
 static double space_target;
-static unsigned long long memory_limit;
+static unsigned long long memory_limit, max_bytes, max_pinned_bytes;
+static ulong max_pinned_age, on_pinned;
 
 static const char *medium_names[]= {"file", "dram", "dax", NullS};
 static TYPELIB media= {array_elements(medium_names) - 1, "media", medium_names, nullptr};
@@ -24,6 +27,24 @@ static const char *durability_names[]= {"sync", "group", "none", NullS};
 static TYPELIB durabilities= {array_elements(durability_names) - 1, "durabilities", durability_names, nullptr};
 static const char *change_names[]= {"record_changed", "deadlock", NullS};
 static TYPELIB changes= {array_elements(change_names) - 1, "changes", change_names, nullptr};
+
+static const char *pinned_names[]= {"warn", "end", NullS};
+static TYPELIB pinned_policies= {array_elements(pinned_names) - 1, "pinned_policies", pinned_names, nullptr};
+
+static void limit_pinned()
+{
+  if (!pantile_database)
+    return;
+  const int then= on_pinned ? PANTILE_END : PANTILE_WARN;
+  pantile_set_max_pinned_age(pantile_database, max_pinned_age * 1000ULL, then);
+  pantile_set_max_pinned_bytes(pantile_database, max_pinned_bytes, then);
+}
+
+template <class Value> static void update_limit(MYSQL_THD, struct st_mysql_sys_var *, void *value, const void *given)
+{
+  *(Value *) value= *(const Value *) given;
+  limit_pinned();
+}
 
 static MYSQL_SYSVAR_STR(data_dir, data_dir, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                         "The directory of the database, by default #pantile in the server's data directory", nullptr,
@@ -45,6 +66,21 @@ static MYSQL_SYSVAR_ULONGLONG(memory_limit, memory_limit, PLUGIN_VAR_READONLY | 
                               "Bytes of memory that the database may take, beside the system's copies of its file; 0 "
                               "for as much as the server may have",
                               nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
+static MYSQL_SYSVAR_ULONGLONG(max_bytes, max_bytes, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                              "Bytes that the file may take; 0 for as much as the file system has", nullptr, nullptr, 0, 0,
+                              ULONGLONG_MAX, 0);
+static MYSQL_SYSVAR_ULONG(max_pinned_age, max_pinned_age, PLUGIN_VAR_RQCMDARG,
+                          "Seconds for which a transaction may hold back old versions; pantile_on_pinned says what happens "
+                          "then; 0 for any time",
+                          nullptr, update_limit<ulong>, 0, 0, 100000000, 0);
+static MYSQL_SYSVAR_ULONGLONG(max_pinned_bytes, max_pinned_bytes, PLUGIN_VAR_RQCMDARG,
+                              "Bytes of old versions that a transaction may hold back; pantile_on_pinned says what happens "
+                              "then; 0 for any number",
+                              nullptr, update_limit<ulonglong>, 0, 0, ULONGLONG_MAX, 0);
+static MYSQL_SYSVAR_ENUM(on_pinned, on_pinned, PLUGIN_VAR_RQCMDARG,
+                         "What happens to a transaction that holds back more than pantile_max_pinned_age or "
+                         "pantile_max_pinned_bytes allow: warn, a line in the error log; end, it is rolled back as well",
+                         nullptr, update_limit<ulong>, 0, &pinned_policies);
 static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds to wait for a row that another has locked",
                           nullptr, nullptr, 50, 0, 100000000, 0);
 static MYSQL_THDVAR_ENUM(changed_row_error, PLUGIN_VAR_RQCMDARG,
@@ -78,6 +114,7 @@ static int check_backup(MYSQL_THD thd, struct st_mysql_sys_var *variable, void *
 static struct st_mysql_sys_var *variables[]= {
     MYSQL_SYSVAR(data_dir),     MYSQL_SYSVAR(medium),       MYSQL_SYSVAR(durability),        MYSQL_SYSVAR(gc),
     MYSQL_SYSVAR(space_target), MYSQL_SYSVAR(memory_limit), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(changed_row_error),
+    MYSQL_SYSVAR(max_bytes),    MYSQL_SYSVAR(max_pinned_age), MYSQL_SYSVAR(max_pinned_bytes), MYSQL_SYSVAR(on_pinned),
     MYSQL_SYSVAR(backup_to),    MYSQL_SYSVAR(backup_staged), nullptr};
 
 uint64_t lock_wait_of(THD *thd)
@@ -186,6 +223,8 @@ static int start(void *hton)
   pantile_options_space_target(options, space_target);
   if (memory_limit)
     pantile_options_memory_limit(options, memory_limit);
+  if (max_bytes)
+    pantile_options_max_bytes(options, max_bytes);
   int code= PANTILE_OK;
   if (pantile_server_collector(options, gc) != PANTILE_OK)
   {
@@ -214,6 +253,8 @@ static int start(void *hton)
   pantile_hton->check_version= changed_since;
   fill_in_transactions(pantile_hton);
   backup::fill_in(pantile_hton);
+  watch::start();
+  limit_pinned();
   return 0;
 }
 
@@ -222,6 +263,7 @@ static int stop(void *)
   if (!pantile_database)
     return 0;
   backup::end();
+  watch::stop();
   catalog::close();
   if (pantile_close(pantile_database) != PANTILE_OK)
   {
@@ -234,10 +276,22 @@ static int stop(void *)
 
 static struct st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
+#define INFORMATION(name, about, start)                                                                                 \
+  {                                                                                                                    \
+    MYSQL_INFORMATION_SCHEMA_PLUGIN, &information_schema, name, "Pantile's developers", about, PLUGIN_LICENSE_GPL, start, \
+        nullptr, 0x0001, nullptr, nullptr, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL                                 \
+  }
+
 maria_declare_plugin(pantile)
 {
   MYSQL_STORAGE_ENGINE_PLUGIN, &storage_engine, "Pantile", "Pantile's developers",
       "Serializable transactions without a log; space is freed in whole blocks", PLUGIN_LICENSE_GPL, start, stop, 0x0001,
       status, variables, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
-}
+},
+INFORMATION("PANTILE_TABLES", "Rows and space of Pantile's tables", start_tables_table),
+INFORMATION("PANTILE_INDEXES", "Indexes of Pantile's tables", start_indexes_table),
+INFORMATION("PANTILE_BLOCKS", "Blocks of Pantile by their state", start_blocks_table),
+INFORMATION("PANTILE_COLLECTOR", "What Pantile's garbage collector has done, and its queues", start_collector_table),
+INFORMATION("PANTILE_TRANSACTIONS", "Transactions that are open in Pantile", start_transactions_table),
+INFORMATION("PANTILE_GARBAGE_HOLDERS", "Who holds old versions in Pantile, by table", start_holders_table)
 maria_declare_plugin_end;

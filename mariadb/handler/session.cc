@@ -2,6 +2,7 @@
 #include "session.h"
 #include "two_phases.h"
 #include <set>
+#include <unordered_map>
 
 Counters pantile_counters;
 
@@ -11,8 +12,77 @@ Session *Session::of(THD *thd)
 {
   Session *session= found(thd);
   if (!session)
-    thd_set_ha_data(thd, pantile_hton, session= new Session);
+    thd_set_ha_data(thd, pantile_hton, session= new Session(thd));
   return session;
+}
+
+/* Sessions by their connections, for threads that are none. */
+static std::mutex sessions_lock;
+static std::unordered_map<uint64_t, Session *> sessions;
+
+Session::Session(THD *thd) : connection(thd_get_thread_id(thd))
+{
+  std::lock_guard<std::mutex> alone(sessions_lock);
+  sessions[connection]= this;
+}
+
+Session::~Session()
+{
+  {
+    std::lock_guard<std::mutex> alone(sessions_lock);
+    const auto found= sessions.find(connection);
+    if (found != sessions.end() && found->second == this)
+      sessions.erase(found);
+  }
+  take();
+  pantile_prepared_free(prepared);
+  prepared= nullptr;
+  end(false);
+}
+
+void Session::take()
+{
+  int idle= IDLE;
+  /* Only this connection makes it BUSY. */
+  while (!use.compare_exchange_weak(idle, BUSY, std::memory_order_acquire) && idle != BUSY)
+    idle= IDLE;
+}
+
+bool Session::free_ended(uint64_t connection, uint64_t id, const char *by)
+{
+  pantile_txn *freed= nullptr;
+  {
+    std::lock_guard<std::mutex> alone(sessions_lock);
+    const auto found= sessions.find(connection);
+    if (found == sessions.end())
+      return true;
+    Session *session= found->second;
+    int idle= IDLE;
+    if (!session->use.compare_exchange_strong(idle, BEING_ENDED, std::memory_order_acquire))
+      return false;
+    uint64_t now= 0;
+    if (session->txn && pantile_txn_id(session->txn, &now) == PANTILE_OK && now == id)
+    {
+      std::swap(freed, session->txn);
+      session->ended= "transaction " + std::to_string(id) + " was ended by " + by + "; nothing of it is committed";
+    }
+    session->leave();
+  }
+  pantile_rollback(freed);
+  return true;
+}
+
+void Session::tell_ended() const
+{
+  my_printf_error(ER_ROLLBACK_ONLY, "The transaction was rolled back: %s", MYF(0), ended.c_str());
+}
+
+/* Its connection learns of it at its next statement that uses the engine. */
+int Session::report_ended(THD *thd)
+{
+  thd->mark_transaction_to_rollback(true);
+  leave();
+  return HA_ERR_ROLLBACK;
 }
 
 static bool is_one_statement(THD *thd) { return !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
@@ -69,6 +139,9 @@ int Session::begin(THD *thd, bool reads)
     options.isolation= PANTILE_SNAPSHOT;
   options.has_lock_wait= true;
   options.lock_wait= lock_wait_of(thd);
+  options.name= NAME_OF_CONNECTIONS;
+  options.has_number= true;
+  options.number= connection;
   if (int code= pantile_begin(pantile_database, &options, &txn))
   {
     txn= nullptr;
@@ -121,6 +194,9 @@ void Session::begin_statement(THD *thd, bool consistent_read)
 
 int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
+  take();
+  if (!ended.empty())
+    return report_ended(thd);
   const bool one= is_one_statement(thd);
   if (txn && only_reads && writes)
   {
@@ -151,12 +227,14 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
 
 int Session::start_with_snapshot(THD *thd)
 {
+  take();
   if (!txn)
     if (int error= begin(thd, false))
       return error;
   if (needs_snapshot)
     take_snapshot();
   register_whole(thd);
+  leave();
   return 0;
 }
 
@@ -169,6 +247,7 @@ int Session::end(bool commits)
     code= commits ? pantile_commit(txn, nullptr) : pantile_rollback(txn);
   prepared= nullptr;
   txn= nullptr;
+  ended.clear();
   in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
   return code;
 }
@@ -177,12 +256,22 @@ int Session::commit(THD *thd, bool all)
 {
   if (all || is_one_statement(thd))
   {
+    take();
+    if (!ended.empty())
+    {
+      tell_ended();
+      end(false);
+      leave();
+      return HA_ERR_ROLLBACK;
+    }
     if (prepared || (txn && !only_reads))
       statistic_increment(pantile_counters.commits, &LOCK_status);
     const int code= end(true);
+    leave();
     return code == PANTILE_OK ? 0 : tell_not_committed(thd, code);
   }
   end_statement();
+  leave();
   return 0;
 }
 
@@ -192,6 +281,13 @@ int Session::prepare(THD *thd, bool all)
   {
     end_statement();
     return 0;
+  }
+  /* Up to the end of the transaction, no other thread ends it. */
+  take();
+  if (!ended.empty())
+  {
+    tell_ended();
+    return HA_ERR_ROLLBACK;
   }
   if (!txn || only_reads)
     return 0;
@@ -233,12 +329,14 @@ void Session::publish(THD *thd, bool all)
 
 int Session::rollback(THD *thd, bool all)
 {
+  take();
   if (all || is_one_statement(thd))
   {
     if (prepared || (txn && !only_reads))
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
     const bool was_prepared= prepared != nullptr;
     const int code= end(false);
+    leave();
     if (was_prepared && code != PANTILE_OK)
     {
       my_printf_error(ER_ERROR_DURING_ROLLBACK, "Pantile did not roll back, and the transaction is prepared as before: %s",
@@ -249,18 +347,33 @@ int Session::rollback(THD *thd, bool all)
   }
   const int error= has_statement_savepoint ? rollback_to(statement_savepoint) : 0;
   end_statement();
+  leave();
   return error;
 }
 
 int Session::set_savepoint(size_t *savepoint)
 {
+  take();
   *savepoint= SIZE_MAX;
-  return txn && !only_reads && pantile_savepoint(txn, savepoint) != PANTILE_OK ? HA_ERR_INTERNAL_ERROR : 0;
+  const bool failed= txn && !only_reads && pantile_savepoint(txn, savepoint) != PANTILE_OK;
+  if (!in_statement)
+    leave();
+  return failed ? HA_ERR_INTERNAL_ERROR : 0;
 }
 
 int Session::rollback_to(size_t savepoint)
 {
-  return txn && savepoint != SIZE_MAX && pantile_rollback_to(txn, savepoint) != PANTILE_OK ? HA_ERR_INTERNAL_ERROR : 0;
+  take();
+  if (!ended.empty())
+  {
+    tell_ended();
+    leave();
+    return HA_ERR_ROLLBACK;
+  }
+  const bool failed= txn && savepoint != SIZE_MAX && pantile_rollback_to(txn, savepoint) != PANTILE_OK;
+  if (!in_statement)
+    leave();
+  return failed ? HA_ERR_INTERNAL_ERROR : 0;
 }
 
 void Session::release(size_t savepoint)
@@ -297,6 +410,9 @@ int handler_error(THD *thd, int code, int none)
     return code == PANTILE_CONFLICT || reports_changes_as_deadlocks(thd) ? HA_ERR_LOCK_DEADLOCK : HA_ERR_RECORD_CHANGED;
   case PANTILE_INTERRUPTED:
     return HA_ERR_ABORTED_BY_USER;
+  case PANTILE_ENDED:
+    thd->mark_transaction_to_rollback(true);
+    return HA_ERR_ROLLBACK;
   case PANTILE_TOO_MANY_TRANSACTIONS:
     return HA_ERR_TOO_MANY_CONCURRENT_TRXS;
   case PANTILE_STORAGE_FULL:

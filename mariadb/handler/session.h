@@ -4,6 +4,10 @@
 #define PANTILE_SESSION_H
 
 #include "common.h"
+#include <atomic>
+
+/* Transactions of connections have this name in the engine, and the connection's number. */
+#define NAME_OF_CONNECTIONS "connection"
 
 class Session
 {
@@ -11,12 +15,8 @@ public:
   static Session *of(THD *thd);
   /* Nullptr if the connection has not used the engine. */
   static Session *found(THD *thd);
-  ~Session()
-  {
-    pantile_prepared_free(prepared);
-    prepared= nullptr;
-    end(false);
-  }
+  explicit Session(THD *thd);
+  ~Session();
 
   /* A statement begins to use a table. Returns an error of the handler. */
   int enter(THD *thd, bool writes, bool consistent_read);
@@ -39,7 +39,21 @@ public:
   int set_savepoint(size_t *savepoint);
   int rollback_to(size_t savepoint);
 
+  /* Frees what a transaction holds that the engine has ended, if its connection is between two statements: the next one
+   * fails then. For other threads. Returns whether the connection has no such transaction any more. */
+  static bool free_ended(uint64_t connection, uint64_t id, const char *by);
+  /* Why the transaction was ended, after HA_ERR_ROLLBACK; empty if the engine's message says it. */
+  const std::string &why_ended() const { return ended; }
+
 private:
+  /* Between statements another thread may end the transaction. All that uses it begins with `take`, and ends with `leave`
+   * unless the statement goes on. */
+  enum Use { IDLE, BUSY, BEING_ENDED };
+  void take();
+  void leave() { use.store(IDLE, std::memory_order_release); }
+  int report_ended(THD *thd);
+  void tell_ended() const;
+
   int begin(THD *thd, bool only_reads);
   void begin_statement(THD *thd, bool consistent_read);
   void take_snapshot();
@@ -49,6 +63,10 @@ private:
   int end(bool commits);
   static bool is_stopped(void *thd);
   static void note_applier(THD *thd);
+
+  const uint64_t connection;
+  std::atomic<int> use{IDLE};
+  std::string ended;
 
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */

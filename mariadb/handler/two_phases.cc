@@ -63,6 +63,10 @@ int tell_not_committed(THD *thd, int code)
   /* Of several errors the client sees the first, and the server's own says little. */
   if (code == PANTILE_CONFLICT)
     my_error(ER_LOCK_DEADLOCK, MYF(0));
+  else if (code == PANTILE_ENDED)
+    my_printf_error(ER_ROLLBACK_ONLY, "The transaction was rolled back: %s", MYF(0), pantile_error_message());
+  else if (code == PANTILE_STORAGE_FULL)
+    my_printf_error(ER_RECORD_FILE_FULL, "Pantile did not commit: %s", MYF(ME_ERROR_LOG), pantile_error_message());
   else
     my_printf_error(ER_ERROR_DURING_COMMIT, "Pantile did not commit: %s", MYF(0), pantile_error_message());
   return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);

@@ -1,6 +1,8 @@
 """What docs/mariadb.md says of ENGINE=Pantile beside InnoDB, row by row.
 
-usage: behaviour.py SOCKET
+usage: behaviour.py SOCKET SMALL
+
+SMALL is the socket of a server with pantile_max_bytes=32M.
 """
 
 import os
@@ -11,13 +13,13 @@ import time
 
 import pymysql
 
-SOCKET = sys.argv[1]
+SOCKET, SMALL = sys.argv[1:3]
 ROWS = [(1, 10), (2, 20), (3, 30)]
 
 
 class Session:
-    def __init__(self, engine, level="REPEATABLE READ"):
-        self.connection = pymysql.connect(unix_socket=SOCKET, user="root", database="behaviour", autocommit=True)
+    def __init__(self, engine, level="REPEATABLE READ", socket=SOCKET, user="root"):
+        self.connection = pymysql.connect(unix_socket=socket, user=user, database="behaviour", autocommit=True)
         self.cursor = self.connection.cursor()
         self.engine = engine
         self.do(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
@@ -29,7 +31,11 @@ class Session:
             self.cursor.execute(statement.replace("{t}", f"t_{self.engine}"))
             return list(self.cursor.fetchall()) if self.cursor.description else self.cursor.rowcount
         except pymysql.err.MySQLError as error:
+            self.message = error.args[1] if len(error.args) > 1 else ""
             return -error.args[0]
+
+    def id(self):
+        return self.connection.thread_id()
 
     def later(self, statement):
         """Runs a statement in a thread; its `join` returns the answer."""
@@ -357,6 +363,151 @@ def maintenance():
     a.do("DROP TABLE m, other")
 
 
+def eventually(what, happens, seconds=20):
+    until = time.time() + seconds
+    while not happens():
+        assert time.time() < until, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def rewritten(a, rows=500):
+    """A table with garbage, if anybody holds it."""
+    a.do("CREATE OR REPLACE TABLE big (id INT PRIMARY KEY, n INT, note VARCHAR(2000), KEY by_n (n)) ENGINE=Pantile")
+    a.do(f"INSERT INTO big SELECT seq, 0, REPEAT('x', 1000) FROM seq_1_to_{rows}")
+
+
+def log_since(a, place):
+    (path,), = a.do("SELECT @@log_error")
+    with open(path, errors="replace") as log:
+        log.seek(place)
+        return log.read(), log.seek(0, 2)
+
+
+def tables_of_tables():
+    a, b = pair("Pantile")
+    rewritten(a)
+    where = "WHERE table_schema = 'behaviour' AND table_name = 'big' AND content = 'rows'"
+    (rows, blocks, taken, live, amplification, memory), = a.do(
+        "SELECT table_rows, blocks, bytes, live_bytes, space_amplification, index_memory_bytes "
+        f"FROM information_schema.pantile_tables {where}")
+    assert rows == 500 and blocks > 0 and taken >= live >= 500 * 1000 and amplification >= 1 and memory > 0
+    assert abs(amplification - taken / live) < 0.01
+    same(a.do(f"SELECT index_name, is_unique FROM information_schema.pantile_indexes {where} ORDER BY 1"),
+         [("by_n", "NO"), ("PRIMARY", "YES")])
+    same(a.do(f"SELECT SUM(blocks), SUM(bytes), SUM(live_bytes) FROM information_schema.pantile_blocks {where}"), [(blocks, taken, live)])
+    states = {state for state, in a.do("SELECT DISTINCT state FROM information_schema.pantile_blocks")}
+    assert "open" in states and states <= {"open", "sealed", "frozen", "released", "free", "record"}, states
+    names = dict(a.do("SELECT name, value FROM information_schema.pantile_collector"))
+    assert names["ROOM_BYTES"] > 0 and "PENDING_BLOCKS" in names and "LONG_TRANSACTION_BLOCKS" in names, names
+    # Names that are encoded, and partitions.
+    a.do("CREATE TABLE `a b-ü` (id INT PRIMARY KEY) ENGINE=Pantile PARTITION BY HASH (id) PARTITIONS 2")
+    same(a.do("SELECT table_schema, partition_name FROM information_schema.pantile_tables WHERE table_name = 'a b-ü' AND content = 'rows' ORDER BY 2"),
+         [("behaviour", "p0"), ("behaviour", "p1")])
+    a.do("DROP TABLE `a b-ü`")
+    # Values out of line are listed by themselves, under the name of their table.
+    a.do("CREATE TABLE huge (id INT PRIMARY KEY, data LONGBLOB) ENGINE=Pantile"), a.do("INSERT INTO huge VALUES (1, REPEAT('x', 3000000))")
+    (big,), = a.do("SELECT live_bytes FROM information_schema.pantile_tables WHERE table_name = 'huge' AND content = 'large values'")
+    assert big >= 3000000, big
+    a.do("DROP TABLE huge")
+
+
+def privileges():
+    a, b = pair("Pantile")
+    a.do("CREATE USER nobody@localhost"), a.do("GRANT ALL ON behaviour.* TO nobody@localhost")
+    nobody = Session("Pantile", user="nobody")
+    for table in ("tables", "indexes", "blocks", "collector", "transactions", "garbage_holders"):
+        same(nobody.do(f"SELECT COUNT(*) FROM information_schema.pantile_{table}"),
+             nobody.do("SELECT COUNT(*) FROM information_schema.innodb_trx"))
+    a.do("GRANT PROCESS ON *.* TO nobody@localhost")
+    nobody = Session("Pantile", user="nobody")
+    assert nobody.do("SELECT COUNT(*) FROM information_schema.pantile_tables")[0][0] > 0
+    a.do("DROP USER nobody@localhost")
+
+
+def garbage_holders():
+    a, b = pair("Pantile")
+    rewritten(a)
+    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT n FROM {t}")
+    for n in range(4):
+        a.do("UPDATE big SET n = n + 1")
+    (trx, isolation, read_only, age, held, freed), = a.do(
+        "SELECT trx_id, isolation, read_only, age_seconds, held_bytes, freed_bytes "
+        f"FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
+    assert (isolation, read_only) == ("SNAPSHOT", "NO") and 0 < age < 60 and held >= freed > 500 * 1000
+    found = a.do("SELECT holder, trx_id, user, command, query, table_schema, held_bytes, held_blocks, holder_held_bytes, holder_freed_bytes "
+                 f"FROM information_schema.pantile_garbage_holders WHERE connection_id = {b.id()} AND table_name = 'big' AND content = 'rows'")
+    (holder, id, user, command, query, schema, bytes, blocks, all, freed), = found
+    same((holder, id, user, command, query, schema), (f"connection {b.id()}", trx, "root", "Sleep", None, "behaviour"))
+    assert all >= bytes > 500 * 1000 and blocks > 0 and freed > 0, found
+    # A statement that runs is shown.
+    done = b.later("SELECT SLEEP(1), n FROM {t} LIMIT 1")
+    (command, query), = a.do(f"SELECT command, query FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
+    assert command == "Query" and "SLEEP(1)" in query, query
+    done()
+    # KILL frees what it holds.
+    a.do(f"KILL {b.id()}")
+    mine = f"SELECT COUNT(*) FROM information_schema.pantile_garbage_holders WHERE connection_id = {b.id()}"
+    eventually("the holder is gone", lambda: a.do(mine) == [(0,)])
+
+
+def pinned_too_long():
+    a, b = pair("Pantile")
+    rewritten(a)
+    place = log_since(a, 0)[1]
+    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT n FROM {t}"), a.do("UPDATE big SET n = n + 1")
+    same(a.do("SET GLOBAL pantile_max_pinned_age = 1"), 0)
+    eventually("a warning", lambda: f"connection {b.id()}" in log_since(a, place)[0])
+    assert "[Warning] Pantile: " in log_since(a, place)[0] and "max_pinned_age" in log_since(a, place)[0]
+    same(b.do("SELECT n FROM {t} WHERE id = 1"), [(10,)]), same(b.do("COMMIT"), 0)
+    # An idle holder is ended and holds nothing any more, locks included.
+    b.do("BEGIN"), b.do("SELECT n FROM {t}"), same(b.do("UPDATE {t} SET n = 11 WHERE id = 1"), 1), a.do("UPDATE big SET n = n + 1")
+    same(a.do("SET GLOBAL pantile_on_pinned = 'end'"), 0)
+    mine = f"SELECT COUNT(*) FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}"
+    eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
+    same(a.do("UPDATE {t} SET n = 12 WHERE id = 1"), 1)
+    same(b.do("SELECT n FROM {t} WHERE id = 1"), -4060)
+    assert "max_pinned_age" in b.message, b.message
+    same(b.do("SELECT n FROM {t} WHERE id = 1"), [(12,)])
+    same(b.do("UPDATE {t} SET n = 13 WHERE id = 1"), 1), same(b.do("COMMIT"), 0)
+    # The same at COMMIT, ROLLBACK and ROLLBACK TO.
+    for last, answer in (("COMMIT", -4060), ("ROLLBACK", 0), ("ROLLBACK TO one", -4060)):
+        b.do("BEGIN"), b.do("SELECT n FROM {t}"), b.do("SAVEPOINT one"), b.do("UPDATE {t} SET n = 14 WHERE id = 1"), a.do("UPDATE big SET n = n + 1")
+        eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
+        same(b.do(last), answer), b.do("ROLLBACK")
+        same(b.do("SELECT n FROM {t} WHERE id = 1"), [(13,)])
+    # In the middle of a statement, too.
+    b.do("BEGIN"), b.do("SELECT n FROM {t}")
+    answer = b.later("SELECT SLEEP(2), n FROM {t}")
+    a.do("UPDATE big SET n = n + 1")
+    same(answer(), -4060), same(b.do("SELECT COUNT(*) FROM {t}"), [(3,)])
+    # By bytes.
+    a.do("SET GLOBAL pantile_max_pinned_age = 0, GLOBAL pantile_max_pinned_bytes = 100000")
+    b.do("BEGIN"), b.do("SELECT n FROM {t}"), a.do("UPDATE big SET n = n + 1")
+    eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
+    same(b.do("SELECT n FROM {t} WHERE id = 1"), -4060)
+    assert "max_pinned_bytes" in b.message, b.message
+    ends = dict(a.do("SELECT name, value FROM information_schema.pantile_collector"))
+    assert ends["PIN_ENDS"] >= 6 and ends["PIN_WARNINGS"] >= 1 and ends["ENDED_NOT_ROLLED_BACK"] == 0, ends
+    a.do("SET GLOBAL pantile_max_pinned_bytes = 0, GLOBAL pantile_on_pinned = 'warn'"), a.do("DROP TABLE big")
+
+
+def full_medium():
+    """The error names the holder, and ending it makes room."""
+    root = pymysql.connect(unix_socket=SMALL, user="root", autocommit=True).cursor()
+    root.execute("CREATE DATABASE behaviour"), root.execute("CREATE TABLE behaviour.t_Pantile (id INT PRIMARY KEY, n INT) ENGINE=Pantile")
+    a, b = Session("Pantile", socket=SMALL), Session("Pantile", socket=SMALL)
+    rewritten(a, 9000)
+    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT n FROM {t}")
+    place = log_since(a, 0)[1]
+    answers = [a.do("UPDATE big SET n = n + 1") for n in range(8)]
+    assert -1114 in answers, answers
+    holder = f"connection {b.id()}"
+    assert holder in a.message, a.message
+    assert holder in log_since(a, place)[0], log_since(a, place)[0]
+    a.do(f"KILL {b.id()}")
+    eventually("there is room", lambda: a.do("UPDATE big SET n = n + 1") == 9000)
+
+
 def main():
     connection = pymysql.connect(unix_socket=SOCKET, user="root", autocommit=True)
     cursor = connection.cursor()
@@ -366,7 +517,8 @@ def main():
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns, numbers, lost_tables,
-                  indexes_after_a_kill, maintenance):
+                  indexes_after_a_kill, maintenance, tables_of_tables, privileges, garbage_holders, pinned_too_long,
+                  full_medium):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")
