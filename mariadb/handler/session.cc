@@ -127,7 +127,7 @@ void Session::forget_applier(THD *thd)
   appliers.erase(thd);
 }
 
-int Session::begin(THD *thd, bool reads)
+int Session::begin(THD *thd, bool reads, bool consistent_read)
 {
   pantile_txn_options options= {};
   const int isolation= thd_tx_isolation(thd);
@@ -135,7 +135,8 @@ int Session::begin(THD *thd, bool reads)
   options.read_only= reads;
   is_serializable= isolation == ISO_SERIALIZABLE && !reads;
   options.isolation= is_serializable ? PANTILE_SERIALIZABLE : PANTILE_READ_COMMITTED;
-  if (reads)
+  const bool has_snapshot= !reads && isolation == ISO_REPEATABLE_READ && consistent_read;
+  if (reads || has_snapshot)
     options.isolation= PANTILE_SNAPSHOT;
   options.has_lock_wait= true;
   options.lock_wait= lock_wait_of(thd);
@@ -153,7 +154,8 @@ int Session::begin(THD *thd, bool reads)
     note_applier(thd);
   /* At repeatable read, statements that lock come to the newest rows until the first one that does not: its snapshot is
    * the transaction's. What a single statement changes is the newest rows as well. */
-  needs_snapshot= !reads && isolation == ISO_REPEATABLE_READ;
+  needs_snapshot= !reads && !has_snapshot && isolation == ISO_REPEATABLE_READ;
+  reads_snapshot= has_snapshot;
   by_statement= !reads && isolation <= ISO_READ_COMMITTED;
   return 0;
 }
@@ -205,7 +207,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
     in_statement= false;
   }
   if (!txn)
-    if (int error= begin(thd, one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT))
+    if (int error= begin(thd, one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT,
+                          !one && consistent_read))
       return error;
   if (!in_statement)
   {
@@ -229,7 +232,7 @@ int Session::start_with_snapshot(THD *thd)
 {
   take();
   if (!txn)
-    if (int error= begin(thd, false))
+    if (int error= begin(thd, false, true))
       return error;
   if (needs_snapshot)
     take_snapshot();

@@ -54,7 +54,7 @@ private:
   int report_ended(THD *thd);
   void tell_ended() const;
 
-  int begin(THD *thd, bool only_reads);
+  int begin(THD *thd, bool only_reads, bool consistent_read);
   void begin_statement(THD *thd, bool consistent_read);
   void take_snapshot();
   void register_whole(THD *thd);
