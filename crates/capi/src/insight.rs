@@ -5,27 +5,14 @@ use std::ptr;
 use std::time::Duration;
 
 use pantile::stats::{IndexParts, RunningTransaction, TableParts};
-use pantile::{Isolation, OnPinned, TransactionId};
+use pantile::{Isolation, TransactionId};
 
 use crate::c_text::as_c;
 use crate::database::pantile_db;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
+use crate::options::on_pinned;
 use crate::pointer::{Out, array_mut, lent, taken};
 use crate::transaction::{PANTILE_READ_COMMITTED, PANTILE_SERIALIZABLE, PANTILE_SNAPSHOT};
-
-/// A transaction that holds back too much is warned of, once.
-pub const PANTILE_WARN: c_int = 0;
-/// It is ended as well.
-pub const PANTILE_END: c_int = 1;
-
-/// Checks what is to be done about a transaction that holds back too much.
-pub(crate) fn on_pinned(then: c_int) -> Result<OnPinned, Failure> {
-    match then {
-        PANTILE_WARN => Ok(OnPinned::Warn),
-        PANTILE_END => Ok(OnPinned::End),
-        other => Err(Failure::misuse(format!("a holder is warned of or ended, and {other} is neither"))),
-    }
-}
 
 /// Transactions that are open, the oldest first.
 pub struct pantile_transactions {

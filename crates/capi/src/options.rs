@@ -3,10 +3,9 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, Options};
+use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, OnPinned, Options};
 
 use crate::error::{Failure, PANTILE_OK, call};
-use crate::insight::on_pinned;
 use crate::pointer::{lent_mut, taken};
 
 /// A file in the database's directory, the default.
@@ -22,6 +21,20 @@ pub const PANTILE_DURABILITY_SYNC: c_int = 0;
 pub const PANTILE_DURABILITY_GROUP: c_int = 1;
 /// A commit returns at once. A power failure may take the last ones, and leaves an earlier consistent state.
 pub const PANTILE_DURABILITY_NONE: c_int = 2;
+
+/// A transaction that holds back too much is warned of, once.
+pub const PANTILE_WARN: c_int = 0;
+/// It is ended as well.
+pub const PANTILE_END: c_int = 1;
+
+/// Checks what is to be done about a transaction that holds back too much.
+pub(crate) fn on_pinned(then: c_int) -> Result<OnPinned, Failure> {
+    match then {
+        PANTILE_WARN => Ok(OnPinned::Warn),
+        PANTILE_END => Ok(OnPinned::End),
+        other => Err(Failure::misuse(format!("a holder is warned of or ended, and {other} is neither"))),
+    }
+}
 
 /// How a database opens. What is not set has its default.
 pub struct pantile_options {
