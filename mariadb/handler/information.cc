@@ -452,6 +452,7 @@ namespace
                                          Column("NAME", Varchar(64), NULLABLE),
                                          Column("ISOLATION", Varchar(16), NULLABLE),
                                          Column("READ_ONLY", Varchar(3), NOT_NULL),
+                                         Column("IS_PREPARED", Varchar(3), NOT_NULL),
                                          Column("AGE_SECONDS", Double(12), NOT_NULL),
                                          Column("HELD_BYTES", Show::ULonglong(), NOT_NULL),
                                          Column("HELD_BLOCKS", Show::ULonglong(), NOT_NULL),
@@ -476,6 +477,7 @@ namespace
       row.text_or_null(txn.name ? txn.name : "");
       row.text_or_null(isolation_name(txn));
       row.truth(txn.read_only);
+      row.truth(txn.prepared);
       row.real((double) txn.age / MICROSECONDS);
       row.number(txn.held_bytes);
       row.number(txn.held_blocks);
@@ -492,6 +494,7 @@ namespace
   ST_FIELD_INFO holders_columns[]= {Column("HOLDER", Varchar(64), NOT_NULL),
                                     Column("TRX_ID", Show::ULonglong(), NULLABLE),
                                     CONNECTION_COLUMNS,
+                                    Column("IS_PREPARED", Varchar(3), NULLABLE),
                                     Column("AGE_SECONDS", Double(12), NULLABLE),
                                     NAME_COLUMNS,
                                     Column("HELD_BYTES", Show::ULonglong(), NOT_NULL),
@@ -521,6 +524,7 @@ namespace
       row.text(txn.has_number ? std::string(name) + " " + std::to_string(txn.number) : std::string(name));
       txn.id ? row.number(txn.id) : row.null();
       transactions.put_connection(&row, txn);
+      row.truth(txn.prepared);
       row.real((double) txn.age / MICROSECONDS);
       names.put(&row, held.table);
       row.number(held.bytes);
@@ -547,7 +551,7 @@ namespace
         continue;
       Row row(thd, to);
       row.text("process " + (readers[n].process ? std::to_string(readers[n].process) : std::string("from before the start")));
-      for (uint column= 0; column < 7; column++)
+      for (uint column= 0; column < 8; column++)
         row.null();
       readers[n].age ? row.real((double) readers[n].age / MICROSECONDS) : row.null();
       for (uint column= 0; column < 5; column++)

@@ -444,6 +444,11 @@ def garbage_holders():
     (command, query), = a.do(f"SELECT command, query FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
     assert command == "Query" and "SLEEP(1)" in query, query
     done()
+    # What is prepared is no KILL's to end.
+    c = Session("Pantile")
+    c.do("XA START 'holder'"), c.do("UPDATE {t} SET n = 31 WHERE id = 3"), c.do("XA END 'holder'"), same(c.do("XA PREPARE 'holder'"), 0)
+    same(a.do(f"SELECT is_prepared FROM information_schema.pantile_transactions WHERE connection_id = {c.id()}"), [("YES",)])
+    c.do("XA ROLLBACK 'holder'")
     # KILL frees what it holds.
     a.do(f"KILL {b.id()}")
     mine = f"SELECT COUNT(*) FROM information_schema.pantile_garbage_holders WHERE connection_id = {b.id()}"

@@ -94,6 +94,10 @@
 // A wait for a row that another transaction has locked was interrupted.
 #define PANTILE_INTERRUPTED 116
 
+// The transaction was ended from outside: by `pantile_end_transaction`, or because it held back too much. It can only be
+// rolled back.
+#define PANTILE_ENDED 117
+
 // A row with this key is there.
 #define PANTILE_DUPLICATE_KEY 120
 
@@ -126,6 +130,9 @@
 
 // No such savepoint.
 #define PANTILE_UNKNOWN_SAVEPOINT 130
+
+// No such transaction is open.
+#define PANTILE_UNKNOWN_TRANSACTION 131
 
 // The medium has no room.
 #define PANTILE_STORAGE_FULL 140
@@ -160,12 +167,6 @@
 // Others have not ended in time. The call has changed nothing.
 #define PANTILE_BUSY 155
 
-// The caller has stopped the work.
-#define PANTILE_CANCELLED 156
-
-// There is something in the directory.
-#define PANTILE_NOT_EMPTY 157
-
 // A file in the database's directory, the default.
 #define PANTILE_MEDIUM_FILE 0
 
@@ -183,6 +184,12 @@
 
 // A commit returns at once. A power failure may take the last ones, and leaves an earlier consistent state.
 #define PANTILE_DURABILITY_NONE 2
+
+// A transaction that holds back too much is warned of, once.
+#define PANTILE_WARN 0
+
+// It is ended as well.
+#define PANTILE_END 1
 
 // Transactions are as if run one by one, in an order that agrees with real time. The default.
 #define PANTILE_SERIALIZABLE 0
@@ -238,6 +245,10 @@ typedef struct pantile_names pantile_names;
 // How a database opens. What is not set has its default.
 typedef struct pantile_options pantile_options;
 
+// What each table takes. Hidden tables of values out of line are listed by themselves, and so are dropped tables until
+// their space has been given back.
+typedef struct pantile_parts pantile_parts;
+
 // A transaction that is prepared: its commit cannot fail but for the medium.
 typedef struct pantile_prepared pantile_prepared;
 
@@ -254,48 +265,11 @@ typedef struct pantile_table_change pantile_table_change;
 // A table to be created.
 typedef struct pantile_table_def pantile_table_def;
 
+// Transactions that are open, the oldest first.
+typedef struct pantile_transactions pantile_transactions;
+
 // A transaction.
 typedef struct pantile_txn pantile_txn;
-
-// Is told that the moment of a backup is fixed, and whether all that was acknowledged before the call is in it. The
-// backup ends with `PANTILE_CANCELLED` if it returns false.
-typedef bool (*pantile_at_moment)(void *context, bool is_current);
-
-// Whether a wait is to end.
-typedef bool (*pantile_stop)(void *context);
-
-// How to back up. Zeros are the defaults.
-typedef struct pantile_backup_options {
-  // Copies at most this many bytes a second; 0 for as fast as it goes.
-  uint64_t bytes_per_second;
-  // Whether `wait` counts. Otherwise it is ten seconds.
-  bool has_wait;
-  // For how many milliseconds the backup waits at its beginning for running serializable writers to end.
-  uint64_t wait;
-  // Called once the moment of the backup is fixed, in the thread of the call; may be NULL.
-  pantile_at_moment at_moment;
-  // Asked about once for each megabyte, in a thread of the backup; the backup ends with `PANTILE_CANCELLED` when it
-  // returns true. May be NULL.
-  pantile_stop stop;
-  // What these take. Valid until the call returns.
-  void *context;
-} pantile_backup_options;
-
-// What was backed up.
-typedef struct pantile_backup_report {
-  // Whether every commit that was acknowledged before the call is in it. If a serializable writer ran for longer than
-  // the wait, those beside it may not be.
-  bool is_current;
-  // Tables.
-  uint64_t tables;
-  // Rows.
-  uint64_t rows;
-  // Bytes of the backup's file.
-  uint64_t file_bytes;
-} pantile_backup_report;
-
-// Is told of a row that is damaged: its number in the table, and what is wrong. Valid during the call.
-typedef void (*pantile_damaged)(void *context, uint64_t tuple, const char *what);
 
 // The type of a column.
 typedef struct pantile_type {
@@ -396,6 +370,148 @@ typedef struct pantile_stats {
   uint64_t damaged_rows;
 } pantile_stats;
 
+// A transaction that is open. Texts are valid until the list is freed. The figures of what it holds are upper bounds: a
+// block counts with everything superseded in it as soon as the transaction may see one version there.
+typedef struct pantile_running {
+  // By which `pantile_end_transaction` knows it; 0 for work of the database itself.
+  uint64_t id;
+  // What the program calls it, or NULL; for work of the database itself, what it is.
+  const char *name;
+  // Its number among those of this name, if `has_number`.
+  uint64_t number;
+  // Whether it has one.
+  bool has_number;
+  // `PANTILE_SERIALIZABLE`, `PANTILE_SNAPSHOT` or `PANTILE_READ_COMMITTED`; -1 for work of the database itself.
+  int isolation;
+  // Whether it only reads.
+  bool read_only;
+  // Whether it is prepared: only a decision under its name ends it.
+  bool prepared;
+  // What has ended it, if its program has not taken note yet; else NULL.
+  const char *ended;
+  // Microseconds since it began; at a safe snapshot, the age of what it reads.
+  uint64_t age;
+  // Where it reads.
+  uint64_t timestamp;
+  // Superseded bytes on the medium, in blocks that it may be reading.
+  uint64_t held_bytes;
+  // Those blocks.
+  uint64_t held_blocks;
+  // The part of `held_bytes` that no other transaction holds: what its end would free, at most.
+  uint64_t freed_bytes;
+  // Memory that it holds back.
+  uint64_t held_memory;
+  // Memory of its own writes.
+  uint64_t buffer_bytes;
+  // In how many tables it holds something; see `pantile_transactions_held`.
+  size_t tables;
+} pantile_running;
+
+// What a transaction holds of one table. The name is valid until the list is freed.
+typedef struct pantile_held {
+  // The table's name.
+  const char *table;
+  // Superseded bytes, in blocks that the transaction may be reading.
+  uint64_t bytes;
+  // Those blocks.
+  uint64_t blocks;
+} pantile_held;
+
+// A process that reads the database beside this one.
+typedef struct pantile_reader {
+  // Its number; 0 if it was there before this process opened the database.
+  uint32_t process;
+  // For how many microseconds it has read; 0 if that is not known.
+  uint64_t age;
+  // Superseded bytes on the medium, in blocks that it may be reading. Others may hold them, too.
+  uint64_t held_bytes;
+} pantile_reader;
+
+// What a table takes. The name is valid until the list is freed; it is empty for what belongs to no table.
+typedef struct pantile_table_parts {
+  // Its name.
+  const char *table;
+  // Its rows, as the newest transaction sees them.
+  uint64_t rows;
+  // How many states its blocks are in; see `pantile_parts_blocks`.
+  size_t states;
+  // How many indexes it has, the primary one included; see `pantile_parts_index`.
+  size_t indexes;
+} pantile_table_parts;
+
+// The blocks of a table that are in one state.
+typedef struct pantile_blocks {
+  // `open`: commits append to them. `sealed`: they are full. `frozen`: the collector empties them. `released`: they become
+  // free soon. `free`: they belong to no table. `record`: the database's own notes. Valid until the list is freed.
+  const char *state;
+  // How many.
+  uint64_t blocks;
+  // Their bytes.
+  uint64_t bytes;
+  // The part of them in slots of the newest versions of rows.
+  uint64_t live_bytes;
+  // The part in slots of superseded versions.
+  uint64_t obsolete_bytes;
+  // The part in slots that are not written yet.
+  uint64_t unfilled_bytes;
+} pantile_blocks;
+
+// An index of a table. Texts are valid until the list is freed.
+typedef struct pantile_index_parts {
+  // Its name; `primary` for the primary one.
+  const char *index;
+  // Its columns, most significant first, with commas between.
+  const char *columns;
+  // Whether it takes no second row with the same key.
+  bool unique;
+  // Whether it is in memory. Otherwise it is in an image on the medium, and is loaded when it is first used.
+  bool is_loaded;
+  // Its memory.
+  uint64_t bytes;
+} pantile_index_parts;
+
+// What the collector has done since the database was opened, and what waits for it.
+typedef struct pantile_collector_stats {
+  // Blocks that it has freed.
+  uint64_t blocks_reclaimed;
+  // The part of them that transactions older than the block did not hold up.
+  uint64_t blocks_bypassed;
+  // The part of them that was emptied early because space was short.
+  uint64_t blocks_compacted;
+  // Old versions whose space it has freed.
+  uint64_t versions_reclaimed;
+  // Live versions that it has copied,
+  uint64_t survivors_relocated;
+  // and their bytes.
+  uint64_t copied_bytes;
+  // Blocks that wait: they are mostly obsolete.
+  uint64_t pending_blocks;
+  // Blocks that no transaction can see into.
+  uint64_t queued_blocks;
+  // Blocks that are being emptied.
+  uint64_t frozen_blocks;
+  // Blocks that wait for a long transaction.
+  uint64_t long_tx_blocks;
+  // Old versions that wait one by one, with collectors that free versions instead of blocks.
+  uint64_t waiting_versions;
+  // Deleted rows that wait until they hide nothing any more.
+  uint64_t waiting_tombstones;
+  // Index entries that wait to be cleaned up.
+  uint64_t stale_entries;
+  // Memory of what waits.
+  uint64_t queue_bytes;
+  // Superseded bytes that transactions hold back.
+  uint64_t pinned_bytes;
+  // Bytes that can still be written.
+  uint64_t room_bytes;
+  // Transactions that held back more than allowed and were warned of,
+  uint64_t pin_warnings;
+  // and those that were ended for it.
+  uint64_t pin_ends;
+  // Transactions that were ended from outside, and whose threads have not rolled them back yet.
+  uint64_t ended_not_dropped;
+} pantile_collector_stats;
+
 // What `pantile_prepared_each` calls with each name.
 typedef void (*pantile_each_name)(void *context, const char *name, size_t len);
 
@@ -412,34 +528,28 @@ typedef struct pantile_txn_options {
   bool has_lock_wait;
   // For how many milliseconds calls wait for rows that others have locked.
   uint64_t lock_wait;
+  // What people call it, in lists, warnings and messages; NULL for no name. The text must stay valid as long as the
+  // database is open: a literal.
+  const char *name;
+  // Whether `number` counts.
+  bool has_number;
+  // Its number among those of this name, that of a connection for example.
+  uint64_t number;
 } pantile_txn_options;
 
 // What `pantile_run` calls: it reads and writes, and returns `PANTILE_OK`, the code of a call that has failed, or a
 // negative number of its own.
 typedef int (*pantile_body)(struct pantile_txn *txn, void *context);
 
+// Whether a wait is to end.
+typedef bool (*pantile_stop)(void *context);
+
+// What is called with a warning. The text is valid until it returns.
+typedef void (*pantile_on_warning)(const char *warning, void *context);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-// Copies the database, beside transactions that go on, into the directory `path`, which is created if need be. The copy
-// is a database of one moment at the beginning of the call: it has what was committed up to then, and nothing else. It
-// is durable when the call returns `PANTILE_OK`, and no database before. `options` and `report` may be NULL.
-int pantile_backup(struct pantile_db *db,
-                   const char *path,
-                   const struct pantile_backup_options *options,
-                   struct pantile_backup_report *report);
-
-// Looks whether the newest version of every row of a table can be read and its checksum fits, beside transactions that
-// go on. `damaged` is told of each that is not so; `rows`, which may be NULL, gets how many are whole. Damage is no
-// error of the call. `stop` is asked now and then, and the call fails with `PANTILE_CANCELLED` when it returns true;
-// it may be NULL.
-int pantile_verify_table(struct pantile_db *db,
-                         const struct pantile_table *table,
-                         pantile_damaged damaged,
-                         pantile_stop stop,
-                         void *context,
-                         uint64_t *rows);
 
 // No change yet. Freed by `pantile_table_change_free`.
 int pantile_table_change_new(struct pantile_table_change **out);
@@ -687,6 +797,86 @@ bool pantile_is_retryable(int code);
 // The version of the library, as in "0.1.0".
 const char *pantile_version(void);
 
+// Lists the transactions that are open, the oldest first, and what each holds back. Visits every block. Freed by
+// `pantile_transactions_free`.
+int pantile_transactions_list(struct pantile_db *db,
+                              struct pantile_transactions **out);
+
+// How many there are; 0 for NULL.
+size_t pantile_transactions_len(const struct pantile_transactions *list);
+
+// One of the transactions.
+int pantile_transactions_get(const struct pantile_transactions *list,
+                             size_t n,
+                             struct pantile_running *out);
+
+// What transaction `n` holds of one of the tables in which it holds something, the most first.
+int pantile_transactions_held(const struct pantile_transactions *list,
+                              size_t n,
+                              size_t table,
+                              struct pantile_held *out);
+
+// Frees a list of transactions.
+void pantile_transactions_free(struct pantile_transactions *list);
+
+// Ends a transaction of any thread: nothing more of it is committed. Its next call fails with `PANTILE_ENDED`, and so does
+// one that waits for a lock. What it holds, locks included, goes when its thread rolls it back. A commit that has begun goes
+// on. Returns `PANTILE_UNKNOWN_TRANSACTION` if no such transaction is open.
+int pantile_end_transaction(struct pantile_db *db,
+                            uint64_t id);
+
+// Limits for how many milliseconds a transaction may hold back garbage, and says what is done about one that is older:
+// `PANTILE_WARN` or `PANTILE_END`. 0 is no limit, which is the default. One that holds back nothing may be of any age.
+int pantile_set_max_pinned_age(struct pantile_db *db,
+                               uint64_t milliseconds,
+                               int then);
+
+// The same for the bytes that a transaction may hold back.
+int pantile_set_max_pinned_bytes(struct pantile_db *db, uint64_t bytes, int then);
+
+// In how many seconds the medium has no room left, if its used part goes on growing as in the last minute.
+// `PANTILE_NOT_FOUND` if it has not grown.
+int pantile_full_in(struct pantile_db *db,
+                    uint64_t *out);
+
+// Writes up to `len` of the processes that read the database beside this one to `readers`, and to `found` how many there
+// are. `readers` may be NULL if `len` is 0.
+int pantile_reading_processes(struct pantile_db *db,
+                              struct pantile_reader *readers,
+                              size_t len,
+                              size_t *found);
+
+// What each table takes: its blocks by their state, its rows, and its indexes. Visits every block. Freed by
+// `pantile_parts_free`.
+int pantile_parts_by_table(struct pantile_db *db,
+                           struct pantile_parts **out);
+
+// How many tables there are; 0 for NULL.
+size_t pantile_parts_len(const struct pantile_parts *list);
+
+// One of the tables.
+int pantile_parts_table(const struct pantile_parts *list,
+                        size_t n,
+                        struct pantile_table_parts *out);
+
+// The blocks of table `n` that are in one of their states.
+int pantile_parts_blocks(const struct pantile_parts *list,
+                         size_t n,
+                         size_t state,
+                         struct pantile_blocks *out);
+
+// One of the indexes of table `n`, the primary one first.
+int pantile_parts_index(const struct pantile_parts *list,
+                        size_t n,
+                        size_t index,
+                        struct pantile_index_parts *out);
+
+// Frees a list of tables.
+void pantile_parts_free(struct pantile_parts *list);
+
+// What the collector has done, and what waits for it. Visits every block.
+int pantile_collector_statistics(struct pantile_db *db, struct pantile_collector_stats *out);
+
 // New options, all with their defaults. Freed by `pantile_options_free`.
 struct pantile_options *pantile_options_new(void);
 
@@ -720,6 +910,15 @@ int pantile_options_space_target(struct pantile_options *options,
 // once.
 int pantile_options_lock_wait(struct pantile_options *options,
                               uint64_t milliseconds);
+
+// Limits for how many milliseconds a transaction may hold back garbage, and says what is done about one that is older:
+// `PANTILE_WARN` or `PANTILE_END`. One that holds back nothing may be of any age. `pantile_set_max_pinned_age` changes it.
+int pantile_options_max_pinned_age(struct pantile_options *options,
+                                   uint64_t milliseconds,
+                                   int then);
+
+// The same for the bytes that a transaction may hold back.
+int pantile_options_max_pinned_bytes(struct pantile_options *options, uint64_t bytes, int then);
 
 // Prepares a transaction, for a coordinator that commits parts of one in several databases. `name` is of `len` bytes, at
 // most 255, and is free. What the transaction has changed is durable under that name from then on, and its locks
@@ -791,6 +990,9 @@ int pantile_row_values(const struct pantile_row *row,
 int pantile_begin(struct pantile_db *db,
                   const struct pantile_txn_options *options,
                   struct pantile_txn **out);
+
+// By which `pantile_end_transaction` knows the transaction.
+int pantile_txn_id(const struct pantile_txn *txn, uint64_t *out);
 
 // Commits: makes the writes visible and durable, all or none. `timestamp` may be NULL; transactions with a greater one
 // see them. The transaction has ended in any case, and is rolled back if the call fails, unless it returns
@@ -977,6 +1179,12 @@ struct pantile_value pantile_bytes(const uint8_t *data, size_t len);
 
 // A point in time, in microseconds since 1970-01-01 00:00:00 UTC.
 struct pantile_value pantile_timestamp(int64_t micros);
+
+// Calls `warning` with each warning of any database of the process, in the thread that it comes from, one at a time.
+// `context` must be valid until the function is replaced; NULL for the function ends it. `warning` calls nothing of this
+// library. Fails with `PANTILE_MISUSE` if something else of the process takes what `tracing` reports.
+int pantile_on_warnings(pantile_on_warning warning,
+                        void *context);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -42,6 +42,8 @@ pub struct pantile_running {
     pub isolation: c_int,
     /// Whether it only reads.
     pub read_only: bool,
+    /// Whether it is prepared: only a decision under its name ends it.
+    pub prepared: bool,
     /// What has ended it, if its program has not taken note yet; else NULL.
     pub ended: *const c_char,
     /// Microseconds since it began; at a safe snapshot, the age of what it reads.
@@ -101,6 +103,7 @@ impl Listed {
                 _ => -1,
             },
             read_only: transaction.read_only,
+            prepared: transaction.prepared,
             ended: text_or_null(self.ended.as_ref()),
             age: transaction.age.as_micros() as u64,
             timestamp: self.running.timestamp.get(),

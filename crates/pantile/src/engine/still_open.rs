@@ -36,6 +36,7 @@ pub(crate) fn describe(open: &Open, holder: Option<Holder>, now: Timestamp) -> O
         age: age(open, now),
         isolation: None,
         read_only: false,
+        prepared: false,
         thread: holder.and_then(Holder::thread_name),
         thread_id: holder.map(|holder| holder.thread),
         ended: None,
@@ -50,6 +51,7 @@ pub(crate) fn describe(open: &Open, holder: Option<Holder>, now: Timestamp) -> O
             place: Some(holder.place),
             isolation: Some(isolation),
             read_only,
+            prepared: holder.is_prepared,
             ended: holder.ended,
             ..nobody
         },

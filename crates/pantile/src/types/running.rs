@@ -79,6 +79,8 @@ pub struct OpenTransaction {
     pub thread: Option<String>,
     /// The system's number of that thread.
     pub thread_id: Option<u32>,
+    /// Whether it is prepared: nothing ends it but a decision under its name.
+    pub prepared: bool,
     /// What has ended it, if its program has not dropped it yet.
     pub ended: Option<EndedBy>,
 }
@@ -106,7 +108,11 @@ impl fmt::Display for OpenTransaction {
             (None, None) => f.write_str("work of the database itself")?,
             (None, Some(work)) => write!(f, "work of the database itself: {work}")?,
         }
-        let kind = if self.read_only { ", read-only" } else { "" };
+        let kind = match (self.read_only, self.prepared) {
+            (true, _) => ", read-only",
+            (_, true) => ", prepared",
+            _ => "",
+        };
         write!(f, "{kind}, open for {:.1?}", self.age)?;
         if let Some(place) = self.place {
             write!(f, ", begun at {place}")?;
