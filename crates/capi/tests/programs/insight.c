@@ -192,6 +192,7 @@ static void full(const char *path) {
     snprintf(place, sizeof place, "%s-small", path);
     pantile_options *options = pantile_options_new();
     OK(pantile_options_max_bytes(options, 16 << 20));
+    OK(pantile_options_durability(options, PANTILE_DURABILITY_NONE));
     OK(pantile_options_max_pinned_age(options, 3600000, PANTILE_WARN));
     OK(pantile_options_max_pinned_bytes(options, 1 << 30, PANTILE_END));
     FAILS(PANTILE_MISUSE, pantile_options_max_pinned_age(options, 1, 9));
