@@ -167,6 +167,12 @@
 // Others have not ended in time. The call has changed nothing.
 #define PANTILE_BUSY 155
 
+// The caller has stopped the work.
+#define PANTILE_CANCELLED 156
+
+// There is something in the directory.
+#define PANTILE_NOT_EMPTY 157
+
 // A file in the database's directory, the default.
 #define PANTILE_MEDIUM_FILE 0
 
@@ -270,6 +276,46 @@ typedef struct pantile_transactions pantile_transactions;
 
 // A transaction.
 typedef struct pantile_txn pantile_txn;
+
+// Is told that the moment of a backup is fixed, and whether all that was acknowledged before the call is in it. The
+// backup ends with `PANTILE_CANCELLED` if it returns false.
+typedef bool (*pantile_at_moment)(void *context, bool is_current);
+
+// Whether a wait is to end.
+typedef bool (*pantile_stop)(void *context);
+
+// How to back up. Zeros are the defaults.
+typedef struct pantile_backup_options {
+  // Copies at most this many bytes a second; 0 for as fast as it goes.
+  uint64_t bytes_per_second;
+  // Whether `wait` counts. Otherwise it is ten seconds.
+  bool has_wait;
+  // For how many milliseconds the backup waits at its beginning for running serializable writers to end.
+  uint64_t wait;
+  // Called once the moment of the backup is fixed, in the thread of the call; may be NULL.
+  pantile_at_moment at_moment;
+  // Asked about once for each megabyte, in a thread of the backup; the backup ends with `PANTILE_CANCELLED` when it
+  // returns true. May be NULL.
+  pantile_stop stop;
+  // What these take. Valid until the call returns.
+  void *context;
+} pantile_backup_options;
+
+// What was backed up.
+typedef struct pantile_backup_report {
+  // Whether every commit that was acknowledged before the call is in it. If a serializable writer ran for longer than
+  // the wait, those beside it may not be.
+  bool is_current;
+  // Tables.
+  uint64_t tables;
+  // Rows.
+  uint64_t rows;
+  // Bytes of the backup's file.
+  uint64_t file_bytes;
+} pantile_backup_report;
+
+// Is told of a row that is damaged: its number in the table, and what is wrong. Valid during the call.
+typedef void (*pantile_damaged)(void *context, uint64_t tuple, const char *what);
 
 // The type of a column.
 typedef struct pantile_type {
@@ -541,15 +587,31 @@ typedef struct pantile_txn_options {
 // negative number of its own.
 typedef int (*pantile_body)(struct pantile_txn *txn, void *context);
 
-// Whether a wait is to end.
-typedef bool (*pantile_stop)(void *context);
-
 // What is called with a warning. The text is valid until it returns.
 typedef void (*pantile_on_warning)(const char *warning, void *context);
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Copies the database, beside transactions that go on, into the directory `path`, which is created if need be. The copy
+// is a database of one moment at the beginning of the call: it has what was committed up to then, and nothing else. It
+// is durable when the call returns `PANTILE_OK`, and no database before. `options` and `report` may be NULL.
+int pantile_backup(struct pantile_db *db,
+                   const char *path,
+                   const struct pantile_backup_options *options,
+                   struct pantile_backup_report *report);
+
+// Looks whether the newest version of every row of a table can be read and its checksum fits, beside transactions that
+// go on. `damaged` is told of each that is not so; `rows`, which may be NULL, gets how many are whole. Damage is no
+// error of the call. `stop` is asked now and then, and the call fails with `PANTILE_CANCELLED` when it returns true;
+// it may be NULL.
+int pantile_verify_table(struct pantile_db *db,
+                         const struct pantile_table *table,
+                         pantile_damaged damaged,
+                         pantile_stop stop,
+                         void *context,
+                         uint64_t *rows);
 
 // No change yet. Freed by `pantile_table_change_free`.
 int pantile_table_change_new(struct pantile_table_change **out);
